@@ -1,0 +1,82 @@
+--- The verbs of `mercury.ghost` over Neovim 0.12's `vim.lsp.inline_completion`.
+
+local config = require("mercury.config")
+local pieces = require("mercury.piece")
+
+local M = { enabled = true }
+
+---@type table<integer, true?>
+local attached = {}
+
+---@param bufnr integer
+function M.attach(bufnr)
+  attached[bufnr] = true
+  vim.lsp.inline_completion.enable(M.enabled and config.wants(bufnr), { bufnr = bufnr })
+end
+
+---@param bufnr integer
+function M.detach(bufnr)
+  attached[bufnr] = nil
+end
+
+---@param enabled boolean
+function M.enable(enabled)
+  M.enabled = enabled
+  for bufnr in pairs(attached) do
+    M.attach(bufnr)
+  end
+end
+
+--- What of an item stands behind the cursor. The range's fields were renamed while 0.12 was made.
+---@param item vim.lsp.inline_completion.Item
+---@return string? rest nil for a snippet and for text that the cursor's line does not lead to
+---@return integer over bytes behind the cursor which the item replaces
+local function rest_of(item)
+  local text, range = item.insert_text, item.range
+  if type(text) ~= "string" then
+    return nil, 0
+  end
+  if not range then
+    return text, 0
+  end
+  local col = vim.api.nvim_win_get_cursor(0)[2]
+  local first = range.start_col or range.start.col
+  local last = range.end_col or range.end_.col
+  local typed = vim.api.nvim_get_current_line():sub(first + 1, col)
+  if col < first or not vim.startswith(text, typed) then
+    return nil, 0
+  end
+  return text:sub(#typed + 1), math.max(0, last - col)
+end
+
+---@param piece mercury.Piece
+---@return boolean accepted false when nothing is shown
+function M.accept(piece)
+  if piece == "all" then
+    return vim.lsp.inline_completion.get()
+  end
+  return vim.lsp.inline_completion.get({
+    on_accept = function(item)
+      local rest, over = rest_of(item)
+      if not rest then
+        return
+      end
+      local part = pieces.first(rest, piece)
+      pieces.put(part, part == rest and over or 0)
+    end,
+  })
+end
+
+---@return boolean dismissed false when nothing was shown
+function M.dismiss()
+  return vim.lsp.inline_completion.get({ on_accept = function() end })
+end
+
+---@param step integer
+---@return boolean
+function M.cycle(step)
+  vim.lsp.inline_completion.select({ count = step })
+  return true
+end
+
+return M

@@ -1,0 +1,85 @@
+local M = {}
+
+---@class mercury.Keys Insert mode keys; `false` leaves a key alone.
+---@field accept? string|false
+---@field accept_word? string|false
+---@field accept_line? string|false
+---@field dismiss? string|false
+---@field next? string|false
+---@field prev? string|false
+
+---@class mercury.Opts
+---@field cmd? string[] How the server is started.
+---@field debounce_ms? integer Quiet time after a keystroke before the server is asked (our own ghost text).
+---@field enabled? boolean Whether suggestions are on from the start.
+---@field filetypes? table<string, boolean> `["*"]` speaks for the filetypes not named.
+---@field ghost_text? "auto"|"own"|"builtin" "auto" takes Neovim's own inline completion where it exists.
+---@field keys? mercury.Keys
+---@field settings? table Sent to the server as its workspace configuration.
+M.defaults = {
+  cmd = { "mercury-lsp" },
+  debounce_ms = 40,
+  enabled = true,
+  filetypes = { ["*"] = true, gitcommit = false },
+  ghost_text = "auto",
+  keys = {
+    accept = "<Tab>",
+    accept_word = "<M-w>",
+    accept_line = "<M-l>",
+    dismiss = "<C-]>",
+    next = "<M-]>",
+    prev = "<M-[>",
+  },
+  settings = {},
+}
+
+---@type mercury.Opts
+M.current = vim.deepcopy(M.defaults)
+
+---@param given table
+---@param known table
+---@param where string
+local function refuse_unknown(given, known, where)
+  for name in pairs(given) do
+    if known[name] == nil then
+      error(("mercury: unknown option %q in %s; see :help mercury-options"):format(name, where), 0)
+    end
+  end
+end
+
+--- Check the user's options and make them the current ones.
+---@param opts? mercury.Opts
+---@return mercury.Opts
+function M.use(opts)
+  opts = opts or {}
+  refuse_unknown(opts, M.defaults, "setup()")
+  refuse_unknown(opts.keys or {}, M.defaults.keys, "keys")
+  local merged = vim.tbl_deep_extend("force", M.defaults, opts)
+  vim.validate("cmd", merged.cmd, "table")
+  vim.validate("debounce_ms", merged.debounce_ms, "number")
+  vim.validate("enabled", merged.enabled, "boolean")
+  vim.validate("filetypes", merged.filetypes, "table")
+  vim.validate("ghost_text", merged.ghost_text, function(value)
+    return vim.list_contains({ "auto", "own", "builtin" }, value)
+  end, '"auto", "own" or "builtin"')
+  vim.validate("settings", merged.settings, "table")
+  M.current = merged
+  return merged
+end
+
+--- Whether suggestions are wanted in a buffer: its filetype is allowed and `vim.b.mercury` is not false.
+---@param bufnr integer
+---@return boolean
+function M.wants(bufnr)
+  if vim.b[bufnr].mercury == false then
+    return false
+  end
+  local filetypes = M.current.filetypes
+  local answer = filetypes[vim.bo[bufnr].filetype]
+  if answer == nil then
+    answer = filetypes["*"]
+  end
+  return answer == true
+end
+
+return M

@@ -1,0 +1,135 @@
+local M = {}
+
+--- The shower of ghost text: `mercury.ghost` or `mercury.builtin`.
+local shower
+
+local function choose_shower()
+  local wanted = require("mercury.config").current.ghost_text
+  if wanted == "builtin" and not vim.lsp.inline_completion then
+    error('mercury: ghost_text = "builtin" needs Neovim 0.12', 0)
+  end
+  local builtin = wanted == "builtin" or (wanted == "auto" and vim.lsp.inline_completion ~= nil)
+  return require(builtin and "mercury.builtin" or "mercury.ghost")
+end
+
+local function highlight()
+  vim.api.nvim_set_hl(0, "MercuryGhost", { link = "Comment", default = true })
+  vim.api.nvim_set_hl(0, "MercuryReplaced", { link = "DiffDelete", default = true })
+end
+
+local function watch()
+  local mercury_client = require("mercury.client")
+  local group = vim.api.nvim_create_augroup("mercury", {})
+  vim.api.nvim_create_autocmd("ColorScheme", { group = group, callback = highlight })
+  vim.api.nvim_create_autocmd("LspAttach", {
+    group = group,
+    callback = function(args)
+      local client = vim.lsp.get_client_by_id(args.data.client_id)
+      if client and client.name == mercury_client.name then
+        mercury_client.add_project(client, args.buf)
+        shower.attach(args.buf, client.id)
+      end
+    end,
+  })
+  vim.api.nvim_create_autocmd("LspDetach", {
+    group = group,
+    callback = function(args)
+      local client = vim.lsp.get_client_by_id(args.data.client_id)
+      if client and client.name == mercury_client.name then
+        shower.detach(args.buf)
+      end
+    end,
+  })
+end
+
+--- Start Mercury for the buffers that want it and map the keys. Call it once.
+---@param opts? mercury.Opts
+function M.setup(opts)
+  local config = require("mercury.config").use(opts)
+  shower = choose_shower()
+  shower.enabled = config.enabled
+  highlight()
+  watch()
+  require("mercury.keys").map(config.keys, {
+    accept = M.accept,
+    accept_word = M.accept_word,
+    accept_line = M.accept_line,
+    dismiss = M.dismiss,
+    next = M.next,
+    prev = M.prev,
+  })
+  require("mercury.client").start()
+end
+
+local function shown_by()
+  return shower or error("mercury: call require('mercury').setup() first", 0)
+end
+
+--- Insert the whole suggestion.
+---@return boolean accepted false when nothing is shown
+function M.accept()
+  return shown_by().accept("all")
+end
+
+--- Insert the next word of the suggestion.
+---@return boolean accepted false when nothing is shown
+function M.accept_word()
+  return shown_by().accept("word")
+end
+
+--- Insert the suggestion up to the end of its line.
+---@return boolean accepted false when nothing is shown
+function M.accept_line()
+  return shown_by().accept("line")
+end
+
+--- Hide the suggestion until the text changes.
+---@return boolean dismissed false when nothing was shown
+function M.dismiss()
+  return shown_by().dismiss()
+end
+
+--- Show the next suggestion, asking the server for more where only one is known.
+---@return boolean
+function M.next()
+  return shown_by().cycle(1)
+end
+
+--- Show the suggestion before.
+---@return boolean
+function M.prev()
+  return shown_by().cycle(-1)
+end
+
+---@param enabled? boolean default true
+function M.enable(enabled)
+  shown_by().enable(enabled ~= false)
+end
+
+function M.disable()
+  M.enable(false)
+end
+
+function M.toggle()
+  M.enable(not M.is_enabled())
+end
+
+---@return boolean
+function M.is_enabled()
+  return shown_by().enabled
+end
+
+--- One line on how Mercury stands in this buffer.
+---@return string
+function M.status()
+  local client = require("mercury.client").get(vim.api.nvim_get_current_buf())
+  local said = require("mercury.client").server_status
+  local parts = { "mercury: " .. (M.is_enabled() and "on" or "off") }
+  table.insert(parts, client and ("server attached (client %d)"):format(client.id) or "no server in this buffer")
+  if said and said.message and said.message ~= "" then
+    table.insert(parts, said.message)
+  end
+  return table.concat(parts, ", ")
+end
+
+return M

@@ -1,0 +1,29 @@
+local M = {}
+
+---@alias mercury.Piece "all"|"word"|"line"
+
+--- The part of a suggestion that one accept takes; never empty while `rest` is not.
+---@param rest string
+---@param piece mercury.Piece
+---@return string
+function M.first(rest, piece)
+  if piece == "word" then
+    -- Bytes from \128 on belong to letters outside ASCII; a word keeps the blanks in front of it.
+    return rest:match("^%s*[%w_\128-\255]+") or rest:match("^%s*[^%w_%s\128-\255]+") or rest
+  elseif piece == "line" then
+    return rest:match("^\n?[^\n]+") or rest
+  end
+  return rest
+end
+
+--- Put text at the cursor over the next `over` bytes of its line and leave the cursor behind it.
+---@param text string
+---@param over integer
+function M.put(text, over)
+  local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+  local lines = vim.split(text, "\n", { plain = true })
+  vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, lines)
+  vim.api.nvim_win_set_cursor(0, { row + #lines - 1, (#lines == 1 and col or 0) + #lines[#lines] })
+end
+
+return M

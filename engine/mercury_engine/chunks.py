@@ -1,0 +1,48 @@
+"""Content-defined chunks of source text: the unit in which far context is read and cached.
+
+A chunk starts at a line. Whether a line starts a chunk depends on the few lines around it only, so an edit
+moves at most the boundaries next to it and every other chunk keeps its text, hence its cache.
+"""
+
+import re
+from zlib import crc32
+
+RADIUS = 4
+"""A boundary is the best line among this many lines on either side; mean chunk about 2 * RADIUS + 1 lines."""
+
+MAX_CHARS = 400
+"""No chunk is longer (about 128 tokens of code); longer runs are cut at a line, or inside a line longer than this."""
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def split(text: str) -> list[str]:
+    """Cut text into chunks; joined they are the text again. The empty text has no chunks."""
+    lines = _LINE.findall(text)
+    ranks = [_rank(line) for line in lines]
+    chunks: list[str] = []
+    current = ""
+    for number, line in enumerate(lines):
+        if current and (_is_boundary(ranks, number) or len(current) + len(line) > MAX_CHARS):
+            chunks.append(current)
+            current = ""
+        current += line
+        if len(current) > MAX_CHARS:
+            *whole, current = (current[at : at + MAX_CHARS] for at in range(0, len(current), MAX_CHARS))
+            chunks += whole
+    return [*chunks, current] if current else chunks
+
+
+def _rank(line: str) -> tuple[int, int]:
+    """Lower starts a chunk rather: little indentation first (definitions), then an arbitrary fixed order."""
+    bare = line.strip()
+    indent = len(line) - len(line.lstrip()) if bare else 1 << 16
+    return (indent // 2 if len(bare) > 1 else 1 << 16), crc32(line.encode("utf-8", "surrogatepass"))
+
+
+def _is_boundary(ranks: list[tuple[int, int]], number: int) -> bool:
+    """Whether the line outranks its neighbours (the first of equals wins, so ties do not merge)."""
+    mine = ranks[number]
+    before = ranks[max(0, number - RADIUS) : number]
+    after = ranks[number + 1 : number + 1 + RADIUS]
+    return all(mine < other for other in before) and all(mine <= other for other in after)

@@ -1,0 +1,210 @@
+"""The network: a causal reader of context blocks and a bidirectional writer of the canvas.
+
+Dimensions: B batch, T context tokens, R canvas rows (the last prefix token, then the slots), C width,
+L layers, H key heads, G query heads per key head, D head width, V vocabulary, N adapter rank.
+
+Both roles run the same pretrained decoder (Llama and Qwen2 families). The writer adds a low-rank adapter to
+every matrix and two rows of its own to the vocabulary: mask and end.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mercury_kernels.ops import Segment, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Shape of a decoder; fields as in the Hugging Face configuration of the same model."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    rope_theta: float
+    rms_norm_eps: float
+    attention_bias: bool = False
+    tie_word_embeddings: bool = True
+    name: str = "unnamed"
+    adapter_rank: int = 0
+    """0: a plain reader without a writer."""
+
+    @property
+    def mask_id(self) -> int:
+        """Input row of a masked slot; never an output."""
+        return self.vocab_size
+
+    @property
+    def end_id(self) -> int:
+        """The end marker: the slot and all to its right lie behind the gap's text."""
+        return self.vocab_size + 1
+
+
+@dataclass(slots=True)
+class Block:
+    """Keys before rotation and values [L,B,H,T,D] of tokens read as one causal run."""
+
+    keys: Tensor
+    values: Tensor
+
+    @property
+    def tokens(self) -> int:
+        return self.keys.shape[3]
+
+
+@dataclass(slots=True)
+class Side:
+    """What stands on one side of the canvas: rotated keys and values [L,B,H,T,D]; bias [B,1,1,T] hides padding."""
+
+    keys: Tensor
+    values: Tensor
+    bias: Tensor | None = None
+
+    def segment(self, layer: int, q: Tensor) -> Segment:
+        return q, self.keys[layer], self.values[layer], self.bias
+
+
+class AdaptedLinear(nn.Module):
+    """y = x W^T + b; for the writer's rows plus (x A^T) B^T with A [N,in], B [out,N]. arXiv 2106.09685."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool, rank: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs), requires_grad=False)
+        self.bias = nn.Parameter(torch.empty(outputs), requires_grad=False) if bias else None
+        self.down = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5) if rank else None
+        self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
+
+    def forward(self, x: Tensor, adapted: bool) -> Tensor:
+        y = F.linear(x, self.weight, self.bias)
+        if adapted and self.down is not None and self.up is not None:
+            y = y + F.linear(F.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
+        return y
+
+
+class Layer(nn.Module):
+    """Attention over segments, then the gated feed-forward, both behind a norm and with a residual."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        c, rank = config.hidden_size, config.adapter_rank
+        self.heads, self.head_dim, self.eps = config.num_key_value_heads, config.head_dim, config.rms_norm_eps
+        self.groups = config.num_attention_heads // config.num_key_value_heads
+        kv = self.heads * self.head_dim
+        self.qkv_sizes = [self.groups * kv, kv, kv]
+        self.attn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
+        self.ffn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
+        self.qkv = AdaptedLinear(c, sum(self.qkv_sizes), config.attention_bias, rank)
+        self.out = AdaptedLinear(self.groups * kv, c, False, rank)
+        self.gate_up = AdaptedLinear(c, 2 * config.intermediate_size, False, rank)
+        self.down = AdaptedLinear(config.intermediate_size, c, False, rank)
+
+    def project(self, x: Tensor, adapted: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """x [B,S,C] to queries [B,H,G,S,D], keys [B,H,S,D] and values [B,H,S,D], not rotated."""
+        batch, rows, _ = x.shape
+        q, k, v = self.qkv(rms_norm(x, self.attn_norm, self.eps), adapted).split(self.qkv_sizes, -1)
+        q = q.view(batch, rows, self.heads, self.groups, self.head_dim).permute(0, 2, 3, 1, 4)
+        k = k.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
+        return q, k, v.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
+
+    def finish(self, x: Tensor, attended: Tensor, adapted: bool) -> Tensor:
+        """Residual of attention [B,H,G*S,D] (G outermost) and the feed-forward."""
+        batch, rows, _ = x.shape
+        merged = attended.view(batch, self.heads, self.groups, rows, self.head_dim).permute(0, 3, 1, 2, 4)
+        x = x + self.out(merged.reshape(batch, rows, -1), adapted)
+        return x + self.down(swiglu(self.gate_up(rms_norm(x, self.ffn_norm, self.eps), adapted)), adapted)
+
+
+class Network(nn.Module):
+    """Embedding, layers, norm, head. `read` is causal and frozen, `write` bidirectional and adapted."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
+        self.head = (
+            None
+            if config.tie_word_embeddings
+            else nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
+        )
+        self.markers = nn.Parameter(torch.zeros(2, config.hidden_size), requires_grad=config.adapter_rank > 0)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """ids [...] including mask and end to [...,C]."""
+        table = torch.cat((self.embedding, self.markers.to(self.embedding.dtype)))
+        return F.embedding(ids, table)
+
+    def angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)
+
+    def read(self, ids_BT: Tensor, past: Side | None = None, start: int = 0) -> tuple[Tensor, Block]:
+        """Causal hidden states [B,T,C] behind `past`, and the block they leave; positions count from start."""
+        x = F.embedding(ids_BT, self.embedding)
+        rows = ids_BT.shape[1]
+        cos, sin = self.angles(torch.arange(start, start + rows, device=ids_BT.device))
+        causal = torch.full((rows, rows), float("-inf"), device=x.device).triu(1)
+        bias = causal.repeat(self.config.num_attention_heads // self.config.num_key_value_heads, 1)[None, None]
+        keys, values = [], []
+        for number, layer in enumerate(self._layers()):
+            q, k, v = layer.project(x, False)
+            q = rotate(q, cos, sin).flatten(2, 3)
+            own: Segment = (q, rotate(k, cos, sin), v, bias)
+            x = layer.finish(x, segmented_attention([past.segment(number, q), own] if past else [own]), False)
+            keys.append(k)
+            values.append(v)
+        return rms_norm(x, self.norm, self.config.rms_norm_eps), Block(torch.stack(keys), torch.stack(values))
+
+    def write(self, ids_BR: Tensor, prefix: Side, suffix: Side | None, ends_B: Tensor) -> Tensor:
+        """Hidden states [B,R,C] of canvas rows that see each other, the prefix and the suffix.
+
+        Row 0 is the last prefix token and stands at position `ends_B` of the prefix frame; in the suffix
+        frame the last row stands at -1. The hidden state of row i predicts the token of row i + 1.
+        """
+        x = self.embed(ids_BR)
+        rows = torch.arange(ids_BR.shape[1], device=x.device)
+        near = self.angles((ends_B[:, None] + rows)[:, None, None])
+        away = self.angles(rows - ids_BR.shape[1])
+        for number, layer in enumerate(self._layers()):
+            q, k, v = layer.project(x, True)
+            q_near, q_away = rotate(q, *near).flatten(2, 3), rotate(q, *away).flatten(2, 3)
+            k = rotate(k, near[0][:, 0], near[1][:, 0])
+            segments: list[Segment] = [prefix.segment(number, q_near), (q_near, k, v, None)]
+            if suffix is not None:
+                segments.append(suffix.segment(number, q_away))
+            x = layer.finish(x, segmented_attention(segments), True)
+        return rms_norm(x, self.norm, self.config.rms_norm_eps)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[...,C] to float32 [...,V]."""
+        return F.linear(hidden, self.embedding if self.head is None else self.head).float()
+
+    def writer_logits(self, hidden: Tensor) -> Tensor:
+        """[...,C] to float32 [...,V+2]: the vocabulary, mask (never predicted, -inf) and end."""
+        end = F.linear(hidden, self.markers[1:].to(hidden.dtype)).float()
+        return torch.cat((self.logits(hidden), torch.full_like(end, float("-inf")), end), -1)
+
+    def rotated(self, block: Block, start: int) -> Side:
+        """The block's side with its first token at position start of a frame."""
+        cos, sin = self.angles(torch.arange(start, start + block.tokens, device=block.keys.device))
+        return Side(rotate(block.keys, cos, sin), block.values)
+
+    def _layers(self) -> list[Layer]:
+        return list(self.layers)  # type: ignore[arg-type]
+
+    @classmethod
+    def blank(cls, config: ModelConfig) -> Self:
+        """All weights allocated, none set: for loading."""
+        return cls(config)
+
+
+def join(sides: list[Side]) -> Side:
+    """Sides one after the other, none of them padded."""
+    return Side(torch.cat([s.keys for s in sides], 3), torch.cat([s.values for s in sides], 3))

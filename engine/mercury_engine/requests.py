@@ -1,0 +1,56 @@
+"""What the engine is asked and what it answers; plain data, no torch."""
+
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Literal
+
+Effort = Literal["instant", "low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True)
+class FillRequest:
+    """Text on both sides of a gap, in blocks that are read and cached one by one.
+
+    Reading order of the document is `far` + `near` | gap | `suffix`. The blocks of `far` and `suffix` should
+    be chunks that survive edits (`chunks.split`); `near` starts where the last far block ends and ends at the
+    cursor; `suffix[0]` starts at the cursor and ends at a stable boundary.
+    """
+
+    near: str
+    far: tuple[str, ...] = ()
+    suffix: tuple[str, ...] = ()
+    multiline: bool = False
+    """False: the fill ends before its first line break."""
+    max_slots: int = 32
+    """Tokens at most."""
+    effort: Effort = "medium"
+    deadline_ms: float | None = None
+    """Milliseconds from the call of `fill`; when they are over the confident part so far is returned."""
+    cancel: Event = field(default_factory=Event)
+    """Set it from any thread: the loop stops before its next step and raises `Cancelled`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotView:
+    """One slot of the canvas after a step, for looking at the denoising."""
+
+    text: str
+    state: Literal["mask", "draft", "committed", "end"]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The answer: text for the gap (may be empty) and how sure the model is that it is right."""
+
+    text: str
+    confidence: float
+    """Between 0 and 1."""
+    steps: int
+    """Denoising steps, each one forward pass of the writer."""
+    elapsed: float
+    """Seconds inside the engine."""
+    trace: tuple[tuple[SlotView, ...], ...] = ()
+    """The canvas after every step."""
+    tokens_read: int = 0
+    """Context tokens that no cache held."""

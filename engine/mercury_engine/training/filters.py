@@ -1,0 +1,124 @@
+"""Which files are worth learning from: their language, and why a file is left out."""
+
+import math
+import re
+from collections import Counter
+from pathlib import PurePosixPath
+
+MAX_BYTES = 200_000
+MAX_DATA_BYTES = 30_000
+MIN_CHARS = 80
+MAX_LINE = 1_000
+MAX_MEAN_LINE = 120
+MIN_SECRET_BITS = 3.7
+"""Entropy per character above which a quoted value counts as a key; English words and names stay below."""
+
+DATA_LANGUAGES = frozenset(("css", "html", "json", "toml", "yaml"))
+
+SUFFIXES = {
+    "python": (".py",),
+    "javascript": (".js", ".mjs", ".jsx"),
+    "typescript": (".ts", ".mts", ".tsx"),
+    "go": (".go",),
+    "rust": (".rs",),
+    "c": (".c",),
+    "cpp": (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"),
+    "java": (".java",),
+    "lua": (".lua",),
+    "shell": (".bash", ".sh", ".zsh"),
+    "json": (".json",),
+    "yaml": (".yaml", ".yml"),
+    "toml": (".toml",),
+    "html": (".html",),
+    "css": (".css", ".scss"),
+}
+
+_LANGUAGES = {suffix: language for language, suffixes in SUFFIXES.items() for suffix in suffixes}
+
+_DROPPED_FOLDERS = frozenset(
+    """__snapshots__ _vendor _vendored extern externals fixtures migrations node_modules snapshots
+    test-data test_data testdata third-party third_party thirdparty vendor vendored""".split()  # noqa: SIM905
+)
+_BUILT_FOLDERS = frozenset(("build", "bundles", "cjs", "commonjs", "dist", "esm", "umd"))
+_TEST_FOLDERS = frozenset(("__tests__", "spec", "test", "testing", "tests"))
+_TEST_NAME = re.compile(r"(^|[._-])(tests?|spec)[._]|^conftest\.py$")
+
+_CPP = re.compile(r"^\s*(?:class|namespace|template|using)\b|\bstd::", re.M)
+_SHELL = re.compile(rb"#!\s*/(?:usr/)?bin/(?:env )?(?:ba|da|z)?sh\b")
+_GENERATED = re.compile(
+    r"(?:auto(?:matically)?[ -]?|@)generated\b|generated (?:by|from)\b|do not (?:edit|modify)", re.I
+)
+_COPYLEFT = re.compile(
+    r"GNU (?:Lesser |Library |Affero )?General Public Licen[sc]e|SPDX-License-Identifier:\s*[AL]?GPL", re.I
+)
+_SECRETS = re.compile(
+    r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{36}"
+    r"|\bgithub_pat_\w{60}|\bxox[abposr]-[0-9A-Za-z-]{10}|\bsk_live_[0-9A-Za-z]{20}|\bAIza[0-9A-Za-z_-]{35}\b"
+    r"|\bglpat-[0-9A-Za-z_-]{20}"
+)
+_ASSIGNED = re.compile(
+    r"(?:secret|token|passw(?:or)?d|api_?key)\w*[\"']?\s*[:=]\s*[bru]?[\"']([A-Za-z0-9+/=_-]{24,})[\"']", re.I
+)
+
+
+def language_of(path: str, content: bytes) -> str | None:
+    """The language by suffix, for headers and files without suffix by content; None for everything else."""
+    suffix = PurePosixPath(path).suffix
+    if path.endswith((".min.js", ".min.css", ".d.ts", ".d.mts")):
+        return None
+    if suffix == ".h":
+        return "cpp" if _CPP.search(content.decode("utf-8", "replace")) else "c"
+    if not suffix and _SHELL.match(content):
+        return "shell"
+    return _LANGUAGES.get(suffix)
+
+
+def is_test(path: str) -> bool:
+    """Whether the path is that of a test; tests are taken only where a package leaves room."""
+    parts = PurePosixPath(path).parts
+    return not _TEST_FOLDERS.isdisjoint(parts[:-1]) or bool(_TEST_NAME.search(parts[-1]))
+
+
+def path_fault(path: str, language: str) -> str | None:
+    """Why the path alone keeps a file out: vendored or built; None if it may stay."""
+    folders = PurePosixPath(path.lower()).parts[:-1]
+    if not _DROPPED_FOLDERS.isdisjoint(folders):
+        return "vendored"
+    if language in ("javascript", "typescript") and not _BUILT_FOLDERS.isdisjoint(folders):
+        return "built"
+    return None
+
+
+def text_of(content: bytes, language: str) -> str | None:
+    """The text with plain newlines; None where the file is too large or not UTF-8."""
+    if len(content) > (MAX_DATA_BYTES if language in DATA_LANGUAGES else MAX_BYTES) or b"\0" in content:
+        return None
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return None
+
+
+def text_fault(text: str) -> str | None:
+    """Why the text keeps a file out: short, minified, generated, copyleft or secret; None if it may stay."""
+    if len(text.strip()) < MIN_CHARS:
+        return "short"
+    lines = text.splitlines()
+    if max(map(len, lines)) > MAX_LINE or len(text) > MAX_MEAN_LINE * len(lines):
+        return "minified"
+    if _GENERATED.search(text[:1_500]):
+        return "generated"
+    if _COPYLEFT.search(text[:5_000]):
+        return "copyleft"
+    return "secret" if has_secret(text) else None
+
+
+def has_secret(text: str) -> bool:
+    """Whether a known key format occurs, or something named like a secret is given a random-looking value."""
+    return bool(_SECRETS.search(text)) or any(_looks_random(value) for value in _ASSIGNED.findall(text))
+
+
+def _looks_random(value: str) -> bool:
+    counts = Counter(value)
+    bits = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
+    return bits > MIN_SECRET_BITS and any(map(str.isdigit, value)) and any(map(str.isalpha, value))

@@ -1,0 +1,162 @@
+"""Weights on disk: safetensors only, plain floats or packed; names as in the Hugging Face checkpoints.
+
+Packed formats, both in groups of 32 along the input dimension (the arithmetic of GGUF's Q4_1 and Q8_0):
+  NAME.q4 uint8 [out, in/2] (low nibble first half of a group), NAME.scale and NAME.low float16 [out, in/32]:
+      weight = code * scale + low
+  NAME.q8 int8 [out, in], NAME.scale float16 [out, in/32]: weight = code * scale
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.model import Layer, ModelConfig, Network
+
+GROUP = 32
+
+_FUSED = {
+    "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "out": ("self_attn.o_proj",),
+    "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
+    "down": ("mlp.down_proj",),
+}
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """Parse config.json of a Llama, Qwen2 or Mercury folder."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
+    try:
+        raw = json.loads(path.read_text("utf-8"))
+        return _parse_config(raw, folder.name)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelCorrupt(f"{path} is not a model configuration ({error!r}); fetch the model again") from error
+
+
+def _parse_config(raw: dict, name: str) -> ModelConfig:
+    kind = raw["model_type"]
+    if kind not in ("llama", "qwen2", "mercury"):
+        raise ModelCorrupt(f"model_type {kind!r} is not supported; use a llama, qwen2 or mercury checkpoint")
+    heads = raw["num_attention_heads"]
+    rope = raw.get("rope_parameters") or {}
+    return ModelConfig(
+        vocab_size=raw["vocab_size"],
+        hidden_size=raw["hidden_size"],
+        intermediate_size=raw["intermediate_size"],
+        num_hidden_layers=raw["num_hidden_layers"],
+        num_attention_heads=heads,
+        num_key_value_heads=raw.get("num_key_value_heads") or heads,
+        head_dim=raw.get("head_dim") or raw["hidden_size"] // heads,
+        rope_theta=float(raw.get("rope_theta") or rope["rope_theta"]),
+        rms_norm_eps=raw["rms_norm_eps"],
+        attention_bias=kind == "qwen2" or bool(raw.get("attention_bias", False)),
+        tie_word_embeddings=raw.get("tie_word_embeddings", True),
+        name=raw.get("name", name),
+        adapter_rank=raw.get("adapter_rank", 0),
+    )
+
+
+def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> dict[str, Tensor]:
+    """All tensors of the folder's weight files, as stored."""
+    files = sorted(folder.glob(pattern))
+    if not files:
+        raise ModelNotFound(f"no {pattern} in {folder}; only safetensors weights are loaded")
+    state: dict[str, Tensor] = {}
+    for path in files:
+        try:
+            with safe_open(path, framework="pt") as file:
+                state.update({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ModelCorrupt(f"{path} cannot be read ({error}); it is damaged: fetch or export it again") from error
+    return state
+
+
+def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Network:
+    """Reader, and where the folder holds one the writer's adapter, from a model folder."""
+    config = read_config(folder)
+    state = read_tensors(folder)
+    network = Network.blank(config).to(dtype)
+    fill(network, state, folder)
+    if config.adapter_rank:
+        fill_adapter(network, read_tensors(folder, "adapter*.safetensors"), folder)
+    return network.to(device)
+
+
+@torch.no_grad()
+def fill(network: Network, state: dict[str, Tensor], folder: Path) -> None:
+    """Copy checkpoint tensors into the network; every shape is checked."""
+
+    def put(target: Tensor, *names: str) -> None:
+        parts = [unpack(state, name, folder) for name in names]
+        _copy(target, torch.cat(parts), " + ".join(names), folder)
+
+    put(network.embedding, "model.embed_tokens.weight")
+    put(network.norm, "model.norm.weight")
+    if network.head is not None:
+        put(network.head, "lm_head.weight")
+    for number, layer in enumerate(network.layers):
+        assert isinstance(layer, Layer)
+        stem = f"model.layers.{number}."
+        put(layer.attn_norm, stem + "input_layernorm.weight")
+        put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
+        for field, names in _FUSED.items():
+            linear = getattr(layer, field)
+            put(linear.weight, *(f"{stem}{name}.weight" for name in names))
+            if linear.bias is not None:
+                put(linear.bias, *(f"{stem}{name}.bias" for name in names))
+
+
+@torch.no_grad()
+def fill_adapter(network: Network, state: dict[str, Tensor], folder: Path) -> None:
+    """Copy the writer's tensors (names of the network's own parameters) into the network."""
+    for name, parameter in adapter_parameters(network).items():
+        if name not in state:
+            raise ModelCorrupt(f"adapter in {folder} lacks {name}; export it again")
+        _copy(parameter, state[name], name, folder)
+
+
+def adapter_parameters(network: Network) -> dict[str, Tensor]:
+    """What training changes and `adapter.safetensors` holds."""
+    return {name: p for name, p in network.named_parameters() if p.requires_grad}
+
+
+def _copy(target: Tensor, source: Tensor, name: str, folder: Path) -> None:
+    if target.shape != source.shape:
+        raise ModelCorrupt(
+            f"{name} in {folder} has shape {list(source.shape)}, config.json asks for {list(target.shape)}; "
+            "the files do not belong together"
+        )
+    if not bool(torch.isfinite(source).all()):
+        raise ModelCorrupt(f"{name} in {folder} holds values that are not finite; fetch or export the model again")
+    target.copy_(source)
+
+
+def unpack(state: dict[str, Tensor], name: str, folder: Path) -> Tensor:
+    """The tensor as float, from whichever form it is stored in."""
+    try:
+        if name in state:
+            return state[name]
+        if f"{name}.q4" in state:
+            return unpack_q4(state[f"{name}.q4"], state[f"{name}.scale"], state[f"{name}.low"])
+        return unpack_q8(state[f"{name}.q8"], state[f"{name}.scale"])
+    except (KeyError, RuntimeError) as error:
+        raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
+
+
+def unpack_q4(codes: Tensor, scale: Tensor, low: Tensor) -> Tensor:
+    """[out, in/2] uint8, [out, in/32], [out, in/32] to [out, in] float32."""
+    outputs, groups = scale.shape
+    packed = codes.view(outputs, groups, GROUP // 2)
+    nibbles = torch.cat((packed & 15, packed >> 4), -1)
+    return (nibbles.float() * scale.float()[..., None] + low.float()[..., None]).flatten(1)
+
+
+def unpack_q8(codes: Tensor, scale: Tensor) -> Tensor:
+    """[out, in] int8, [out, in/32] to [out, in] float32."""
+    outputs, groups = scale.shape
+    return (codes.view(outputs, groups, GROUP).float() * scale.float()[..., None]).flatten(1)

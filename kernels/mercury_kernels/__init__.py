@@ -1,0 +1,1 @@
+"""The operations of Mercury's network; knows nothing of models or of text."""

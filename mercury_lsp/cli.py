@@ -1,0 +1,50 @@
+"""The command `mercury-lsp`: without arguments the language server, else one of the commands."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+from mercury_engine.errors import MercuryError
+
+COMMANDS = {
+    "complete": ("complete", "print one completion"),
+    "try": ("try_", "complete our examples through the server"),
+    "watch": ("watch", "show the denoising step by step"),
+    "doctor": ("doctor", "check the installation"),
+}
+"""By name: the module in `commands`, and what it does."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 if it went well, 2 if it was asked for what cannot be done."""
+    arguments = _parser().parse_args(argv)
+    if arguments.command is None:
+        from mercury_lsp.commands.serve import serve
+
+        serve()
+    try:
+        return arguments.run(arguments)
+    except MercuryError as error:
+        print(f"mercury-lsp: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mercury-lsp", description="Code completion by a diffusion model; without a command: the server."
+    )
+    parser.add_argument(
+        "--stdio", action="store_true", help="serve over stdio, which is the only way there is"
+    )
+    parser.add_argument("--version", action="version", version=f"mercury-lsp {version('mercury-lsp')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (module_name, purpose) in COMMANDS.items():
+        module = import_module(f"mercury_lsp.commands.{module_name}")
+        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser

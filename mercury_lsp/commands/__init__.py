@@ -1,0 +1,1 @@
+"""What `mercury-lsp` can be told to do, one module each."""

@@ -1,0 +1,67 @@
+"""A small editor: starts a language server and talks to it over stdio, one message at a time."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from mercury_lsp.errors import UsageError
+
+
+class Client:
+    """One server process; a context manager that ends it as the protocol asks."""
+
+    def __init__(self, command: Sequence[str]):
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._last_id = 0
+        self.messages: list[str] = []
+        """What the server showed the user."""
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.request("shutdown", None)
+            self.notify("exit", None)
+        self._process.wait()
+
+    def request(self, method: str, params: Any) -> Any:
+        """Ask and wait for the answer. Raises UsageError if the server answers with an error."""
+        self._last_id += 1
+        self._send({"id": self._last_id, "method": method, "params": params})
+        while True:
+            message = self._receive()
+            if "method" in message:
+                self._serve(message)
+            elif message["id"] == self._last_id:
+                if "error" in message:
+                    raise UsageError(f"the server refused {method}: {message['error']['message']}")
+                return message.get("result")
+
+    def notify(self, method: str, params: Any) -> None:
+        """Tell without waiting."""
+        self._send({"method": method, "params": params})
+
+    def _serve(self, message: dict[str, Any]) -> None:
+        if message["method"] == "window/showMessage":
+            self.messages.append(message["params"]["message"])
+        if "id" in message:
+            self._send({"id": message["id"], "result": None})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        body = json.dumps({"jsonrpc": "2.0"} | message).encode()
+        self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        self._process.stdin.flush()
+
+    def _receive(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        length = 0
+        while (line := self._process.stdout.readline()).strip():
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        if not length:
+            raise UsageError("the server ended; its last words stand above")
+        return json.loads(self._process.stdout.read(length))

@@ -1,0 +1,41 @@
+"""`mercury-lsp complete FILE:LINE:COL`: one completion, printed."""
+
+import argparse
+import json
+import sys
+
+from mercury_lsp.commands.place import Place
+from mercury_lsp.settings import Settings
+from mercury_lsp.trim import trim
+from mercury_lsp.worker import load_engine
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("place", metavar="FILE:LINE:COL", help="line and column count from 1")
+    parser.add_argument(
+        "--json", action="store_true", help="print an object with text, confidence, steps ..."
+    )
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what would be suggested at the place, also below the silence gate."""
+    context, snapshot = Place.parse(arguments.place).context()
+    settings = Settings(model=arguments.model)
+    engine = load_engine(settings)
+    fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots))
+    text = trim(fill.text, context, snapshot)
+    answer = {
+        "text": text,
+        "confidence": round(fill.confidence, 4),
+        "shown": bool(text) and fill.confidence >= engine.gate,
+        "steps": fill.steps,
+        "elapsed_ms": round(fill.elapsed * 1000, 3),
+        "device": engine.device,
+        "model": engine.name,
+    }
+    sys.stdout.write((json.dumps(answer, ensure_ascii=False) if arguments.json else text) + "\n")
+    return 0

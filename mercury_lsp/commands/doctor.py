@@ -1,0 +1,103 @@
+"""`mercury-lsp doctor`: what is installed, whether it works, and the mend if not."""
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from mercury_engine.errors import MercuryError
+from mercury_engine.requests import FillRequest
+from rich.console import Console
+from rich.text import Text
+
+from mercury_lsp.settings import Settings
+from mercury_lsp.worker import Engine, LoadEngine, load_engine
+
+PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
+OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at; mend is None when it is as it should be."""
+
+    name: str
+    value: str
+    mend: str | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
+    )
+
+
+def run(arguments: argparse.Namespace, load: LoadEngine = load_engine) -> int:
+    """Print the findings as they are made; 1 if something is wrong."""
+    console = Console(highlight=False, soft_wrap=True)
+    wrong = 0
+    for finding in findings(Settings(model=arguments.model), load):
+        mark = Text("ok   ", "green") if finding.mend is None else Text("wrong", "bold red")
+        console.print(mark + Text(f" {finding.name:12} {finding.value}", "default"))
+        if finding.mend is not None:
+            wrong += 1
+            console.print(Text(f"      mend: {finding.mend}"))
+    console.print(Text(f"{wrong} wrong" if wrong else "all is well", "bold"))
+    return 1 if wrong else 0
+
+
+def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
+    """Look at one thing after another, from the interpreter to a fill."""
+    yield _python()
+    yield Finding("platform", platform.platform())
+    for package in PACKAGES:
+        yield _package(package)
+    yield _guarded("torch", _torch, "pip install torch")
+    engine: list[Engine] = []
+    yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
+    if engine:
+        yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
+
+
+def _python() -> Finding:
+    mend = None if sys.version_info >= OLDEST_PYTHON else "install Python 3.11 or newer"
+    return Finding("python", f"{platform.python_version()} at {sys.executable}", mend)
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, version(name))
+    except PackageNotFoundError:
+        return Finding(name, "not installed", f"pip install {name}")
+
+
+def _torch() -> str:
+    import torch
+
+    if not torch.cuda.is_available():
+        return f"{torch.__version__}, {torch.get_num_threads()} threads, no CUDA device"
+    return f"{torch.__version__}, {torch.cuda.get_device_name()}"
+
+
+def _model(settings: Settings, load: LoadEngine, loaded: list[Engine]) -> str:
+    loaded.append(load(settings))
+    place = getattr(loaded[0], "path", None) or settings.model or "bundled"
+    return f"{loaded[0].name} ({place}) on {loaded[0].device}"
+
+
+def _fill(engine: Engine) -> str:
+    fill = engine.fill(FillRequest(near="def add(a, b):\n    return ", suffix=("\n",)))
+    return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
+
+
+def _guarded(name: str, look: Callable[[], str], mend: str) -> Finding:
+    """A finding that says what went wrong instead of raising it; our own errors name their mend."""
+    try:
+        return Finding(name, look())
+    except MercuryError as error:
+        return Finding(name, "does not work", str(error))
+    except Exception as error:
+        return Finding(name, f"{type(error).__name__}: {error}", mend)

@@ -1,0 +1,84 @@
+"""FILE:LINE:COL, as compilers and editors write it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from mercury_lsp.context import CompletionContext, ContextBuilder
+from mercury_lsp.documents import Document, Snapshot
+from mercury_lsp.errors import UsageError
+from mercury_lsp.languages import language_of
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor in a file; line and column count from 1, columns in characters."""
+
+    path: Path
+    line: int
+    column: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Place":
+        """A place from FILE:LINE:COL; FILE may hold colons. Raises UsageError."""
+        parts = text.rsplit(":", 2)
+        if len(parts) != 3 or not parts[0]:
+            raise UsageError(f"{text!r} is not FILE:LINE:COL")
+        path, line, column = parts
+        if not (_is_number(line) and _is_number(column)):
+            raise UsageError(f"{text!r} is not FILE:LINE:COL with numbers from 1")
+        return cls(Path(path), int(line), int(column))
+
+    def context(self) -> tuple[CompletionContext, Snapshot]:
+        """The file's text around the cursor. Raises UsageError if there is no such file or place in it."""
+        text = read_text(self.path)
+        name = str(self.path)
+        snapshot = Document(self.path.absolute().as_uri(), language_of(name), 0, text).snapshot()
+        return ContextBuilder().build(snapshot, self._offset(text), _told(self.path)), snapshot
+
+    def _offset(self, text: str) -> int:
+        starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+        if self.line > len(starts):
+            raise UsageError(
+                f"{self.path} has {_count(len(starts), 'line')}, so there is no line {self.line}"
+            )
+        start = starts[self.line - 1]
+        found = _BREAK.search(text, start)
+        columns = (found.start() if found else len(text)) - start + 1
+        if self.column > columns:
+            raise UsageError(
+                f"line {self.line} of {self.path} has {_count(columns, 'column')}, counting the one after its"
+                f" last character, so there is no column {self.column}"
+            )
+        return start + self.column - 1
+
+
+def read_text(path: Path) -> str:
+    """A source file's text, line breaks as they are. Raises UsageError."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except (IsADirectoryError, PermissionError) as error:
+        reason = "is a folder; name a file" if path.is_dir() else f"cannot be read: {error.strerror}"
+        raise UsageError(f"{path} {reason}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start}); convert it first") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _told(path: Path) -> str:
+    """The path as the model is told it: relative to the working folder, or the name alone."""
+    absolute, here = path.absolute(), Path.cwd()
+    return absolute.relative_to(here).as_posix() if absolute.is_relative_to(here) else path.name
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text) >= 1
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("s" if number != 1 else "")

@@ -1,0 +1,131 @@
+"""`mercury-lsp try`: the examples completed through the server, as an editor does it."""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+import mercury_lsp
+from mercury_lsp.commands.client import Client
+from mercury_lsp.commands.place import read_text
+from mercury_lsp.errors import UsageError
+from mercury_lsp.languages import language_of
+
+CURSOR = "‹cursor›"
+"""Marks the cursor in an example; taken out before the file is opened."""
+
+SERVER = (sys.executable, "-m", "mercury_lsp", "--stdio")
+
+LINES_AROUND = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A file and the cursor in it."""
+
+    path: Path
+    before: str
+    after: str
+
+    @property
+    def position(self) -> dict[str, int]:
+        """The cursor as LSP writes it."""
+        line = self.before.rpartition("\n")[2]
+        return {"line": self.before.count("\n"), "character": len(line.encode("utf-16-le")) // 2}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "folder", nargs="?", type=Path, help=f"files, each with {CURSOR} in it (default: our own examples)"
+    )
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the suggestion at the cursor of every example."""
+    examples = _examples(arguments.folder or _bundled_folder())
+    console = Console(highlight=False)
+    with Client(SERVER) as client:
+        _start(client, arguments.model)
+        with console.status("loading the model"):
+            suggestions = [_ask(client, example) for example in examples]
+    for message in client.messages:
+        console.print(Text(message, "red"))
+    for example, suggestion in zip(examples, suggestions, strict=True):
+        _show(console, example, suggestion)
+    return 1 if client.messages else 0
+
+
+def read_example(path: Path) -> Example | None:
+    """The example in a file; None if no cursor is marked in it. Raises UsageError."""
+    before, mark, after = read_text(path).partition(CURSOR)
+    return Example(path, before, after) if mark else None
+
+
+def _examples(folder: Path) -> list[Example]:
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder; name one with files that have {CURSOR} in them")
+    found = [read_example(path) for path in sorted(folder.iterdir()) if path.is_file()]
+    examples = [example for example in found if example is not None]
+    if not examples:
+        raise UsageError(f"no file in {folder} has {CURSOR} in it")
+    return examples
+
+
+def _bundled_folder() -> Path:
+    """Beside the package in a checkout, inside it when installed."""
+    package = Path(mercury_lsp.__file__).parent
+    inside = package / "examples"
+    return inside if inside.is_dir() else package.parent / "examples"
+
+
+def _start(client: Client, model: str | None) -> None:
+    options = {"mercury": {"model": model}}
+    client.request(
+        "initialize",
+        {"processId": None, "rootUri": None, "capabilities": {}, "initializationOptions": options},
+    )
+    client.notify("initialized", {})
+
+
+def _ask(client: Client, example: Example) -> dict[str, Any] | None:
+    """The first suggestion, as an editor gets it when its user asks for one."""
+    uri = example.path.absolute().as_uri()
+    document = {
+        "uri": uri,
+        "languageId": language_of(example.path.name),
+        "version": 1,
+        "text": example.before + example.after,
+    }
+    client.notify("textDocument/didOpen", {"textDocument": document})
+    answer = client.request(
+        "textDocument/inlineCompletion",
+        {"textDocument": {"uri": uri}, "position": example.position, "context": {"triggerKind": 1}},
+    )
+    return next(iter(answer["items"]), None)
+
+
+def _show(console: Console, example: Example, suggestion: dict[str, Any] | None) -> None:
+    console.rule(Text(example.path.name, "bold"), align="left")
+    before = "\n".join(example.before.split("\n")[-LINES_AROUND - 1 :])
+    after = "\n".join(example.after.split("\n")[: LINES_AROUND + 1]).rstrip()
+    language = Syntax.guess_lexer(example.path.name)
+    lexer = Syntax("", language, background_color="default")
+    ghost = Text(suggestion["insertText"] if suggestion else "", "dim italic")
+    console.print(lexer.highlight(before)[:-1] + ghost + lexer.highlight(after))
+    console.print(Text(_figures(suggestion), "cyan"))
+
+
+def _figures(suggestion: dict[str, Any] | None) -> str:
+    if suggestion is None:
+        return "no suggestion"
+    data = suggestion["data"]
+    return f"{data['steps']} steps, {data['elapsedMs']:.1f} ms, confidence {data['confidence']:.2f}"

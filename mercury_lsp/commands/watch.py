@@ -1,0 +1,88 @@
+"""`mercury-lsp watch FILE:LINE:COL`: the denoising, step by step."""
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from mercury_engine.requests import Fill, SlotView
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from mercury_lsp.commands.place import Place
+from mercury_lsp.context import CompletionContext
+from mercury_lsp.settings import Settings
+from mercury_lsp.worker import load_engine
+
+_SHADES = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
+"""Of committed tokens, by confidence from 0 to 1."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("place", metavar="FILE:LINE:COL", help="line and column count from 1")
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
+    )
+    parser.add_argument(
+        "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fill the gap, then play its steps; each on a line of its own where there is no terminal."""
+    context, _ = Place.parse(arguments.place).context()
+    console = Console(highlight=False)
+    settings = Settings(model=arguments.model)
+    engine = load_engine(settings)
+    fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots))
+    if console.is_terminal:
+        _play(console, context, fill, arguments.delay)
+    else:
+        _list(console, fill)
+    console.print(
+        f"{fill.steps} steps, {fill.elapsed * 1000:.1f} ms, confidence {fill.confidence:.2f}, "
+        f"{engine.name} on {engine.device}",
+        style="dim",
+    )
+    return 0
+
+
+def canvas(slots: Sequence[SlotView]) -> Text:
+    """One step's canvas up to its end: masks as ░, drafts dim, committed tokens shaded by confidence."""
+    text = Text()
+    for slot in slots:
+        if slot.state == "end":
+            break
+        if slot.state == "mask":
+            text.append("░", "dim")
+        elif slot.state == "draft":
+            text.append(slot.text, "dim italic")
+        else:
+            text.append(slot.text, _shade(slot.confidence))
+    return text
+
+
+def _shade(confidence: float) -> str:
+    return _SHADES[min(int(confidence * len(_SHADES)), len(_SHADES) - 1)]
+
+
+def _play(console: Console, context: CompletionContext, fill: Fill, delay: float) -> None:
+    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+        for number, slots in enumerate(fill.trace, 1):
+            title = Text(f"step {number} of {len(fill.trace)}\n", "dim")
+            live.update(title + Text(context.line_prefix) + canvas(slots) + context.line_suffix, refresh=True)
+            time.sleep(delay)
+
+
+def _list(console: Console, fill: Fill) -> None:
+    for number, slots in enumerate(fill.trace, 1):
+        line = canvas(slots).plain.replace("\r", "").replace("\n", "⏎")
+        console.print(Text(f"{number:3} {line}"), soft_wrap=True)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 60:
+        raise argparse.ArgumentTypeError("from 0 to 60 seconds")
+    return value

@@ -1,0 +1,127 @@
+"""From a context to suggestions: newest request wins, typing through needs no model, silence when unsure."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Event
+
+from mercury_engine.errors import Cancelled
+from mercury_engine.requests import Fill
+
+from mercury_lsp.context import CompletionContext
+from mercury_lsp.documents import Snapshot
+from mercury_lsp.edits import Edit, EditHistory
+from mercury_lsp.settings import Settings
+from mercury_lsp.suggestions import Suggestion
+from mercury_lsp.trim import trim
+from mercury_lsp.worker import Engine, LoadEngine, Worker, load_engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A fill that somebody waits for."""
+
+    job: asyncio.Future[Fill | None]
+    cancel: Event
+
+
+class Completer:
+    """Completes in all open documents; to be used from the event loop's thread."""
+
+    def __init__(self, load: LoadEngine = load_engine):
+        self.settings = Settings()
+        self._worker = Worker(load)
+        self._pending: dict[str, _Pending] = {}
+        self._histories: dict[str, EditHistory] = {}
+
+    async def load(self) -> Engine:
+        """Load the engine that the settings name; requests wait. Raises whatever the loading raises."""
+        return await self._worker.load(self.settings)
+
+    async def complete(
+        self, context: CompletionContext, snapshot: Snapshot, triggered: bool
+    ) -> list[Suggestion]:
+        """Suggestions at the context's cursor, valid for its version only; empty when silence is better.
+
+        `triggered`: the editor asked by itself, so the silence gate applies. Raises Cancelled when a newer
+        request for the document arrives; when the caller's task is cancelled the fill stops too.
+        """
+        self._supersede(context.uri)
+        if not self.settings.allows(context.language_id):
+            return []
+        history = self._history(context.uri)
+        if rest := history.rest(snapshot, context.offset):
+            return [rest]
+        place = history.ask(context.offset)
+        if (fill := await self._fill(context)) is None:
+            return []
+        suggestion = Suggestion.at_cursor(context, trim(fill.text, context, snapshot), fill)
+        if not self._worth_showing(suggestion, triggered) or history.was_deleted(
+            context.offset, suggestion.text
+        ):
+            return []
+        place.suggestion = suggestion
+        return [suggestion]
+
+    def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
+        """Tell of edits in order; None when the whole document was replaced."""
+        history = self._history(uri)
+        if edits is None:
+            history.reset()
+        for edit in edits or ():
+            history.record(edit)
+
+    def accepted(self, suggestion_id: str) -> None:
+        """Tell that the user accepted a suggestion whole."""
+        for history in self._histories.values():
+            history.drop(suggestion_id)
+
+    def forget(self, uri: str) -> None:
+        """The document was closed: nobody waits for its suggestions."""
+        self._supersede(uri)
+        self._histories.pop(uri, None)
+
+    def close(self) -> None:
+        """Stop all work; returns at once."""
+        for uri in tuple(self._pending):
+            self._supersede(uri)
+        self._worker.close()
+
+    async def _fill(self, context: CompletionContext) -> Fill | None:
+        cancel = Event()
+        request = context.request(
+            effort=self.settings.effort,
+            max_slots=self.settings.max_slots,
+            deadline_ms=self.settings.deadline_ms,
+            cancel=cancel,
+        )
+        pending = _Pending(asyncio.ensure_future(self._worker.fill(request)), cancel)
+        self._pending[context.uri] = pending
+        try:
+            return await pending.job
+        except asyncio.CancelledError:
+            cancel.set()
+            if self._pending.get(context.uri) is pending:
+                raise
+            raise Cancelled("a newer request for this document took its place") from None
+        finally:
+            if self._pending.get(context.uri) is pending:
+                del self._pending[context.uri]
+
+    def _supersede(self, uri: str) -> None:
+        if pending := self._pending.pop(uri, None):
+            pending.cancel.set()
+            pending.job.cancel()
+
+    def _worth_showing(self, suggestion: Suggestion, triggered: bool) -> bool:
+        if not suggestion.text:
+            return False
+        return not triggered or suggestion.confidence >= self._gate()
+
+    def _gate(self) -> float:
+        if self.settings.gate is not None:
+            return self.settings.gate
+        return self._worker.engine.gate if self._worker.engine else 0.0
+
+    def _history(self, uri: str) -> EditHistory:
+        return self._histories.setdefault(uri, EditHistory())

@@ -1,0 +1,135 @@
+"""The text around the cursor, in blocks that stay the same between keystrokes so that caches hold."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mercury_engine.requests import FillRequest
+
+from mercury_lsp.documents import Snapshot
+from mercury_lsp.languages import language
+from mercury_lsp.scope import CursorClass, classify, headers
+
+MAX_NEAR_CHARS = 1600
+MAX_HEAD_CHARS = 800
+"""Of `suffix[0]` and `line_suffix`."""
+
+KEPT_RANGE = (0.6, 1.4)
+"""A window stays while its size is within these shares of the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionContext:
+    """What a completion needs to know of one place in one version of a document."""
+
+    uri: str
+    version: int
+    language_id: str
+    offset: int
+    """Code points before the cursor."""
+    position: tuple[int, int]
+    """Line and UTF-16 column."""
+    cursor_class: CursorClass
+    near: str
+    far: tuple[str, ...]
+    suffix: tuple[str, ...]
+    multiline: bool
+    line_prefix: str
+    """The cursor's line up to the cursor, its end when it is very long."""
+    line_suffix: str
+    """The rest of that line without terminator, its start when it is very long."""
+
+    def request(self, **overrides: Any) -> FillRequest:
+        """The engine's request for this place; overrides are fields of `FillRequest`."""
+        fields = {"near": self.near, "far": self.far, "suffix": self.suffix, "multiline": self.multiline}
+        return FillRequest(**(fields | overrides))
+
+
+class ContextBuilder:
+    """Builds the contexts of one open document; remembers where its window ends so that it moves rarely."""
+
+    def __init__(self, prefix_chars: int = 2400, suffix_chars: int = 1200):
+        self._prefix_chars = prefix_chars
+        self._suffix_chars = suffix_chars
+        self._first: str | None = None
+        self._last: str | None = None
+        self._headers: tuple[tuple[str | None, str | None], str] = ((None, None), "")
+
+    def build(self, snapshot: Snapshot, offset: int, path: str | None) -> CompletionContext:
+        """The context at offset; path, relative to the workspace, is told to the model in a comment."""
+        source = snapshot.source
+        offset = min(max(0, offset), source.length)
+        index = source.chunk_at(offset)
+        start = self._window_start(snapshot.chunks, index)
+        line_start, line_end = source.line_bounds(offset)
+        cursor_class = classify(snapshot, offset)
+        return CompletionContext(
+            uri=snapshot.uri,
+            version=snapshot.version,
+            language_id=snapshot.language_id,
+            offset=offset,
+            position=source.position_at(offset),
+            cursor_class=cursor_class,
+            near=source.slice(max(source.starts[index], offset - MAX_NEAR_CHARS), offset),
+            far=(*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index]),
+            suffix=self._suffix(snapshot, offset, index),
+            multiline=cursor_class.multiline,
+            line_prefix=source.slice(max(line_start, offset - MAX_NEAR_CHARS), offset),
+            line_suffix=source.slice(offset, min(line_end, offset + MAX_HEAD_CHARS)),
+        )
+
+    def _preface(
+        self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None
+    ) -> list[str]:
+        """The blocks before the window: the file's path, and headers that the window cuts off."""
+        blocks = [language(snapshot.language_id).comment_line(f"path: {path}")] if path else []
+        if start and (text := self._headers_at(snapshot, offset, index, start)):
+            blocks.append(text)
+        return blocks
+
+    def _headers_at(self, snapshot: Snapshot, offset: int, index: int, start: int) -> str:
+        """Headers; while the cursor stays in its chunk, broken syntax does not change them."""
+        chunks = snapshot.chunks
+        place = (chunks[start] if start < index else None, chunks[index - 1])
+        broken = snapshot.tree is not None and snapshot.tree.root_node.has_error
+        same_place = all(ours is theirs for ours, theirs in zip(place, self._headers[0], strict=True))
+        if not (broken and same_place):
+            self._headers = (place, headers(snapshot, offset, snapshot.source.starts[start]))
+        return self._headers[1]
+
+    def _suffix(self, snapshot: Snapshot, offset: int, index: int) -> tuple[str, ...]:
+        source, chunks = snapshot.source, snapshot.chunks
+        if not chunks:
+            return ()
+        head = source.slice(offset, min(source.starts[index + 1], offset + MAX_HEAD_CHARS))
+        following = chunks[index + 1 : self._window_end(chunks, index)]
+        return (head, *following) if head else following
+
+    def _window_start(self, chunks: tuple[str, ...], index: int) -> int:
+        """First chunk of the window before chunk index."""
+        reach = _reach(chunks, range(index - 1, -1, -1), self._prefix_chars, self._first)
+        self._first = chunks[index - reach] if reach else None
+        return index - reach
+
+    def _window_end(self, chunks: tuple[str, ...], index: int) -> int:
+        """One past the last chunk of the window after chunk index."""
+        reach = _reach(chunks, range(index + 1, len(chunks)), self._suffix_chars, self._last)
+        self._last = chunks[index + reach] if reach else None
+        return index + 1 + reach
+
+
+def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:
+    """How many chunks, taken in order from the cursor outward, the window has.
+
+    It ends at the kept chunk while its size stays in `KEPT_RANGE`, else it is as large as the budget allows.
+    A window that ends at the end of the document may be of any smaller size.
+    """
+    size, fitting = 0, 0
+    for count, index in enumerate(order, 1):
+        size += len(chunks[index])
+        if size > KEPT_RANGE[1] * budget:
+            break
+        if size <= budget:
+            fitting = count
+        if chunks[index] is kept and (count == len(order) or size >= KEPT_RANGE[0] * budget):
+            return count
+    return fitting

@@ -1,0 +1,56 @@
+"""Suggestions as the JSON of an InlineCompletionList."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from lsprotocol import types
+
+from mercury_lsp.documents import Snapshot
+from mercury_lsp.suggestions import Position, Suggestion
+
+ACCEPTED = "mercury.accepted"
+"""Command that clients run when a suggestion is accepted; arguments: its id, and the length if in part."""
+
+
+def to_lsp(suggestions: Iterable[Suggestion]) -> dict[str, Any]:
+    """The list, never null and without nested nulls: some clients take a null for a value."""
+    return {"items": [_item(each) for each in suggestions]}
+
+
+def beyond(
+    selected: types.SelectedCompletionInfo | None, suggestions: Iterable[Suggestion], snapshot: Snapshot
+) -> list[Suggestion]:
+    """The suggestions that go on from the item selected in the editor's popup, with that item's range."""
+    if selected is None:
+        return list(suggestions)
+    start, end = _position(selected.range.start), _position(selected.range.end)
+    typed = snapshot.slice(snapshot.offset_at(*start), snapshot.offset_at(*end))
+    return [
+        replace(each, text=typed + each.text, start=start)
+        for each in suggestions
+        if end == each.end and start[0] == end[0] and (typed + each.text).startswith(selected.text)
+    ]
+
+
+def _item(suggestion: Suggestion) -> dict[str, Any]:
+    # A dict, for lsprotocol's item has no field for `data`; clients ignore it, `mercury-lsp try` prints it.
+    return {
+        "insertText": suggestion.text,
+        "range": {"start": _json(suggestion.start), "end": _json(suggestion.end)},
+        "command": {"title": "Accepted", "command": ACCEPTED, "arguments": [suggestion.id]},
+        "data": {
+            "confidence": round(suggestion.confidence, 4),
+            "steps": suggestion.steps,
+            "elapsedMs": round(suggestion.elapsed_ms, 3),
+        },
+    }
+
+
+def _position(position: types.Position) -> Position:
+    return position.line, position.character
+
+
+def _json(position: Position) -> dict[str, int]:
+    line, character = position
+    return {"line": line, "character": character}

@@ -1,0 +1,122 @@
+"""Open documents: text that clients edit, and immutable snapshots of it with a syntax tree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lsprotocol import types
+from tree_sitter import Tree
+
+from mercury_lsp.chunked_text import ChunkedText
+from mercury_lsp.languages import language, parser
+
+MAX_PARSED_BYTES = 2_000_000
+"""Larger files, and files with very long lines, are treated as plain text."""
+
+Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A document at one version; offsets are code points, positions (line, UTF-16 column), all clamped."""
+
+    uri: str
+    language_id: str
+    version: int
+    source: ChunkedText
+    tree: Tree | None
+    """None for plain text; its bytes are those of `source`'s `byte_of`."""
+
+    @property
+    def chunks(self) -> tuple[str, ...]:
+        """Pieces of the text; those that an edit did not touch are the same objects in every snapshot."""
+        return self.source.chunks
+
+    @property
+    def text(self) -> str:
+        """The whole text, joined anew on every use."""
+        return "".join(self.source.chunks)
+
+    @property
+    def length(self) -> int:
+        """Code points."""
+        return self.source.length
+
+    def offset_at(self, line: int, utf16_col: int) -> int:
+        """Offset of a position; inside a surrogate pair it is the one before the pair."""
+        return self.source.offset_at(line, utf16_col)
+
+    def position_at(self, offset: int) -> tuple[int, int]:
+        """Line and UTF-16 column of an offset."""
+        return self.source.position_at(offset)
+
+    def slice(self, start: int, end: int) -> str:
+        """The text from start up to end."""
+        return self.source.slice(start, end)
+
+    def line_at(self, offset: int) -> tuple[str, int]:
+        """The line that holds offset, without its terminator, and the offset where it starts."""
+        start, end = self.source.line_bounds(offset)
+        return self.source.slice(start, end), start
+
+
+class Document:
+    """One open document; to be used from the main thread only."""
+
+    def __init__(self, uri: str, language_id: str, version: int, text: str):
+        self.uri = uri
+        self.language_id = language_id
+        self.version = version
+        self._source = ChunkedText.of(text)
+        self._tree: Tree | None = None
+        self._snapshot: Snapshot | None = None
+
+    def apply(self, changes: Sequence[Change], version: int) -> None:
+        """Apply LSP content changes in order; each range refers to the text the change before it left."""
+        for change in changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                self._replace(*self._offsets(change.range), change.text)
+            else:
+                self._replace(*self._source.difference(change.text))
+        self.version = version
+        self._snapshot = None
+
+    def snapshot(self) -> Snapshot:
+        """The document as it is now; parsed here, once per version."""
+        if self._snapshot is None:
+            self._tree = self._parse()
+            self._snapshot = Snapshot(self.uri, self.language_id, self.version, self._source, self._tree)
+        return self._snapshot
+
+    def _offsets(self, span: types.Range) -> tuple[int, int]:
+        start = self._source.offset_at(span.start.line, span.start.character)
+        end = self._source.offset_at(span.end.line, span.end.character)
+        return min(start, end), max(start, end)
+
+    def _replace(self, start: int, end: int, new: str) -> None:
+        if start == end and not new:
+            return
+        old, self._source = self._source, self._source.replace(start, end, new)
+        if self._tree is not None:
+            self._edit_tree(old, start, end, start + len(new))
+
+    def _edit_tree(self, old: ChunkedText, start: int, old_end: int, new_end: int) -> None:
+        # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
+        assert self._tree is not None
+        self._tree = self._tree.copy()
+        self._tree.edit(
+            old.byte_of(start),
+            old.byte_of(old_end),
+            self._source.byte_of(new_end),
+            old.point_of(start),
+            old.point_of(old_end),
+            self._source.point_of(new_end),
+        )
+
+    def _parse(self) -> Tree | None:
+        if not language(self.language_id).grammar or self._source.byte_length > MAX_PARSED_BYTES:
+            return None
+        if self._source.has_long_line():
+            return None
+        # old_tree=None is a type error in tree-sitter 0.26.
+        parse, read = parser(self.language_id).parse, self._source.reader()
+        return parse(read) if self._tree is None else parse(read, old_tree=self._tree)

@@ -1,0 +1,21 @@
+"""Errors of the server and its commands. Each message names the mend.
+
+MercuryError (mercury_engine.errors)
+├── SettingsError      the client's configuration is wrong
+├── UnknownDocument    a request names a document that is not open
+└── UsageError         a command's arguments are wrong
+"""
+
+from mercury_engine.errors import MercuryError
+
+
+class SettingsError(MercuryError):
+    """Unknown keys or values that are not allowed; the message names them all."""
+
+
+class UnknownDocument(MercuryError):
+    """The client did not open the document it asks about."""
+
+
+class UsageError(MercuryError):
+    """A command cannot do what its arguments ask for."""

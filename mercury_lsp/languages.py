@@ -1,0 +1,278 @@
+"""What differs between languages: grammar, comment marks and the names that grammars give to nodes."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import PurePath
+
+import tree_sitter
+
+Kinds = frozenset[str]
+
+
+def _kinds(names: str) -> Kinds:
+    return frozenset(names.split())
+
+
+_COMMENT = _kinds("comment")
+_STRING = _kinds("string")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language; the sets hold types of syntax nodes."""
+
+    grammar: str = ""
+    """Name of the module that holds the grammar; empty for plain text."""
+    loader: str = "language"
+    """Function of that module that returns the grammar."""
+    comment: str = "# "
+    """Starts a comment line."""
+    comment_end: str = ""
+    """Ends it, in languages without line comments."""
+    quotes: str = "\"'"
+    """Characters that open and close a string on a line."""
+    import_words: tuple[str, ...] = ()
+    """What a line of imports starts with."""
+    by_indent: bool = False
+    """Whether blocks end by indentation."""
+    comments: Kinds = _COMMENT
+    strings: Kinds = _STRING
+    imports: Kinds = frozenset()
+    definitions: Kinds = frozenset()
+    arguments: Kinds = frozenset()
+    bodies: Kinds = frozenset()
+    """Hold statements; what surrounds them says nothing about the cursor."""
+    embedded: Kinds = frozenset()
+    """Code inside strings."""
+
+    def comment_line(self, text: str) -> str:
+        """Text as one comment line with its line break."""
+        return f"{self.comment}{text}{self.comment_end}\n"
+
+
+PLAIN = Language()
+
+_PYTHON = Language(
+    grammar="tree_sitter_python",
+    import_words=("import ", "from "),
+    by_indent=True,
+    imports=_kinds("import_statement import_from_statement future_import_statement"),
+    definitions=_kinds("function_definition class_definition"),
+    arguments=_kinds("argument_list parameters"),
+    bodies=_kinds("block module"),
+    embedded=_kinds("interpolation"),
+)
+
+_JAVASCRIPT = Language(
+    grammar="tree_sitter_javascript",
+    comment="// ",
+    quotes="\"'`",
+    import_words=("import ", "import{"),
+    strings=_kinds("string template_string"),
+    imports=_kinds("import_statement"),
+    definitions=_kinds(
+        "function_declaration function_expression generator_function generator_function_declaration"
+        " arrow_function class_declaration class method_definition"
+    ),
+    arguments=_kinds("arguments formal_parameters"),
+    bodies=_kinds("statement_block class_body switch_body program"),
+    embedded=_kinds("template_substitution"),
+)
+
+
+def _typescript(loader: str) -> Language:
+    return Language(
+        grammar="tree_sitter_typescript",
+        loader=loader,
+        comment=_JAVASCRIPT.comment,
+        quotes=_JAVASCRIPT.quotes,
+        import_words=_JAVASCRIPT.import_words,
+        strings=_JAVASCRIPT.strings,
+        imports=_JAVASCRIPT.imports | _kinds("import_alias"),
+        definitions=_JAVASCRIPT.definitions
+        | _kinds("abstract_class_declaration interface_declaration enum_declaration internal_module"),
+        arguments=_JAVASCRIPT.arguments | _kinds("type_arguments"),
+        bodies=_JAVASCRIPT.bodies | _kinds("interface_body enum_body"),
+        embedded=_JAVASCRIPT.embedded,
+    )
+
+
+_GO = Language(
+    grammar="tree_sitter_go",
+    comment="// ",
+    quotes='"`',
+    import_words=("import ", "package "),
+    strings=_kinds("interpreted_string_literal raw_string_literal rune_literal"),
+    imports=_kinds("import_declaration package_clause"),
+    definitions=_kinds("function_declaration method_declaration type_declaration func_literal"),
+    arguments=_kinds("argument_list parameter_list"),
+    bodies=_kinds("block field_declaration_list source_file"),
+)
+
+_RUST = Language(
+    grammar="tree_sitter_rust",
+    comment="// ",
+    quotes='"',
+    import_words=("use ", "pub use ", "extern crate "),
+    comments=_kinds("line_comment block_comment"),
+    strings=_kinds("string_literal raw_string_literal char_literal"),
+    imports=_kinds("use_declaration extern_crate_declaration"),
+    definitions=_kinds(
+        "function_item impl_item trait_item mod_item struct_item enum_item closure_expression"
+        " foreign_mod_item"
+    ),
+    arguments=_kinds("arguments parameters type_arguments"),
+    bodies=_kinds("block declaration_list match_block field_declaration_list enum_variant_list source_file"),
+)
+
+_JAVA = Language(
+    grammar="tree_sitter_java",
+    comment="// ",
+    quotes='"',
+    import_words=("import ", "package "),
+    comments=_kinds("line_comment block_comment"),
+    strings=_kinds("string_literal character_literal"),
+    imports=_kinds("import_declaration package_declaration"),
+    definitions=_kinds(
+        "class_declaration interface_declaration enum_declaration record_declaration method_declaration"
+        " constructor_declaration"
+    ),
+    arguments=_kinds("argument_list formal_parameters annotation_argument_list type_arguments"),
+    bodies=_kinds("block class_body interface_body enum_body constructor_body switch_block program"),
+    embedded=_kinds("string_interpolation"),
+)
+
+_C_DEFINITIONS = "function_definition struct_specifier enum_specifier union_specifier"
+_C_BODIES = "compound_statement declaration_list field_declaration_list enumerator_list translation_unit"
+
+_C = Language(
+    grammar="tree_sitter_c",
+    comment="// ",
+    quotes='"',
+    import_words=("#include", "# include"),
+    strings=_kinds("string_literal char_literal"),
+    imports=_kinds("preproc_include"),
+    definitions=_kinds(_C_DEFINITIONS),
+    arguments=_kinds("argument_list parameter_list"),
+    bodies=_kinds(_C_BODIES),
+)
+
+_CPP = Language(
+    grammar="tree_sitter_cpp",
+    comment="// ",
+    quotes='"',
+    import_words=("#include", "# include", "using ", "import "),
+    strings=_kinds("string_literal char_literal raw_string_literal"),
+    imports=_kinds("preproc_include using_declaration"),
+    definitions=_kinds(f"{_C_DEFINITIONS} class_specifier namespace_definition lambda_expression"),
+    arguments=_kinds("argument_list parameter_list template_argument_list subscript_argument_list"),
+    bodies=_kinds(_C_BODIES),
+)
+
+_LUA = Language(
+    grammar="tree_sitter_lua",
+    comment="-- ",
+    definitions=_kinds("function_declaration function_definition"),
+    arguments=_kinds("arguments parameters"),
+    bodies=_kinds("block chunk"),
+)
+
+_SHELL = Language(
+    grammar="tree_sitter_bash",
+    import_words=("source ", ". "),
+    strings=_kinds("string raw_string ansi_c_string heredoc_body"),
+    definitions=_kinds("function_definition"),
+    bodies=_kinds("compound_statement do_group program"),
+    embedded=_kinds("command_substitution expansion simple_expansion arithmetic_expansion"),
+)
+
+_JSON = Language(grammar="tree_sitter_json", comment="// ", quotes='"')
+_YAML = Language(
+    grammar="tree_sitter_yaml",
+    by_indent=True,
+    strings=_kinds("double_quote_scalar single_quote_scalar block_scalar"),
+)
+_TOML = Language(grammar="tree_sitter_toml")
+_HTML = Language(
+    grammar="tree_sitter_html",
+    comment="<!-- ",
+    comment_end=" -->",
+    quotes='"',
+    strings=_kinds("quoted_attribute_value"),
+)
+_CSS = Language(
+    grammar="tree_sitter_css",
+    comment="/* ",
+    comment_end=" */",
+    import_words=("@import",),
+    comments=_kinds("comment js_comment"),
+    strings=_kinds("string_value"),
+    imports=_kinds("import_statement charset_statement"),
+    definitions=_kinds("rule_set media_statement keyframes_statement"),
+    arguments=_kinds("arguments"),
+    bodies=_kinds("block stylesheet"),
+)
+
+LANGUAGES: dict[str, Language] = {
+    "python": _PYTHON,
+    "javascript": _JAVASCRIPT,
+    "javascriptreact": _JAVASCRIPT,
+    "typescript": _typescript("language_typescript"),
+    "typescriptreact": _typescript("language_tsx"),
+    "go": _GO,
+    "rust": _RUST,
+    "java": _JAVA,
+    "c": _C,
+    "cpp": _CPP,
+    "lua": _LUA,
+    "shellscript": _SHELL,
+    "sh": _SHELL,
+    "bash": _SHELL,
+    "json": _JSON,
+    "jsonc": _JSON,
+    "yaml": _YAML,
+    "toml": _TOML,
+    "html": _HTML,
+    "css": _CSS,
+}
+
+_EXTENSIONS = {
+    "python": "py pyi pyw",
+    "javascript": "js mjs cjs",
+    "javascriptreact": "jsx",
+    "typescript": "ts mts cts",
+    "typescriptreact": "tsx",
+    "go": "go",
+    "rust": "rs",
+    "java": "java",
+    "c": "c h",
+    "cpp": "cc cpp cxx hh hpp hxx",
+    "lua": "lua",
+    "shellscript": "sh bash zsh",
+    "json": "json",
+    "jsonc": "jsonc",
+    "yaml": "yaml yml",
+    "toml": "toml",
+    "html": "html htm",
+    "css": "css",
+}
+_ID_OF = {extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()}
+
+
+def language(language_id: str) -> Language:
+    """The language of an LSP languageId; plain text when it is not known."""
+    return LANGUAGES.get(language_id, PLAIN)
+
+
+def language_of(path: str) -> str:
+    """The languageId that a file's extension stands for; `plaintext` when it is not known."""
+    return _ID_OF.get(PurePath(path).suffix.lower().removeprefix("."), "plaintext")
+
+
+@cache
+def parser(language_id: str) -> tree_sitter.Parser:
+    """The parser of a language that has a grammar, loaded on first use; for the main thread only."""
+    chosen = LANGUAGES[language_id]
+    grammar = getattr(import_module(chosen.grammar), chosen.loader)()
+    return tree_sitter.Parser(tree_sitter.Language(grammar))

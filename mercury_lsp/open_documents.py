@@ -1,0 +1,84 @@
+"""The documents that the client has open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from mercury_lsp.context import CompletionContext, ContextBuilder
+from mercury_lsp.documents import Change, Document, Snapshot
+from mercury_lsp.edits import Edit
+from mercury_lsp.errors import UnknownDocument
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    document: Document
+    builder: ContextBuilder
+    path: str | None
+
+
+class OpenDocuments:
+    """By uri. Every method but `open` raises UnknownDocument for a uri that is not open."""
+
+    def __init__(self):
+        self.roots: tuple[Path, ...] = ()
+        """Folders of the workspace; paths told to the model are relative to them."""
+        self._open: dict[str, _Open] = {}
+
+    def open(self, item: types.TextDocumentItem) -> None:
+        """Take over the text of a document; opened anew it is replaced."""
+        document = Document(item.uri, item.language_id, item.version, item.text)
+        self._open[item.uri] = _Open(document, ContextBuilder(), self._path(item.uri))
+
+    def change(self, uri: str, version: int, changes: Sequence[Change]) -> list[Edit] | None:
+        """Apply the client's changes; the edits they are, or None when one replaced the whole document."""
+        document = self._find(uri).document
+        edits: list[Edit] | None = []
+        for change in changes:
+            edit = _edit(document.snapshot(), change)
+            edits = None if edits is None or edit is None else [*edits, edit]
+            document.apply([change], version)
+        if not changes:
+            document.apply([], version)
+        return edits
+
+    def close(self, uri: str) -> None:
+        """Forget a document."""
+        self._find(uri)
+        del self._open[uri]
+
+    def snapshot(self, uri: str) -> Snapshot:
+        """The document as it is now."""
+        return self._find(uri).document.snapshot()
+
+    def context_at(self, uri: str, position: types.Position) -> tuple[CompletionContext, Snapshot]:
+        """The text around a position, which is clamped to the document, and the snapshot it is of."""
+        found = self._find(uri)
+        snapshot = found.document.snapshot()
+        offset = snapshot.offset_at(position.line, position.character)
+        return found.builder.build(snapshot, offset, found.path), snapshot
+
+    def _find(self, uri: str) -> _Open:
+        if uri not in self._open:
+            raise UnknownDocument(f"{uri} is not open; send textDocument/didOpen first")
+        return self._open[uri]
+
+    def _path(self, uri: str) -> str | None:
+        if not uri.startswith("file:") or not (name := to_fs_path(uri)):
+            return None
+        path = Path(name)
+        for root in self.roots:
+            if path.is_relative_to(root):
+                return path.relative_to(root).as_posix()
+        return path.name
+
+
+def _edit(snapshot: Snapshot, change: Change) -> Edit | None:
+    if not isinstance(change, types.TextDocumentContentChangePartial):
+        return None
+    start, end = (snapshot.offset_at(at.line, at.character) for at in (change.range.start, change.range.end))
+    start, end = min(start, end), max(start, end)
+    return Edit(start, snapshot.slice(start, end), change.text)

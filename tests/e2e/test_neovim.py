@@ -1,0 +1,711 @@
+"""The Neovim plugin, driven through a real headless Neovim by the keys a user would press."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+PLUGIN = HERE.parents[1] / "editors" / "nvim"
+WAIT_S = 30.0
+POLL_S = 0.03
+MODEL_WAIT_S = 300.0
+
+GHOST = """
+local namespace = vim.api.nvim_create_namespace("mercury")
+local shown, below = "", ""
+for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { details = true })) do
+  for _, chunk in ipairs(mark[4].virt_text or {}) do shown = shown .. chunk[1] end
+  for _, line in ipairs(mark[4].virt_lines or {}) do below = below .. "\\n" .. line[1][1] end
+end
+return shown .. below
+"""
+
+
+def find_nvim() -> str | None:
+    beside_python = Path(sys.executable).parent / "nvim"
+    return str(beside_python) if beside_python.exists() else shutil.which("nvim")
+
+
+def until(what: Callable[[], Any], wait_s: float = WAIT_S) -> Any:
+    """The first true value of `what`; fails with its last value."""
+    deadline = time.monotonic() + wait_s
+    while not (value := what()):
+        assert time.monotonic() < deadline, f"waited in vain; the last value was {value!r}"
+        time.sleep(POLL_S)
+    return value
+
+
+class Neovim:
+    """A headless Neovim with the plugin, spoken to over its socket."""
+
+    def __init__(
+        self, binary: str, folder: Path, cmd: list[str], options: str = "", before: str = ""
+    ) -> None:
+        self.binary = binary
+        self.sockets = tempfile.TemporaryDirectory(prefix="nv")  # a socket's path has at most 107 characters
+        self.socket = f"{self.sockets.name}/s"
+        init = folder / "init.lua"
+        command = ", ".join(json.dumps(part) for part in cmd)
+        init.write_text(
+            f"vim.opt.runtimepath:prepend({json.dumps(str(PLUGIN))})\n"
+            "vim.o.swapfile = false\n"
+            f"{before}\n"
+            f"require('mercury').setup({{ cmd = {{ {command} }}, debounce_ms = 10, {options} }})\n"
+        )
+        env = os.environ | {f"XDG_{kind}_HOME": str(folder / kind) for kind in ("STATE", "DATA", "CACHE")}
+        self.process = subprocess.Popen(
+            [binary, "--headless", "--clean", "-u", str(init), "--listen", self.socket],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=env,
+        )
+        until(lambda: Path(self.socket).exists())
+        self.binary = self.lua(
+            "return vim.v.progpath"
+        )  # past a wrapper script, which costs time at every call
+
+    def lua(self, code: str) -> Any:
+        """What a Lua chunk returns."""
+        quoted = code.replace("'", "''")
+        expression = f"luaeval('vim.json.encode({{ assert(loadstring(_A))() }})', '{quoted}')"
+        run = subprocess.run(
+            [self.binary, "--headless", "--clean", "--server", self.socket, "--remote-expr", expression],
+            capture_output=True,
+            encoding="utf-8",
+            timeout=WAIT_S,
+        )
+        assert run.returncode == 0, run.stderr
+        values = json.loads(run.stdout or run.stderr)
+        return values[0] if values else None
+
+    def open(self, path: Path, text: str = "") -> None:
+        path.write_text(text, encoding="utf-8")
+        self.lua(f"vim.cmd.edit({json.dumps(str(path))})")
+
+    def attached(self) -> bool:
+        return self.lua(
+            "local c = require('mercury.client').get(0); return c ~= nil and c.initialized == true"
+        )
+
+    def keys(self, keys: str) -> None:
+        """Press keys, in the notation of `:help key-notation`; they are used up before `lua` runs again."""
+        self.lua(f"vim.api.nvim_input({json.dumps(keys, ensure_ascii=False)})")
+
+    def ghost(self) -> str:
+        return self.lua(GHOST)
+
+    def read_all_replies(self) -> None:
+        """Replies come in order: after the answer to one more request, all before it have been handled."""
+        self.lua("require('mercury.client').get(0):request_sync('workspace/executeCommand', {}, 9999)")
+
+    def lines(self) -> list[str]:
+        return self.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)")
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(WAIT_S)
+        self.sockets.cleanup()
+
+
+class Desk:
+    """A Neovim over the scripted server, with the server's rules and log at hand."""
+
+    def __init__(self, binary: str, folder: Path) -> None:
+        self.binary = binary
+        self.folder = folder
+        self.rules = folder / "rules.json"
+        self.log = folder / "log.jsonl"
+        self.log.touch()
+        self.script([])
+        self.nvim: Neovim | None = None
+
+    @property
+    def cmd(self) -> list[str]:
+        return [sys.executable, str(HERE / "scripted_server.py"), str(self.rules), str(self.log)]
+
+    def script(self, rules: list[dict[str, Any]]) -> None:
+        whole = self.rules.with_suffix(".new")
+        whole.write_text(json.dumps(rules), encoding="utf-8")
+        whole.replace(self.rules)
+
+    def start(
+        self,
+        text: str = "",
+        options: str = "",
+        before: str = "",
+        name: str = "a.py",
+        cmd: list[str] | None = None,
+    ) -> Neovim:
+        self.nvim = Neovim(self.binary, self.folder, cmd or self.cmd, options, before)
+        self.nvim.open(self.folder / name, text)
+        return self.nvim
+
+    def start_attached(self, *args: Any, **named: Any) -> Neovim:
+        nvim = self.start(*args, **named)
+        until(nvim.attached)
+        return nvim
+
+    def received(self, method: str) -> list[dict[str, Any]]:
+        messages = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [message for message in messages if message.get("method") == method]
+
+    def answered(self) -> list[int]:
+        messages = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [message["answered"] for message in messages if "answered" in message]
+
+    def answered_last(self) -> bool:
+        asked = self.asked()
+        return bool(asked) and asked[-1]["id"] in self.answered()
+
+    def asked(self) -> list[dict[str, Any]]:
+        return self.received("textDocument/inlineCompletion")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    binary = find_nvim()
+    if binary is None:
+        pytest.skip("no nvim beside this Python or on the PATH")
+    desk = Desk(binary, tmp_path)
+    yield desk
+    if desk.nvim:
+        desk.nvim.close()
+
+
+def rule(before: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"before": before, "result": {"items": [{"insertText": text}]}, **more}
+
+
+def span(line: int, first: int, last: int) -> dict[str, Any]:
+    return {"start": {"line": line, "character": first}, "end": {"line": line, "character": last}}
+
+
+def shows(nvim: Neovim, text: str) -> None:
+    until(lambda: nvim.ghost() == text)
+
+
+ADD = "a, b):\n    return a + b"
+
+
+def test_ghost_text_is_the_servers_insert_text(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+
+
+def test_request_carries_uri_position_and_automatic_trigger(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    assert desk.asked()[-1]["params"] == {
+        "textDocument": {"uri": (desk.folder / "a.py").as_uri()},
+        "position": {"line": 0, "character": 8},
+        "context": {"triggerKind": 2},
+    }
+
+
+def test_accept_leaves_exactly_the_suggested_text(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached("# above\n\n# below\n")
+    nvim.keys("jidef add(")
+    shows(nvim, ADD)
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["# above", "def add(a, b):", "    return a + b", "# below"])
+    assert nvim.ghost() == ""
+    nvim.keys("!")
+    until(lambda: nvim.lines()[2] == "    return a + b!")
+
+
+def test_a_plain_list_is_understood_like_an_item_list(desk: Desk) -> None:
+    desk.script([{"before": "x", "result": [{"insertText": "yz"}]}])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "yz")
+
+
+def test_crlf_in_a_suggestion_becomes_line_ends(desk: Desk) -> None:
+    desk.script([rule("x", "1\r\ny\r\n")])
+    nvim = desk.start_attached("\r\n")
+    assert nvim.lua("return vim.bo.fileformat") == "dos"
+    nvim.keys("ix")
+    shows(nvim, "1\ny\n")
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["x1", "y", ""])
+
+
+def test_accept_word_takes_one_word_and_shows_the_rest(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    asked = len(desk.asked())
+    for line, rest in [("a", ADD[1:]), ("a,", ADD[2:]), ("a, b", ADD[4:])]:
+        nvim.keys("<M-w>")
+        until(lambda line=line: nvim.lines() == [f"def add({line}"])
+        shows(nvim, rest)
+    assert len(desk.asked()) == asked
+
+
+def test_accept_word_takes_whole_letters_outside_ascii(desk: Desk) -> None:
+    desk.script([rule("x = ", "größe + 1")])
+    nvim = desk.start_attached()
+    nvim.keys("ix = ")
+    shows(nvim, "größe + 1")
+    nvim.keys("<M-w>")
+    until(lambda: nvim.lines() == ["x = größe"])
+    shows(nvim, " + 1")
+
+
+def test_accept_line_takes_one_line_at_a_time(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    nvim.keys("<M-l>")
+    until(lambda: nvim.lines() == ["def add(a, b):"])
+    shows(nvim, "\n    return a + b")
+    nvim.keys("<M-l>")
+    until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b"])
+
+
+def test_dismissed_text_stays_away_until_the_text_changes(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    asked = len(desk.asked())
+    nvim.keys("<C-]>")
+    shows(nvim, "")
+    nvim.keys("x")
+    until(lambda: len(desk.asked()) > asked)
+    assert desk.asked()[asked]["params"]["position"] == {"line": 0, "character": 9}
+    nvim.keys("<BS>")
+    shows(nvim, ADD)
+
+
+def test_typing_the_suggestion_shrinks_it_without_asking(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    asked = len(desk.asked())
+    nvim.keys("a")
+    assert nvim.ghost() == ADD[1:]
+    nvim.keys(", b")
+    assert nvim.ghost() == ADD[4:]
+    nvim.keys("<BS>")
+    assert nvim.ghost() == ADD[3:]
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b"])
+    until(lambda: len(desk.asked()) > asked)
+    assert desk.asked()[asked]["params"]["position"] == {"line": 1, "character": 16}
+
+
+def test_typing_over_a_line_end_follows_the_suggestion(desk: Desk) -> None:
+    desk.script([rule("x", "1\ny2")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "1\ny2")
+    nvim.keys("1<CR>y")
+    shows(nvim, "2")
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["x1", "y2"])
+
+
+def test_typing_something_else_hides_the_suggestion(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    nvim.keys("z")
+    assert nvim.ghost() == ""
+
+
+@pytest.mark.parametrize("leave", ["<Esc>", "<Left>", "<C-o>:enew<CR>"])
+def test_leaving_the_place_hides_the_suggestion(desk: Desk, leave: str) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached(before="vim.o.hidden = true")
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    nvim.keys(leave)
+    shows(nvim, "")
+    if leave == "<C-o>:enew<CR>":
+        nvim.lua("vim.cmd.buffer(1)")
+        shows(nvim, "")
+
+
+def test_newer_keystroke_cancels_the_older_request(desk: Desk) -> None:
+    gate = desk.folder / "gate"
+    desk.script([rule("x", "old", gate=str(gate)), rule("xy", "new")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    (older,) = until(desk.asked)
+    nvim.keys("y")
+    shows(nvim, "new")
+    assert [message["params"]["id"] for message in desk.received("$/cancelRequest")] == [older["id"]]
+
+
+def test_a_reply_to_an_older_question_is_never_shown(desk: Desk) -> None:
+    gate = desk.folder / "gate"
+    desk.script([rule("x", "old", gate=str(gate), ignore_cancel=True), rule("xy", "new")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    (older,) = until(desk.asked)
+    nvim.lua(
+        "local seen = {}; _G.seen = seen\n"
+        "local ghost = vim.api.nvim_create_namespace('mercury')\n"
+        "local set = vim.api.nvim_buf_set_extmark\n"
+        "vim.api.nvim_buf_set_extmark = function(b, ns, r, c, o)\n"
+        "  if ns == ghost and o.virt_text then table.insert(seen, o.virt_text[1][1]) end\n"
+        "  return set(b, ns, r, c, o)\n"
+        "end"
+    )
+    nvim.keys("y")
+    shows(nvim, "new")
+    gate.touch()
+    until(lambda: older["id"] in desk.answered())
+    nvim.read_all_replies()
+    assert nvim.ghost() == "new"
+    assert set(nvim.lua("return seen")) == {"new"}
+
+
+def test_a_late_automatic_reply_does_not_replace_what_was_asked_for(desk: Desk) -> None:
+    gate = desk.folder / "gate"
+    desk.script(
+        [rule("x", "old", trigger=2, gate=str(gate), ignore_cancel=True), rule("x", "new", trigger=1)]
+    )
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    (older,) = until(desk.asked)
+    nvim.keys("<M-]>")
+    shows(nvim, "new")
+    gate.touch()
+    until(lambda: older["id"] in desk.answered())
+    nvim.read_all_replies()
+    assert nvim.ghost() == "new"
+
+
+def test_a_reply_for_text_that_a_script_changed_meanwhile_is_dropped(desk: Desk) -> None:
+    gate = desk.folder / "gate"
+    desk.script([rule("x", "old", gate=str(gate))])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    until(desk.asked)
+    # No autocommand tells of this edit, so only the comparison with the question's place can.
+    nvim.lua("vim.o.eventignore = 'all'; vim.api.nvim_buf_set_text(0, 0, 0, 0, 1, { 'z' })")
+    gate.touch()
+    until(desk.answered_last)
+    nvim.read_all_replies()
+    assert nvim.ghost() == ""
+
+
+@pytest.mark.parametrize("code", [-32800, -32801, -32802])
+def test_an_overtaken_request_is_no_news(desk: Desk, code: int) -> None:
+    desk.script([{"before": "x", "error": code}])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    until(desk.asked)
+    until(desk.answered_last)
+    nvim.read_all_replies()
+    assert nvim.ghost() == ""
+    assert nvim.lua("return vim.api.nvim_exec2('messages', { output = true }).output") == ""
+
+
+def test_a_servers_error_is_told_once(desk: Desk) -> None:
+    desk.script([{"before": "", "error": -32603}])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    messages = "return vim.api.nvim_exec2('messages', { output = true }).output"
+    until(lambda: nvim.lua(messages) == "mercury: scripted")
+    nvim.keys("y")
+    until(lambda: len(desk.asked()) == 2)
+    until(desk.answered_last)
+    nvim.read_all_replies()
+    assert nvim.lua(messages) == "mercury: scripted"
+
+
+def test_positions_count_utf16_units(desk: Desk) -> None:
+    text = 's = "😀ä'
+    desk.script([{"before": text, "result": [{"insertText": '😀ä🎉"', "range": span(0, 5, 8)}]}])
+    nvim = desk.start_attached()
+    nvim.keys("i" + text)
+    shows(nvim, '🎉"')
+    assert desk.asked()[-1]["params"]["position"] == {"line": 0, "character": 8}
+    nvim.keys("<Tab>!")
+    until(lambda: nvim.lines() == ['s = "😀ä🎉"!'])
+
+
+def test_the_items_range_is_replaced_and_only_new_text_is_shown(desk: Desk) -> None:
+    desk.script([{"before": "print(", "result": [{"insertText": "print(a, (b))", "range": span(0, 0, 7)}]}])
+    nvim = desk.start_attached(")\n")
+    nvim.keys("iprint(")
+    shows(nvim, "a, (b)")
+    nvim.keys("<Tab>!")
+    until(lambda: nvim.lines() == ["print(a, (b))!"])
+
+
+def test_word_by_word_to_the_end_replaces_the_range_too(desk: Desk) -> None:
+    desk.script([{"before": "print(", "result": [{"insertText": "print(a)", "range": span(0, 0, 7)}]}])
+    nvim = desk.start_attached(")\n")
+    nvim.keys("iprint(")
+    shows(nvim, "a")
+    nvim.keys("<M-w>")
+    until(lambda: nvim.lines() == ["print(a)"])
+    nvim.keys("<M-w>!")
+    until(lambda: nvim.lines() == ["print(a)!"])
+
+
+def test_text_that_the_range_really_replaces_is_marked(desk: Desk) -> None:
+    desk.script([{"before": "x = ", "result": [{"insertText": "x = new", "range": span(0, 0, 7)}]}])
+    nvim = desk.start_attached("old\n")
+    nvim.keys("ix = ")
+    shows(nvim, "new")
+    marks = nvim.lua(
+        "return vim.tbl_map(function(m) return { m[3], m[4].end_col, m[4].hl_group } end,"
+        "vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('mercury'), 0, -1,"
+        "{ details = true }))"
+    )
+    assert [4, 7, "MercuryReplaced"] in marks
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["x = new"])
+
+
+def test_an_item_that_does_not_continue_the_line_is_not_shown(desk: Desk) -> None:
+    wrong = {"insertText": "other text", "range": span(0, 0, 1)}
+    desk.script([{"before": "x", "result": [wrong, {"insertText": "right"}]}])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "right")
+
+
+def test_one_accept_is_one_undo_step(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached()
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    nvim.keys("<Tab>")
+    until(lambda: len(nvim.lines()) == 2)
+    nvim.keys("  # sum<Esc>")
+    until(lambda: nvim.lines()[1] == "    return a + b  # sum")
+    nvim.keys("u")
+    until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b"])
+    nvim.keys("u")
+    until(lambda: nvim.lines() == ["def add("])
+    nvim.keys("u")
+    until(lambda: nvim.lines() == [""])
+
+
+def test_accept_runs_the_items_command_after_the_text_is_in(desk: Desk) -> None:
+    command = {"title": "accepted", "command": "scripted.accepted", "arguments": ["id-1"]}
+    desk.script([{"before": "x", "result": [{"insertText": "yz", "command": command}]}])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "yz")
+    nvim.keys("<Tab>")
+    (ran,) = until(lambda: desk.received("workspace/executeCommand"))
+    assert ran["params"] == {"command": "scripted.accepted", "arguments": ["id-1"]}
+    assert nvim.lines() == ["xyz"]
+
+
+def test_cycling_asks_for_more_and_goes_round(desk: Desk) -> None:
+    more = [{"insertText": text} for text in ("one", "two", "three")]
+    desk.script([rule("x", "one", trigger=2), {"before": "x", "result": {"items": more}, "trigger": 1}])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "one")
+    for key, text in [("<M-]>", "two"), ("<M-]>", "three"), ("<M-]>", "one"), ("<M-[>", "three")]:
+        nvim.keys(key)
+        shows(nvim, text)
+    assert [message["params"]["context"]["triggerKind"] for message in desk.asked()] == [2, 1]
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["xthree"])
+
+
+def test_null_leaves_what_is_shown_and_an_empty_list_clears_it(desk: Desk) -> None:
+    desk.script([rule("x", "one", trigger=2), {"before": "x", "result": None, "trigger": 1}])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "one")
+    nvim.keys("<M-]>")
+    until(lambda: len(desk.asked()) == 2)
+    until(desk.answered_last)
+    nvim.read_all_replies()
+    assert nvim.ghost() == "one"
+    desk.script([{"before": "x", "result": {"items": []}}])
+    nvim.keys("<M-]>")
+    shows(nvim, "")
+
+
+def test_tab_is_a_tab_when_nothing_is_shown(desk: Desk) -> None:
+    nvim = desk.start_attached(name="a.txt")
+    nvim.keys("ix<Tab>y")
+    until(lambda: nvim.lines() == ["x\ty"])
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        "vim.keymap.set('i', '<Tab>', '-old-')",
+        "vim.keymap.set('i', '<Tab>', function() return '-old-' end, { expr = true })",
+        "vim.keymap.set('i', '<Tab>', function() vim.api.nvim_put({ '-old-' }, 'c', false, true) end)",
+        "vim.cmd([[inoremap <expr> <Tab> '-' .. 'old-']])",
+    ],
+)
+def test_tab_falls_through_to_the_mapping_it_had(desk: Desk, mapping: str) -> None:
+    desk.script([rule("x", "yz")])
+    nvim = desk.start_attached(before=mapping)
+    nvim.keys("iw<Tab>x")
+    shows(nvim, "yz")
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() == ["w-old-xyz"])
+
+
+def test_a_key_set_to_false_is_left_alone(desk: Desk) -> None:
+    nvim = desk.start_attached(options="keys = { accept_word = false, accept = '<C-y>' }")
+    assert nvim.lua("return vim.fn.maparg('<M-w>', 'i')") == ""
+    assert nvim.lua("return vim.fn.maparg('<C-y>', 'i', false, true).desc") == "Mercury: accept"
+
+
+def test_a_filetype_switched_off_gets_no_server(desk: Desk) -> None:
+    nvim = desk.start(name="COMMIT_EDITMSG")
+    assert nvim.lua("return vim.bo.filetype") == "gitcommit"
+    nvim.open(desk.folder / "b.py")
+    until(nvim.attached)
+    assert nvim.lua("return #vim.lsp.get_clients({ bufnr = 1 })") == 0
+
+
+def test_a_buffer_can_opt_out(desk: Desk) -> None:
+    desk.script([rule("", "text")])
+    nvim = desk.start_attached()
+    nvim.lua("vim.b.mercury = false")
+    nvim.keys("ix")
+    nvim.keys("<Esc>")
+    nvim.open(desk.folder / "b.py")
+    until(nvim.attached)
+    nvim.keys("iy")
+    shows(nvim, "text")
+    assert {Path(message["params"]["textDocument"]["uri"]).name for message in desk.asked()} == {"b.py"}
+
+
+def test_toggle_hides_and_silences_until_toggled_again(desk: Desk) -> None:
+    desk.script([rule("x", "yz")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "yz")
+    asked = len(desk.asked())
+    nvim.keys("<Cmd>Mercury toggle<CR>")
+    shows(nvim, "")
+    nvim.keys("x<Esc>a")
+    nvim.keys("x")
+    assert nvim.lua("return require('mercury').status()").startswith("mercury: off, server attached")
+    nvim.keys("<Cmd>Mercury toggle<CR>x")
+    shows(nvim, "yz")
+    assert len(desk.asked()) == asked + 1
+
+
+def test_accept_works_as_a_command(desk: Desk) -> None:
+    desk.script([rule("x", "yz")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "yz")
+    nvim.keys("<Cmd>Mercury accept<CR>")
+    until(lambda: nvim.lines() == ["xyz"])
+
+
+def test_two_projects_share_one_server(desk: Desk) -> None:
+    for project in ("one", "two"):
+        (desk.folder / project / ".git").mkdir(parents=True)
+    nvim = desk.start_attached(name="one/a.py")
+    nvim.open(desk.folder / "two" / "a.py")
+    until(nvim.attached)
+    assert nvim.lua("return #vim.lsp.get_clients({ name = 'mercury' })") == 1
+    (told,) = until(lambda: desk.received("workspace/didChangeWorkspaceFolders"))
+    assert [folder["uri"] for folder in told["params"]["event"]["added"]] == [(desk.folder / "two").as_uri()]
+
+
+def test_an_unknown_option_is_refused(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    ok, message = nvim.lua("return { pcall(require('mercury').setup, { debounce = 1 }) }")
+    assert not ok
+    assert message == 'mercury: unknown option "debounce" in setup(); see :help mercury-options'
+
+
+def test_health_names_a_server_that_cannot_be_run(desk: Desk) -> None:
+    nvim = desk.start(cmd=["no-such-server"])
+    nvim.keys(":checkhealth mercury<CR>")
+    until(lambda: any("no-such-server cannot be run" in line for line in nvim.lines()))
+
+
+def test_health_is_well_with_a_running_server(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    nvim.keys(":checkhealth mercury<CR>")
+    until(lambda: any("utf-16 positions" in line for line in nvim.lines()))
+    assert not any("ERROR" in line or "WARNING" in line for line in nvim.lines())
+
+
+def test_help_opens(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    shutil.copytree(PLUGIN / "doc", desk.folder / "help" / "doc")
+    nvim.lua(
+        f"local folder = {json.dumps(str(desk.folder / 'help'))}\n"
+        "vim.opt.runtimepath:append(folder)\n"
+        "vim.cmd.helptags(folder .. '/doc')\n"
+        "vim.cmd.help('mercury-options')"
+    )
+    assert nvim.lua("return vim.fn.expand('%:t')") == "mercury.txt"
+
+
+BUILTIN = """
+_G.calls = {}
+local function note(name) return function(...) table.insert(calls, { name, ... }); return true end end
+vim.lsp.inline_completion = { enable = note("enable"), select = note("select"), get = function(opts)
+  table.insert(calls, { "get" })
+  if opts and opts.on_accept then opts.on_accept(_G.item) end
+  return true
+end }
+"""
+
+
+def test_neovims_own_inline_completion_is_used_where_it_exists(desk: Desk) -> None:
+    """Against a stand-in: the calls are those that Neovim 0.12 documents."""
+    nvim = desk.start_attached(before=BUILTIN)
+    nvim.keys("ix = <Tab><M-]><M-[>")
+    assert nvim.lua("return calls") == [
+        ["enable", True, {"bufnr": 1}],
+        ["get"],
+        ["select", {"count": 1}],
+        ["select", {"count": -1}],
+    ]
+    assert desk.asked() == []
+    nvim.lua("_G.item = { insert_text = 'x = one + two', range = { start_col = 0, end_col = 4 } }")
+    nvim.keys("<M-w>")
+    until(lambda: nvim.lines() == ["x = one"])
+
+
+@pytest.mark.slow
+def test_the_real_server_shows_text_that_accept_inserts_unchanged(desk: Desk) -> None:
+    nvim = desk.start("def add(a, b):\n    return a + b\n\n\n\n", cmd=[sys.executable, "-m", "mercury_lsp"])
+    until(nvim.attached, MODEL_WAIT_S)
+    nvim.keys("Gidef subtract(a, b):<CR>")
+    ghost = until(nvim.ghost, MODEL_WAIT_S)
+    before = nvim.lines()
+    row, column = nvim.lua("return vim.api.nvim_win_get_cursor(0)")
+    nvim.keys("<Tab>")
+    until(lambda: nvim.lines() != before)
+    head, tail = before[row - 1][:column], before[row - 1][column:]
+    expected = before[: row - 1] + (head + ghost + tail).split("\n") + before[row:]
+    assert nvim.lines() == expected

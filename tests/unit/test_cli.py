@@ -1,0 +1,147 @@
+"""Commands asked for what cannot be done say so in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mercury_engine.errors import ModelNotFound
+from mercury_engine.requests import Fill, FillRequest, SlotView
+
+from mercury_lsp.cli import main
+from mercury_lsp.commands import complete, doctor, try_, watch
+from mercury_lsp.commands.place import Place
+from mercury_lsp.errors import UsageError
+from mercury_lsp.settings import Settings
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+class FakeEngine:
+    """Completes `1 + 1` in two steps."""
+
+    name, device, gate = "fake", "cpu", 0.5
+
+    def fill(self, request: FillRequest) -> Fill:
+        first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))
+        last = (SlotView("1", "committed", 0.9), SlotView(" + 1", "draft", 0.4), SlotView("", "end", 1.0))
+        return Fill("1 + 1", 0.75, steps=2, elapsed=0.002, trace=(first, last))
+
+
+@pytest.fixture
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for module in (complete, watch):
+        monkeypatch.setattr(module, "load_engine", lambda settings: FakeEngine())
+    path = tmp_path / "sample.py"
+    path.write_bytes(b"x = \r\ny = 2\r\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("{}", "is not FILE:LINE:COL"),
+        ("{}:1", "is not FILE:LINE:COL"),
+        ("{}:one:1", "with numbers from 1"),
+        ("{}:0:1", "with numbers from 1"),
+        ("{}:1:-1", "with numbers from 1"),
+        (":1:1", "is not FILE:LINE:COL"),
+        ("{}.gone:1:1", "there is no file"),
+        ("{}/..:1:1", ""),
+        ("{}:4:1", "has 3 lines"),
+        ("{}:1:6", "has 5 columns"),
+    ],
+)
+@pytest.mark.parametrize("command", ["complete", "watch"])
+def test_a_place_that_cannot_be_is_one_line_on_stderr(sample, capsys, command: str, place: str, said: str):
+    assert main([command, place.format(sample)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1 and err.startswith("mercury-lsp: ")
+
+
+def test_a_folder_is_not_a_file(sample: Path, capsys):
+    assert main(["complete", f"{sample.parent}:1:1"]) == 2
+    assert "is a folder" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_utf_8_is_named_with_the_byte(sample: Path, capsys):
+    sample.write_bytes(b"x = '\xff'")
+    assert main(["complete", f"{sample}:1:1"]) == 2
+    assert "is not UTF-8 (byte 5)" in capsys.readouterr().err
+
+
+def test_a_drive_letter_is_part_of_the_file():
+    assert Place.parse(r"C:\code\a.py:3:7") == Place(Path(r"C:\code\a.py"), 3, 7)
+
+
+def test_the_end_of_the_last_line_is_a_place(sample: Path):
+    context, snapshot = Place.parse(f"{sample}:3:1").context()
+    assert context.offset == snapshot.length
+    context, _ = Place.parse(f"{sample}:1:5").context()
+    assert (context.line_prefix, context.line_suffix) == ("x = ", "")
+
+
+def test_an_unknown_command_exits_with_2(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["guess"])
+    assert caught.value.code == 2
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_complete_prints_json_with_exactly_its_keys(sample: Path, capsys):
+    assert main(["complete", f"{sample}:1:5", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {
+        "text": "1 + 1",
+        "confidence": 0.75,
+        "shown": True,
+        "steps": 2,
+        "elapsed_ms": 2.0,
+        "device": "cpu",
+        "model": "fake",
+    }
+
+
+def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
+    assert main(["complete", f"{sample}:1:5"]) == 0
+    assert capsys.readouterr().out == "1 + 1\n"
+
+
+def test_watch_prints_every_step_on_a_line_without_a_terminal(sample: Path, capsys):
+    assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ["  1 1░░", "  2 1 + 1"]
+
+
+def test_doctor_finds_nothing_wrong_with_a_model_that_works():
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}
+    assert found["model"].mend is None and "fake" in found["model"].value
+    assert found["fill"].mend is None and "2 steps" in found["fill"].value
+
+
+def test_doctor_names_the_mend_of_a_model_that_is_not_there():
+    def fail(settings: Settings) -> FakeEngine:
+        raise ModelNotFound("no model x; name another")
+
+    found = {each.name: each for each in doctor.findings(Settings(), fail)}
+    assert found["model"].mend == "no model x; name another"
+    assert "fill" not in found
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+def test_every_example_has_one_cursor_between_text(path: Path):
+    example = try_.read_example(path)
+    assert example is not None
+    assert example.before.strip() and example.after.strip()
+    assert try_.CURSOR not in example.after
+
+
+def test_the_position_in_an_example_counts_utf_16():
+    example = try_.Example(Path("a.py"), 'a = 1\ns = "😀', '"')
+    assert example.position == {"line": 1, "character": 7}
+
+
+def test_a_folder_without_examples_is_an_error(tmp_path: Path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    with pytest.raises(UsageError, match="no file"):
+        try_._examples(tmp_path)

@@ -1,0 +1,73 @@
+"""Settings are parsed whole or not at all."""
+
+import pytest
+
+from mercury_lsp.errors import SettingsError
+from mercury_lsp.settings import Settings
+
+
+def test_nothing_configured_means_defaults():
+    assert Settings.parse({}) == Settings()
+
+
+def test_keys_are_in_camel_case():
+    parsed = Settings.parse({"deadlineMs": 80, "maxSlots": 8, "disabledLanguages": ["markdown"], "gate": 0.4})
+    assert parsed == Settings(deadline_ms=80, max_slots=8, disabled_languages=("markdown",), gate=0.4)
+
+
+def test_null_means_default_where_there_is_one():
+    assert Settings.parse({"model": None, "threads": None, "deadlineMs": None, "gate": None}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("device", "gpu", "auto, cpu, cuda"),
+        ("effort", "max", "instant, low, medium, high"),
+        ("effort", ["low"], "instant, low, medium, high"),
+        ("threads", 0, "from 1"),
+        ("threads", True, "from 1"),
+        ("maxSlots", None, "from 1 to 256"),
+        ("deadlineMs", -5, "from 1"),
+        ("gate", 1.5, "from 0 to 1"),
+        ("gate", float("nan"), "from 0 to 1"),
+        ("enabled", "yes", "true, false"),
+        ("disabledLanguages", "python", "a list"),
+        ("disabledLanguages", [1], "a list"),
+        ("model", "", "a folder"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: object, allowed: str):
+    with pytest.raises(SettingsError) as caught:
+        Settings.parse({key: value})
+    assert f"mercury.{key} is {value!r}" in str(caught.value)
+    assert allowed in str(caught.value)
+
+
+def test_an_unknown_key_is_named_with_those_that_exist():
+    with pytest.raises(
+        SettingsError, match=r"mercury\.deadline_ms is not a setting; allowed: model, .*deadlineMs"
+    ):
+        Settings.parse({"deadline_ms": 3})
+
+
+def test_all_problems_are_named_at_once():
+    with pytest.raises(SettingsError) as caught:
+        Settings.parse({"effort": "max", "colour": "red"})
+    assert "mercury.effort" in str(caught.value) and "mercury.colour" in str(caught.value)
+
+
+def test_a_section_that_is_no_object_is_an_error():
+    with pytest.raises(SettingsError, match="an object"):
+        Settings.parse(["model"])
+
+
+def test_only_model_device_and_threads_need_another_engine():
+    assert Settings(effort="low", gate=0.3).engine == Settings().engine
+    assert Settings(device="cpu").engine != Settings().engine
+
+
+def test_a_disabled_language_is_not_allowed():
+    assert not Settings(disabled_languages=("python",)).allows("python")
+    assert Settings(disabled_languages=("python",)).allows("go")
+    assert not Settings(enabled=False).allows("go")
