@@ -19,7 +19,8 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 if it went well, 2 if it was asked for what cannot be done."""
-    arguments = _parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    arguments = _parser(argv).parse_args(argv)
     if arguments.command is None:
         from mercury_lsp.commands.serve import serve
 
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mercury-lsp", description="Code completion by a diffusion model; without a command: the server."
     )
@@ -43,8 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mercury-lsp {version('mercury-lsp')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module_name, purpose) in COMMANDS.items():
-        module = import_module(f"mercury_lsp.commands.{module_name}")
         command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        if name in argv:  # the other commands' imports would only delay the server
+            module = import_module(f"mercury_lsp.commands.{module_name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return parser

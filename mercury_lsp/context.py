@@ -9,9 +9,8 @@ from mercury_lsp.documents import Snapshot
 from mercury_lsp.languages import language
 from mercury_lsp.scope import CursorClass, classify, headers
 
-MAX_NEAR_CHARS = 1600
-MAX_HEAD_CHARS = 800
-"""Of `suffix[0]` and `line_suffix`."""
+MAX_LINE_PREFIX = 1600
+MAX_LINE_SUFFIX = 800
 
 KEPT_RANGE = (0.6, 1.4)
 """A window stays while its size is within these shares of the budget."""
@@ -69,12 +68,12 @@ class ContextBuilder:
             offset=offset,
             position=source.position_at(offset),
             cursor_class=cursor_class,
-            near=source.slice(max(source.starts[index], offset - MAX_NEAR_CHARS), offset),
+            near=source.slice(source.starts[index], offset),
             far=(*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index]),
             suffix=self._suffix(snapshot, offset, index),
             multiline=cursor_class.multiline,
-            line_prefix=source.slice(max(line_start, offset - MAX_NEAR_CHARS), offset),
-            line_suffix=source.slice(offset, min(line_end, offset + MAX_HEAD_CHARS)),
+            line_prefix=source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset),
+            line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX)),
         )
 
     def _preface(
@@ -90,7 +89,8 @@ class ContextBuilder:
         """Headers; while the cursor stays in its chunk, broken syntax does not change them."""
         chunks = snapshot.chunks
         place = (chunks[start] if start < index else None, chunks[index - 1])
-        broken = snapshot.tree is not None and snapshot.tree.root_node.has_error
+        root = snapshot.tree and snapshot.tree.root_node
+        broken = root is not None and (root.has_error or root.has_changes)
         same_place = all(ours is theirs for ours, theirs in zip(place, self._headers[0], strict=True))
         if not (broken and same_place):
             self._headers = (place, headers(snapshot, offset, snapshot.source.starts[start]))
@@ -100,7 +100,8 @@ class ContextBuilder:
         source, chunks = snapshot.source, snapshot.chunks
         if not chunks:
             return ()
-        head = source.slice(offset, min(source.starts[index + 1], offset + MAX_HEAD_CHARS))
+        # Never cut shorter, for the next block must follow on it; a chunk is bounded anyway.
+        head = source.slice(offset, source.starts[index + 1])
         following = chunks[index + 1 : self._window_end(chunks, index)]
         return (head, *following) if head else following
 

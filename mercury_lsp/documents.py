@@ -2,15 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 from lsprotocol import types
-from tree_sitter import Tree
+from tree_sitter import Parser, Tree
 
 from mercury_lsp.chunked_text import ChunkedText
 from mercury_lsp.languages import language, parser
 
 MAX_PARSED_BYTES = 2_000_000
 """Larger files, and files with very long lines, are treated as plain text."""
+
+KEYSTROKE_SECONDS = 0.004
+"""A parse after an edit gets this long; where an edit breaks 20,000 lines it would take 20 to 170 ms."""
+
+PAUSE_SECONDS = 0.3
+"""A parse in a pause of typing gets this long."""
+
+WHOLE_SECONDS = 1.0
+"""The first parse gets this long; a document that takes longer is treated as plain text."""
 
 Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
 
@@ -24,7 +34,8 @@ class Snapshot:
     version: int
     source: ChunkedText
     tree: Tree | None
-    """None for plain text; its bytes are those of `source`'s `byte_of`."""
+    """None for plain text. Offsets are those of `source.byte_of`; nodes with `has_changes` were edited since
+    the last parse in time."""
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -68,6 +79,8 @@ class Document:
         self.version = version
         self._source = ChunkedText.of(text)
         self._tree: Tree | None = None
+        self._is_parsed = False
+        self._is_plain = not language(language_id).grammar
         self._snapshot: Snapshot | None = None
 
     def apply(self, changes: Sequence[Change], version: int) -> None:
@@ -81,11 +94,17 @@ class Document:
         self._snapshot = None
 
     def snapshot(self) -> Snapshot:
-        """The document as it is now; parsed here, once per version."""
+        """The document as it is now; parsed here, once per version, as far as time allows."""
         if self._snapshot is None:
-            self._tree = self._parse()
+            self._parse(KEYSTROKE_SECONDS if self._tree else WHOLE_SECONDS)
             self._snapshot = Snapshot(self.uri, self.language_id, self.version, self._source, self._tree)
         return self._snapshot
+
+    def settle(self) -> None:
+        """Finish a parse that ran out of time, when the user pauses; later snapshots have its tree."""
+        if not self._is_parsed:
+            self._parse(PAUSE_SECONDS if self._tree else WHOLE_SECONDS)
+            self._snapshot = None
 
     def _offsets(self, span: types.Range) -> tuple[int, int]:
         start = self._source.offset_at(span.start.line, span.start.character)
@@ -96,6 +115,7 @@ class Document:
         if start == end and not new:
             return
         old, self._source = self._source, self._source.replace(start, end, new)
+        self._is_parsed = False
         if self._tree is not None:
             self._edit_tree(old, start, end, start + len(new))
 
@@ -112,11 +132,33 @@ class Document:
             self._source.point_of(new_end),
         )
 
-    def _parse(self) -> Tree | None:
-        if not language(self.language_id).grammar or self._source.byte_length > MAX_PARSED_BYTES:
-            return None
-        if self._source.has_long_line():
-            return None
-        # old_tree=None is a type error in tree-sitter 0.26.
-        parse, read = parser(self.language_id).parse, self._source.reader()
-        return parse(read) if self._tree is None else parse(read, old_tree=self._tree)
+    def _parse(self, seconds: float) -> None:
+        """Bring the tree up to date, or leave it edited but not parsed when the time is over."""
+        if self._is_parsed:
+            return
+        if self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line():
+            self._tree, self._is_parsed = None, True
+            return
+        tree = parse(parser(self.language_id), self._source, self._tree, seconds)
+        self._is_parsed = tree is not None
+        if tree is not None:
+            self._tree = tree
+        elif self._tree is None:
+            self._is_plain = self._is_parsed = True
+
+
+def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
+    """The tree of a text, made from an edited previous one; None when the time is over."""
+    deadline = perf_counter() + seconds
+
+    def is_late(_byte: int, _has_error: bool) -> bool:
+        return perf_counter() > deadline
+
+    try:
+        if previous is None:
+            return parser.parse(source.reader(), progress_callback=is_late)
+        return parser.parse(source.reader(), old_tree=previous, progress_callback=is_late)
+    except ValueError:
+        # Else the parser would resume where it stopped, whatever it is given next.
+        parser.reset()
+        return None

@@ -35,7 +35,9 @@ class _Malformed:
     """A request whose parameters do not have the protocol's shape."""
 
     id: int | str
+    method: str
     error: JsonRpcException
+    jsonrpc: str = LanguageServerProtocol.VERSION
 
 
 class MercuryProtocol(LanguageServerProtocol):
@@ -58,21 +60,22 @@ class MercuryProtocol(LanguageServerProtocol):
             return super().structure_message(data)
         except JsonRpcException as error:
             if "id" in data and "method" in data:
-                return _Malformed(data["id"], _explained(error))
+                return _Malformed(data["id"], data["method"], _explained(error))
             raise
 
     def handle_message(self, message: Any) -> None:
         """Answer what may not be asked now, drop what is not JSON-RPC, hand on the rest."""
-        if isinstance(message, _Malformed):
-            self._send_response(message.id, error=message.error.to_response_error())
-        elif not hasattr(message, "jsonrpc"):
+        if not hasattr(message, "jsonrpc"):
             logger.warning("not a JSON-RPC message: %.200r", message)
-        elif (refusal := self._refusal(getattr(message, "method", None))) is None:
+            return
+        refusal = self._refusal(message)
+        if refusal is None:
             super().handle_message(message)
         elif hasattr(message, "id"):
             self._send_response(message.id, error=refusal.to_response_error())
 
-    def _refusal(self, method: str | None) -> JsonRpcException | None:
+    def _refusal(self, message: Any) -> JsonRpcException | None:
+        method = getattr(message, "method", None)
         if method in (None, types.EXIT):
             return None
         if self._shutdown:
@@ -82,7 +85,7 @@ class MercuryProtocol(LanguageServerProtocol):
             return JsonRpcInvalidRequest("the server is already initialized") if initialized else None
         if not initialized:
             return JsonRpcServerNotInitialized("send initialize first")
-        return None
+        return message.error if isinstance(message, _Malformed) else None
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:

@@ -72,7 +72,7 @@ def classify(snapshot: Snapshot, offset: int) -> CursorClass:
 
 
 def headers(snapshot: Snapshot, offset: int, window_start: int) -> str:
-    """Imports, then headers of the definitions around offset, outermost first, that start before the window."""
+    """Imports, then headers of the definitions around offset, outermost first, that the window cuts off."""
     if snapshot.tree is None or window_start <= 0:
         return ""
     rules = language(snapshot.language_id)
@@ -129,8 +129,10 @@ def _is_open_at(node: Node, byte: int, before: str, is_comment: bool) -> bool:
 
 
 def _is_broken(path: list[Node]) -> bool:
-    """Whether a syntax error lies on the path or in the smallest statement around the cursor."""
-    return any(node.is_error or node.is_missing for node in path) or any(node.has_error for node in path[-3:])
+    """Whether the syntax around the cursor is wrong, or was edited and not parsed since."""
+    if any(node.is_error or node.is_missing for node in path):
+        return True
+    return any(node.has_error or node.has_changes for node in path[-3:])
 
 
 def _class_of_text(snapshot: Snapshot, offset: int, line_prefix: str, rules: Language) -> CursorClass | None:

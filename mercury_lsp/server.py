@@ -15,7 +15,6 @@ from pygls.uris import to_fs_path
 
 from mercury_lsp.completer import Completer
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.handlers import COMMANDS, FEATURES
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.progress import loading_progress
 from mercury_lsp.protocol import MercuryProtocol
@@ -26,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 CLIENT_ANSWERS_IN = 2.0
 """Seconds that a client has for telling its configuration before the model is loaded without it."""
+
+PAUSE = 0.5
+"""Seconds without an edit after which the user is taken to have stopped typing."""
 
 
 class MercuryServer(LanguageServer):
@@ -38,14 +40,11 @@ class MercuryServer(LanguageServer):
         self._options: Any = None
         self._loaded: tuple[Any, ...] | None = None
         """What the engine was last loaded with; None before the first load."""
+        self._settling: dict[str, asyncio.TimerHandle] = {}
         self._told: set[str] = set()
-        for method, handler in FEATURES.items():
-            self.feature(method)(handler)
-        for name, command in COMMANDS.items():
-            self.command(name)(command)
 
     def begin(self, params: types.InitializeParams) -> None:
-        """Keep what the client says of itself; in its options the object `mercury` is ours, or all of them."""
+        """Keep what the client says of itself; of its options the object `mercury` is ours, or all."""
         options = params.initialization_options or {}
         if isinstance(options, Mapping):
             options = options.get("mercury", options)
@@ -54,6 +53,13 @@ class MercuryServer(LanguageServer):
         if not uris and params.root_uri:
             uris = [params.root_uri]
         self.documents.roots = tuple(Path(path) for uri in uris if (path := to_fs_path(uri)))
+
+    def settle_soon(self, uri: str) -> None:
+        """Let the document finish its parsing once no edit has come for a while."""
+        if timer := self._settling.pop(uri, None):
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._settling[uri] = loop.call_later(PAUSE, self.documents.settle, uri)
 
     async def reconfigure(self, pushed: Any = None) -> None:
         """Take over the settings the client pushed, or ask for them; reload the model if they name another.

@@ -7,11 +7,11 @@ moves at most the boundaries next to it and every other chunk keeps its text, he
 import re
 from zlib import crc32
 
-RADIUS = 4
+RADIUS = 6
 """A boundary is the best line among this many lines on either side; mean chunk about 2 * RADIUS + 1 lines."""
 
-MAX_CHARS = 400
-"""No chunk is longer (about 128 tokens of code); longer runs are cut at a line, or inside a line longer than this."""
+MAX_CHARS = 512
+"""No chunk is longer (about 150 tokens of code); longer runs are cut at a line, or inside a line longer than this."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 

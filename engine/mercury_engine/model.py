@@ -7,8 +7,8 @@ Both roles run the same pretrained decoder (Llama and Qwen2 families). The write
 every matrix and two rows of its own to the vocabulary: mask and end.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -145,7 +145,7 @@ class Network(nn.Module):
     def angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)
 
-    def read(self, ids_BT: Tensor, past: Side | None = None, start: int = 0) -> tuple[Tensor, Block]:
+    def read(self, ids_BT: Tensor, past: Sequence[Side] = (), start: int = 0) -> tuple[Tensor, Block]:
         """Causal hidden states [B,T,C] behind `past`, and the block they leave; positions count from start."""
         x = F.embedding(ids_BT, self.embedding)
         rows = ids_BT.shape[1]
@@ -157,13 +157,14 @@ class Network(nn.Module):
             q, k, v = layer.project(x, False)
             q = rotate(q, cos, sin).flatten(2, 3)
             own: Segment = (q, rotate(k, cos, sin), v, bias)
-            x = layer.finish(x, segmented_attention([past.segment(number, q), own] if past else [own]), False)
+            segments = [side.segment(number, q) for side in past]
+            x = layer.finish(x, segmented_attention([*segments, own]), False)
             keys.append(k)
             values.append(v)
         return rms_norm(x, self.norm, self.config.rms_norm_eps), Block(torch.stack(keys), torch.stack(values))
 
-    def write(self, ids_BR: Tensor, prefix: Side, suffix: Side | None, ends_B: Tensor) -> Tensor:
-        """Hidden states [B,R,C] of canvas rows that see each other, the prefix and the suffix.
+    def write(self, ids_BR: Tensor, before: Sequence[Side], after: Sequence[Side], ends_B: Tensor) -> Tensor:
+        """Hidden states [B,R,C] of canvas rows that see each other and the sides before and after the gap.
 
         Row 0 is the last prefix token and stands at position `ends_B` of the prefix frame; in the suffix
         frame the last row stands at -1. The hidden state of row i predicts the token of row i + 1.
@@ -176,9 +177,8 @@ class Network(nn.Module):
             q, k, v = layer.project(x, True)
             q_near, q_away = rotate(q, *near).flatten(2, 3), rotate(q, *away).flatten(2, 3)
             k = rotate(k, near[0][:, 0], near[1][:, 0])
-            segments: list[Segment] = [prefix.segment(number, q_near), (q_near, k, v, None)]
-            if suffix is not None:
-                segments.append(suffix.segment(number, q_away))
+            segments: list[Segment] = [side.segment(number, q_near) for side in before]
+            segments += [(q_near, k, v, None), *(side.segment(number, q_away) for side in after)]
             x = layer.finish(x, segmented_attention(segments), True)
         return rms_norm(x, self.norm, self.config.rms_norm_eps)
 
@@ -198,11 +198,6 @@ class Network(nn.Module):
 
     def _layers(self) -> list[Layer]:
         return list(self.layers)  # type: ignore[arg-type]
-
-    @classmethod
-    def blank(cls, config: ModelConfig) -> Self:
-        """All weights allocated, none set: for loading."""
-        return cls(config)
 
 
 def join(sides: list[Side]) -> Side:

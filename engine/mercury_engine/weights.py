@@ -7,11 +7,12 @@ Packed formats, both in groups of 32 along the input dimension (the arithmetic o
 """
 
 import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.model import Layer, ModelConfig, Network
@@ -80,7 +81,7 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Network:
     """Reader, and where the folder holds one the writer's adapter, from a model folder."""
     config = read_config(folder)
     state = read_tensors(folder)
-    network = Network.blank(config).to(dtype)
+    network = Network(config).to(dtype)
     fill(network, state, folder)
     if config.adapter_rank:
         fill_adapter(network, read_tensors(folder, "adapter*.safetensors"), folder)
@@ -118,6 +119,26 @@ def fill_adapter(network: Network, state: dict[str, Tensor], folder: Path) -> No
         if name not in state:
             raise ModelCorrupt(f"adapter in {folder} lacks {name}; export it again")
         _copy(parameter, state[name], name, folder)
+
+
+@torch.no_grad()
+def merged_writer(network: Network) -> Network:
+    """The writer as a network of its own, adapter added into its matrices; norms and embedding are shared."""
+    config = network.config
+    with torch.device("meta"):
+        writer = Network(replace(config, adapter_rank=0))
+    for field in ("embedding", "head", "norm"):
+        setattr(writer, field, getattr(network, field))
+    writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
+    for mine, theirs in zip(writer.layers, network.layers, strict=True):
+        mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
+        for field in _FUSED:
+            linear, source = getattr(mine, field), getattr(theirs, field)
+            added = source.weight.float() + source.up.float() @ source.down.float()
+            linear.weight = nn.Parameter(added.to(source.weight.dtype), requires_grad=False)
+            linear.bias = source.bias
+            source.up = source.down = None
+    return writer
 
 
 def adapter_parameters(network: Network) -> dict[str, Tensor]:
@@ -160,3 +181,22 @@ def unpack_q8(codes: Tensor, scale: Tensor) -> Tensor:
     """[out, in] int8, [out, in/32] to [out, in] float32."""
     outputs, groups = scale.shape
     return (codes.view(outputs, groups, GROUP).float() * scale.float()[..., None]).flatten(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was fitted on held-out text for one model: `settings.json`, optional."""
+
+    gate: float = 0.0
+    rule: dict[str, float] = field(default_factory=dict)
+
+
+def read_settings(folder: Path) -> Settings:
+    """The folder's fitted settings, or none."""
+    path = folder / "settings.json"
+    if not path.is_file():
+        return Settings()
+    try:
+        return Settings(**json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

@@ -29,9 +29,9 @@ class Client:
     def request(self, method: str, params: Any) -> Any:
         """Ask and wait for the answer. Raises UsageError if the server answers with an error."""
         self._last_id += 1
-        self._send({"id": self._last_id, "method": method, "params": params})
+        self.send({"id": self._last_id, "method": method, "params": params})
         while True:
-            message = self._receive()
+            message = self.receive()
             if "method" in message:
                 self._serve(message)
             elif message["id"] == self._last_id:
@@ -41,21 +41,23 @@ class Client:
 
     def notify(self, method: str, params: Any) -> None:
         """Tell without waiting."""
-        self._send({"method": method, "params": params})
+        self.send({"method": method, "params": params})
 
     def _serve(self, message: dict[str, Any]) -> None:
         if message["method"] == "window/showMessage":
             self.messages.append(message["params"]["message"])
         if "id" in message:
-            self._send({"id": message["id"], "result": None})
+            self.send({"id": message["id"], "result": None})
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one JSON-RPC message."""
         assert self._process.stdin is not None
         body = json.dumps({"jsonrpc": "2.0"} | message).encode()
         self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         self._process.stdin.flush()
 
-    def _receive(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
+        """Read one JSON-RPC message. Raises UsageError if the server has ended."""
         assert self._process.stdout is not None
         length = 0
         while (line := self._process.stdout.readline()).strip():

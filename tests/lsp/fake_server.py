@@ -41,13 +41,13 @@ class FakeEngine:
 
 
 def load(settings: Settings) -> FakeEngine:
-    """Fails, slowly or at once, for models named so."""
+    """Fails, dawdles or hangs for models named so."""
     print("a library that prints while it is loaded")
     if settings.model == "missing":
         raise ModelNotFound("no model called missing; set mercury.model to a folder or a model name")
     if settings.model == "broken":
         raise ImportError("no torch")
-    time.sleep(0.3 if settings.model == "slow" else 0)
+    time.sleep({"slow": 0.3, "stuck": 3600}.get(settings.model or "", 0))
     return FakeEngine()
 
 

@@ -12,13 +12,21 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient
 
+from mercury_lsp.commands.client import Client
+
 COMMAND = [sys.executable, str(Path(__file__).with_name("fake_server.py"))]
 URI = "file:///work/space/sample.py"
+HERE = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}
 INVALID_PARAMS, CANCELLED = -32602, -32800
 
 
 def script(**fill: Any) -> str:
     return f"# [[{json.dumps(fill)}]]\n"
+
+
+def initialize(editor: Client, **options: Any) -> None:
+    editor.request("initialize", {"capabilities": {}, "processId": None, "initializationOptions": options})
+    editor.notify("initialized", {})
 
 
 def initialize_params(options: Any = None, **client: Any) -> types.InitializeParams:
@@ -67,9 +75,10 @@ def ask(
 ):
     kind = types.InlineCompletionTriggerKind
     context = types.InlineCompletionContext(kind.Automatic if automatic else kind.Invoked, selected)
-    return client.text_document_inline_completion_async(
-        types.InlineCompletionParams(context, types.TextDocumentIdentifier(uri), types.Position(line, column))
+    params = types.InlineCompletionParams(
+        context, types.TextDocumentIdentifier(uri), types.Position(line, column)
     )
+    return asyncio.ensure_future(client.text_document_inline_completion_async(params))
 
 
 def texts(result: Any) -> list[str]:
@@ -142,7 +151,7 @@ async def test_an_item_has_text_a_one_line_range_at_the_cursor_and_no_nulls(clie
 async def test_nothing_to_show_is_an_empty_list_and_not_null(client: LanguageClient):
     open_document(client, script(text="") + "x = ")
     result = await ask(client, 1, 4)
-    assert result is not None and result.items == []
+    assert result is not None and texts(result) == []
 
 
 async def test_an_unsure_fill_is_shown_only_when_asked_for(client: LanguageClient):
@@ -187,7 +196,7 @@ async def test_astral_characters_count_as_two(client: LanguageClient):
     open_document(client, 's = "😀"; y = ')
     change(client, 2, (0, 8), (0, 8), " z")
     result = await ask(client, 0, 99)
-    assert result.items[0].range.start == types.Position(0, 15)
+    assert result.items[0].range.start == types.Position(0, 16)
 
 
 async def test_a_position_past_the_end_is_clamped(client: LanguageClient):
@@ -238,8 +247,8 @@ async def test_a_change_of_an_unopened_document_does_no_harm(client: LanguageCli
 
 async def test_a_newer_request_cancels_the_older_one(client: LanguageClient):
     open_document(client, script(ms=60_000) + "x = ")
-    older = asyncio.ensure_future(ask(client, 1, 4))
-    await asyncio.sleep(0.1)
+    older = ask(client, 1, 4)
+    await asyncio.sleep(0)
     change(client, 2, (0, 0), (1, 0), script(text="newer"))
     newer = ask(client, 1, 4)
     assert await code_of(older) == CANCELLED
@@ -261,8 +270,8 @@ async def test_the_client_can_cancel(client: LanguageClient):
         types.Position(1, 4),
     )
     method = types.TEXT_DOCUMENT_INLINE_COMPLETION
-    answer = client.protocol.send_request_async(method, params, msg_id="mine")
-    await asyncio.sleep(0.1)
+    answer = asyncio.ensure_future(client.protocol.send_request_async(method, params, msg_id="mine"))
+    await asyncio.sleep(0)
     client.cancel_request(types.CancelParams("mine"))
     assert await code_of(answer) == CANCELLED
     change(client, 2, (0, 0), (1, 0), script(text="after"))
@@ -281,8 +290,39 @@ async def test_typing_through_a_suggestion_keeps_its_rest(client: LanguageClient
 # Life cycle
 
 
-async def test_before_initialize_requests_are_refused(bare: LanguageClient):
-    assert await code_of(ask(bare, 0, 0)) == -32002
+@pytest.mark.parametrize("params", [{"context": {"triggerKind": 2}}, {}], ids=["well formed", "malformed"])
+def test_before_initialize_requests_are_refused(params: dict[str, Any]):
+    with Client(COMMAND) as editor:
+        editor.send({"id": 7, "method": "textDocument/inlineCompletion", "params": HERE | params})
+        answer = editor.receive()
+        assert (answer["id"], answer["error"]["code"]) == (7, -32002)
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        initialize(editor)
+
+
+def test_malformed_messages_are_answered_and_the_server_lives():
+    with Client(COMMAND) as editor:
+        initialize(editor)
+        editor.send({"id": 7, "method": "textDocument/inlineCompletion", "params": {"textDocument": 3}})
+        answer = editor.receive()
+        assert (answer["id"], answer["error"]["code"]) == (7, INVALID_PARAMS)
+        assert "position" in answer["error"]["message"]
+        editor.send({"id": 8, "method": "mercury/unknown", "params": {}})
+        assert editor.receive()["error"]["code"] == -32601
+        command = {"command": "mercury.accepted", "arguments": ["x"]}
+        assert editor.request("workspace/executeCommand", command) is None
+
+
+def test_exit_does_not_wait_for_a_model_that_is_being_loaded():
+    with Client(COMMAND) as editor:
+        initialize(editor, model="stuck")
+
+
+def test_the_server_ends_when_the_pipe_is_closed():
+    editor = Client(COMMAND)
+    initialize(editor)
+    editor._process.stdin.close()
+    assert editor._process.wait() == 1
 
 
 async def test_after_shutdown_requests_are_refused_and_exit_is_clean(bare: LanguageClient):
@@ -303,19 +343,6 @@ async def test_initialize_twice_is_refused(client: LanguageClient):
     assert await code_of(client.initialize_async(initialize_params())) == -32600
 
 
-async def test_a_malformed_request_is_answered_and_the_server_lives(client: LanguageClient):
-    answer = client.protocol.send_request_async("textDocument/hover", {"position": 3})
-    assert await code_of(answer) == INVALID_PARAMS
-    open_document(client, "x = ")
-    assert texts(await ask(client, 0, 4)) == ["suggested"]
-
-
-async def test_an_unknown_method_is_answered_and_the_server_lives(client: LanguageClient):
-    assert await code_of(client.protocol.send_request_async("mercury/unknown", {})) == -32601
-    open_document(client, "x = ")
-    assert texts(await ask(client, 0, 4)) == ["suggested"]
-
-
 async def test_a_failing_fill_is_told_once_and_answered_empty(client: LanguageClient):
     open_document(client, script(error="out of memory") + "x = ")
     assert texts(await ask(client, 1, 4)) == []
@@ -331,7 +358,7 @@ async def test_a_request_that_comes_while_the_model_loads_waits_for_it(bare: Lan
     window = types.WindowClientCapabilities(work_done_progress=True)
     await bare.initialize_session(initialize_params({"model": "slow"}, window=window))
     open_document(bare, "x = ")
-    older, newer = asyncio.ensure_future(ask(bare, 0, 3)), asyncio.ensure_future(ask(bare, 0, 4))
+    older, newer = ask(bare, 0, 3), ask(bare, 0, 4)
     assert await code_of(older) == CANCELLED
     assert texts(await newer) == ["suggested"]
     await eventually(lambda: [len(reports) for reports in bare.progress_reports.values()] == [2])
@@ -392,13 +419,10 @@ async def test_settings_are_asked_for_where_the_client_supports_it(bare: Languag
     workspace = types.WorkspaceClientCapabilities(configuration=True)
     await bare.initialize_session(initialize_params(workspace=workspace))
     open_document(bare, "x = ")
-    await eventually(lambda: "enabled" in str(bare._configuration))
-    answers = []
-    for _ in range(100):  # an answer given before the settings arrived is as good
-        answers = texts(await ask(bare, 0, 4))
-        if not answers:
-            break
-    assert answers == []
+    for _ in range(100):  # before the settings arrive it answers with the defaults
+        if not texts(await ask(bare, 0, 4)):
+            return
+    raise AssertionError("the settings did not take effect")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
+from mercury_engine.chunks import MAX_CHARS
 
 from mercury_lsp.context import ContextBuilder
 from mercury_lsp.documents import Document
@@ -41,13 +42,14 @@ def test_the_blocks_are_the_text_around_the_cursor(offset):
 def test_typing_changes_neither_the_far_blocks_nor_those_after_the_head(offset, typed):
     doc, builder = document(), ContextBuilder()
     first = builder.build(doc.snapshot(), offset, "a.py")
-    texts = [chunk for chunk in first.far if chunk in CODE]
+    chunks = {id(chunk) for chunk in doc.snapshot().chunks}
+    window = [block for block in first.far if id(block) in chunks]
     following = first.suffix if offset in doc.snapshot().source.starts else first.suffix[1:]
     for character in typed:
         type_at(doc, offset, character)
         offset += 1
         context = builder.build(doc.snapshot(), offset, "a.py")
-        assert [chunk for chunk in context.far if chunk in CODE] == texts
+        assert [block for block in context.far if id(block) in chunks] == window
         rest = context.suffix if offset in doc.snapshot().source.starts else context.suffix[1:]
         assert rest == following
 
@@ -88,9 +90,18 @@ def test_no_headers_where_the_window_begins_with_the_file():
     assert ContextBuilder().build(document().snapshot(), 300, None).far[0].startswith("import os\n\n\n")
 
 
+def test_no_text_is_missing_between_the_blocks_of_a_grown_chunk():
+    doc = document()
+    offset = doc.snapshot().source.starts[20] + 1
+    type_at(doc, offset, "y" * MAX_CHARS)
+    text = doc.snapshot().text
+    context = ContextBuilder().build(doc.snapshot(), offset, None)
+    assert text[offset:].startswith("".join(context.suffix)) and len(context.suffix) > 1
+
+
 def test_a_very_long_line_stays_bounded():
     context = ContextBuilder().build(document("x" * 3_000_000).snapshot(), 1_000_000, None)
-    assert len(context.near) <= 1600 and len(context.suffix[0]) <= 800
+    assert len(context.near) <= 2 * MAX_CHARS and len(context.suffix[0]) <= 2 * MAX_CHARS
     assert len(context.line_prefix) <= 1600 and len(context.line_suffix) <= 800
 
 

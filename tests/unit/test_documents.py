@@ -115,6 +115,8 @@ def test_the_incremental_tree_equals_a_fresh_one(edits):
     for line, new in edits:
         document.apply([partial((line, 5), (line, 6), new)], 2)
         document.apply([partial((line, 5), (line, 5 + len(new.encode("utf-16-le")) // 2), "a")], 3)
+        document.snapshot()
+        document.settle()
         snapshot = document.snapshot()
         fresh = Parser(Language(tree_sitter_python.language())).parse(encode(snapshot.text))
         assert str(snapshot.tree.root_node) == str(fresh.root_node)
@@ -186,6 +188,23 @@ def test_a_line_of_ten_megabytes_is_plain_text_and_cheap(text):
     snapshot = document.snapshot()
     assert snapshot.offset_at(0, 9_000_000) == 9_000_000 and snapshot.position_at(7_000_000) == (0, 7_000_000)
     assert time.perf_counter() - began < 0.5
+
+
+def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_settles(monkeypatch):
+    document = open_document(CODE)
+    document.snapshot()
+    monkeypatch.setattr("mercury_lsp.documents.KEYSTROKE_SECONDS", 0.0)
+    document.apply([partial((0, 0), (0, 0), "g(1)\n")], 2)
+    late = document.snapshot().tree.root_node
+    assert late.has_changes and late.end_byte == len(CODE) + 5
+    document.settle()
+    settled = document.snapshot().tree.root_node
+    assert not settled.has_changes and settled.children[0].type == "expression_statement"
+
+
+def test_code_that_takes_too_long_to_parse_is_plain_text(monkeypatch):
+    monkeypatch.setattr("mercury_lsp.documents.WHOLE_SECONDS", 0.0)
+    assert open_document(CODE).snapshot().tree is None
 
 
 def test_plain_text_is_not_parsed_and_code_is_parsed_once_per_version():

@@ -1,0 +1,21 @@
+"""Which slots to commit: the one place that decides it."""
+
+from torch import Tensor
+
+
+def choose(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tensor:
+    """Masked slots to commit now: rising entropy while sum - max <= bound (nats); at least one. arXiv 2505.24857."""
+    entropy_S = entropy_S.masked_fill(~masked_S, float("inf"))
+    rising_S, order_S = entropy_S.sort()
+    within_S = rising_S.cumsum(0) - rising_S.cummax(0).values <= bound
+    within_S[0] = True
+    chosen_S = masked_S.new_zeros(masked_S.shape).scatter(0, order_S, within_S)
+    return chosen_S & masked_S
+
+
+def choose_confident(confidence_S: Tensor, masked_S: Tensor, threshold: float) -> Tensor:
+    """Masked slots at least this confident; at least the most confident one. arXiv 2505.22618."""
+    confidence_S = confidence_S.masked_fill(~masked_S, -1.0)
+    chosen_S = confidence_S >= threshold
+    chosen_S[confidence_S.argmax()] = True
+    return chosen_S & masked_S

@@ -1,0 +1,234 @@
+"""The denoising loop: coarse to fine over one canvas, with the reader as a second opinion.
+
+Each step the writer looks at the whole canvas once and drafts every open slot; the reader then reads the run
+of settled slots and the draft behind it, as if typed. Slots are settled from the left by the mixture of both
+opinions for as long as it agrees with the draft, so one step settles several tokens and no token is settled
+that the mixture would not have chosen one by one. Drafts further right stay on the canvas, revisable, when the
+entropy bound accepts them.
+
+Dimensions: S slots, V vocabulary with mask and end.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from mercury_engine.block_cache import Context
+from mercury_engine.codec import Codec
+from mercury_engine.commit import choose
+from mercury_engine.errors import Cancelled
+from mercury_engine.model import Network, Side
+from mercury_engine.requests import FillRequest, SlotView
+
+HIDDEN = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How much is done per step and how the opinions are weighed; weights are fitted on held-out text."""
+
+    bound: float = 0.1
+    """Nats of entropy that drafts to the right may risk together."""
+    next_weight: float = 0.5
+    """Writer's share in the log-linear mixture for the leftmost open slot."""
+    later_weight: float = 0.15
+    """Its share for slots behind a draft, where it has not seen what the reader has."""
+    end_weight: float = 0.5
+    """Its share in the odds of the end marker."""
+    lookahead: int = 8
+    """Draft tokens that the reader reads per step."""
+
+
+@dataclass(slots=True)
+class Canvas:
+    """The state of one fill; slots [0, settled) are final."""
+
+    ids: list[int]
+    settled: int
+    spell: str
+    confidence: float = 1.0
+    chances: list[float] = field(default_factory=list)
+    ended: bool = False
+    steps: int = 0
+    trace: list[tuple[SlotView, ...]] = field(default_factory=list)
+
+
+class Denoiser:
+    """Runs the loop for one model. Without a writer it decodes left to right: one slot a step."""
+
+    def __init__(self, reader: Network, writer: Network | None, codec: Codec, rule: Rule) -> None:
+        self.reader, self.writer, self.codec, self.rule = reader, writer, codec, rule
+        self.mask_id, self.end_id = reader.config.mask_id, reader.config.end_id
+        self._breaks = torch.tensor([i for i, text in enumerate(codec.texts) if "\n" in text])
+        self._ends_text = torch.tensor([i for i, text in enumerate(codec.texts) if text.startswith("<|")])
+        self._spellings: dict[str, Tensor] = {}
+
+    @torch.inference_mode()
+    def run(self, request: FillRequest, canvas: Canvas, context: Context, last: int, ends: int) -> Canvas:
+        """Settle slots until the end, the deadline or the cancel flag; `last` stands at position `ends`."""
+        started = time.monotonic()
+        reading = _Reading(self.reader, context.before, last, ends)
+        reading.push(canvas.ids[: canvas.settled])
+        while not canvas.ended and canvas.settled < len(canvas.ids):
+            if request.cancel.is_set():
+                raise Cancelled("superseded by a newer request")
+            if request.deadline_ms is not None and (time.monotonic() - started) * 1e3 >= request.deadline_ms:
+                break
+            self._step(request, canvas, context, reading, last, ends)
+        return canvas
+
+    def _step(
+        self, request: FillRequest, canvas: Canvas, context: Context, reading: "_Reading", last: int, ends: int
+    ) -> None:
+        """One look by the writer, one by the reader, and what they agree on is settled."""
+        canvas.steps += 1
+        written_SV = self._write(canvas, context, last, ends)
+        draft = self._draft(canvas, written_SV)
+        read_SV = reading.look(draft)
+        offset = canvas.settled
+        for i in range(len(draft) + 1):
+            if offset + i >= len(canvas.ids):
+                break
+            mixed_V = self._mix(request, canvas, written_SV, read_SV[i], i)
+            chance, token = (float(x) for x in mixed_V.max(0))
+            self._settle(request, canvas, int(token), math.exp(chance))
+            if canvas.ended or i >= len(draft) or token != draft[i]:
+                break
+        reading.push(canvas.ids[offset : canvas.settled])
+        if written_SV is not None and not canvas.ended:
+            self._keep_drafts(canvas, written_SV)
+        canvas.trace.append(self._view(canvas, written_SV, offset))
+
+    def _write(self, canvas: Canvas, context: Context, last: int, ends: int) -> Tensor | None:
+        """The writer's log-probabilities [S,V] for every slot."""
+        if self.writer is None:
+            return None
+        device = self.writer.embedding.device
+        ids_BR = torch.tensor([[last, *canvas.ids]], device=device)
+        hidden = self.writer.write(ids_BR, context.before, context.after, torch.tensor([ends], device=device))
+        return self.writer.writer_logits(hidden[0, :-1]).log_softmax(-1)
+
+    def _draft(self, canvas: Canvas, written_SV: Tensor | None) -> list[int]:
+        """Best guesses behind the settled run, up to an end marker; spelling decides the first when it must."""
+        if written_SV is None:
+            return []
+        guesses = written_SV[canvas.settled : canvas.settled + self.rule.lookahead].clone()
+        if canvas.spell and len(guesses):
+            guesses[0] = self._spelling(guesses[0], canvas.spell)
+        ids = [int(i) for i in guesses.argmax(-1)]
+        return ids[: ids.index(self.end_id)] if self.end_id in ids else ids
+
+    def _mix(
+        self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, read_V: Tensor, ahead: int
+    ) -> Tensor:
+        """Log-probabilities [V] of the next slot by both opinions; the end has odds of its own."""
+        size = len(read_V)
+        end_read = self._reader_end(request, read_V)
+        if written_SV is None:
+            content_V, end = read_V, end_read
+        else:
+            written_V = written_SV[canvas.settled]
+            share = self.rule.next_weight if ahead == 0 else self.rule.later_weight
+            content_V = share * written_V[:size] + (1 - share) * read_V
+            end = self.rule.end_weight * float(written_V[self.end_id]) + (1 - self.rule.end_weight) * end_read
+        mixed_V = torch.cat((content_V, content_V.new_tensor([HIDDEN, end])))
+        mixed_V[self._ends_text] = HIDDEN
+        if not request.multiline:
+            mixed_V[self._breaks] = HIDDEN
+        if canvas.spell:
+            mixed_V = self._spelling(mixed_V, canvas.spell)
+        return mixed_V.log_softmax(-1)
+
+    def _reader_end(self, request: FillRequest, read_V: Tensor) -> float:
+        """How likely, for the reader, what follows the gap comes next: a line break, or the suffix's first token."""
+        follows = next((text for text in request.suffix if text), "")
+        if follows.startswith(("\n", "\r")) or not follows.strip() or (self.writer is None and not request.multiline):
+            return float(torch.cat((read_V[self._breaks], read_V[self._ends_text])).logsumexp(0))
+        first = self.codec.encode(follows[:24])[:1]
+        return float(read_V[first[0]]) if first else HIDDEN
+
+    def _spelling(self, logp_V: Tensor, spell: str) -> Tensor:
+        """Hide every token that does not continue the text cut off before the cursor."""
+        allowed = self._allowed(spell)
+        out = torch.full_like(logp_V, HIDDEN)
+        out[allowed] = logp_V[allowed]
+        return out
+
+    def _allowed(self, spell: str) -> Tensor:
+        if spell not in self._spellings:
+            texts = enumerate(self.codec.texts)
+            self._spellings = {spell: torch.tensor([i for i, t in texts if t and (t.startswith(spell) or spell.startswith(t))])}
+        return self._spellings[spell]
+
+    def _settle(self, request: FillRequest, canvas: Canvas, token: int, chance: float) -> None:
+        """Make the next slot final; forced spelling does not count against the confidence."""
+        text = "" if token == self.end_id else self.codec.texts[token]
+        if not (canvas.spell and canvas.spell.startswith(text) and text):
+            canvas.confidence *= chance
+        canvas.chances.append(chance)
+        canvas.spell = canvas.spell[len(text) :] if canvas.spell.startswith(text) and text else ""
+        if token == self.end_id:
+            canvas.ids = canvas.ids[: canvas.settled]
+            canvas.ended = True
+            return
+        canvas.ids[canvas.settled] = token
+        canvas.settled += 1
+
+    def _keep_drafts(self, canvas: Canvas, written_SV: Tensor) -> None:
+        """Write the surest guesses into open slots, mask the others again."""
+        open_SV = written_SV[canvas.settled :, :]
+        if len(open_SV) < 2:
+            return
+        entropy_S = -(open_SV.exp() * open_SV.clamp_min(-60)).sum(-1)
+        entropy_S[0] = float("inf")  # the next slot is the mixture's to decide
+        chosen_S = choose(entropy_S, torch.ones_like(entropy_S, dtype=torch.bool), self.rule.bound)
+        chosen_S &= entropy_S <= self.rule.bound
+        for i, token in enumerate(open_SV.argmax(-1).tolist()):
+            canvas.ids[canvas.settled + i] = token if bool(chosen_S[i]) else self.mask_id
+
+    def _view(self, canvas: Canvas, written_SV: Tensor | None, offset: int) -> tuple[SlotView, ...]:
+        views = []
+        for i, token in enumerate(canvas.ids):
+            if i < canvas.settled:
+                chance = canvas.chances[i] if i < len(canvas.chances) else 1.0
+                views.append(SlotView(self.codec.texts[token], "committed", chance))
+            elif token == self.mask_id or written_SV is None:
+                views.append(SlotView("", "mask", 0.0))
+            elif token == self.end_id:
+                views.append(SlotView("", "end", float(written_SV[i, token].exp())))
+            else:
+                views.append(SlotView(self.codec.texts[token], "draft", float(written_SV[i, token].exp())))
+        return tuple(views)
+
+
+class _Reading:
+    """The reader's stack behind the context: the last prefix token, then settled slots."""
+
+    def __init__(self, reader: Network, before: Sequence[Side], last: int, ends: int) -> None:
+        self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
+        self.side: Side | None = None
+
+    def push(self, ids: list[int]) -> None:
+        """Settle ids; they are read with the next look."""
+        self.pending += ids
+
+    def look(self, draft: list[int]) -> list[Tensor]:
+        """Log-probabilities [V] of the slot behind the settled run, and behind every draft token."""
+        ids = [*self.pending, *draft]
+        past = self.before if self.side is None else [*self.before, self.side]
+        tensor = torch.tensor([ids], device=self.reader.embedding.device)
+        hidden, block = self.reader.read(tensor, past, self.position)
+        fresh, settled = self.reader.rotated(block, self.position), len(self.pending)
+        fresh = Side(fresh.keys[:, :, :, :settled], fresh.values[:, :, :, :settled])
+        self.side = fresh if self.side is None else _after(self.side, fresh)
+        self.position += settled
+        self.pending = []
+        return list(self.reader.logits(hidden[0, settled - 1 :]).log_softmax(-1))
+
+
+def _after(left: Side, right: Side) -> Side:
+    return Side(torch.cat((left.keys, right.keys), 3), torch.cat((left.values, right.values), 3))

@@ -1,0 +1,135 @@
+"""The engine: one model on one device, answering one fill at a time.
+
+Not thread-safe; its one caller owns it. Only a request's cancel flag may be set from another thread.
+"""
+
+import time
+from pathlib import Path
+from typing import Literal, Self
+
+import torch
+
+from mercury_engine import weights
+from mercury_engine.block_cache import BlockCache, Tokens
+from mercury_engine.codec import Codec
+from mercury_engine.denoise import Canvas, Denoiser, Rule
+from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.model import Network
+from mercury_engine.requests import Effort, Fill, FillRequest
+
+BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
+
+MAX_SLOTS = 64
+
+_SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
+
+
+class Engine:
+    """Fills gaps: `Engine.load()` once, then `fill` for every request."""
+
+    def __init__(self, network: Network, codec: Codec, *, path: Path, gate: float = 0.0, rule: Rule | None = None):
+        self.path, self.name, self.gate = path, network.config.name, gate
+        self.device = str(network.embedding.device)
+        self.codec, self.reader = codec, network
+        self.writer = weights.merged_writer(network) if network.config.adapter_rank else None
+        self.cache = BlockCache(network, codec.start_id)
+        self.denoiser = Denoiser(network, self.writer, codec, rule or Rule())
+        self._encoded: dict[str, Tokens] = {}
+
+    @classmethod
+    def load(
+        cls,
+        path_or_name: str | Path | None = None,
+        *,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+        threads: int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Self:
+        """Load a model folder; None is the bundled model. A plain Llama or Qwen2 folder loads as a reader.
+
+        Raises ModelNotFound and ModelCorrupt, both naming the mend. `threads` counts CPU threads.
+        """
+        folder = find(path_or_name)
+        if threads is not None:
+            torch.set_num_threads(threads)
+        where = _device(device)
+        codec = Codec(folder)
+        network = weights.load(folder, dtype or _dtype(where), where)
+        if codec.size > network.config.vocab_size:
+            raise ModelCorrupt(
+                f"tokenizer.json in {folder} has {codec.size} tokens, the weights {network.config.vocab_size}; "
+                "the files do not belong together"
+            )
+        settings = weights.read_settings(folder)
+        return cls(network, codec, path=folder, gate=settings.gate, rule=Rule(**settings.rule))
+
+    def fill(self, request: FillRequest) -> Fill:
+        """Text for the gap. Raises Cancelled when the request's flag is set, RequestError when it asks too much."""
+        started = time.perf_counter()
+        if not 1 <= request.max_slots <= MAX_SLOTS:
+            raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
+        cut = self.codec.cut(request.near)
+        near = (*cut.read,) or (self.codec.start_id,)
+        far, suffix = ([self._tokens(b) for b in blocks] for blocks in (request.far, request.suffix))
+        with torch.inference_mode():
+            context = self.cache.context(far, near[:-1], suffix)
+        slots = min(request.max_slots, _SLOTS[request.effort])
+        ids = [*cut.known, *[self.reader.config.mask_id] * slots]
+        canvas = Canvas(ids, len(cut.known), cut.spell, chances=[1.0] * len(cut.known))
+        self.denoiser.run(request, canvas, context, near[-1], len(near) - 1)
+        text = self.codec.decode(canvas.ids[len(cut.known) : canvas.settled])
+        text = text[len(cut.spell) :] if text.startswith(cut.spell) else ""
+        if not canvas.ended:
+            text = _whole_words(text)
+        return Fill(
+            text=text,
+            confidence=canvas.confidence,
+            steps=canvas.steps,
+            elapsed=time.perf_counter() - started,
+            trace=tuple(canvas.trace),
+            tokens_read=context.tokens_read,
+        )
+
+    def _tokens(self, text: str) -> Tokens:
+        """Tokens of a block, remembered: most blocks are the same at every keystroke."""
+        if text not in self._encoded:
+            if len(self._encoded) > 4096:
+                self._encoded.clear()
+            self._encoded[text] = tuple(self.codec.encode(text))
+        return self._encoded[text]
+
+
+def find(path_or_name: str | Path | None) -> Path:
+    """The model's folder: a path, or a name in the user's model folder; None is the bundled one."""
+    if path_or_name is None:
+        if not (BUNDLED / "config.json").is_file():
+            raise ModelNotFound(f"the bundled model is missing from {BUNDLED}; reinstall mercury-lsp")
+        return BUNDLED
+    path = Path(path_or_name).expanduser()
+    for folder in (path, Path.home() / ".local" / "share" / "mercury-lsp" / "models" / path):
+        if folder.is_dir():
+            return folder
+    raise ModelNotFound(f"no model folder {path_or_name}; set mercury.model to a folder with config.json, or leave it out")
+
+
+def _device(wanted: str) -> torch.device:
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise RequestError("device is 'cuda' but torch finds no CUDA device; set mercury.device to 'cpu' or 'auto'")
+    return torch.device(wanted)
+
+
+def _dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the processor multiplies it natively, else float32."""
+    if device.type == "cuda":
+        return torch.bfloat16
+    capability = getattr(torch.cpu, "get_capabilities", dict)()
+    native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
+    return torch.bfloat16 if native else torch.float32
+
+
+def _whole_words(text: str) -> str:
+    """The text without a last word that may be unfinished."""
+    cut = max((i for i, c in enumerate(text) if not (c.isalnum() or c == "_")), default=-1)
+    return text[: cut + 1].rstrip(" \t") if cut + 1 < len(text) else text

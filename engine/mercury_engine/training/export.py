@@ -1,0 +1,39 @@
+"""Write a model folder from a base and a run: `python -m mercury_engine.training export --base --run --out`."""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from mercury_engine.errors import ModelNotFound
+
+
+def export(base: Path, run: Path, out: Path, name: str) -> None:
+    """Base files copied, the adapter of the run's last checkpoint in bfloat16 beside them."""
+    checkpoint = run / "checkpoint.pt"
+    if not checkpoint.is_file():
+        raise ModelNotFound(f"no checkpoint.pt in {run}; run the train step first")
+    saved = torch.load(checkpoint, weights_only=True, map_location="cpu")
+    out.mkdir(parents=True, exist_ok=True)
+    for file in ("model.safetensors", "tokenizer.json"):
+        if not (out / file).exists() or (out / file).stat().st_size != (base / file).stat().st_size:
+            shutil.copyfile(base / file, out / file)
+    config = json.loads((base / "config.json").read_text("utf-8"))
+    config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}
+    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    save_file({k: v.to(torch.bfloat16) for k, v in saved["adapter"].items()}, out / "adapter.safetensors")
+    print(f"{out}: step {saved['step']}, {saved['canvas_tokens']} canvas tokens, {saved['elapsed'] / 60:.0f} minutes")
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="mercury_engine.training export", description=__doc__)
+    parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--name", default="Mercury 135M")
+    options = parser.parse_args(argv)
+    export(options.base, options.run, options.out, options.name)
+    return 0
