@@ -214,9 +214,7 @@ class ChunkedText:
 
     def _line_end(self, line: int) -> int:
         return (
-            self.length
-            if line >= self._columns[3][-1]
-            else self._end_of_break(line + 1, self._columns[3], _BREAK)[0]
+            self.length if line >= self._columns[3][-1] else self._end_of_break(line + 1, self._columns[3], _BREAK)[0]
         )
 
     def _end_of_break(self, number: int, column: list[int], pattern: re.Pattern[str]) -> tuple[int, int]:

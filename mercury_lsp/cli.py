@@ -38,9 +38,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mercury-lsp", description="Code completion by a diffusion model; without a command: the server."
     )
-    parser.add_argument(
-        "--stdio", action="store_true", help="serve over stdio, which is the only way there is"
-    )
+    parser.add_argument("--stdio", action="store_true", help="serve over stdio, which is the only way there is")
     parser.add_argument("--version", action="version", version=f"mercury-lsp {version('mercury-lsp')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module_name, purpose) in COMMANDS.items():

@@ -16,6 +16,9 @@ from mercury_lsp.suggestions import Suggestion
 from mercury_lsp.trim import trim
 from mercury_lsp.worker import Engine, LoadEngine, Worker, load_engine
 
+LEAST_INVOKED = 0.02
+"""When the user asks for a suggestion the gate does not apply, but what is surely wrong is cut off."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
@@ -38,9 +41,7 @@ class Completer:
         """Load the engine that the settings name; requests wait. Raises whatever the loading raises."""
         return await self._worker.load(self.settings)
 
-    async def complete(
-        self, context: CompletionContext, snapshot: Snapshot, triggered: bool
-    ) -> list[Suggestion]:
+    async def complete(self, context: CompletionContext, snapshot: Snapshot, triggered: bool) -> list[Suggestion]:
         """Suggestions at the context's cursor, valid for its version only; empty when silence is better.
 
         `triggered`: the editor asked by itself, so the silence gate applies. Raises Cancelled when a newer
@@ -53,12 +54,10 @@ class Completer:
         if rest := history.rest(snapshot, context.offset):
             return [rest]
         place = history.ask(context.offset)
-        if (fill := await self._fill(context)) is None:
+        if (fill := await self._fill(context, triggered)) is None:
             return []
         suggestion = Suggestion.at_cursor(context, trim(fill.text, context, snapshot), fill)
-        if not self._worth_showing(suggestion, triggered) or history.was_deleted(
-            context.offset, suggestion.text
-        ):
+        if not self._worth_showing(suggestion, triggered) or history.was_deleted(context.offset, suggestion.text):
             return []
         place.suggestion = suggestion
         return [suggestion]
@@ -87,12 +86,13 @@ class Completer:
             self._supersede(uri)
         self._worker.close()
 
-    async def _fill(self, context: CompletionContext) -> Fill | None:
+    async def _fill(self, context: CompletionContext, triggered: bool) -> Fill | None:
         cancel = Event()
         request = context.request(
             effort=self.settings.effort,
             max_slots=self.settings.max_slots,
             deadline_ms=self.settings.deadline_ms,
+            give_up_below=self._gate() if triggered else LEAST_INVOKED,
             cancel=cancel,
         )
         pending = _Pending(asyncio.ensure_future(self._worker.fill(request)), cancel)

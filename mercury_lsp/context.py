@@ -39,7 +39,12 @@ class CompletionContext:
 
     def request(self, **overrides: Any) -> FillRequest:
         """The engine's request for this place; overrides are fields of `FillRequest`."""
-        fields = {"near": self.near, "far": self.far, "suffix": self.suffix, "multiline": self.multiline}
+        fields: dict[str, Any] = {
+            "near": self.near,
+            "far": self.far,
+            "suffix": self.suffix,
+            "multiline": self.multiline,
+        }
         return FillRequest(**(fields | overrides))
 
 
@@ -76,9 +81,7 @@ class ContextBuilder:
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX)),
         )
 
-    def _preface(
-        self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None
-    ) -> list[str]:
+    def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:
         """The blocks before the window: the file's path, and headers that the window cuts off."""
         blocks = [language(snapshot.language_id).comment_line(f"path: {path}")] if path else []
         if start and (text := self._headers_at(snapshot, offset, index, start)):

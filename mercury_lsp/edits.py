@@ -69,9 +69,7 @@ class EditHistory:
         if not text.startswith(typed) or typed == text or self._took_back(offset, text[len(typed) :]):
             return None
         here = snapshot.position_at(offset)
-        return replace(
-            place.suggestion, text=text[len(typed) :], start=here, end=here, steps=0, elapsed_ms=0.0
-        )
+        return replace(place.suggestion, text=text[len(typed) :], start=here, end=here, steps=0, elapsed_ms=0.0)
 
     def was_deleted(self, offset: int, text: str) -> bool:
         """Whether text is, or starts with, what the last deletion removed at offset."""

@@ -1,6 +1,7 @@
 """One function per message of the client; each only translates."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from lsprotocol import types
@@ -83,7 +84,7 @@ def accepted(server: MercuryServer, *arguments: Any) -> None:
             raise JsonRpcInvalidParams(f"{ACCEPTED} takes [id] or [id, accepted length]")
 
 
-FEATURES = {
+FEATURES: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: initialize,
     types.INITIALIZED: initialized,
     types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,

@@ -119,8 +119,7 @@ _RUST = Language(
     strings=_kinds("string_literal raw_string_literal char_literal"),
     imports=_kinds("use_declaration extern_crate_declaration"),
     definitions=_kinds(
-        "function_item impl_item trait_item mod_item struct_item enum_item closure_expression"
-        " foreign_mod_item"
+        "function_item impl_item trait_item mod_item struct_item enum_item closure_expression foreign_mod_item"
     ),
     arguments=_kinds("arguments parameters type_arguments"),
     bodies=_kinds("block declaration_list match_block field_declaration_list enum_variant_list source_file"),

@@ -20,9 +20,7 @@ _SCANNED_CHARS = 400
 
 _ENDS = ('"', "'", "`", ")", "]", "}", ">", ";", "*/", "-->")
 _CALLABLE_END = re.compile(r"[\w)\]>!]\s*$")
-_NOT_CALLED = re.compile(
-    r"\b(if|elif|while|for|switch|match|return|and|or|not|in|is|else|yield|await|catch|case)\s*$"
-)
+_NOT_CALLED = re.compile(r"\b(if|elif|while|for|switch|match|return|and|or|not|in|is|else|yield|await|catch|case)\s*$")
 _BLOCK_COMMENTS = {
     "// ": ("/*", "*/"),
     "/* ": ("/*", "*/"),
@@ -78,9 +76,7 @@ def headers(snapshot: Snapshot, offset: int, window_start: int) -> str:
     rules = language(snapshot.language_id)
     limit = snapshot.source.byte_of(window_start)
     imports = _imports(snapshot, snapshot.tree, rules, limit)
-    around = [
-        _header(snapshot, node) for node in _enclosing(snapshot, offset, rules) if node.start_byte < limit
-    ]
+    around = [_header(snapshot, node) for node in _enclosing(snapshot, offset, rules) if node.start_byte < limit]
     return imports + "".join(around)
 
 
@@ -215,9 +211,7 @@ def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:
     path = path_to(snapshot.tree, snapshot.source.byte_of(at))
     indent = len(prefix) if blank else None
     return [
-        node
-        for node in path
-        if node.type in rules.definitions and (indent is None or node.start_point.column < indent)
+        node for node in path if node.type in rules.definitions and (indent is None or node.start_point.column < indent)
     ]
 
 

@@ -106,9 +106,7 @@ class MercuryServer(LanguageServer):
         except Exception as error:
             logger.exception("loading failed")
             reason = f"{type(error).__name__}: {error}"
-            self.tell(
-                types.MessageType.Error, f"Mercury cannot load its model: {reason}; run mercury-lsp doctor"
-            )
+            self.tell(types.MessageType.Error, f"Mercury cannot load its model: {reason}; run mercury-lsp doctor")
         await shown
 
     async def _pull(self) -> Any:

@@ -97,7 +97,11 @@ class BlockCache:
         if found := _fresh(self._stacks, (far, near)):
             assert found.side is not None
             return found.side
-        stack = max((s for s in self._stacks.values() if s.far == far), key=lambda s: _common(s.ids, near), default=None)
+        stack = max(
+            (s for s in self._stacks.values() if s.far == far),
+            key=lambda s: _common(s.ids, near),
+            default=None,
+        )
         kept = _common(stack.ids, near) if stack else 0
         side = _head(stack.side, kept) if stack and stack.side else None
         if kept < len(near):

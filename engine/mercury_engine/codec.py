@@ -4,7 +4,6 @@ The canvas begins at a token boundary before the word under the cursor, so that 
 that no further typing can change ("token healing"); the first slots then have to spell what was cut off.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,17 +12,11 @@ from tokenizers import Tokenizer
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 
-_UNFINISHED = re.compile(r"(?: ?[^\W\d_]+| ?(?:[^\w\s]|_)+|\s)\Z")
-"""The last pre-token of the byte-level split, which the next character may still extend."""
-
 LONGEST_WORD = 64
-"""Characters of one word that healing takes back at most; beyond it the word is cut."""
+"""Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
 
 RELEASE = 2
 """Tokens per typed character that may enter the cached prefix."""
-
-_TAIL = 16
-"""Tokens before the cursor that may still wait for their release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +42,11 @@ class Codec:
         self.size = self.tokenizer.get_vocab_size()
         start = self.tokenizer.token_to_id("<|endoftext|>")
         self.start_id = 0 if start is None else start
+        self._encoded: dict[str, tuple[int, ...]] = {}
 
     def encode(self, text: str) -> list[int]:
         """Tokens of the text, no special ones added; lone surrogates become the replacement character."""
-        clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return self.tokenizer.encode(clean, add_special_tokens=False).ids
+        return self.tokenizer.encode(_clean(text), add_special_tokens=False).ids
 
     def decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=False)
@@ -66,38 +59,57 @@ class Codec:
     def cut(self, near: str) -> Cut:
         """Cut a near prefix before its last, unfinished word.
 
-        A word of many tokens is released into the cached prefix at RELEASE tokens per character typed after
-        it, as a function of the text alone: one more character never adds more than RELEASE tokens.
+        Words are those of the whole text, for what stands behind a word decides where it ends. A word of many
+        tokens is released into the cached prefix at RELEASE tokens per character typed after it, as a function
+        of the text alone: one more character never adds more than RELEASE tokens.
         """
-        unfinished = _UNFINISHED.search(near[-LONGEST_WORD:])
-        end = len(near) - len(unfinished[0]) if unfinished else len(near)
-        ids = self.encode(near[:end])
-        known = self._unreleased(ids, near[:end], len(near))
-        return Cut(ids[: len(ids) - known], ids[len(ids) - known :], near[end:])
+        text = _clean(near)
+        words = self._words(text)
+        last = "" if not words or words[-1].isdecimal() else words.pop()
+        if last.isspace() and len(last) > 1:  # only its last character may join what follows
+            words.append(last[:-1])
+            last = last[-1]
+        ids, released = self._released(words, len(text))
+        begun, spell = self._spellable(last)
+        return Cut(ids[:released], [*ids[released:], *begun], spell)
 
-    def _unreleased(self, ids: list[int], text: str, typed: int) -> int:
-        """How many last tokens of text wait when `typed` characters stand before the cursor.
+    def _words(self, text: str) -> list[str]:
+        """The pre-tokens of a text, which are tokenized each for itself; long ones in pieces."""
+        before = self.tokenizer.pre_tokenizer
+        spans = before.pre_tokenize_str(text) if before else [(text, (0, len(text)))]
+        words = (text[start:end] for _, (start, end) in spans)
+        return [word[at : at + LONGEST_WORD] for word in words for at in range(0, len(word), LONGEST_WORD)]
+
+    def _released(self, words: list[str], typed: int) -> tuple[list[int], int]:
+        """Tokens of the words, and how many are released when `typed` characters stand before the cursor.
 
         A token is ready when the character behind its word is typed, and is released RELEASE places after
         another at least one character later.
         """
-        tail = ids[-_TAIL:]
-        words = self.tokenizer.encode(text[-4 * _TAIL :], add_special_tokens=False).word_ids[-len(tail) :]
-        sizes = [len(self.tokenizer.id_to_token(i)) for i in tail]
-        bytes_behind = [sum(sizes[i + 1 :]) for i in range(len(tail))]
-        ends = dict(zip(words, bytes_behind, strict=False))  # the last token of a word wins
+        ids: list[int] = []
         clock: list[int] = []
-        for i in range(len(tail)):
-            behind = ends[words[i]] if i < len(words) else bytes_behind[i]
-            ready = len(text) - _characters(text, behind) + 1
-            clock.append(max(ready, clock[i - RELEASE] + 1 if i >= RELEASE else 0))
-        return sum(time > typed for time in clock)
+        end = 0
+        for word in words:
+            end += len(word)
+            for token in self._encode_word(word):
+                ids.append(token)
+                clock.append(max(end + 1, clock[-RELEASE] + 1 if len(clock) >= RELEASE else 0))
+        return ids, sum(time <= typed for time in clock)
+
+    def _encode_word(self, word: str) -> tuple[int, ...]:
+        if word not in self._encoded:
+            if len(self._encoded) > 20_000:
+                self._encoded.clear()
+            self._encoded[word] = tuple(self.tokenizer.encode(word, add_special_tokens=False).ids)
+        return self._encoded[word]
+
+    def _spellable(self, word: str) -> tuple[list[int], str]:
+        """Tokens up to the last one that ends inside a character, which cannot be spelled, and the text behind."""
+        ids = list(self._encode_word(word))
+        begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
+        return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
 
 
-def _characters(text: str, size: int) -> int:
-    """How many characters the last `size` bytes of text are (byte-level tokens count bytes)."""
-    count = 0
-    while size > 0 and count < len(text):
-        count += 1
-        size -= len(text[-count].encode("utf-8", "replace"))
-    return count
+def _clean(text: str) -> str:
+    """The text with the replacement character for lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -26,6 +26,9 @@ from mercury_engine.requests import FillRequest, SlotView
 
 HIDDEN = float("-inf")
 
+SLACK = 4
+"""Slots kept behind a drafted end marker, should it turn out too early."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -63,37 +66,41 @@ class Denoiser:
     def __init__(self, reader: Network, writer: Network | None, codec: Codec, rule: Rule) -> None:
         self.reader, self.writer, self.codec, self.rule = reader, writer, codec, rule
         self.mask_id, self.end_id = reader.config.mask_id, reader.config.end_id
-        self._breaks = torch.tensor([i for i, text in enumerate(codec.texts) if "\n" in text])
-        self._ends_text = torch.tensor([i for i, text in enumerate(codec.texts) if text.startswith("<|")])
-        self._spellings: dict[str, Tensor] = {}
+        self._texts = codec.texts + [""] * (reader.config.vocab_size - codec.size)  # unused rows of the embedding
+        self._breaks = torch.tensor([i for i, text in enumerate(self._texts) if "\n" in text])
+        self._ends_text = torch.tensor([i for i, t in enumerate(self._texts) if not t or t.startswith("<|")])
+        self._ids = {text: i for i, text in enumerate(codec.texts)}
+        self._spellings: dict[tuple[str, bool], Tensor] = {}
 
     @torch.inference_mode()
     def run(self, request: FillRequest, canvas: Canvas, context: Context, last: int, ends: int) -> Canvas:
         """Settle slots until the end, the deadline or the cancel flag; `last` stands at position `ends`."""
         started = time.monotonic()
-        reading = _Reading(self.reader, context.before, last, ends)
+        reading = Reading(self.reader, context.before, last, ends)
         reading.push(canvas.ids[: canvas.settled])
         while not canvas.ended and canvas.settled < len(canvas.ids):
             if request.cancel.is_set():
                 raise Cancelled("superseded by a newer request")
             if request.deadline_ms is not None and (time.monotonic() - started) * 1e3 >= request.deadline_ms:
                 break
+            if canvas.confidence < request.give_up_below:
+                break
             self._step(request, canvas, context, reading, last, ends)
         return canvas
 
     def _step(
-        self, request: FillRequest, canvas: Canvas, context: Context, reading: "_Reading", last: int, ends: int
+        self, request: FillRequest, canvas: Canvas, context: Context, reading: "Reading", last: int, ends: int
     ) -> None:
         """One look by the writer, one by the reader, and what they agree on is settled."""
         canvas.steps += 1
-        written_SV = self._write(canvas, context, last, ends)
-        draft = self._draft(canvas, written_SV)
+        written_SV = self.write(canvas, context, last, ends)
+        draft = self._draft(request, canvas, written_SV)
         read_SV = reading.look(draft)
         offset = canvas.settled
         for i in range(len(draft) + 1):
             if offset + i >= len(canvas.ids):
                 break
-            mixed_V = self._mix(request, canvas, written_SV, read_SV[i], i)
+            mixed_V = self.mix(request, canvas, written_SV, read_SV[i], i)
             chance, token = (float(x) for x in mixed_V.max(0))
             self._settle(request, canvas, int(token), math.exp(chance))
             if canvas.ended or i >= len(draft) or token != draft[i]:
@@ -103,7 +110,7 @@ class Denoiser:
             self._keep_drafts(canvas, written_SV)
         canvas.trace.append(self._view(canvas, written_SV, offset))
 
-    def _write(self, canvas: Canvas, context: Context, last: int, ends: int) -> Tensor | None:
+    def write(self, canvas: Canvas, context: Context, last: int, ends: int) -> Tensor | None:
         """The writer's log-probabilities [S,V] for every slot."""
         if self.writer is None:
             return None
@@ -112,17 +119,17 @@ class Denoiser:
         hidden = self.writer.write(ids_BR, context.before, context.after, torch.tensor([ends], device=device))
         return self.writer.writer_logits(hidden[0, :-1]).log_softmax(-1)
 
-    def _draft(self, canvas: Canvas, written_SV: Tensor | None) -> list[int]:
+    def _draft(self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None) -> list[int]:
         """Best guesses behind the settled run, up to an end marker; spelling decides the first when it must."""
         if written_SV is None:
             return []
         guesses = written_SV[canvas.settled : canvas.settled + self.rule.lookahead].clone()
         if canvas.spell and len(guesses):
-            guesses[0] = self._spelling(guesses[0], canvas.spell)
+            guesses[0] = self._spelling(guesses[0], canvas.spell, request.multiline)
         ids = [int(i) for i in guesses.argmax(-1)]
         return ids[: ids.index(self.end_id)] if self.end_id in ids else ids
 
-    def _mix(
+    def mix(
         self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, read_V: Tensor, ahead: int
     ) -> Tensor:
         """Log-probabilities [V] of the next slot by both opinions; the end has odds of its own."""
@@ -137,40 +144,47 @@ class Denoiser:
             end = self.rule.end_weight * float(written_V[self.end_id]) + (1 - self.rule.end_weight) * end_read
         mixed_V = torch.cat((content_V, content_V.new_tensor([HIDDEN, end])))
         mixed_V[self._ends_text] = HIDDEN
-        if not request.multiline:
-            mixed_V[self._breaks] = HIDDEN
         if canvas.spell:
-            mixed_V = self._spelling(mixed_V, canvas.spell)
+            mixed_V = self._spelling(mixed_V, canvas.spell, request.multiline)
+        elif not request.multiline:
+            mixed_V[self._breaks] = HIDDEN
         return mixed_V.log_softmax(-1)
 
     def _reader_end(self, request: FillRequest, read_V: Tensor) -> float:
         """How likely, for the reader, what follows the gap comes next: a line break, or the suffix's first token."""
         follows = next((text for text in request.suffix if text), "")
+        if request.multiline and follows.startswith(("\n", "\r")):
+            return float(read_V[self._continues(follows)].logsumexp(0))
         if follows.startswith(("\n", "\r")) or not follows.strip() or (self.writer is None and not request.multiline):
             return float(torch.cat((read_V[self._breaks], read_V[self._ends_text])).logsumexp(0))
-        first = self.codec.encode(follows[:24])[:1]
-        return float(read_V[first[0]]) if first else HIDDEN
+        return float(read_V[self._continues(follows)].logsumexp(0))
 
-    def _spelling(self, logp_V: Tensor, spell: str) -> Tensor:
-        """Hide every token that does not continue the text cut off before the cursor."""
-        allowed = self._allowed(spell)
+    def _continues(self, follows: str) -> list[int]:
+        """Tokens that spell the beginning of what follows."""
+        ids = self._ids
+        return [ids[follows[:n]] for n in range(1, 17) if n <= len(follows) and follows[:n] in ids]
+
+    def _spelling(self, logp_V: Tensor, spell: str, multiline: bool) -> Tensor:
+        """Hide every token that does not continue the text cut off before the cursor, or breaks the line behind it."""
+        allowed = self._allowed(spell, multiline)
         out = torch.full_like(logp_V, HIDDEN)
         out[allowed] = logp_V[allowed]
         return out
 
-    def _allowed(self, spell: str) -> Tensor:
-        if spell not in self._spellings:
-            texts = enumerate(self.codec.texts)
-            self._spellings = {spell: torch.tensor([i for i, t in texts if t and (t.startswith(spell) or spell.startswith(t))])}
-        return self._spellings[spell]
+    def _allowed(self, spell: str, multiline: bool) -> Tensor:
+        if (spell, multiline) not in self._spellings:
+            fitting = [i for i, t in enumerate(self._texts) if t and (t.startswith(spell) or spell.startswith(t))]
+            kept = [i for i in fitting if multiline or "\n" not in self._texts[i][len(spell) :]]
+            self._spellings = {(spell, multiline): torch.tensor(kept)}
+        return self._spellings[spell, multiline]
 
     def _settle(self, request: FillRequest, canvas: Canvas, token: int, chance: float) -> None:
         """Make the next slot final; forced spelling does not count against the confidence."""
-        text = "" if token == self.end_id else self.codec.texts[token]
-        if not (canvas.spell and canvas.spell.startswith(text) and text):
-            canvas.confidence *= chance
-        canvas.chances.append(chance)
-        canvas.spell = canvas.spell[len(text) :] if canvas.spell.startswith(text) and text else ""
+        text = "" if token == self.end_id else self._texts[token]
+        forced = bool(text) and canvas.spell.startswith(text)
+        canvas.spell = canvas.spell[len(text) :] if forced else ""
+        canvas.chances.append(1.0 if forced else chance)
+        canvas.confidence *= canvas.chances[-1]
         if token == self.end_id:
             canvas.ids = canvas.ids[: canvas.settled]
             canvas.ended = True
@@ -187,25 +201,32 @@ class Denoiser:
         entropy_S[0] = float("inf")  # the next slot is the mixture's to decide
         chosen_S = choose(entropy_S, torch.ones_like(entropy_S, dtype=torch.bool), self.rule.bound)
         chosen_S &= entropy_S <= self.rule.bound
-        for i, token in enumerate(open_SV.argmax(-1).tolist()):
+        best = open_SV.argmax(-1).tolist()
+        for i, token in enumerate(best):
             canvas.ids[canvas.settled + i] = token if bool(chosen_S[i]) else self.mask_id
+        self._shrink(canvas, [i for i, token in enumerate(best) if token == self.end_id and bool(chosen_S[i])])
+
+    def _shrink(self, canvas: Canvas, ends: list[int]) -> None:
+        """Drop slots far behind a sure end marker: they cost time and are end markers too."""
+        if ends:
+            canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLACK]
 
     def _view(self, canvas: Canvas, written_SV: Tensor | None, offset: int) -> tuple[SlotView, ...]:
         views = []
         for i, token in enumerate(canvas.ids):
             if i < canvas.settled:
                 chance = canvas.chances[i] if i < len(canvas.chances) else 1.0
-                views.append(SlotView(self.codec.texts[token], "committed", chance))
+                views.append(SlotView(self._texts[token], "committed", chance))
             elif token == self.mask_id or written_SV is None:
                 views.append(SlotView("", "mask", 0.0))
             elif token == self.end_id:
                 views.append(SlotView("", "end", float(written_SV[i, token].exp())))
             else:
-                views.append(SlotView(self.codec.texts[token], "draft", float(written_SV[i, token].exp())))
+                views.append(SlotView(self._texts[token], "draft", float(written_SV[i, token].exp())))
         return tuple(views)
 
 
-class _Reading:
+class Reading:
     """The reader's stack behind the context: the last prefix token, then settled slots."""
 
     def __init__(self, reader: Network, before: Sequence[Side], last: int, ends: int) -> None:

@@ -61,7 +61,11 @@ class Engine:
                 "the files do not belong together"
             )
         settings = weights.read_settings(folder)
-        return cls(network, codec, path=folder, gate=settings.gate, rule=Rule(**settings.rule))
+        try:
+            rule = Rule(**settings.rule)
+        except TypeError as error:
+            raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
+        return cls(network, codec, path=folder, gate=settings.gate, rule=rule)
 
     def fill(self, request: FillRequest) -> Fill:
         """Text for the gap. Raises Cancelled when the request's flag is set, RequestError when it asks too much."""
@@ -77,6 +81,7 @@ class Engine:
         ids = [*cut.known, *[self.reader.config.mask_id] * slots]
         canvas = Canvas(ids, len(cut.known), cut.spell, chances=[1.0] * len(cut.known))
         self.denoiser.run(request, canvas, context, near[-1], len(near) - 1)
+        sure(canvas, request.give_up_below)
         text = self.codec.decode(canvas.ids[len(cut.known) : canvas.settled])
         text = text[len(cut.spell) :] if text.startswith(cut.spell) else ""
         if not canvas.ended:
@@ -99,6 +104,14 @@ class Engine:
         return self._encoded[text]
 
 
+def sure(canvas: Canvas, least: float) -> None:
+    """Take back the last slots of a canvas that gave up, until its confidence is at least `least`."""
+    while canvas.confidence < least and canvas.settled and canvas.chances:
+        canvas.ended = False
+        canvas.confidence = min(1.0, canvas.confidence / max(canvas.chances.pop(), 1e-12))
+        canvas.settled = min(canvas.settled, len(canvas.chances))
+
+
 def find(path_or_name: str | Path | None) -> Path:
     """The model's folder: a path, or a name in the user's model folder; None is the bundled one."""
     if path_or_name is None:
@@ -109,7 +122,9 @@ def find(path_or_name: str | Path | None) -> Path:
     for folder in (path, Path.home() / ".local" / "share" / "mercury-lsp" / "models" / path):
         if folder.is_dir():
             return folder
-    raise ModelNotFound(f"no model folder {path_or_name}; set mercury.model to a folder with config.json, or leave it out")
+    raise ModelNotFound(
+        f"no model folder {path_or_name}; set mercury.model to a folder with config.json, or leave it out"
+    )
 
 
 def _device(wanted: str) -> torch.device:
@@ -124,7 +139,7 @@ def _dtype(device: torch.device) -> torch.dtype:
     """bfloat16 where the processor multiplies it natively, else float32."""
     if device.type == "cuda":
         return torch.bfloat16
-    capability = getattr(torch.cpu, "get_capabilities", dict)()
+    capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
     return torch.bfloat16 if native else torch.float32
 

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from mercury_kernels.ops import Segment, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from mercury_kernels.ops import Segment, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +138,10 @@ class Network(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         """ids [...] including mask and end to [...,C]."""
-        table = torch.cat((self.embedding, self.markers.to(self.embedding.dtype)))
-        return F.embedding(ids, table)
+        size = self.config.vocab_size
+        known = F.embedding(ids.clamp(max=size - 1), self.embedding)
+        marker = F.embedding((ids - size).clamp(min=0), self.markers).to(known.dtype)
+        return torch.where((ids >= size)[..., None], marker, known)
 
     def angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)

@@ -26,6 +26,8 @@ class FillRequest:
     effort: Effort = "medium"
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`; when they are over the confident part so far is returned."""
+    give_up_below: float = 0.0
+    """Stop when the confidence falls below this; the part that was surer is returned."""
     cancel: Event = field(default_factory=Event)
     """Set it from any thread: the loop stops before its next step and raises `Cancelled`."""
 

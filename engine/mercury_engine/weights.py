@@ -9,6 +9,7 @@ Packed formats, both in groups of 32 along the input dimension (the arithmetic o
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -34,15 +35,15 @@ def read_config(folder: Path) -> ModelConfig:
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
     try:
         raw = json.loads(path.read_text("utf-8"))
-        return _parse_config(raw, folder.name)
+        return _parse_config(raw, path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not a model configuration ({error!r}); fetch the model again") from error
 
 
-def _parse_config(raw: dict, name: str) -> ModelConfig:
+def _parse_config(raw: dict, path: Path) -> ModelConfig:
     kind = raw["model_type"]
     if kind not in ("llama", "qwen2", "mercury"):
-        raise ModelCorrupt(f"model_type {kind!r} is not supported; use a llama, qwen2 or mercury checkpoint")
+        raise ModelCorrupt(f"{path}: model_type {kind!r} is not supported; use a llama, qwen2 or mercury checkpoint")
     heads = raw["num_attention_heads"]
     rope = raw.get("rope_parameters") or {}
     return ModelConfig(
@@ -57,7 +58,7 @@ def _parse_config(raw: dict, name: str) -> ModelConfig:
         rms_norm_eps=raw["rms_norm_eps"],
         attention_bias=kind == "qwen2" or bool(raw.get("attention_bias", False)),
         tie_word_embeddings=raw.get("tie_word_embeddings", True),
-        name=raw.get("name", name),
+        name=raw.get("name", path.parent.name),
         adapter_rank=raw.get("adapter_rank", 0),
     )
 
@@ -105,8 +106,8 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path) -> None:
         stem = f"model.layers.{number}."
         put(layer.attn_norm, stem + "input_layernorm.weight")
         put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
-        for field, names in _FUSED.items():
-            linear = getattr(layer, field)
+        for matrix, names in _FUSED.items():
+            linear = getattr(layer, matrix)
             put(linear.weight, *(f"{stem}{name}.weight" for name in names))
             if linear.bias is not None:
                 put(linear.bias, *(f"{stem}{name}.bias" for name in names))
@@ -127,13 +128,12 @@ def merged_writer(network: Network) -> Network:
     config = network.config
     with torch.device("meta"):
         writer = Network(replace(config, adapter_rank=0))
-    for field in ("embedding", "head", "norm"):
-        setattr(writer, field, getattr(network, field))
+    writer.embedding, writer.head, writer.norm = network.embedding, network.head, network.norm
     writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
     for mine, theirs in zip(writer.layers, network.layers, strict=True):
         mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
-        for field in _FUSED:
-            linear, source = getattr(mine, field), getattr(theirs, field)
+        for matrix in _FUSED:
+            linear, source = getattr(mine, matrix), getattr(theirs, matrix)
             added = source.weight.float() + source.up.float() @ source.down.float()
             linear.weight = nn.Parameter(added.to(source.weight.dtype), requires_grad=False)
             linear.bias = source.bias
@@ -188,7 +188,7 @@ class Settings:
     """What was fitted on held-out text for one model: `settings.json`, optional."""
 
     gate: float = 0.0
-    rule: dict[str, float] = field(default_factory=dict)
+    rule: dict[str, Any] = field(default_factory=dict)
 
 
 def read_settings(folder: Path) -> Settings:

@@ -13,12 +13,8 @@ from mercury_lsp.worker import load_engine
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("place", metavar="FILE:LINE:COL", help="line and column count from 1")
-    parser.add_argument(
-        "--json", action="store_true", help="print an object with text, confidence, steps ..."
-    )
-    parser.add_argument(
-        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
-    )
+    parser.add_argument("--json", action="store_true", help="print an object with text, confidence, steps ...")
+    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
 
 
 def run(arguments: argparse.Namespace) -> int:

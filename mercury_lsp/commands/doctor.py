@@ -30,9 +30,7 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
-    )
+    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
 
 
 def run(arguments: argparse.Namespace, load: LoadEngine = load_engine) -> int:

@@ -41,9 +41,7 @@ class Place:
     def _offset(self, text: str) -> int:
         starts = [0, *(found.end() for found in _BREAK.finditer(text))]
         if self.line > len(starts):
-            raise UsageError(
-                f"{self.path} has {_count(len(starts), 'line')}, so there is no line {self.line}"
-            )
+            raise UsageError(f"{self.path} has {_count(len(starts), 'line')}, so there is no line {self.line}")
         start = starts[self.line - 1]
         found = _BREAK.search(text, start)
         columns = (found.start() if found else len(text)) - start + 1

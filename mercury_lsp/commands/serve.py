@@ -11,9 +11,7 @@ from mercury_lsp.worker import LoadEngine, load_engine
 
 def serve(load: LoadEngine = load_engine) -> NoReturn:
     """Serve one client until it sends exit or closes the pipe; then end the process."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     # The client reads file descriptor 1: a library that prints must not reach it.
     protocol_out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -44,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", type=Path, help=f"files, each with {CURSOR} in it (default: our own examples)"
     )
-    parser.add_argument(
-        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
-    )
+    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
 
 
 def run(arguments: argparse.Namespace) -> int:

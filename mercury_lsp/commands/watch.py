@@ -21,9 +21,7 @@ _SHADES = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("place", metavar="FILE:LINE:COL", help="line and column count from 1")
-    parser.add_argument(
-        "--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)"
-    )
+    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
     parser.add_argument(
         "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
     )

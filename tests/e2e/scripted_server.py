@@ -79,15 +79,11 @@ class ScriptedServer:
             case "shutdown" | "workspace/executeCommand":
                 self.send({"id": message["id"], "result": None})
             case _ if "id" in message and "method" in message:
-                self.send(
-                    {"id": message["id"], "error": {"code": METHOD_NOT_FOUND, "message": "not scripted"}}
-                )
+                self.send({"id": message["id"], "error": {"code": METHOD_NOT_FOUND, "message": "not scripted"}})
 
     def rule_for(self, params: Message) -> Message:
         position = params["position"]
-        before = text_before(
-            self.texts[params["textDocument"]["uri"]], position["line"], position["character"]
-        )
+        before = text_before(self.texts[params["textDocument"]["uri"]], position["line"], position["character"])
         for rule in json.loads(self.rules.read_text(encoding="utf-8")):
             trigger = rule.get("trigger", params["context"]["triggerKind"])
             if before.endswith(rule["before"]) and trigger == params["context"]["triggerKind"]:

@@ -49,9 +49,7 @@ def until(what: Callable[[], Any], wait_s: float = WAIT_S) -> Any:
 class Neovim:
     """A headless Neovim with the plugin, spoken to over its socket."""
 
-    def __init__(
-        self, binary: str, folder: Path, cmd: list[str], options: str = "", before: str = ""
-    ) -> None:
+    def __init__(self, binary: str, folder: Path, cmd: list[str], options: str = "", before: str = "") -> None:
         self.binary = binary
         self.sockets = tempfile.TemporaryDirectory(prefix="nv")  # a socket's path has at most 107 characters
         self.socket = f"{self.sockets.name}/s"
@@ -72,9 +70,7 @@ class Neovim:
             env=env,
         )
         until(lambda: Path(self.socket).exists())
-        self.binary = self.lua(
-            "return vim.v.progpath"
-        )  # past a wrapper script, which costs time at every call
+        self.binary = self.lua("return vim.v.progpath")  # past a wrapper script, which costs time at every call
 
     def lua(self, code: str) -> Any:
         """What a Lua chunk returns."""
@@ -95,9 +91,7 @@ class Neovim:
         self.lua(f"vim.cmd.edit({json.dumps(str(path))})")
 
     def attached(self) -> bool:
-        return self.lua(
-            "local c = require('mercury.client').get(0); return c ~= nil and c.initialized == true"
-        )
+        return self.lua("local c = require('mercury.client').get(0); return c ~= nil and c.initialized == true")
 
     def keys(self, keys: str) -> None:
         """Press keys, in the notation of `:help key-notation`; they are used up before `lua` runs again."""
@@ -385,9 +379,7 @@ def test_a_reply_to_an_older_question_is_never_shown(desk: Desk) -> None:
 
 def test_a_late_automatic_reply_does_not_replace_what_was_asked_for(desk: Desk) -> None:
     gate = desk.folder / "gate"
-    desk.script(
-        [rule("x", "old", trigger=2, gate=str(gate), ignore_cancel=True), rule("x", "new", trigger=1)]
-    )
+    desk.script([rule("x", "old", trigger=2, gate=str(gate), ignore_cancel=True), rule("x", "new", trigger=1)])
     nvim = desk.start_attached()
     nvim.keys("ix")
     (older,) = until(desk.asked)

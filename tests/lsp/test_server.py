@@ -70,14 +70,10 @@ def change(client: LanguageClient, version: int, start: tuple, end: tuple, text:
     )
 
 
-def ask(
-    client: LanguageClient, line: int, column: int, uri: str = URI, automatic: bool = True, selected=None
-):
+def ask(client: LanguageClient, line: int, column: int, uri: str = URI, automatic: bool = True, selected=None):
     kind = types.InlineCompletionTriggerKind
     context = types.InlineCompletionContext(kind.Automatic if automatic else kind.Invoked, selected)
-    params = types.InlineCompletionParams(
-        context, types.TextDocumentIdentifier(uri), types.Position(line, column)
-    )
+    params = types.InlineCompletionParams(context, types.TextDocumentIdentifier(uri), types.Position(line, column))
     return asyncio.ensure_future(client.text_document_inline_completion_async(params))
 
 
@@ -366,9 +362,7 @@ async def test_a_request_that_comes_while_the_model_loads_waits_for_it(bare: Lan
     assert (begin.title, end.message) == ("Loading slow", "ready")
 
 
-@pytest.mark.parametrize(
-    ("model", "told"), [("missing", "set mercury.model"), ("broken", "mercury-lsp doctor")]
-)
+@pytest.mark.parametrize(("model", "told"), [("missing", "set mercury.model"), ("broken", "mercury-lsp doctor")])
 async def test_a_model_that_cannot_be_loaded_is_told_once_and_answered_empty(bare, model: str, told: str):
     window = types.WindowClientCapabilities(work_done_progress=True)
     await bare.initialize_session(initialize_params({"mercury": {"model": model}}, window=window))
@@ -399,9 +393,7 @@ async def test_another_model_is_loaded_when_the_settings_name_one(client: Langua
 
 
 def configure(client: LanguageClient, section: Any) -> None:
-    client.workspace_did_change_configuration(
-        types.DidChangeConfigurationParams(settings={"mercury": section})
-    )
+    client.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings={"mercury": section}))
 
 
 async def test_pushed_settings_take_effect(client: LanguageClient):

@@ -19,9 +19,7 @@ def document(text: str = CODE, language_id: str = "python") -> Document:
 
 def type_at(doc: Document, offset: int, text: str) -> None:
     position = types.Position(*doc.snapshot().position_at(offset))
-    change = types.TextDocumentContentChangePartial(
-        range=types.Range(start=position, end=position), text=text
-    )
+    change = types.TextDocumentContentChangePartial(range=types.Range(start=position, end=position), text=text)
     doc.apply([change], doc.version + 1)
 
 

@@ -11,9 +11,7 @@ from mercury_engine.training.corpus import Corpus, Duplicates
 from mercury_engine.training.sources import HeldOut, Source, SourceError
 
 TOY = Source("pypi", "toy", "1.0", "MIT")
-CODE = '"""A toy."""\n\n' + "".join(
-    f"def add_{n}(left, right):\n    return left + right + {n}\n\n\n" for n in range(9)
-)
+CODE = '"""A toy."""\n\n' + "".join(f"def add_{n}(left, right):\n    return left + right + {n}\n\n\n" for n in range(9))
 
 
 def select(files: Mapping[str, str | bytes], **options) -> tuple[list[str], Counter[str]]:
@@ -111,9 +109,7 @@ def test_a_cap_takes_tests_last():
     assert select(files, caps={"default": len(code) + 10}) == (["toy/z.py"], Counter({"over the cap": 1}))
 
 
-@pytest.mark.parametrize(
-    "path", ["pip/rich/color.py", "lib/_click/core.py", "lib/flask.py", "x/gorilla/mux/a.go"]
-)
+@pytest.mark.parametrize("path", ["pip/rich/color.py", "lib/_click/core.py", "lib/flask.py", "x/gorilla/mux/a.go"])
 def test_a_copy_of_a_held_out_package_is_dropped(path: str):
     names = sources.load().held_names
     assert select({path: CODE}, held_names=names) == ([], Counter({"held out": 1}))
@@ -176,9 +172,7 @@ def test_a_build_reuses_archives_and_reports_what_is_missing(tmp_path: Path, mon
     gone = Source("pypi", "gone", "1.0", "MIT")
     listed = sources.Sources((TOY, gone), (), frozenset(("rich",)), {"default": 10**6})
     monkeypatch.setattr(sources, "load", lambda: listed)
-    monkeypatch.setattr(
-        sources, "_download", lambda source, folder: (_ for _ in ()).throw(SourceError(source.name))
-    )
+    monkeypatch.setattr(sources, "_download", lambda source, folder: (_ for _ in ()).throw(SourceError(source.name)))
     archives = tmp_path / "archives" / "pypi" / "toy-1.0"
     archives.mkdir(parents=True)
     with zipfile.ZipFile(archives / "toy-1.0-py3-none-any.whl", "w") as wheel:

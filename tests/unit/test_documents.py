@@ -14,9 +14,7 @@ from mercury_lsp.documents import Document
 
 CODE = "".join(f"def f{n}(a, b):\n    x = a + {n}\n    return x * b\n\n" for n in range(200))
 PIECES = st.lists(
-    st.sampled_from(
-        ["a", "é", "😀", "\n", "\r", "\r\n", "\0", "\ud800", "\udc00", "    ", "def f():\n", "x" * 500]
-    ),
+    st.sampled_from(["a", "é", "😀", "\n", "\r", "\r\n", "\0", "\ud800", "\udc00", "    ", "def f():\n", "x" * 500]),
     max_size=30,
 ).map("".join)
 
@@ -29,9 +27,7 @@ def whole(text: str) -> types.TextDocumentContentChangeWholeDocument:
     return types.TextDocumentContentChangeWholeDocument(text=text)
 
 
-def partial(
-    start: tuple[int, int], end: tuple[int, int], text: str
-) -> types.TextDocumentContentChangePartial:
+def partial(start: tuple[int, int], end: tuple[int, int], text: str) -> types.TextDocumentContentChangePartial:
     span = types.Range(start=types.Position(*start), end=types.Position(*end))
     return types.TextDocumentContentChangePartial(range=span, text=text)
 
@@ -54,9 +50,7 @@ def reference_offset(text: str, line: int, column: int) -> int:
 
 @given(PIECES, st.integers(0, 12), st.integers(0, 600))
 def test_offset_at_agrees_with_the_protocol_read_character_by_character(text, line, column):
-    assert open_document(text, "plaintext").snapshot().offset_at(line, column) == reference_offset(
-        text, line, column
-    )
+    assert open_document(text, "plaintext").snapshot().offset_at(line, column) == reference_offset(text, line, column)
 
 
 @given(PIECES, st.data())
@@ -104,11 +98,7 @@ def test_edits_give_the_text_and_the_tree_of_a_fresh_parse(text, edits):
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 400), st.sampled_from(["x", " + é1", "(", ")", "# 😀", '"'])), max_size=8
-    )
-)
+@given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["x", " + é1", "(", ")", "# 😀", '"'])), max_size=8))
 def test_the_incremental_tree_equals_a_fresh_one(edits):
     document = open_document(CODE)
     document.snapshot()

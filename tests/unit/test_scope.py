@@ -85,9 +85,7 @@ def test_every_node_type_exists_in_its_grammar(language_id):
 
 
 @pytest.mark.parametrize("language_id", [*LANGUAGES, "plaintext"])
-@pytest.mark.parametrize(
-    "text", ["", "\0", "((((", "}}}}", "'\"`", "\ud800\n", "def f(\n  'a\n{[ # /* <!--\n\n"]
-)
+@pytest.mark.parametrize("text", ["", "\0", "((((", "}}}}", "'\"`", "\ud800\n", "def f(\n  'a\n{[ # /* <!--\n\n"])
 def test_broken_text_is_classified_everywhere(language_id, text):
     snapshot = Document("file:///a", language_id, 1, text).snapshot()
     for offset in range(len(text) + 1):

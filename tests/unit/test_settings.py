@@ -45,9 +45,7 @@ def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: object, al
 
 
 def test_an_unknown_key_is_named_with_those_that_exist():
-    with pytest.raises(
-        SettingsError, match=r"mercury\.deadline_ms is not a setting; allowed: model, .*deadlineMs"
-    ):
+    with pytest.raises(SettingsError, match=r"mercury\.deadline_ms is not a setting; allowed: model, .*deadlineMs"):
         Settings.parse({"deadline_ms": 3})
 
 

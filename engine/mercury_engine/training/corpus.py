@@ -15,11 +15,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 from zlib import crc32
+
+from rich.progress import track
 
 from mercury_engine.training import filters, sources
 from mercury_engine.training.sources import HeldOut, Source, SourceError
-from rich.progress import track
 
 MANIFEST = "manifest.json"
 DOWNLOADS = 4
@@ -47,7 +49,7 @@ class Duplicates:
 
     near: bool = True
     _seen: set[bytes] = field(default_factory=set)
-    _index: object = None
+    _index: Any = None
 
     def add(self, text: str) -> str | None:
         """Remember the text; "duplicate" or "near duplicate" if it was known before, else None."""
@@ -212,9 +214,7 @@ def _archives(chosen: list[Source], folder: Path) -> Iterator[tuple[Source, Path
 
 def read(folder: Path, languages: Iterable[str] | None = None) -> Iterator[SourceFile]:
     """The files of a corpus, language by language; all languages by default."""
-    wanted = (
-        sorted(json.loads((folder / MANIFEST).read_bytes())["languages"]) if languages is None else languages
-    )
+    wanted = sorted(json.loads((folder / MANIFEST).read_bytes())["languages"]) if languages is None else languages
     for language in wanted:
         with gzip.open(folder / f"{language}.jsonl.gz", "rt", encoding="utf-8", newline="\n") as lines:
             for line in lines:
@@ -234,21 +234,13 @@ def assert_no_held_out(folder: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Build a corpus and print its totals; 1 if a source was missing."""
-    parser = argparse.ArgumentParser(
-        prog="corpus", description="Build the training corpus or the held-out set."
-    )
+    parser = argparse.ArgumentParser(prog="corpus", description="Build the training corpus or the held-out set.")
     parser.add_argument("--out", type=Path, required=True, help="folder for the corpus and its archives")
-    parser.add_argument(
-        "--held-out", action="store_true", help="build the repositories kept for evaluation instead"
-    )
+    parser.add_argument("--held-out", action="store_true", help="build the repositories kept for evaluation instead")
     parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument(
-        "--against", type=Path, help="leave out what is in this corpus as well (the held-out one)"
-    )
+    parser.add_argument("--against", type=Path, help="leave out what is in this corpus as well (the held-out one)")
     arguments = parser.parse_args(argv)
-    corpus = build(
-        arguments.out, held_out=arguments.held_out, near=arguments.near_dedup, against=arguments.against
-    )
+    corpus = build(arguments.out, held_out=arguments.held_out, near=arguments.near_dedup, against=arguments.against)
     if not arguments.held_out:
         assert_no_held_out(arguments.out)
     manifest = json.loads((arguments.out / MANIFEST).read_bytes())

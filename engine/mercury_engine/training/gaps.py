@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mercury_engine.chunks import split
 from mercury_engine.codec import Codec
+from mercury_engine.layout import around
 from mercury_engine.training.corpus import SourceFile
 
 PATH_KEPT = 0.7
@@ -31,8 +32,8 @@ class Spans:
 
     rest_of_line: float = 0.6
     random_span: float = 0.25
-    prefix_chars: int = 1200
-    suffix_chars: int = 600
+    prefix_chars: int = 800
+    suffix_chars: int = 400
 
 
 class GapSampler:
@@ -95,29 +96,3 @@ class GapSampler:
         for _ in range(self.rng.randint(0, 3)):
             end = text.find("\n", end + 1) if text.find("\n", end + 1) > 0 else end
         return start, max(start, end), "lines"
-
-
-def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:
-    """Blocks far before the cursor, the near prefix, and the blocks behind it, from chunks of one text."""
-    position = 0
-    number = 0
-    for number, chunk in enumerate(chunks):  # noqa: B007
-        if position + len(chunk) >= cursor:
-            break
-        position += len(chunk)
-    here = chunks[number] if chunks else ""
-    near, head = here[: cursor - position], here[cursor - position :]
-    far: list[str] = []
-    size = 0
-    for chunk in reversed(chunks[:number]):
-        size += len(chunk)
-        if size > prefix_chars:
-            break
-        far.insert(0, chunk)
-    suffix, size = [head] if head else [], 0
-    for chunk in chunks[number + 1 :]:
-        size += len(chunk)
-        if size > suffix_chars:
-            break
-        suffix.append(chunk)
-    return far, near, suffix

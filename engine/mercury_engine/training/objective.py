@@ -92,7 +92,10 @@ def read_context(network: Network, gaps: list[Gap], start_id: int) -> tuple[Side
     prefixes = far
     if longest > 1:
         _, near = network.read(ids_BT[:, :-1], [pad_sides(far)])
-        prefixes = [join([side, _near(network, near, i, len(g.near) - 1)]) for i, (side, g) in enumerate(zip(far, gaps, strict=True))]
+        prefixes = [
+            join([side, _near(network, near, i, len(g.near) - 1)])
+            for i, (side, g) in enumerate(zip(far, gaps, strict=True))
+        ]
     suffixes = [_stack(network, [blocks[b] for b in g.suffix if b] or [start], before=False) for g in gaps]
     return pad_sides(prefixes), pad_sides(suffixes), [len(g.near) - 1 for g in gaps]
 
@@ -104,9 +107,7 @@ def _stack(network: Network, blocks: list[Block], before: bool) -> Side:
 
 
 def _near(network: Network, near: Block, row: int, tokens: int) -> Side:
-    return network.rotated(
-        Block(near.keys[:, row : row + 1, :, :tokens], near.values[:, row : row + 1, :, :tokens]), 0
-    )
+    return network.rotated(Block(near.keys[:, row : row + 1, :, :tokens], near.values[:, row : row + 1, :, :tokens]), 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,7 @@ def load(path: Path = SOURCES) -> Sources:
     """Read and check the list; raises SourceError on a licence, HeldOut on a held-out source."""
     table = tomllib.loads(path.read_text("utf-8"))
     held_out = _sources(table["held_out"])
-    names = {_plain(name) for name in table["held_out"]["names"]} | {
-        _plain(source.name) for source in held_out
-    }
+    names = {_plain(name) for name in table["held_out"]["names"]} | {_plain(source.name) for source in held_out}
     training = _sources(table["sources"])
     for source in training:
         if _plain(source.name) in names:
@@ -94,18 +92,14 @@ def _sources(table: dict) -> tuple[Source, ...]:
         for entry in table.get(registry, ()):
             source = Source(registry, **{**entry, "include": tuple(entry.get("include", ()))})
             if not is_permissive(source.licence):
-                raise SourceError(
-                    f"{source.name} is under {source.licence!r}; allowed: {', '.join(sorted(LICENCES))}"
-                )
+                raise SourceError(f"{source.name} is under {source.licence!r}; allowed: {', '.join(sorted(LICENCES))}")
             sources.append(source)
     return tuple(sources)
 
 
 def is_permissive(expression: str) -> bool:
     """Whether an SPDX expression of AND and OR, without parentheses, can be satisfied with LICENCES alone."""
-    return any(
-        all(term.strip() in LICENCES for term in choice.split(" AND ")) for choice in expression.split(" OR ")
-    )
+    return any(all(term.strip() in LICENCES for term in choice.split(" AND ")) for choice in expression.split(" OR "))
 
 
 def _plain(name: str) -> str:
@@ -124,9 +118,7 @@ def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
 
 def fetch(source: Source, archives: Path) -> Path:
     """The source's archive below `archives`, fetched if not there; raises SourceError if it cannot be."""
-    folder = (
-        archives / source.registry / f"{source.name.replace('/', '+')}-{source.version.replace(':', '+')}"
-    )
+    folder = archives / source.registry / f"{source.name.replace('/', '+')}-{source.version.replace(':', '+')}"
     if not folder.is_dir():
         partial = folder.with_name(folder.name + ".partial")
         shutil.rmtree(partial, ignore_errors=True)
@@ -146,9 +138,7 @@ def _download(source: Source, folder: Path) -> None:
     try:
         subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=FETCH_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
-        raise SourceError(
-            f"{source.name} {source.version} could not be fetched from {source.registry}"
-        ) from error
+        raise SourceError(f"{source.name} {source.version} could not be fetched from {source.registry}") from error
     if not any(folder.iterdir()):
         raise SourceError(f"{source.registry} has no archive of {source.name} {source.version}")
 

@@ -19,10 +19,9 @@ from mercury_engine import weights
 from mercury_engine.codec import Codec
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.model import Network
-from mercury_engine.training.corpus import assert_no_held_out, read
+from mercury_engine.training.corpus import SourceFile, assert_no_held_out, read
 from mercury_engine.training.gaps import GapSampler
 from mercury_engine.training.objective import Noise, canvas_loss, corrupt
-from mercury_engine.training.corpus import SourceFile
 
 
 @dataclass(frozen=True, slots=True)

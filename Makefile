@@ -1,0 +1,30 @@
+# One way to run things: here, in continuous integration and at the desk. Needs Python >= 3.11 and make.
+
+PYTHON ?= python3
+CORPUS ?= tests/data/held_out
+BIN := .venv/bin
+
+.PHONY: try test check bench eval
+
+try: .venv/.ready  ## complete the examples through the server
+	$(BIN)/mercury-lsp try
+
+test: .venv/.ready  ## all tests that need no accelerator
+	$(BIN)/python -m pytest -m "not gpu"
+
+check: .venv/.ready  ## formatting, lint, types and the direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.ready  ## every benchmark; each writes to benchmarks/results
+	set -e; for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python "$$script"; done
+
+eval: .venv/.ready  ## how often a gap is filled as its author did; CORPUS=DIR for other sources
+	$(BIN)/python -m mercury_engine.evaluation infill --json --corpus $(CORPUS)
+
+.venv/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'
+	touch $@

@@ -1,0 +1,41 @@
+"""Draw docs/watch.svg: the denoising of two examples, step by step, as `mercury-lsp watch` shows it."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from mercury_lsp.commands.try_ import read_example
+from mercury_lsp.commands.watch import canvas
+from mercury_lsp.context import ContextBuilder
+from mercury_lsp.documents import Document
+from mercury_lsp.languages import language_of
+from mercury_lsp.settings import Settings
+from mercury_lsp.worker import load_engine
+
+HERE = Path(__file__).parent
+EXAMPLES = ("moving_average.py", "point.rs", "debounce.js")
+
+
+def main() -> None:
+    """Fill the examples and draw every step of it."""
+    engine = load_engine(Settings())
+    console = Console(record=True, width=96, highlight=False, file=io.StringIO())
+    for name in EXAMPLES:
+        example = read_example(HERE.parent / "examples" / name)
+        assert example is not None
+        document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
+        context = ContextBuilder().build(document.snapshot(), len(example.before), name)
+        fill = engine.fill(context.request(give_up_below=engine.gate))
+        console.print(Text(name, "bold"))
+        for number, slots in enumerate(fill.trace, 1):
+            line = Text(f"{number:3} ", "dim") + Text(context.line_prefix) + canvas(slots)
+            console.print(line + Text(context.line_suffix), soft_wrap=True)
+        figures = f"{fill.steps} steps, confidence {fill.confidence:.2f}"
+        console.print(Text(figures + "\n", "cyan"))
+    console.save_svg(str(HERE / "watch.svg"), title="mercury-lsp watch")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How good a model's fills are, on repositories that no training saw."""

@@ -1,0 +1,116 @@
+"""Fit how the two opinions are weighed: `python -m mercury_engine.evaluation mixture --model DIR --corpus DIR`.
+
+At random places inside held-out gaps, with the true text settled up to there, the mixture's probability of the
+true next token (or of the end) is measured over a grid of weights; the best ones go into settings.json.
+"""
+
+import argparse
+import json
+import random
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.progress import track
+from torch import Tensor
+
+from mercury_engine.denoise import Canvas, Reading, Rule
+from mercury_engine.engine import Engine
+from mercury_engine.evaluation.gaps import Gap, gaps
+from mercury_engine.requests import FillRequest
+
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
+
+SLOTS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Both opinions about one slot; `ahead` 0 when the writer saw all that the reader did, else 1."""
+
+    request: FillRequest
+    canvas: Canvas
+    written_SV: Tensor
+    read_V: Tensor
+    ahead: int
+    target: int
+
+
+@torch.inference_mode()
+def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
+    """One or two places inside the gap."""
+    codec = engine.codec
+    cut = codec.cut(gap.request.near)
+    near = (*cut.read, *cut.known) or (codec.start_id,)
+    truth = [*codec.encode(cut.spell + gap.truth), engine.reader.config.end_id]
+    if len(truth) > SLOTS:
+        return []
+    settled = rng.randrange(len(truth))
+    far, suffix = ([tuple(codec.encode(b)) for b in blocks] for blocks in (gap.request.far, gap.request.suffix))
+    context = engine.cache.context(far, near[:-1], suffix)
+    ids = [*truth[:settled], *[engine.reader.config.mask_id] * (SLOTS - settled)]
+    canvas = Canvas(ids, settled, "")
+    written = engine.denoiser.write(canvas, context, near[-1], len(near) - 1)
+    assert written is not None
+    reading = Reading(engine.reader, context.before, near[-1], len(near) - 1)
+    reading.push(truth[:settled])
+    next_token = truth[settled]
+    behind = [] if next_token == engine.reader.config.end_id else [next_token]
+    read = reading.look(behind)
+    found = [Place(gap.request, canvas, written, read[0], 0, next_token)]
+    if behind:
+        found.append(Place(gap.request, Canvas(ids, settled + 1, ""), written, read[1], 1, truth[settled + 1]))
+    return found
+
+
+def score(engine: Engine, found: list[Place], rule: Rule) -> tuple[float, float]:
+    """Mean nats and accuracy of the mixture under a rule."""
+    engine.denoiser.rule = rule
+    nats = hits = 0.0
+    for place in found:
+        mixed_V = engine.denoiser.mix(place.request, place.canvas, place.written_SV, place.read_V, place.ahead)
+        nats -= min(0.0, max(-20.0, float(mixed_V[place.target])))
+        hits += int(mixed_V.argmax()) == place.target
+    return nats / len(found), hits / len(found)
+
+
+def _with(rule: Rule, field: str, share: float) -> Rule:
+    changed: dict[str, Any] = {field: share}
+    return replace(rule, **changed)
+
+
+def fit(engine: Engine, found: list[Place]) -> tuple[Rule, dict[str, list[float]]]:
+    """Best weights one after another, and (nats, accuracy) of the reader alone, the writer alone, the best."""
+    first, later = [p for p in found if p.ahead == 0], [p for p in found if p.ahead == 1]
+    rule = Rule(next_weight=0.4, later_weight=0.15)
+    for field, where in (
+        ("end_weight", first),
+        ("next_weight", first),
+        ("end_weight", first),
+        ("later_weight", later),
+    ):
+        rule = min((_with(rule, field, share) for share in SHARES), key=lambda r: score(engine, where, r)[0])
+    alone = replace(rule, next_weight=0.0, end_weight=0.0)
+    figures = {"reader": alone, "writer": replace(rule, next_weight=1.0, end_weight=1.0), "mixture": rule}
+    return rule, {name: list(score(engine, first, r)) for name, r in figures.items()}
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="mercury_engine.evaluation mixture", description=__doc__)
+    parser.add_argument("--model", required=True, help="the model folder; its settings.json is written")
+    parser.add_argument("--corpus", type=Path, required=True, help="held-out text that no figure is reported on")
+    parser.add_argument("--limit", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--gate", type=float, default=0.0, help="silence gate to store beside the weights")
+    options = parser.parse_args(argv)
+    engine = Engine.load(options.model)
+    rng = random.Random(options.seed)
+    cases = list(gaps(options.corpus, options.limit, options.seed, ("rest_of_line", "random_span")))
+    found = [place for gap in track(cases, "reading") for place in places(engine, gap, rng)]
+    rule, figures = fit(engine, found)
+    kept = {name: asdict(rule)[name] for name in ("next_weight", "later_weight", "end_weight")}
+    path = Path(options.model) / "settings.json"
+    path.write_text(json.dumps({"gate": options.gate, "rule": kept}, indent=2) + "\n")
+    print(json.dumps({"places": len(found), "rule": kept, "nats_and_accuracy": figures}, indent=2))
+    return 0

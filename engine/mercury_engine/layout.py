@@ -1,0 +1,28 @@
+"""Blocks around a cursor, for text that no editor holds; the server's own layout follows the same rule."""
+
+
+def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:
+    """Far blocks, near prefix and suffix blocks from the chunks of one text; sizes in characters.
+
+    A cursor at the start of a chunk belongs to the chunk before it.
+    """
+    position = number = 0
+    while number + 1 < len(chunks) and position + len(chunks[number]) < cursor:
+        position += len(chunks[number])
+        number += 1
+    here = chunks[number] if chunks else ""
+    near, head = here[: cursor - position], here[cursor - position :]
+    far = _within(chunks[:number][::-1], prefix_chars)[::-1]
+    following = _within(chunks[number + 1 :], suffix_chars)
+    return far, near, [head, *following] if head else following
+
+
+def _within(chunks: list[str], budget: int) -> list[str]:
+    """The first chunks that fit together."""
+    kept = []
+    for chunk in chunks:
+        budget -= len(chunk)
+        if budget < 0:
+            break
+        kept.append(chunk)
+    return kept

@@ -1,0 +1,145 @@
+"""What the engine answers to requests of every kind, with a tiny random model."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mercury_engine.engine import MAX_SLOTS, Engine
+from mercury_engine.errors import RequestError
+from mercury_engine.requests import FillRequest
+
+from mercury_lsp.context import ContextBuilder
+from mercury_lsp.documents import Document
+from tests.unit import tiny
+
+TEXT = tiny.SAMPLE[:700]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("engine")
+    return {name: tiny.folder(root / name, rank) for name, rank in (("writer", 4), ("reader", 0))}
+
+
+@pytest.fixture(scope="module", params=["writer", "reader"])
+def engine(request, folders):
+    return tiny.load(folders[request.param])
+
+
+def request_at(text: str, cursor: int, **overrides) -> FillRequest:
+    snapshot = Document("file:///a.py", "python", 1, text).snapshot()
+    return ContextBuilder(400, 200).build(snapshot, cursor, None).request(**{"max_slots": 6, **overrides})
+
+
+def assert_honest(engine: Engine, request: FillRequest) -> None:
+    """The fill's tokens spell the cut word and then the fill; confidence is a probability."""
+    fill = engine.fill(request)
+    assert 0 <= fill.confidence <= 1
+    cut = engine.codec.cut(request.near)
+    if not fill.trace:
+        assert fill.text == ""
+        return
+    known = len(cut.known)
+    settled = "".join(s.text for s in fill.trace[-1][known:] if s.state == "committed")
+    if "\ufffd" not in settled:
+        assert settled.startswith(cut.spell) or cut.spell.startswith(settled)
+        assert settled[len(cut.spell) :].startswith(fill.text)
+    assert len([s for s in fill.trace[-1] if s.state == "committed"]) > known or fill.text == ""
+
+
+@pytest.mark.parametrize("slots", [0, -1, MAX_SLOTS + 1])
+def test_too_few_or_too_many_slots_are_refused(engine, slots):
+    with pytest.raises(RequestError, match=str(MAX_SLOTS)):
+        engine.fill(FillRequest(near="x", max_slots=slots))
+
+
+@pytest.mark.parametrize("slots", [1, MAX_SLOTS])
+def test_the_smallest_and_the_largest_canvas_are_filled(engine, slots):
+    fill = engine.fill(FillRequest(near="x = 1 +", max_slots=slots, effort="high"))
+    assert 1 <= fill.steps <= slots
+
+
+def test_the_same_request_gives_the_same_fill(engine):
+    request = request_at(TEXT, 400, multiline=True)
+    first, second = engine.fill(request), engine.fill(request)
+    assert (first.text, first.confidence, first.trace) == (second.text, second.confidence, second.trace)
+    assert second.tokens_read == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, len(TEXT)))
+def test_a_fill_of_one_line_never_holds_a_line_break(engine, cursor):
+    fill = engine.fill(request_at(TEXT, cursor, multiline=False))
+    assert "\n" not in fill.text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, len(TEXT)), st.booleans())
+def test_a_fill_begins_by_spelling_the_cut_word(engine, cursor, multiline):
+    assert_honest(engine, request_at(TEXT, cursor, multiline=multiline))
+
+
+def test_a_single_line_fill_at_the_start_of_a_line_spells_the_line_break_before_it(engine):
+    """The break before the cursor is the cut word; hiding it with all others would leave no token at all."""
+    request = FillRequest(near="import os\n", suffix=("x = 1\n",), multiline=False, max_slots=6)
+    fill = engine.fill(request)
+    assert fill.trace[0][0].text.startswith("\n")
+    assert fill.confidence > 0
+
+
+@pytest.mark.parametrize("word", ["世", "naïve世", "😀", "x = '世界"])
+def test_a_word_of_characters_without_a_token_of_their_own_is_continued(engine, word):
+    fill = engine.fill(FillRequest(near=word, max_slots=4))
+    assert 0 < fill.confidence <= 1
+    assert_honest(engine, FillRequest(near=word, max_slots=4))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        FillRequest(near="", max_slots=4),
+        FillRequest(near="", suffix=("def f():\n", "    return 1\n"), max_slots=4),
+        FillRequest(near="x = '\ud800", suffix=("\udfff'\n",), max_slots=4),
+        FillRequest(near="x = '\ud83d\ude00", max_slots=4),
+        FillRequest(near="", far=("", "import os\n"), suffix=("", "\n"), max_slots=4),
+        FillRequest(near="y", suffix=("   ",), max_slots=4, multiline=True),
+    ],
+    ids=["empty", "only a suffix", "lone surrogates", "a split pair", "empty blocks", "blank suffix"],
+)
+def test_unusual_requests_are_filled(engine, request_):
+    assert engine.fill(request_).steps >= 1
+    assert_honest(engine, request_)
+
+
+@pytest.mark.parametrize("cursor", [0, 50_000, 100_000])
+def test_a_line_of_100_000_characters_is_filled(engine, cursor):
+    fill = engine.fill(request_at("ab1 = cd, " * 10_000, cursor))
+    assert fill.steps >= 1
+    assert fill.tokens_read < 1000
+
+
+def test_an_empty_document_is_filled(engine):
+    assert engine.fill(request_at("", 0)).tokens_read == 0
+
+
+def test_embedding_rows_without_a_token_are_never_chosen(tmp_path):
+    """Checkpoints pad their vocabulary: rows behind the tokenizer's last token mean nothing."""
+    engine = tiny.load(tiny.folder(tmp_path, vocab_size=900))
+    assert engine.codec.size < 900
+    for near in ("x = ", "import os", "def f(", "for"):
+        for multiline in (False, True):
+            assert_honest(engine, FillRequest(near=near, max_slots=8, multiline=multiline))
+
+
+def test_effort_bounds_the_canvas(engine):
+    for effort, slots in (("instant", 8), ("low", 16)):
+        fill = engine.fill(FillRequest(near="x = 1", max_slots=MAX_SLOTS, effort=effort, multiline=True))
+        known = len(engine.codec.cut("x = 1").known)
+        assert len(fill.trace[0]) <= slots + known
+
+
+def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RequestError, match="cuda"):
+        Engine.load(folders["reader"], device="cuda")
+    assert Engine.load(folders["reader"], device="auto").device == "cpu"
