@@ -36,7 +36,7 @@ class Place:
 class EditHistory:
     """Of one open document; told every edit in order."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._place: Place | None = None
         self._deleted: Edit | None = None
 

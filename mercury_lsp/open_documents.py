@@ -23,7 +23,7 @@ class _Open:
 class OpenDocuments:
     """By uri. Every method but `open` and `settle` raises UnknownDocument for a uri that is not open."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.roots: tuple[Path, ...] = ()
         """Folders of the workspace; paths told to the model are relative to them."""
         self._open: dict[str, _Open] = {}

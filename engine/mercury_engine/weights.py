@@ -40,7 +40,7 @@ def read_config(folder: Path) -> ModelConfig:
         raise ModelCorrupt(f"{path} is not a model configuration ({error!r}); fetch the model again") from error
 
 
-def _parse_config(raw: dict, path: Path) -> ModelConfig:
+def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
     kind = raw["model_type"]
     if kind not in ("llama", "qwen2", "mercury"):
         raise ModelCorrupt(f"{path}: model_type {kind!r} is not supported; use a llama, qwen2 or mercury checkpoint")

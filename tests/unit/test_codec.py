@@ -36,8 +36,15 @@ PIECES = st.lists(
             "世",
             "_",
             " ",
+            "antidisestablishment",
+            "x" * 70,
+            "=" * 80,
+            "<|endoftext|>",
+            "(",
+            "'''",
+            "\ufffd",
+            "²",
         ]
-        + ["antidisestablishment", "x" * 70, "=" * 80, "<|endoftext|>", "(", "'''", "\ufffd", "²"]
     ),
     max_size=24,
 ).map("".join)

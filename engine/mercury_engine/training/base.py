@@ -13,6 +13,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -170,8 +171,8 @@ def _q8(tensor: ReaderTensor) -> dict[str, Tensor]:
     return {"q8": torch.from_numpy(raw[..., 2:].copy().view(np.int8)).flatten(1), "scale": scale}
 
 
-def _config(reader: GGUFReader, vocab_size: int) -> dict:
-    def field(name: str):
+def _config(reader: GGUFReader, vocab_size: int) -> dict[str, Any]:
+    def field(name: str) -> Any:
         return reader.fields[f"llama.{name}"].contents()
 
     return {

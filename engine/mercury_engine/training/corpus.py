@@ -81,8 +81,8 @@ class Corpus:
     """Files kept so far, with counts of what was kept and dropped for the manifest."""
 
     files: list[SourceFile] = field(default_factory=list)
-    packages: list[dict] = field(default_factory=list)
-    missing: list[dict] = field(default_factory=list)
+    packages: list[dict[str, Any]] = field(default_factory=list)
+    missing: list[dict[str, Any]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
     def add(self, source: Source, found: list[SourceFile]) -> None:

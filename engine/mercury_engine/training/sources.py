@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from mercury_engine.errors import MercuryError
 
@@ -86,7 +86,7 @@ def load(path: Path = SOURCES) -> Sources:
     return Sources(training, held_out, frozenset(names), table["caps"])
 
 
-def _sources(table: dict) -> tuple[Source, ...]:
+def _sources(table: dict[str, Any]) -> tuple[Source, ...]:
     sources = []
     for registry in REGISTRIES:
         for entry in table.get(registry, ()):

@@ -11,6 +11,7 @@ import random
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -161,7 +162,7 @@ class Run:
         self.save()
 
 
-def _line(row: dict) -> str:
+def _line(row: dict[str, Any]) -> str:
     return f"step {row['step']} loss {row['loss']:.2f} first slot {row['first']:.2f}"
 
 
