@@ -89,13 +89,11 @@ class ContextBuilder:
         return blocks
 
     def _headers_at(self, snapshot: Snapshot, offset: int, index: int, start: int) -> str:
-        """Headers; while the cursor stays in its chunk, broken syntax does not change them."""
+        """Headers; they stay while the cursor stays in its chunk, or typing would read them and all behind again."""
         chunks = snapshot.chunks
         place = (chunks[start] if start < index else None, chunks[index - 1])
-        root = snapshot.tree and snapshot.tree.root_node
-        broken = root is not None and (root.has_error or root.has_changes)
         same_place = all(ours is theirs for ours, theirs in zip(place, self._headers[0], strict=True))
-        if not (broken and same_place):
+        if not same_place:
             self._headers = (place, headers(snapshot, offset, snapshot.source.starts[start]))
         return self._headers[1]
 

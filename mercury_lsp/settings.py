@@ -11,7 +11,7 @@ from mercury_lsp.errors import SettingsError
 
 Device = Literal["auto", "cpu", "cuda"]
 
-MAX_SLOTS = 256
+MAX_SLOTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Settings:
     threads: int | None = None
     effort: Effort = "medium"
     deadline_ms: int | None = None
-    """None: as the effort says."""
+    """None: no limit."""
     max_slots: int = 32
     gate: float | None = None
     """Least confidence shown unasked, 0 to 1; None: the model's own."""

@@ -73,15 +73,19 @@ class Denoiser:
         self._spellings: dict[tuple[str, bool], Tensor] = {}
 
     @torch.inference_mode()
-    def run(self, request: FillRequest, canvas: Canvas, context: Context, last: int, ends: int) -> Canvas:
-        """Settle slots until the end, the deadline or the cancel flag; `last` stands at position `ends`."""
-        started = time.monotonic()
+    def run(
+        self, request: FillRequest, canvas: Canvas, context: Context, last: int, ends: int, started: float
+    ) -> Canvas:
+        """Settle slots until the end, the deadline or the cancel flag; `last` stands at position `ends`.
+
+        The deadline counts from `started`, a time of `time.perf_counter`.
+        """
         reading = Reading(self.reader, context.before, last, ends)
         reading.push(canvas.ids[: canvas.settled])
         while not canvas.ended and canvas.settled < len(canvas.ids):
             if request.cancel.is_set():
                 raise Cancelled("superseded by a newer request")
-            if request.deadline_ms is not None and (time.monotonic() - started) * 1e3 >= request.deadline_ms:
+            if request.deadline_ms is not None and (time.perf_counter() - started) * 1e3 >= request.deadline_ms:
                 break
             if canvas.confidence < request.give_up_below:
                 break

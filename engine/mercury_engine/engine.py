@@ -13,7 +13,7 @@ from mercury_engine import weights
 from mercury_engine.block_cache import BlockCache, Tokens
 from mercury_engine.codec import Codec
 from mercury_engine.denoise import Canvas, Denoiser, Rule
-from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.errors import Cancelled, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.model import Network
 from mercury_engine.requests import Effort, Fill, FillRequest
 
@@ -72,6 +72,8 @@ class Engine:
         started = time.perf_counter()
         if not 1 <= request.max_slots <= MAX_SLOTS:
             raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
+        if request.cancel.is_set():
+            raise Cancelled("superseded by a newer request")
         cut = self.codec.cut(request.near)
         near = (*cut.read,) or (self.codec.start_id,)
         far, suffix = ([self._tokens(b) for b in blocks] for blocks in (request.far, request.suffix))
@@ -80,7 +82,7 @@ class Engine:
         slots = min(request.max_slots, _SLOTS[request.effort])
         ids = [*cut.known, *[self.reader.config.mask_id] * slots]
         canvas = Canvas(ids, len(cut.known), cut.spell, chances=[1.0] * len(cut.known))
-        self.denoiser.run(request, canvas, context, near[-1], len(near) - 1)
+        self.denoiser.run(request, canvas, context, near[-1], len(near) - 1, started)
         sure(canvas, request.give_up_below)
         text = self.codec.decode(canvas.ids[len(cut.known) : canvas.settled])
         text = text[len(cut.spell) :] if text.startswith(cut.spell) else ""
