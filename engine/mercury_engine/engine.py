@@ -87,7 +87,7 @@ class Engine:
         text = self.codec.decode(canvas.ids[len(cut.known) : canvas.settled])
         text = text[len(cut.spell) :] if text.startswith(cut.spell) else ""
         if not canvas.ended:
-            text = _whole_words(text)
+            text = _begun(text, next(iter(request.suffix), ""))
         return Fill(
             text=text,
             confidence=canvas.confidence,
@@ -144,6 +144,13 @@ def _dtype(device: torch.device) -> torch.dtype:
     capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
     return torch.bfloat16 if native else torch.float32
+
+
+def _begun(text: str, suffix: str) -> str:
+    """What may be shown of a text that was not finished: nothing in the middle of a line, else its whole words."""
+    if suffix.partition("\n")[0].strip():
+        return ""
+    return _whole_words(text).rstrip(" \t.([{,=+-*/&|<:")
 
 
 def _whole_words(text: str) -> str:

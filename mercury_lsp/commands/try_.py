@@ -95,7 +95,7 @@ def _start(client: Client, model: str | None) -> None:
 
 
 def _ask(client: Client, example: Example) -> dict[str, Any] | None:
-    """The first suggestion, as an editor gets it when its user asks for one."""
+    """The first suggestion, as an editor gets it while its user types."""
     uri = example.path.absolute().as_uri()
     document = {
         "uri": uri,
@@ -106,7 +106,7 @@ def _ask(client: Client, example: Example) -> dict[str, Any] | None:
     client.notify("textDocument/didOpen", {"textDocument": document})
     answer = client.request(
         "textDocument/inlineCompletion",
-        {"textDocument": {"uri": uri}, "position": example.position, "context": {"triggerKind": 1}},
+        {"textDocument": {"uri": uri}, "position": example.position, "context": {"triggerKind": 2}},
     )
     return next(iter(answer["items"]), None)
 
@@ -124,6 +124,6 @@ def _show(console: Console, example: Example, suggestion: dict[str, Any] | None)
 
 def _figures(suggestion: dict[str, Any] | None) -> str:
     if suggestion is None:
-        return "no suggestion"
+        return "silent: not sure enough"
     data = suggestion["data"]
     return f"{data['steps']} steps, {data['elapsedMs']:.1f} ms, confidence {data['confidence']:.2f}"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.evaluation import gaps, infill
+
 from mercury_lsp import cli
 
 HELD_OUT = Path(__file__).parents[1] / "data" / "held_out"

@@ -27,7 +27,7 @@ def test_null_means_default_where_there_is_one():
         ("effort", ["low"], "instant, low, medium, high"),
         ("threads", 0, "from 1"),
         ("threads", True, "from 1"),
-        ("maxSlots", None, "from 1 to 256"),
+        ("maxSlots", None, "from 1 to 64"),
         ("deadlineMs", -5, "from 1"),
         ("gate", 1.5, "from 0 to 1"),
         ("gate", float("nan"), "from 0 to 1"),
