@@ -1,6 +1,6 @@
 """Milliseconds per fill while typing, with and without the caches: `python benchmarks/fills.py [--quick] [--json]`.
 
-Types real held-out code character by character and asks for a fill after each one. In the same run: the same
+Types real held-out code character by character and asks for a fill after each one, with the silence gate as the server sets it. In the same run: the same
 request with empty caches, and the reader alone decoding left to right. Ratios are what to compare: machines
 differ and are shared.
 """
@@ -20,7 +20,7 @@ from mercury_lsp.context import ContextBuilder
 from mercury_lsp.documents import Document
 
 HERE = Path(__file__).parent
-FILES = ("rich/columns.py", "click/formatting.py", "starlette/config.py", "httpx/_multipart.py")
+FILES = ("rich/columns.py", "click/formatting.py")
 
 
 def keystrokes(engine: Engine, path: Path, count: int) -> list[dict[str, float]]:
@@ -32,7 +32,7 @@ def keystrokes(engine: Engine, path: Path, count: int) -> list[dict[str, float]]
     rows = []
     for number in range(1, len(typed) + 1):
         document = Document(path.as_uri(), "python", number, text[:start] + typed[:number] + rest)
-        request = builder.build(document.snapshot(), start + number, path.name).request()
+        request = builder.build(document.snapshot(), start + number, path.name).request(give_up_below=engine.gate)
         if number == 1:
             engine.fill(request)
         warm = engine.fill(request)
@@ -84,7 +84,7 @@ def main() -> int:
     engine = Engine.load()
     files = FILES[:1] if options.quick else FILES
     folder = HERE.parent / "tests" / "data" / "held_out"
-    rows = [row for name in files for row in keystrokes(engine, folder / name, 10 if options.quick else 30)]
+    rows = [row for name in files for row in keystrokes(engine, folder / name, 10 if options.quick else 20)]
     found = summary(engine, rows)
     text = json.dumps(found, indent=2)
     print(text)
