@@ -1,8 +1,8 @@
 """Milliseconds per fill while typing, with and without the caches: `python benchmarks/fills.py [--quick] [--json]`.
 
-Types real held-out code character by character and asks for a fill after each one, with the silence gate as the server sets it. In the same run: the same
-request with empty caches, and the reader alone decoding left to right. Ratios are what to compare: machines
-differ and are shared.
+Types real held-out code character by character and asks for a fill after each one, with the silence gate as
+the server sets it. In the same run: the same request with empty caches, and the reader alone decoding left to
+right. Ratios are what to compare: machines differ and are shared.
 """
 
 import argparse

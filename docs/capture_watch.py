@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp.commands.try_ import read_example
-from mercury_lsp.commands.watch import canvas
+from mercury_lsp.commands.watch import canvas, views
 from mercury_lsp.context import ContextBuilder
 from mercury_lsp.documents import Document
 from mercury_lsp.languages import language_of
@@ -29,7 +29,7 @@ def main() -> None:
         context = ContextBuilder().build(document.snapshot(), len(example.before), name)
         fill = engine.fill(context.request(give_up_below=engine.gate))
         console.print(Text(name, "bold"))
-        for number, slots in enumerate(fill.trace, 1):
+        for number, slots in enumerate(views(fill), 1):
             line = Text(f"{number:3} ", "dim") + Text(context.line_prefix) + canvas(slots)
             console.print(line + Text(context.line_suffix), soft_wrap=True)
         figures = f"{fill.steps} steps, confidence {fill.confidence:.2f}"

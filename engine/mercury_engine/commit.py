@@ -7,7 +7,9 @@ def choose(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tensor:
     """Masked slots to commit now: rising entropy while sum - max <= bound (nats); at least one. arXiv 2505.24857."""
     entropy_S = entropy_S.masked_fill(~masked_S, float("inf"))
     rising_S, order_S = entropy_S.sort()
-    within_S = rising_S.cumsum(0) - rising_S.cummax(0).values <= bound
+    before_S = rising_S.cumsum(0).roll(1)  # sum - max of a rising run is the sum before its last slot
+    before_S[0] = 0.0
+    within_S = before_S <= bound
     within_S[0] = True
     chosen_S = masked_S.new_zeros(masked_S.shape).scatter(0, order_S, within_S)
     return chosen_S & masked_S

@@ -94,6 +94,7 @@ class Engine:
             steps=canvas.steps,
             elapsed=time.perf_counter() - started,
             trace=tuple(canvas.trace),
+            repeated=len(self.codec.decode(cut.known) + cut.spell),
             tokens_read=context.tokens_read,
         )
 

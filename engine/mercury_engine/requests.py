@@ -54,5 +54,7 @@ class Fill:
     """Seconds inside the engine."""
     trace: tuple[tuple[SlotView, ...], ...] = ()
     """The canvas after every step."""
+    repeated: int = 0
+    """Characters before the cursor that the first slots of the trace spell again."""
     tokens_read: int = 0
     """Context tokens that no cache held."""

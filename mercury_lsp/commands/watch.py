@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mercury_engine.requests import Fill, SlotView
 from rich.console import Console
@@ -46,6 +47,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def views(fill: Fill) -> list[list[SlotView]]:
+    """The canvas after every step, without the text before the cursor that its first slots spell again."""
+    return [_behind(slots, fill.repeated) for slots in fill.trace]
+
+
+def _behind(slots: Sequence[SlotView], repeated: int) -> list[SlotView]:
+    shown = []
+    for slot in slots:
+        shown.append(replace(slot, text=slot.text[repeated:]))
+        repeated = max(0, repeated - len(slot.text))
+    return shown
+
+
 def canvas(slots: Sequence[SlotView]) -> Text:
     """One step's canvas up to its end: masks as ░, drafts dim, committed tokens shaded by confidence."""
     text = Text()
@@ -67,14 +81,14 @@ def _shade(confidence: float) -> str:
 
 def _play(console: Console, context: CompletionContext, fill: Fill, delay: float) -> None:
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
-        for number, slots in enumerate(fill.trace, 1):
-            title = Text(f"step {number} of {len(fill.trace)}\n", "dim")
+        for number, slots in enumerate(views(fill), 1):
+            title = Text(f"step {number} of {fill.steps}\n", "dim")
             live.update(title + Text(context.line_prefix) + canvas(slots) + context.line_suffix, refresh=True)
             time.sleep(delay)
 
 
 def _list(console: Console, fill: Fill) -> None:
-    for number, slots in enumerate(fill.trace, 1):
+    for number, slots in enumerate(views(fill), 1):
         line = canvas(slots).plain.replace("\r", "").replace("\n", "⏎")
         console.print(Text(f"{number:3} {line}"), soft_wrap=True)
 
