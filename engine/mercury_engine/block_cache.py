@@ -11,8 +11,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from mercury_engine.model import Block, Network, Side
-from mercury_engine.reading import read_alone, read_start
+from mercury_engine.model import Block, Network, Side, join
+from mercury_engine.reading import read_alone, read_start, side_by_side
 
 Tokens = tuple[int, ...]
 K = TypeVar("K")
@@ -74,8 +74,7 @@ class BlockCache:
         if found := _fresh(self._sides, (leading, key)):
             return found
         blocks = ([self._start] if leading else []) + self._read(key)
-        joined = Block(torch.cat([b.keys for b in blocks], 3), torch.cat([b.values for b in blocks], 3))
-        side = self.network.rotated(joined, -joined.tokens if leading else 0)
+        side = side_by_side(self.network, blocks, leading)
         _keep(self._sides, (leading, key), side, 2 * self.assembled)
         return side
 
@@ -117,9 +116,7 @@ class BlockCache:
         _, block = self.network.read(tensor, past, start)
         self.tokens_read += len(ids)
         pushed = self.network.rotated(block, start)
-        if side is None:
-            return pushed
-        return Side(torch.cat((side.keys, pushed.keys), 3), torch.cat((side.values, pushed.values), 3))
+        return pushed if side is None else join([side, pushed])
 
 
 def _head(side: Side, tokens: int) -> Side | None:

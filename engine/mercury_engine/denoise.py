@@ -2,9 +2,9 @@
 
 Each step the writer looks at the whole canvas once and drafts every open slot; the reader then reads the run
 of settled slots and the draft behind it, as if typed. Slots are settled from the left by the mixture of both
-opinions for as long as it agrees with the draft, so one step settles several tokens and no token is settled
-that the mixture would not have chosen one by one. Drafts further right stay on the canvas, revisable, when the
-entropy bound accepts them.
+opinions for as long as it agrees with the draft, so one step settles several tokens. Behind a draft the writer's
+opinion is the one from the start of the step, made without the slots settled since. Drafts further right stay on
+the canvas, revisable, when the entropy bound accepts them.
 
 Dimensions: S slots, V vocabulary with mask and end.
 """
@@ -21,7 +21,7 @@ from mercury_engine.block_cache import Context
 from mercury_engine.codec import Codec
 from mercury_engine.commit import choose
 from mercury_engine.errors import Cancelled
-from mercury_engine.model import Network, Side
+from mercury_engine.model import Network, Side, join
 from mercury_engine.requests import FillRequest, SlotView
 
 HIDDEN = float("-inf")
@@ -112,7 +112,7 @@ class Denoiser:
         reading.push(canvas.ids[offset : canvas.settled])
         if written_SV is not None and not canvas.ended:
             self._keep_drafts(canvas, written_SV)
-        canvas.trace.append(self._view(canvas, written_SV, offset))
+        canvas.trace.append(self._view(canvas, written_SV))
 
     def write(self, canvas: Canvas, context: Context, last: int, ends: int) -> Tensor | None:
         """The writer's log-probabilities [S,V] for every slot."""
@@ -215,7 +215,7 @@ class Denoiser:
         if ends:
             canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLACK]
 
-    def _view(self, canvas: Canvas, written_SV: Tensor | None, offset: int) -> tuple[SlotView, ...]:
+    def _view(self, canvas: Canvas, written_SV: Tensor | None) -> tuple[SlotView, ...]:
         views = []
         for i, token in enumerate(canvas.ids):
             if i < canvas.settled:
@@ -249,11 +249,7 @@ class Reading:
         hidden, block = self.reader.read(tensor, past, self.position)
         fresh, settled = self.reader.rotated(block, self.position), len(self.pending)
         fresh = Side(fresh.keys[:, :, :, :settled], fresh.values[:, :, :, :settled])
-        self.side = fresh if self.side is None else _after(self.side, fresh)
+        self.side = fresh if self.side is None else join([self.side, fresh])
         self.position += settled
         self.pending = []
         return list(self.reader.logits(hidden[0, settled - 1 :]).log_softmax(-1))
-
-
-def _after(left: Side, right: Side) -> Side:
-    return Side(torch.cat((left.keys, right.keys), 3), torch.cat((left.values, right.values), 3))

@@ -33,6 +33,12 @@ def read_start(network: Network, start_id: int) -> Block:
     return network.read(torch.tensor([[start_id]], device=network.embedding.device))[1]
 
 
+def side_by_side(network: Network, blocks: list[Block], leading: bool) -> Side:
+    """Blocks next to each other, ending at position -1 of their frame (leading) or starting at 0."""
+    joined = Block(torch.cat([b.keys for b in blocks], 3), torch.cat([b.values for b in blocks], 3))
+    return network.rotated(joined, -joined.tokens if leading else 0)
+
+
 def pad_sides(sides: list[Side]) -> Side:
     """Sides of several requests [L,1,H,T,D] as one batch, padded on the right and hidden there."""
     longest = max(side.keys.shape[3] for side in sides)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_engine.model import Block, Network, Side, join
-from mercury_engine.reading import pad_sides, read_alone, read_start
+from mercury_engine.reading import pad_sides, read_alone, read_start, side_by_side
 from mercury_engine.training.gaps import Gap
 
 
@@ -86,7 +86,7 @@ def read_context(network: Network, gaps: list[Gap], start_id: int) -> tuple[Side
         batch = unique[first : first + 16]
         blocks.update(zip(batch, read_alone(network, batch, start_id), strict=True))
     start = read_start(network, start_id)
-    far = [_stack(network, [start, *(blocks[b] for b in g.far if b)], before=True) for g in gaps]
+    far = [side_by_side(network, [start, *(blocks[b] for b in g.far if b)], leading=True) for g in gaps]
     longest = max(len(g.near) for g in gaps)
     ids_BT = torch.tensor([g.near + [start_id] * (longest - len(g.near)) for g in gaps], device=start.keys.device)
     prefixes = far
@@ -96,14 +96,8 @@ def read_context(network: Network, gaps: list[Gap], start_id: int) -> tuple[Side
             join([side, _near(network, near, i, len(g.near) - 1)])
             for i, (side, g) in enumerate(zip(far, gaps, strict=True))
         ]
-    suffixes = [_stack(network, [blocks[b] for b in g.suffix if b] or [start], before=False) for g in gaps]
+    suffixes = [side_by_side(network, [blocks[b] for b in g.suffix if b] or [start], leading=False) for g in gaps]
     return pad_sides(prefixes), pad_sides(suffixes), [len(g.near) - 1 for g in gaps]
-
-
-def _stack(network: Network, blocks: list[Block], before: bool) -> Side:
-    """Blocks side by side, ending at position -1 or starting at 0 of their frame."""
-    joined = Block(torch.cat([b.keys for b in blocks], 3), torch.cat([b.values for b in blocks], 3))
-    return network.rotated(joined, -joined.tokens if before else 0)
 
 
 def _near(network: Network, near: Block, row: int, tokens: int) -> Side:
