@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from mercury_kernels.ops import Segment, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
+from mercury_kernels.ops import Segment, causal_attention, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -68,6 +68,24 @@ class Side:
 
     def segment(self, layer: int, q: Tensor) -> Segment:
         return q, self.keys[layer], self.values[layer], self.bias
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Several canvases of one request side by side: of every row [B,R] its canvas, its place there, its rows.
+
+    Rows of the same canvas see each other; padding is a canvas of its own.
+    """
+
+    canvas: Tensor
+    place: Tensor
+    rows: Tensor
+
+    def bias(self, groups: int) -> Tensor:
+        """Additive mask [B,1,groups*R,R] that keeps the canvases apart."""
+        apart = self.canvas[:, :, None] != self.canvas[:, None, :]
+        bias = torch.zeros(apart.shape, device=apart.device).masked_fill(apart, float("-inf"))
+        return bias.repeat(1, groups, 1)[:, None]
 
 
 class AdaptedLinear(nn.Module):
@@ -152,34 +170,45 @@ class Network(nn.Module):
         rows = ids_BT.shape[1]
         cos, sin = self.angles(torch.arange(start, start + rows, device=ids_BT.device))
         causal = torch.full((rows, rows), float("-inf"), device=x.device).triu(1)
-        bias = causal.repeat(self.config.num_attention_heads // self.config.num_key_value_heads, 1)[None, None]
+        bias = causal.repeat(self._layers()[0].groups, 1)[None, None]
         keys, values = [], []
         for number, layer in enumerate(self._layers()):
             q, k, v = layer.project(x, False)
             q = rotate(q, cos, sin).flatten(2, 3)
             own: Segment = (q, rotate(k, cos, sin), v, bias)
             segments = [side.segment(number, q) for side in past]
-            x = layer.finish(x, segmented_attention([*segments, own]), False)
+            attended = segmented_attention([*segments, own]) if past else causal_attention(*own[:3])
+            x = layer.finish(x, attended, False)
             keys.append(k)
             values.append(v)
         return rms_norm(x, self.norm, self.config.rms_norm_eps), Block(torch.stack(keys), torch.stack(values))
 
-    def write(self, ids_BR: Tensor, before: Sequence[Side], after: Sequence[Side], ends_B: Tensor) -> Tensor:
+    def write(
+        self,
+        ids_BR: Tensor,
+        before: Sequence[Side],
+        after: Sequence[Side],
+        ends_B: Tensor,
+        packing: Packing | None = None,
+    ) -> Tensor:
         """Hidden states [B,R,C] of canvas rows that see each other and the sides before and after the gap.
 
-        Row 0 is the last prefix token and stands at position `ends_B` of the prefix frame; in the suffix
-        frame the last row stands at -1. The hidden state of row i predicts the token of row i + 1.
+        Row 0 of a canvas is the last prefix token and stands at position `ends_B` of the prefix frame; in the
+        suffix frame the last row stands at -1. The hidden state of row i predicts the token of row i + 1.
+        Without a packing each request has one canvas.
         """
         x = self.embed(ids_BR)
-        rows = torch.arange(ids_BR.shape[1], device=x.device)
-        near = self.angles((ends_B[:, None] + rows)[:, None, None])
-        away = self.angles(rows - ids_BR.shape[1])
+        rows = torch.arange(ids_BR.shape[1], device=x.device)[None]
+        place, length = (rows, ids_BR.shape[1]) if packing is None else (packing.place, packing.rows)
+        near = self.angles((ends_B[:, None] + place)[:, None, None])
+        away = self.angles((place - length)[:, None, None])
+        apart = None if packing is None else packing.bias(self._layers()[0].groups)
         for number, layer in enumerate(self._layers()):
             q, k, v = layer.project(x, True)
             q_near, q_away = rotate(q, *near).flatten(2, 3), rotate(q, *away).flatten(2, 3)
             k = rotate(k, near[0][:, 0], near[1][:, 0])
             segments: list[Segment] = [side.segment(number, q_near) for side in before]
-            segments += [(q_near, k, v, None), *(side.segment(number, q_away) for side in after)]
+            segments += [(q_near, k, v, apart), *(side.segment(number, q_away) for side in after)]
             x = layer.finish(x, segmented_attention(segments), True)
         return rms_norm(x, self.norm, self.config.rms_norm_eps)
 

@@ -24,6 +24,8 @@ class FillRequest:
     max_slots: int = 32
     """Tokens at most."""
     effort: Effort = "medium"
+    max_steps: int | None = None
+    """Denoising steps at most; the last one settles all that is open by its best guesses. None: until done."""
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`; when they are over the confident part so far is returned."""
     give_up_below: float = 0.0

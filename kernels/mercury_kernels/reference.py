@@ -52,6 +52,14 @@ def _scores(q: Tensor, k: Tensor, bias: Tensor | None, scale: float) -> Tensor:
     return scores if bias is None else scores + bias
 
 
+def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention of T queries a group [B,H,GT,D] to the same T tokens' keys and values [B,H,T,D], none to later ones."""
+    batch, heads, tokens, width = k.shape
+    wide = q.view(batch, -1, tokens, width)
+    out = F.scaled_dot_product_attention(wide, k, v, is_causal=True, enable_gqa=True)
+    return out.view(batch, heads, -1, width)
+
+
 def swiglu(gate_up: Tensor) -> Tensor:
     """silu(gate) * up for the two halves of the last dimension. arXiv 2002.05202."""
     gate, up = gate_up.chunk(2, -1)

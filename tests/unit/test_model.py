@@ -143,7 +143,7 @@ def test_the_last_canvas_row_stands_right_before_the_suffix(network):
             network.write(torch.tensor([[5, *[500] * slots]]), [before], [after], torch.tensor([7]))
         near, away = rows["seen"]
         assert near.flatten().tolist() == list(range(7, 8 + slots))
-        assert away.tolist() == list(range(-1 - slots, 0))
+        assert away.flatten().tolist() == list(range(-1 - slots, 0))
 
 
 def test_hidden_padding_changes_nothing(network):

@@ -4,13 +4,14 @@ import random
 
 import pytest
 import torch
+from mercury_engine.errors import ModelNotFound
 from mercury_engine.requests import FillRequest
-from mercury_engine.training import train
+from mercury_engine.training import objective, train
 from mercury_engine.training.export import export
 from mercury_engine.training.gaps import GapSampler
 from mercury_engine.training.objective import Noise, canvas_loss, corrupt
 from mercury_engine.training.sources import HeldOut
-from mercury_engine.training.train import Plan, Run, rate
+from mercury_engine.training.train import Plan, Run, noise, rate
 
 from tests.unit import tiny
 
@@ -48,7 +49,7 @@ def test_the_loss_falls_on_a_repeated_batch(run):
     canvases = corrupt(run.network, gaps, 8, random.Random(0), Noise())
     losses = []
     for _ in range(25):
-        loss = canvas_loss(run.network, gaps, canvases, run.codec.start_id).total
+        loss = canvas_loss(run.network, gaps, canvases, run.codec.start_id, Noise()).total
         run.optimizer.zero_grad()
         loss.backward()
         for group in run.optimizer.param_groups:
@@ -91,7 +92,7 @@ def test_an_exported_run_loads_and_fills(run, base, tmp_path):
     assert engine.name == "toy model"
     assert engine.writer is not None
     assert engine.fill(FillRequest(near="def add_", max_slots=4)).steps >= 1
-    markers = run.trained["markers"].detach().to(torch.bfloat16).float()
+    markers = run.mean["markers"].detach().to(torch.bfloat16).float()
     torch.testing.assert_close(engine.writer.markers.float(), markers)
 
 
@@ -134,3 +135,33 @@ def test_the_same_seed_draws_the_same_gaps(run):
     file = run.mixture.files["python"][0]
     first, second = (GapSampler(run.codec, random.Random(5)).gaps(file, 4) for _ in range(2))
     assert first == second
+
+
+def test_a_fresh_run_starts_from_the_weights_of_its_parent_with_a_clock_of_its_own(run, base, corpus, tmp_path):
+    steps(run, 2)
+    run.save()
+    child = Run(base, corpus, tmp_path / "child", PLAN, torch.device("cpu"), run.folder)
+    assert (child.step, child.elapsed) == (0, 0.0)
+    assert all(torch.equal(p, run.trained[n]) for n, p in child.trained.items())
+    with pytest.raises(ModelNotFound, match=r"no checkpoint\.pt"):
+        Run(base, corpus, tmp_path / "orphan", PLAN, torch.device("cpu"), tmp_path / "nowhere")
+
+
+def test_packed_canvases_give_the_hidden_states_of_canvases_written_alone(run):
+    gaps = [g for g in run.sampler.gaps(run.mixture.draw(), 4) if g.near]
+    network, start = run.network, run.codec.start_id
+    canvases = corrupt(network, gaps, 8, random.Random(0), Noise(exact=0.5))
+    context = objective.read_context(network, gaps, start)
+    packed = objective._write(network, gaps, canvases, context).split([len(c.inputs) for c in canvases])
+    for hidden, canvas in zip(packed, canvases, strict=True):
+        alone_context = objective.read_context(network, [gaps[canvas.gap]], start)
+        only = objective.Canvas(0, canvas.inputs, canvas.targets, canvas.weights, canvas.masked)
+        alone = objective._write(network, [gaps[canvas.gap]], [only], alone_context)
+        torch.testing.assert_close(hidden.float(), alone.float(), atol=0.06, rtol=0.05)
+
+
+def test_the_last_part_of_a_run_shows_the_models_own_guesses(run):
+    assert noise(0, PLAN).own == 0
+    assert noise(59 * 60, PLAN).own > 0
+    run.elapsed = 59.5 * 60
+    assert run.one_step()["loss"] > 0

@@ -12,7 +12,7 @@ from mercury_engine.errors import ModelNotFound
 
 
 def export(base: Path, run: Path, out: Path, name: str) -> None:
-    """Base files copied, the adapter of the run's last checkpoint in bfloat16 beside them."""
+    """Base files copied, the running mean of the adapter at the last checkpoint in bfloat16 beside them."""
     checkpoint = run / "checkpoint.pt"
     if not checkpoint.is_file():
         raise ModelNotFound(f"no checkpoint.pt in {run}; run the train step first")
@@ -24,7 +24,7 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
     config = json.loads((base / "config.json").read_text("utf-8"))
     config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    save_file({k: v.to(torch.bfloat16) for k, v in saved["adapter"].items()}, out / "adapter.safetensors")
+    save_file({k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}, out / "adapter.safetensors")
     print(f"{out}: step {saved['step']}, {saved['canvas_tokens']} canvas tokens, {saved['elapsed'] / 60:.0f} minutes")
 
 

@@ -18,11 +18,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mercury_engine import weights
 from mercury_engine.codec import Codec
-from mercury_engine.errors import ModelCorrupt
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.model import Network
 from mercury_engine.training.corpus import SourceFile, assert_no_held_out, read
 from mercury_engine.training.gaps import GapSampler
 from mercury_engine.training.objective import Noise, canvas_loss, corrupt
+
+
+CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,14 @@ class Plan:
 
     minutes: float
     files: int = 2
-    gaps: int = 10
+    gaps: int = 16
     learning_rate: float = 1e-3
     rank: int = 32
     decay_share: float = 0.4
+    final_share: float = 0.1
+    """Of the planned time, at the end: canvases show the model's own guesses, right answers are sharpened."""
+    averaging: float = 0.98
+    """Decay per step of the running mean of the weights, which is what is exported."""
     seed: int = 0
 
 
@@ -79,10 +86,18 @@ def rate(elapsed: float, step: int, plan: Plan) -> float:
     return plan.learning_rate * min(1.0, (step + 1) / 30) * max(0.05, min(1.0, left / plan.decay_share))
 
 
-class Run:
-    """One training run and its folder."""
+def noise(elapsed: float, plan: Plan) -> Noise:
+    """The usual corruption, and that of the last part of the planned time."""
+    final = elapsed > 60 * plan.minutes * (1 - plan.final_share)
+    return Noise(own=0.25, sharpen=0.05) if final else Noise()
 
-    def __init__(self, base: Path, corpus: Path, folder: Path, plan: Plan, device: torch.device) -> None:
+
+class Run:
+    """One training run and its folder; a fresh one starts from the weights of `parent` when there is one."""
+
+    def __init__(
+        self, base: Path, corpus: Path, folder: Path, plan: Plan, device: torch.device, parent: Path | None = None
+    ) -> None:
         assert_no_held_out(corpus)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.plan = folder, plan
@@ -92,25 +107,36 @@ class Run:
         self.optimizer = torch.optim.AdamW(list(self.trained.values()), lr=plan.learning_rate, weight_decay=0.01)
         self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
         self.rng = random.Random(plan.seed)
+        if parent is not None:
+            self.copy(_checkpoint(parent))
+        self.mean = {name: p.detach().clone() for name, p in self.trained.items()}
         self.resume()
         self.mixture = Mixture(corpus, self.rng)
         self.sampler = GapSampler(self.codec, self.rng)
 
     def resume(self) -> None:
-        path = self.folder / "checkpoint.pt"
-        if not path.is_file():
+        """Go on from the folder's checkpoint when there is one."""
+        if not (self.folder / CHECKPOINT).is_file():
             return
-        saved = torch.load(path, weights_only=True)
-        with torch.no_grad():
-            for name, parameter in self.trained.items():
-                parameter.copy_(saved["adapter"][name])
+        saved = _checkpoint(self.folder)
+        self.copy(saved)
         self.optimizer.load_state_dict(saved["optimizer"])
+        with torch.no_grad():
+            for name, mean in self.mean.items():
+                mean.copy_(saved["mean"][name])
         self.step, self.elapsed, self.canvas_tokens = saved["step"], saved["elapsed"], saved["canvas_tokens"]
         self.rng.seed(f"{self.plan.seed}/{self.step}")
+
+    @torch.no_grad()
+    def copy(self, saved: dict[str, Any]) -> None:
+        """Take over the weights of a checkpoint."""
+        for name, parameter in self.trained.items():
+            parameter.copy_(saved["adapter"][name])
 
     def save(self) -> None:
         state = {
             "adapter": {name: p.detach().cpu() for name, p in self.trained.items()},
+            "mean": {name: p.cpu() for name, p in self.mean.items()},
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "elapsed": self.elapsed,
@@ -119,7 +145,7 @@ class Run:
         }
         scratch = self.folder / "checkpoint.tmp"
         torch.save(state, scratch)
-        scratch.replace(self.folder / "checkpoint.pt")
+        scratch.replace(self.folder / CHECKPOINT)
 
     def one_step(self) -> dict[str, float | list[float]]:
         """One optimiser step; returns what the log keeps."""
@@ -128,14 +154,16 @@ class Run:
         if not gaps:
             return {}
         slots = self.rng.choice((8, 16, 16, 24, 32))
-        canvases = corrupt(self.network, gaps, slots, self.rng, Noise())
-        losses = canvas_loss(self.network, gaps, canvases, self.codec.start_id)
+        corruption = noise(self.elapsed, self.plan)
+        canvases = corrupt(self.network, gaps, slots, self.rng, corruption)
+        losses = canvas_loss(self.network, gaps, canvases, self.codec.start_id, corruption)
         self.optimizer.zero_grad()
         losses.total.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
         if not bool(torch.isfinite(norm)):
             return {}
         self.optimizer.step()
+        torch._foreach_lerp_(list(self.mean.values()), list(self.trained.values()), 1 - self.plan.averaging)
         self.canvas_tokens += sum(map(len, (c.inputs for c in canvases)))
         return {"loss": float(losses.total.detach()), "first": losses.first, "by_slot": losses.by_slot}
 
@@ -162,6 +190,13 @@ class Run:
         self.save()
 
 
+def _checkpoint(folder: Path) -> dict[str, Any]:
+    path = folder / CHECKPOINT
+    if not path.is_file():
+        raise ModelNotFound(f"no {CHECKPOINT} in {folder}; name the folder of a training run")
+    return torch.load(path, weights_only=True, map_location="cpu")
+
+
 def _line(row: dict[str, Any]) -> str:
     return f"step {row['step']} loss {row['loss']:.2f} first slot {row['first']:.2f}"
 
@@ -173,8 +208,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log; resumed when it exists")
     parser.add_argument("--minutes", type=float, default=60, help="planned length of the whole run")
     parser.add_argument("--leg", type=float, default=math.inf, help="stop after this many minutes, to be resumed")
+    parser.add_argument("--parent", type=Path, help="folder of the run whose weights a fresh run starts from")
     parser.add_argument("--files", type=int, default=2, help="files per step")
-    parser.add_argument("--gaps", type=int, default=10, help="gaps per file")
+    parser.add_argument("--gaps", type=int, default=16, help="gaps per file")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
@@ -183,5 +219,6 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     plan = Plan(options.minutes, options.files, options.gaps, options.learning_rate, options.rank, seed=options.seed)
-    Run(options.base, options.corpus, options.run, plan, torch.device(options.device)).leg(options.leg)
+    device = torch.device(options.device)
+    Run(options.base, options.corpus, options.run, plan, device, options.parent).leg(options.leg)
     return 0

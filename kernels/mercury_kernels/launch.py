@@ -1,0 +1,167 @@
+"""What every Triton kernel here shares: when it may run, what happens when it cannot, and its work space.
+
+A kernel runs on CUDA devices of compute capability 8.0 or newer (bfloat16 matrix units), and on CPU tensors in
+Triton's interpreter. Where it cannot be compiled, its torch twin answers, and the log says so once.
+Counters belong to the device: kernels that use them run on one stream at a time.
+"""
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+log = logging.getLogger("mercury_kernels")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+"""True when kernels run on the CPU, one program after another."""
+
+OLDEST = (8, 0)
+"""Compute capability with bfloat16 matrix units."""
+
+OLDEST_FP8 = (8, 9)
+
+COUNTERS = 1 << 16
+
+broken: dict[str, str] = {}
+"""Kernels that could not run, and why; their twins answer instead."""
+
+_counters: dict[torch.device, Tensor] = {}
+_overlap = False
+
+
+class Unsupported(RuntimeError):
+    """This device or this input is not for the kernel; the twin takes it."""
+
+
+def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let the twin answer when the device is too old or the kernel does not compile; logged once per kernel."""
+
+    def decorate(kernel: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(kernel)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            if INTERPRETED.value:
+                return kernel(*args, **kwargs)
+            if kernel.__name__ in broken:
+                return twin(*args, **kwargs)
+            try:
+                require(_device(args), OLDEST)
+                return kernel(*args, **kwargs)
+            except Unsupported as error:  # this call only
+                _say_once(f"kernel {kernel.__name__}: {error}; its torch twin answers (slower, same result)")
+                return twin(*args, **kwargs)
+            except Exception as error:
+                if not compile_failure(error):
+                    raise
+                give_up(kernel.__name__, error)
+                return twin(*args, **kwargs)
+
+        return run
+
+    return decorate
+
+
+def compile_failure(error: Exception) -> bool:
+    """Whether the kernel never ran: compiler, assembler, resource limits, or no C compiler for the launcher."""
+    if isinstance(error, (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))):
+        return False
+    module = type(error).__module__
+    # Triton finds no compiler: RuntimeError; the compiler fails: CalledProcessError; MLIR fails: RuntimeError
+    return module.startswith(("triton", "subprocess")) or isinstance(error, (OSError, RuntimeError))
+
+
+def give_up(name: str, error: Exception) -> None:
+    """Use the twin of this kernel from now on, and say so."""
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    broken[name] = reason
+    _say_once(f"kernel {name} is off, its torch twin answers (slower, same result): {reason}")
+
+
+@functools.cache
+def _say_once(message: str) -> None:
+    log.warning(message)
+
+
+def require(device: torch.device, least: tuple[int, int]) -> None:
+    """Raise Unsupported when the device's compute capability is below `least`."""
+    if device.type == "cuda" and (found := capability(device)) < least:
+        raise Unsupported(f"compute capability {found[0]}.{found[1]}, needed is {least[0]}.{least[1]} or newer")
+
+
+@functools.cache
+def capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)
+
+
+@functools.cache
+def multiprocessors(device: torch.device) -> int:
+    """How many programs run side by side at least."""
+    if device.type != "cuda":
+        return 4
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def counters(device: torch.device) -> Tensor:
+    """Zeros [COUNTERS] int32 that kernels count on and leave at zero; the same memory every time."""
+    if device not in _counters:
+        _counters[device] = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
+    return _counters[device]
+
+
+def power(value: int, least: int = 16, most: int = 1 << 30) -> int:
+    """The next power of two, within limits that are powers of two."""
+    return max(least, min(most, 1 << max(0, value - 1).bit_length()))
+
+
+def overlap(on: bool) -> None:
+    """Let each kernel start while the one before it ends (programmatic dependent launch; capability 9.0)."""
+    global _overlap
+    _overlap = on
+
+
+def overlapping(device: torch.device) -> bool:
+    """Whether kernels are launched that way now."""
+    return _overlap and device.type == "cuda" and torch.version.hip is None and capability(device) >= (9, 0)
+
+
+def options(device: torch.device, warps: int, stages: int) -> dict[str, Any]:
+    """Launch options; the interpreter takes none."""
+    if device.type != "cuda":
+        return {"OVERLAP": False}
+    on = overlapping(device)
+    return {"num_warps": warps, "num_stages": stages, "OVERLAP": on} | ({"launch_pdl": True} if on else {})
+
+
+def _device(args: tuple[Any, ...]) -> torch.device:
+    return next(a.device for a in args if isinstance(a, Tensor))
+
+
+@triton.jit
+def dot(a: Any, b: Any, acc: Any) -> Any:
+    """acc + a @ b; the interpreter multiplies bfloat16 and 8-bit floats wrongly, so it gets float32."""
+    if acc.dtype == tl.int32:
+        return tl.dot(a, b, acc, out_dtype=tl.int32)
+    if INTERPRETED:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), acc, input_precision="ieee")
+    return tl.dot(a, b, acc, input_precision="ieee")
+
+
+@triton.jit
+def wait(OVERLAP: tl.constexpr) -> None:
+    """Before the first read of what an earlier kernel wrote."""
+    if OVERLAP:
+        tl.extra.cuda.gdc_wait()
+
+
+@triton.jit
+def release(OVERLAP: tl.constexpr) -> None:
+    """The next kernel may start its preparations."""
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()

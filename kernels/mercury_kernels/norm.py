@@ -1,0 +1,70 @@
+"""RMSNorm, alone or with the residual added first. y = x / sqrt(mean(x^2) + eps) * weight. arXiv 1910.07467.
+
+Dimensions: M rows, C channels.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mercury_kernels import reference
+from mercury_kernels.launch import guarded, options, power, release, wait
+
+
+@triton.jit
+def _rms_norm(
+    x: Any,
+    residual: Any,
+    weight: Any,
+    out: Any,
+    total: Any,
+    eps: Any,
+    C: Any,
+    HAS_RESIDUAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+    OVERLAP: tl.constexpr,
+) -> None:
+    row = tl.program_id(0).to(tl.int64) * C
+    columns = tl.arange(0, BLOCK)
+    inside = columns < C
+    scale = tl.load(weight + columns, inside, 0.0).to(tl.float32)
+    wait(OVERLAP)
+    value = tl.load(x + row + columns, inside, 0.0)
+    if HAS_RESIDUAL:
+        value = (value + tl.load(residual + row + columns, inside, 0.0)).to(total.dtype.element_ty)
+        tl.store(total + row + columns, value, inside)
+    wide = value.to(tl.float32)
+    rms = tl.rsqrt(tl.sum(wide * wide, 0) / C + eps)
+    tl.store(out + row + columns, (wide * rms * scale).to(out.dtype.element_ty), inside)
+    release(OVERLAP)
+
+
+@guarded(reference.rms_norm)
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """The norm of x [..., C]; weight [C]."""
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    _launch(x, x, weight, out, out, eps, False)
+    return out
+
+
+@guarded(reference.add_rms_norm)
+def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The norm of x + residual, and the sum; both [..., C]."""
+    x, residual = x.contiguous(), residual.contiguous()
+    out, total = torch.empty_like(x), torch.empty_like(x)
+    _launch(x, residual, weight, out, total, eps, True)
+    return out, total
+
+
+def _launch(x: Tensor, residual: Tensor, weight: Tensor, out: Tensor, total: Tensor, eps: float, added: bool) -> None:
+    channels = x.shape[-1]
+    rows = x.numel() // channels if channels else 0
+    if not rows:
+        return
+    block = power(channels)
+    warps = 4 if block <= 2048 else 8
+    _rms_norm[(rows,)](x, residual, weight, out, total, eps, channels, added, block, **options(x.device, warps, 1))
