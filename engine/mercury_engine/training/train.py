@@ -24,7 +24,6 @@ from mercury_engine.training.corpus import SourceFile, assert_no_held_out, read
 from mercury_engine.training.gaps import GapSampler
 from mercury_engine.training.objective import Noise, canvas_loss, corrupt
 
-
 CHECKPOINT = "checkpoint.pt"
 
 
