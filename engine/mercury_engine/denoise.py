@@ -19,7 +19,7 @@ from torch import Tensor
 
 from mercury_engine.block_cache import Context
 from mercury_engine.codec import Codec
-from mercury_engine.commit import choose
+from mercury_engine.commit import choose, choose_confident
 from mercury_engine.errors import Cancelled
 from mercury_engine.model import Network, Side, join
 from mercury_engine.requests import FillRequest, SlotView
@@ -44,6 +44,10 @@ class Rule:
     """Its share in the odds of the end marker."""
     lookahead: int = 8
     """Draft tokens that the reader reads per step."""
+    window: int = 16
+    """Open slots that the writer sees at once; a short canvas is a cheap one, and most gaps are short."""
+    threshold: float | None = None
+    """Keep drafts that are at least this sure, in place of the entropy bound."""
 
 
 @dataclass(slots=True)
@@ -95,54 +99,59 @@ class Denoiser:
     def _step(
         self, request: FillRequest, canvas: Canvas, context: Context, reading: "Reading", last: int, ends: int
     ) -> None:
-        """One look by the writer, one by the reader, and what they agree on is settled."""
+        """One look by the writer, one by the reader, and what they agree on is settled.
+
+        The last step that a request allows settles the whole draft, agreed on or not.
+        """
         canvas.steps += 1
+        final = request.max_steps is not None and canvas.steps >= request.max_steps
         written_SV = self.write(canvas, context, last, ends)
-        draft = self._draft(request, canvas, written_SV)
+        draft, whole = self._draft(request, canvas, written_SV, self.rule.window if final else self.rule.lookahead)
         read_SV = reading.look(draft)
         offset = canvas.settled
-        for i in range(len(draft) + 1):
-            if offset + i >= len(canvas.ids):
+        for i, read_V in enumerate(read_SV[: len(canvas.ids) - offset]):
+            written_V = None if written_SV is None or i >= len(written_SV) else written_SV[i]
+            chance, token = (float(x) for x in self.mix(request, canvas, written_V, read_V, i).max(0))
+            self._settle(canvas, int(token), math.exp(chance))
+            if canvas.ended or i >= len(draft) or (token != draft[i] and not final):
                 break
-            mixed_V = self.mix(request, canvas, written_SV, read_SV[i], i)
-            chance, token = (float(x) for x in mixed_V.max(0))
-            self._settle(request, canvas, int(token), math.exp(chance))
-            if canvas.ended or i >= len(draft) or token != draft[i]:
-                break
+        canvas.ended |= final and whole
         reading.push(canvas.ids[offset : canvas.settled])
         if written_SV is not None and not canvas.ended:
-            self._keep_drafts(canvas, written_SV)
-        canvas.trace.append(self._view(canvas, written_SV))
+            self._keep_drafts(canvas, written_SV[canvas.settled - offset :])
+        canvas.trace.append(self._view(canvas, written_SV, offset))
 
     def write(self, canvas: Canvas, context: Context, last: int, ends: int) -> Tensor | None:
-        """The writer's log-probabilities [S,V] for every slot."""
+        """The writer's log-probabilities [S,V] for the open slots within the window."""
         if self.writer is None:
             return None
         device = self.writer.embedding.device
-        ids_BR = torch.tensor([[last, *canvas.ids]], device=device)
+        ids_BR = torch.tensor([[last, *canvas.ids[: canvas.settled + self.rule.window]]], device=device)
         hidden = self.writer.write(ids_BR, context.before, context.after, torch.tensor([ends], device=device))
-        return self.writer.writer_logits(hidden[0, :-1]).log_softmax(-1)
+        return self.writer.writer_logits(hidden[0, canvas.settled : -1]).log_softmax(-1)
 
-    def _draft(self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None) -> list[int]:
-        """Best guesses behind the settled run, up to an end marker; spelling decides the first when it must."""
+    def _draft(
+        self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, most: int
+    ) -> tuple[list[int], bool]:
+        """Best guesses for the first open slots, and whether an end marker follows them.
+
+        Spelling decides the first guess when it must.
+        """
         if written_SV is None:
-            return []
-        guesses = written_SV[canvas.settled : canvas.settled + self.rule.lookahead].clone()
+            return [], False
+        guesses = written_SV[:most].clone()
         if canvas.spell and len(guesses):
             guesses[0] = self._spelling(guesses[0], canvas.spell, request.multiline)
         ids = [int(i) for i in guesses.argmax(-1)]
-        return ids[: ids.index(self.end_id)] if self.end_id in ids else ids
+        return (ids[: ids.index(self.end_id)], True) if self.end_id in ids else (ids, False)
 
-    def mix(
-        self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, read_V: Tensor, ahead: int
-    ) -> Tensor:
+    def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
         """Log-probabilities [V] of the next slot by both opinions; the end has odds of its own."""
         size = len(read_V)
         end_read = self._reader_end(request, read_V)
-        if written_SV is None:
+        if written_V is None:
             content_V, end = read_V, end_read
         else:
-            written_V = written_SV[canvas.settled]
             share = self.rule.next_weight if ahead == 0 else self.rule.later_weight
             content_V = share * written_V[:size] + (1 - share) * read_V
             end = self.rule.end_weight * float(written_V[self.end_id]) + (1 - self.rule.end_weight) * end_read
@@ -182,7 +191,7 @@ class Denoiser:
             self._spellings = {(spell, multiline): torch.tensor(kept)}
         return self._spellings[spell, multiline]
 
-    def _settle(self, request: FillRequest, canvas: Canvas, token: int, chance: float) -> None:
+    def _settle(self, canvas: Canvas, token: int, chance: float) -> None:
         """Make the next slot final; forced spelling does not count against the confidence."""
         text = "" if token == self.end_id else self._texts[token]
         forced = bool(text) and canvas.spell.startswith(text)
@@ -196,26 +205,33 @@ class Denoiser:
         canvas.ids[canvas.settled] = token
         canvas.settled += 1
 
-    def _keep_drafts(self, canvas: Canvas, written_SV: Tensor) -> None:
-        """Write the surest guesses into open slots, mask the others again."""
-        open_SV = written_SV[canvas.settled :, :]
+    def _keep_drafts(self, canvas: Canvas, open_SV: Tensor) -> None:
+        """Write the surest guesses for open slots onto the canvas, mask the others again."""
         if len(open_SV) < 2:
             return
-        entropy_S = -(open_SV.exp() * open_SV.clamp_min(-60)).sum(-1)
-        entropy_S[0] = float("inf")  # the next slot is the mixture's to decide
-        chosen_S = choose(entropy_S, torch.ones_like(entropy_S, dtype=torch.bool), self.rule.bound)
-        chosen_S &= entropy_S <= self.rule.bound
+        chosen_S = self._sure(open_SV)
+        chosen_S[0] = False  # the next slot is the mixture's to decide
         best = open_SV.argmax(-1).tolist()
         for i, token in enumerate(best):
             canvas.ids[canvas.settled + i] = token if bool(chosen_S[i]) else self.mask_id
         self._shrink(canvas, [i for i, token in enumerate(best) if token == self.end_id and bool(chosen_S[i])])
+
+    def _sure(self, open_SV: Tensor) -> Tensor:
+        """Open slots whose guesses may stay as drafts: by the entropy bound, or above the threshold."""
+        masked_S = torch.ones(len(open_SV), dtype=torch.bool, device=open_SV.device)
+        if self.rule.threshold is not None:
+            confidence_S = open_SV.amax(-1).exp()
+            return choose_confident(confidence_S, masked_S, self.rule.threshold) & (confidence_S >= self.rule.threshold)
+        entropy_S = -(open_SV.exp() * open_SV.clamp_min(-60)).sum(-1)
+        entropy_S[0] = float("inf")
+        return choose(entropy_S, masked_S, self.rule.bound) & (entropy_S <= self.rule.bound)
 
     def _shrink(self, canvas: Canvas, ends: list[int]) -> None:
         """Drop slots far behind a sure end marker: they cost time and are end markers too."""
         if ends:
             canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLACK]
 
-    def _view(self, canvas: Canvas, written_SV: Tensor | None) -> tuple[SlotView, ...]:
+    def _view(self, canvas: Canvas, written_SV: Tensor | None, offset: int) -> tuple[SlotView, ...]:
         views = []
         for i, token in enumerate(canvas.ids):
             if i < canvas.settled:
@@ -223,10 +239,10 @@ class Denoiser:
                 views.append(SlotView(self._texts[token], "committed", chance))
             elif token == self.mask_id or written_SV is None:
                 views.append(SlotView("", "mask", 0.0))
-            elif token == self.end_id:
-                views.append(SlotView("", "end", float(written_SV[i, token].exp())))
             else:
-                views.append(SlotView(self._texts[token], "draft", float(written_SV[i, token].exp())))
+                chance = float(written_SV[i - offset, token].exp())
+                end = token == self.end_id
+                views.append(SlotView("" if end else self._texts[token], "end" if end else "draft", chance))
         return tuple(views)
 
 

@@ -10,6 +10,7 @@ from typing import Literal, Self
 import torch
 
 from mercury_engine import weights
+from mercury_engine.backend import Backend, networks
 from mercury_engine.block_cache import BlockCache, Tokens
 from mercury_engine.codec import Codec
 from mercury_engine.denoise import Canvas, Denoiser, Rule
@@ -27,13 +28,21 @@ _SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_
 class Engine:
     """Fills gaps: `Engine.load()` once, then `fill` for every request."""
 
-    def __init__(self, network: Network, codec: Codec, *, path: Path, gate: float = 0.0, rule: Rule | None = None):
-        self.path, self.name, self.gate = path, network.config.name, gate
-        self.device = str(network.embedding.device)
-        self.codec, self.reader = codec, network
-        self.writer = weights.merged_writer(network) if network.config.adapter_rank else None
-        self.cache = BlockCache(network, codec.start_id)
-        self.denoiser = Denoiser(network, self.writer, codec, rule or Rule())
+    def __init__(
+        self,
+        reader: Network,
+        writer: Network | None,
+        codec: Codec,
+        *,
+        path: Path,
+        gate: float = 0.0,
+        rule: Rule | None = None,
+    ):
+        self.path, self.name, self.gate = path, reader.config.name, gate
+        self.device = str(reader.embedding.device)
+        self.codec, self.reader, self.writer = codec, reader, writer
+        self.cache = BlockCache(reader, codec.start_id)
+        self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
         self._encoded: dict[str, Tokens] = {}
 
     @classmethod
@@ -44,28 +53,29 @@ class Engine:
         device: Literal["auto", "cpu", "cuda"] = "auto",
         threads: int | None = None,
         dtype: torch.dtype | None = None,
+        backend: Backend = "auto",
     ) -> Self:
         """Load a model folder; None is the bundled model. A plain Llama or Qwen2 folder loads as a reader.
 
-        Raises ModelNotFound and ModelCorrupt, both naming the mend. `threads` counts CPU threads.
+        Raises ModelNotFound and ModelCorrupt, both naming the mend. `threads` counts CPU threads; None is half
+        the processors. A dtype asks for plain torch.
         """
         folder = find(path_or_name)
-        if threads is not None:
-            torch.set_num_threads(threads)
         where = _device(device)
         codec = Codec(folder)
-        network = weights.load(folder, dtype or _dtype(where), where)
-        if codec.size > network.config.vocab_size:
+        vocabulary = weights.read_config(folder).vocab_size
+        if codec.size > vocabulary:
             raise ModelCorrupt(
-                f"tokenizer.json in {folder} has {codec.size} tokens, the weights {network.config.vocab_size}; "
+                f"tokenizer.json in {folder} has {codec.size} tokens, the weights {vocabulary}; "
                 "the files do not belong together"
             )
+        reader, writer = networks(folder, where, dtype, threads, backend)
         settings = weights.read_settings(folder)
         try:
             rule = Rule(**settings.rule)
         except TypeError as error:
             raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
-        return cls(network, codec, path=folder, gate=settings.gate, rule=rule)
+        return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule)
 
     def fill(self, request: FillRequest) -> Fill:
         """Text for the gap. Raises Cancelled when the request's flag is set, RequestError when it asks too much."""
@@ -136,15 +146,6 @@ def _device(wanted: str) -> torch.device:
     if wanted == "cuda" and not torch.cuda.is_available():
         raise RequestError("device is 'cuda' but torch finds no CUDA device; set mercury.device to 'cpu' or 'auto'")
     return torch.device(wanted)
-
-
-def _dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the processor multiplies it natively, else float32."""
-    if device.type == "cuda":
-        return torch.bfloat16
-    capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
-    native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
-    return torch.bfloat16 if native else torch.float32
 
 
 def _begun(text: str, suffix: str) -> str:

@@ -88,6 +88,19 @@ class Packing:
         return bias.repeat(1, groups, 1)[:, None]
 
 
+Angles = tuple[Tensor, Tensor]
+"""Cosines and sines [B,1,1,R,D]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Where rows stand: toward the prefix and each other, toward the suffix; bias [B,1,G*R,R] among them."""
+
+    near: Angles
+    away: Angles | None
+    bias: Tensor | None
+
+
 class AdaptedLinear(nn.Module):
     """y = x W^T + b; for the writer's rows plus (x A^T) B^T with A [N,in], B [out,N]. arXiv 2106.09685."""
 
@@ -144,6 +157,7 @@ class Network(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.groups = config.num_attention_heads // config.num_key_value_heads
         self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
         self.head = (
             None
@@ -161,27 +175,19 @@ class Network(nn.Module):
         marker = F.embedding((ids - size).clamp(min=0), self.markers).to(known.dtype)
         return torch.where((ids >= size)[..., None], marker, known)
 
-    def angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def angles(self, positions: Tensor) -> Angles:
         return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)
 
     def read(self, ids_BT: Tensor, past: Sequence[Side] = (), start: int = 0) -> tuple[Tensor, Block]:
         """Causal hidden states [B,T,C] behind `past`, and the block they leave; positions count from start."""
-        x = F.embedding(ids_BT, self.embedding)
         rows = ids_BT.shape[1]
-        cos, sin = self.angles(torch.arange(start, start + rows, device=ids_BT.device))
-        causal = torch.full((rows, rows), float("-inf"), device=x.device).triu(1)
-        bias = causal.repeat(self._layers()[0].groups, 1)[None, None]
-        keys, values = [], []
-        for number, layer in enumerate(self._layers()):
-            q, k, v = layer.project(x, False)
-            q = rotate(q, cos, sin).flatten(2, 3)
-            own: Segment = (q, rotate(k, cos, sin), v, bias)
-            segments = [side.segment(number, q) for side in past]
-            attended = segmented_attention([*segments, own]) if past else causal_attention(*own[:3])
-            x = layer.finish(x, attended, False)
-            keys.append(k)
-            values.append(v)
-        return rms_norm(x, self.norm, self.config.rms_norm_eps), Block(torch.stack(keys), torch.stack(values))
+        near = self.angles(torch.arange(start, start + rows, device=ids_BT.device)[None, None, None])
+        causal = torch.full((rows, rows), float("-inf"), device=ids_BT.device).triu(1)
+        bias = causal.repeat(self.groups, 1)[None, None]
+        x = F.embedding(ids_BT, self.embedding)
+        hidden, block = self.run(x, Frames(near, None, bias), past, (), adapted=False)
+        assert block is not None
+        return hidden, block
 
     def write(
         self,
@@ -197,20 +203,34 @@ class Network(nn.Module):
         suffix frame the last row stands at -1. The hidden state of row i predicts the token of row i + 1.
         Without a packing each request has one canvas.
         """
-        x = self.embed(ids_BR)
-        rows = torch.arange(ids_BR.shape[1], device=x.device)[None]
+        rows = torch.arange(ids_BR.shape[1], device=ids_BR.device)[None]
         place, length = (rows, ids_BR.shape[1]) if packing is None else (packing.place, packing.rows)
         near = self.angles((ends_B[:, None] + place)[:, None, None])
         away = self.angles((place - length)[:, None, None])
-        apart = None if packing is None else packing.bias(self._layers()[0].groups)
+        bias = None if packing is None else packing.bias(self.groups)
+        return self.run(self.embed(ids_BR), Frames(near, away, bias), before, after, adapted=True)[0]
+
+    def run(
+        self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
+    ) -> tuple[Tensor, Block | None]:
+        """Embedded rows through all layers and the last norm; the reader's rows also leave their block."""
+        x = x_BRC
+        keys, values = [], []
         for number, layer in enumerate(self._layers()):
-            q, k, v = layer.project(x, True)
-            q_near, q_away = rotate(q, *near).flatten(2, 3), rotate(q, *away).flatten(2, 3)
-            k = rotate(k, near[0][:, 0], near[1][:, 0])
-            segments: list[Segment] = [side.segment(number, q_near) for side in before]
-            segments += [(q_near, k, v, apart), *(side.segment(number, q_away) for side in after)]
-            x = layer.finish(x, segmented_attention(segments), True)
-        return rms_norm(x, self.norm, self.config.rms_norm_eps)
+            q, k, v = layer.project(x, adapted)
+            q_near = rotate(q, *frames.near).flatten(2, 3)
+            own: Segment = (q_near, rotate(k, *(a[:, 0] for a in frames.near)), v, frames.bias)
+            segments = [*(side.segment(number, q_near) for side in before), own]
+            if frames.away is not None:
+                q_away = rotate(q, *frames.away).flatten(2, 3)
+                segments += [side.segment(number, q_away) for side in after]
+            alone = not adapted and not before
+            attended = causal_attention(*own[:3]) if alone else segmented_attention(segments)
+            x = layer.finish(x, attended, adapted)
+            keys.append(k)
+            values.append(v)
+        block = None if adapted else Block(torch.stack(keys), torch.stack(values))
+        return rms_norm(x, self.norm, self.config.rms_norm_eps), block
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""

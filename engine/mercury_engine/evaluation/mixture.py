@@ -31,7 +31,7 @@ class Place:
 
     request: FillRequest
     canvas: Canvas
-    written_SV: Tensor
+    written_V: Tensor
     read_V: Tensor
     ahead: int
     target: int
@@ -58,9 +58,9 @@ def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
     next_token = truth[settled]
     behind = [] if next_token == engine.reader.config.end_id else [next_token]
     read = reading.look(behind)
-    found = [Place(gap.request, canvas, written, read[0], 0, next_token)]
+    found = [Place(gap.request, canvas, written[0], read[0], 0, next_token)]
     if behind:
-        found.append(Place(gap.request, Canvas(ids, settled + 1, ""), written, read[1], 1, truth[settled + 1]))
+        found.append(Place(gap.request, Canvas(ids, settled + 1, ""), written[1], read[1], 1, truth[settled + 1]))
     return found
 
 
@@ -69,7 +69,7 @@ def score(engine: Engine, found: list[Place], rule: Rule) -> tuple[float, float]
     engine.denoiser.rule = rule
     nats = hits = 0.0
     for place in found:
-        mixed_V = engine.denoiser.mix(place.request, place.canvas, place.written_SV, place.read_V, place.ahead)
+        mixed_V = engine.denoiser.mix(place.request, place.canvas, place.written_V, place.read_V, place.ahead)
         nats -= min(0.0, max(-20.0, float(mixed_V[place.target])))
         hits += int(mixed_V.argmax()) == place.target
     return nats / len(found), hits / len(found)

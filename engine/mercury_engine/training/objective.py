@@ -28,6 +28,8 @@ class Noise:
     """Share of gaps whose canvas is as long as the target, with no tail of end markers."""
     fade: float = 0.95
     """Weight of a hidden slot for every hidden one between it and the last token known to its left."""
+    keep: float = 0.15
+    """Weight of visible tokens that are right: they are to be left as they are."""
     own: float = 0.0
     """Share of hidden slots that show the model's own one-step guess instead of a mask."""
     sharpen: float = 0.0
@@ -80,7 +82,7 @@ def _canvas(
     ]
     weights, run = [], 0
     for h, w, v in zip(hidden, wrong, value, strict=True):
-        weights.append(v * noise.fade**run if h else v if w else 0.0)
+        weights.append(v * noise.fade**run if h else v if w else v * noise.keep)
         run = run + 1 if h else 0
     return Canvas(number, inputs, list(targets), weights, list(hidden))
 

@@ -1,0 +1,77 @@
+"""Which implementation runs a model's network: torch on a GPU or for checking, OpenVINO on a CPU."""
+
+import contextlib
+import ctypes
+import gc
+import logging
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import nn
+
+from mercury_engine import weights
+from mercury_engine.errors import RequestError
+from mercury_engine.model import Network
+
+Backend = Literal["auto", "openvino", "torch"]
+
+MOST_THREADS = 8
+"""CPU threads at most, unless asked for more: further ones bring little to so small a model."""
+
+_log = logging.getLogger(__name__)
+
+
+def networks(
+    folder: Path, device: torch.device, dtype: torch.dtype | None, threads: int | None, backend: Backend
+) -> tuple[Network, Network | None]:
+    """The folder's reader and, where it has an adapter, its writer; ready to run.
+
+    `threads` counts CPU threads; None is half the processors. Raises RequestError when the backend is not there.
+    """
+    count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
+    compiled = _compiled(device, dtype, backend)
+    network = weights.load(folder, dtype or _dtype(device), device)
+    if compiled:
+        return _compile(network, count)
+    if device.type == "cpu":
+        torch.set_num_threads(count)
+    return network, weights.merged_writer(network) if network.config.adapter_rank else None
+
+
+def _compiled(device: torch.device, dtype: torch.dtype | None, backend: Backend) -> bool:
+    found = find_spec("openvino") is not None
+    if backend == "openvino" and not found:
+        raise RequestError("backend is 'openvino' but it is not installed; pip install openvino, or use 'auto'")
+    if device.type == "cpu" and backend == "auto" and not found:
+        _log.warning("openvino is not installed: torch runs the model, about half as fast; pip install openvino")
+    return device.type == "cpu" and found and backend != "torch" and dtype is None
+
+
+def _compile(network: Network, threads: int) -> tuple[Network, Network | None]:
+    from mercury_engine.openvino_network import OpenVinoNetwork
+
+    torch.set_num_threads(1)  # what is left to torch is small, and waiting threads would hinder OpenVINO's
+    reader = OpenVinoNetwork(network, writes=False, threads=threads)
+    writer = OpenVinoNetwork(network, writes=True, threads=threads) if network.config.adapter_rank else None
+    network.layers = nn.ModuleList()
+    _give_back_memory()
+    return reader, writer
+
+
+def _give_back_memory() -> None:
+    """Return freed memory to the system: half of the resident memory after loading, where glibc keeps it."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def _dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the processor multiplies it natively, else float32."""
+    if device.type == "cuda":
+        return torch.bfloat16
+    capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
+    return torch.bfloat16 if native else torch.float32

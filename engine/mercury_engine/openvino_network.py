@@ -1,0 +1,231 @@
+"""The network compiled for a CPU by OpenVINO: int8 weights, activations quantised as they come.
+
+Same interface and numbers as `model.Network` within the error of eight bits. Weights are quantised per output
+channel, activations in groups of 32, so linear layers run on VNNI where the processor has it.
+
+Dimensions as in `model.py`; one request at a time (B = 1).
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from mercury_engine.model import AdaptedLinear, Block, Frames, Layer, ModelConfig, Network, Side, join
+
+# Importing openvino reports the import to its makers when this package can be imported. Nothing leaves the machine.
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+
+import openvino as ov  # noqa: E402
+from openvino import Node, Type  # noqa: E402
+from openvino import opset13 as op  # noqa: E402
+
+_TYPES = {torch.bfloat16: Type.bf16, torch.float32: Type.f32}
+
+
+class OpenVinoNetwork(Network):
+    """A network with its layers compiled: those of the reader, or with the adapter added those of the writer."""
+
+    @torch.no_grad()
+    def __init__(self, source: Network, *, writes: bool, threads: int) -> None:
+        config = source.config
+        nn.Module.__init__(self)
+        self.config, self.groups, self.writes = config, source.groups, writes
+        self.embedding, self.head = source.embedding, source.head
+        self.markers = nn.Parameter(source.markers.detach().to(source.embedding.dtype), requires_grad=False)
+        self.layers = nn.ModuleList()
+        self.kept = source.embedding.dtype
+        options = {
+            "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": 32,
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+        core = ov.Core()
+        graph = _Graph(source, writes, _TYPES[self.kept])
+        self._stack = core.compile_model(graph.stack(), "CPU", options).create_infer_request()
+        self._head = core.compile_model(graph.head(), "CPU", options).create_infer_request()
+        heads, width = config.num_key_value_heads, config.head_dim
+        self._fed: list[Tensor] = []
+        self._nothing = torch.zeros(config.num_hidden_layers, 1, heads, 0, width, dtype=self.kept)
+
+    def run(
+        self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
+    ) -> tuple[Tensor, Block | None]:
+        """See `Network.run`."""
+        assert adapted == self.writes and x_BRC.shape[0] == 1, "one compiled network reads or writes one request"
+        rows = x_BRC.shape[1]
+        bias = frames.bias if frames.bias is not None else torch.zeros(1, 1, self.groups * rows, rows)
+        self._feed("x", x_BRC.float())
+        self._feed("bias", bias.float())
+        for name, angles in (("near", frames.near), ("away", frames.away)):
+            for part, angle in zip(("cos", "sin"), angles or (), strict=False):
+                self._feed(f"{name}.{part}", angle.view(1, 1, rows, -1))
+        self._feed_side("far", before[:1])
+        self._feed_side("here", before[1:])
+        if adapted:
+            self._feed_side("after", after)
+        self._stack.infer()
+        self._fed.clear()
+        hidden = self._result(0)
+        if adapted:
+            return hidden, None
+        return hidden, Block(self._result(1).to(self.kept), self._result(2).to(self.kept))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[...,C] to float32 [...,V]."""
+        rows = hidden.reshape(-1, hidden.shape[-1]).float().contiguous()
+        self._head.set_tensor("hidden", ov.Tensor(rows.numpy()))
+        self._head.infer()
+        out = torch.from_numpy(self._head.get_output_tensor(0).data.copy())
+        return out.view(*hidden.shape[:-1], -1)
+
+    def _feed(self, name: str, value: Tensor) -> None:
+        value = value.contiguous()
+        self._fed.append(value)  # OpenVINO does not keep the memory of its inputs alive
+        self._stack.set_tensor(name, _shared(value))
+
+    def _feed_side(self, name: str, sides: Sequence[Side]) -> None:
+        side = sides[0] if len(sides) == 1 else join(list(sides)) if sides else Side(self._nothing, self._nothing)
+        for part, tensors in (("keys", side.keys), ("values", side.values)):
+            for layer, tensor in enumerate(tensors.unbind(0)):
+                self._feed(f"{name}.{part}.{layer}", tensor)
+
+    def _result(self, number: int) -> Tensor:
+        return torch.from_numpy(self._stack.get_output_tensor(number).data.copy())
+
+
+def _shared(tensor: Tensor) -> ov.Tensor:
+    """The same memory for OpenVINO, which has no view of torch's bfloat16."""
+    if tensor.dtype == torch.bfloat16:
+        return ov.Tensor(tensor.view(torch.uint16).numpy(), list(tensor.shape), Type.bf16)
+    return ov.Tensor(tensor.numpy())
+
+
+class _Graph:
+    """Builds the two graphs of a network: all layers, and the head."""
+
+    def __init__(self, source: Network, writes: bool, kept: Type) -> None:
+        self.source, self.config, self.writes, self.kept = source, source.config, writes, kept
+        self.inputs: dict[str, Any] = {}
+
+    def stack(self) -> ov.Model:
+        """Rows [1,R,C] in; hidden states and, of a reader, keys and values [L,1,H,R,D] out."""
+        c: ModelConfig = self.config
+        x = self._input("x", [1, -1, c.hidden_size])
+        for name in ("near", "away") if self.writes else ("near",):
+            for part in ("cos", "sin"):
+                self._input(f"{name}.{part}", [1, 1, -1, c.head_dim])
+        self._input("bias", [1, 1, -1, -1])
+        kept = []
+        for number, layer in enumerate(self._layers()):
+            x, keys, values = self._layer(x, number, layer)
+            kept.append((keys, values))
+        outputs = [_rms_norm(x, self.source.norm, c.rms_norm_eps)]
+        if not self.writes:
+            outputs += [_stacked(parts) for parts in zip(*kept, strict=True)]
+        return ov.Model(outputs, list(self.inputs.values()), "writer" if self.writes else "reader")
+
+    def head(self) -> ov.Model:
+        """Hidden states [N,C] to logits [N,V]."""
+        hidden = op.parameter([-1, self.config.hidden_size], np.float32, name="hidden")
+        hidden.output(0).set_names({"hidden"})
+        weight = self.source.embedding if self.source.head is None else self.source.head
+        return ov.Model([_linear(hidden, weight)], [hidden], "head")
+
+    def _input(self, name: str, shape: list[int], kind: Any = np.float32) -> Node:
+        made = op.parameter(shape, kind, name=name)
+        made.output(0).set_names({name})
+        self.inputs[name] = made
+        return made
+
+    def _layers(self) -> Iterator[Layer]:
+        for layer in self.source.layers:
+            assert isinstance(layer, Layer)
+            yield layer
+
+    def _layer(self, x: Node, number: int, layer: Layer) -> tuple[Node, Node, Node]:
+        c = self.config
+        normed = _rms_norm(x, layer.attn_norm, c.rms_norm_eps)
+        qkv = self._linear(normed, layer.qkv)
+        q, k, v = op.variadic_split(qkv, op.constant(-1), op.constant(layer.qkv_sizes)).outputs()
+        q, k, v = (_by_head(part, c.head_dim) for part in (q, k, v))
+        attended = self._attend(number, q, k, v)
+        x = op.add(x, self._linear(attended, layer.out))
+        gate_up = self._linear(_rms_norm(x, layer.ffn_norm, c.rms_norm_eps), layer.gate_up)
+        gate, up = op.split(gate_up, op.constant(-1), 2).outputs()
+        return op.add(x, self._linear(op.multiply(op.swish(gate), up), layer.down)), k, v
+
+    def _linear(self, x: Node, linear: AdaptedLinear) -> Node:
+        weight = linear.weight.float()
+        if self.writes and linear.up is not None and linear.down is not None:
+            weight = weight + linear.up.float() @ linear.down.float()
+        return _linear(x, weight, linear.bias)
+
+    def _attend(self, number: int, q: Node, k: Node, v: Node) -> Node:
+        """Attention of all query heads to far and near keys, the rows' own, and those behind the gap."""
+        c = self.config
+        grouped = op.constant([1, c.num_key_value_heads, -1, c.head_dim])
+        near = op.reshape(self._rotate(q, "near"), grouped, False)
+        own = op.add(_scores(near, self._rotate(k, "near"), c.head_dim), self.inputs["bias"])
+        scores, values = [], []
+        for name in ("far", "here"):
+            keys, their_values = self._side(name, number)
+            scores.append(_scores(near, keys, c.head_dim))
+            values.append(their_values)
+        scores, values = [*scores, own], [*values, v]
+        if self.writes:
+            away = op.reshape(self._rotate(q, "away"), grouped, False)
+            keys, their_values = self._side("after", number)
+            scores.append(_scores(away, keys, c.head_dim))
+            values.append(their_values)
+        weights = op.softmax(op.concat(scores, -1), -1)
+        attended = op.matmul(weights, op.concat(values, 2), False, False)
+        by_head = op.reshape(attended, op.constant([1, c.num_attention_heads, -1, c.head_dim]), False)
+        rows_first = op.transpose(by_head, op.constant([0, 2, 1, 3]))
+        return op.reshape(rows_first, op.constant([0, 0, c.num_attention_heads * c.head_dim]), True)
+
+    def _side(self, name: str, number: int) -> tuple[Node, Node]:
+        shape = [1, self.config.num_key_value_heads, -1, self.config.head_dim]
+        keys, values = (self._input(f"{name}.{part}.{number}", shape, self.kept) for part in ("keys", "values"))
+        return op.convert(keys, "f32"), op.convert(values, "f32")
+
+    def _rotate(self, x: Node, frame: str) -> Node:
+        """Rotary embedding in halves, as `mercury_kernels.reference.rotate`."""
+        first, second = op.split(x, op.constant(-1), 2).outputs()
+        turned = op.concat([op.negative(second), first], -1)
+        cos, sin = self.inputs[f"{frame}.cos"], self.inputs[f"{frame}.sin"]
+        return op.add(op.multiply(x, cos), op.multiply(turned, sin))
+
+
+def _linear(x: Node, weight: Tensor, bias: Tensor | None = None) -> Node:
+    """x W^T + b with W in int8, one scale per output channel."""
+    wide = weight.detach().float()
+    scale = wide.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
+    codes = (wide / scale).round().to(torch.int8)
+    matrix = op.multiply(op.convert(op.constant(codes.numpy()), "f32"), op.constant(scale.numpy()))
+    y = op.matmul(x, matrix, False, True)
+    return y if bias is None else op.add(y, op.constant(bias.detach().float().numpy()))
+
+
+def _rms_norm(x: Node, weight: Tensor, eps: float) -> Node:
+    mean = op.reduce_mean(op.multiply(x, x), op.constant([-1]), True)
+    root = op.sqrt(op.add(mean, op.constant(np.float32(eps))))
+    scaled = op.multiply(x, op.divide(op.constant(np.float32(1)), root))
+    return op.multiply(scaled, op.constant(weight.detach().float().numpy()))
+
+
+def _by_head(x: Any, width: int) -> Node:
+    """[1,R,heads*D] to [1,heads,R,D]."""
+    return op.transpose(op.reshape(x, op.constant([0, 0, -1, width]), True), op.constant([0, 2, 1, 3]))
+
+
+def _scores(q: Node, k: Node, width: int) -> Node:
+    return op.multiply(op.matmul(q, k, False, True), op.constant(np.float32(width**-0.5)))
+
+
+def _stacked(parts: Sequence[Node]) -> Node:
+    return op.concat([op.unsqueeze(part, op.constant([0])) for part in parts], 0)
