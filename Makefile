@@ -21,8 +21,10 @@ check: .venv/.ready  ## formatting, lint, types and the direction of imports
 bench: .venv/.ready  ## every benchmark; each writes to benchmarks/results
 	set -e; for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python "$$script"; done
 
-eval: .venv/.ready  ## how often a gap is filled as its author did; CORPUS=DIR for other sources
-	$(BIN)/python -m mercury_engine.evaluation infill --json --corpus $(CORPUS)
+eval: .venv/.ready  ## keystroke replay, infill, calibration; CORPUS=DIR for other sources, LIMIT=N for a quick look
+	set -e; for suite in replay infill calibration; do \
+		$(BIN)/python -m mercury_engine.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
+			--out runs/evaluation/$$suite.json --plots runs/evaluation; done
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -9,22 +9,27 @@ the canvas, revisable, when the entropy bound accepts them.
 Dimensions: S slots, V vocabulary with mask and end.
 """
 
-import math
+import itertools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from mercury_engine.block_cache import Context
+from mercury_engine.canvas import Alphabet, Canvas
 from mercury_engine.codec import Codec
 from mercury_engine.commit import choose, choose_confident
 from mercury_engine.errors import Cancelled
-from mercury_engine.model import Network, Side, join
-from mercury_engine.requests import FillRequest, SlotView
+from mercury_engine.model import Network, packed
+from mercury_engine.reader_stack import ReaderStack, Surroundings
+from mercury_engine.requests import FillRequest
 
 HIDDEN = float("-inf")
+
+LONGEST_TOKEN = 64
+"""Characters at most of a token that is looked for."""
 
 SLACK = 4
 """Slots kept behind a drafted end marker, should it turn out too early."""
@@ -50,100 +55,134 @@ class Rule:
     """Keep drafts that are at least this sure, in place of the entropy bound."""
 
 
-@dataclass(slots=True)
-class Canvas:
-    """The state of one fill; slots [0, settled) are final."""
-
-    ids: list[int]
-    settled: int
-    spell: str
-    confidence: float = 1.0
-    chances: list[float] = field(default_factory=list)
-    ended: bool = False
-    steps: int = 0
-    trace: list[tuple[SlotView, ...]] = field(default_factory=list)
-
-
 class Denoiser:
     """Runs the loop for one model. Without a writer it decodes left to right: one slot a step."""
 
     def __init__(self, reader: Network, writer: Network | None, codec: Codec, rule: Rule) -> None:
         self.reader, self.writer, self.codec, self.rule = reader, writer, codec, rule
-        self.mask_id, self.end_id = reader.config.mask_id, reader.config.end_id
-        self._texts = codec.texts + [""] * (reader.config.vocab_size - codec.size)  # unused rows of the embedding
-        self._breaks = torch.tensor([i for i, text in enumerate(self._texts) if "\n" in text])
-        self._ends_text = torch.tensor([i for i, t in enumerate(self._texts) if not t or t.startswith("<|")])
-        self._ids = {text: i for i, text in enumerate(codec.texts)}
+        texts = codec.texts + [""] * (reader.config.vocab_size - codec.size)  # unused rows of the embedding
+        self.alphabet = Alphabet(texts, reader.config.mask_id, reader.config.end_id)
+        self._breaks = torch.tensor([i for i, text in enumerate(texts) if "\n" in text])
+        self._ends_text = torch.tensor([i for i, t in enumerate(texts) if not t or t.startswith("<|")])
+        self._sorted = sorted((text, i) for i, text in enumerate(texts) if text)
+        self._by_text = {text: [i for _, i in same] for text, same in itertools.groupby(self._sorted, lambda e: e[0])}
         self._spellings: dict[tuple[str, bool], Tensor] = {}
 
     @torch.inference_mode()
     def run(
-        self, request: FillRequest, canvas: Canvas, context: Context, last: int, ends: int, started: float
-    ) -> Canvas:
+        self, request: FillRequest, canvases: list[Canvas], context: Context, last: int, ends: int, started: float
+    ) -> None:
         """Settle slots until the end, the deadline or the cancel flag; `last` stands at position `ends`.
 
-        The deadline counts from `started`, a time of `time.perf_counter`.
+        All canvases begin with the same settled slots. The deadline counts from `started`, a time of
+        `time.perf_counter`.
         """
-        reading = Reading(self.reader, context.before, last, ends)
-        reading.push(canvas.ids[: canvas.settled])
-        while not canvas.ended and canvas.settled < len(canvas.ids):
+        place = Surroundings(context, last, ends, canvases[0].settled)
+        reading = self._reading(place, canvases[0])
+        while live := [c for c in canvases if self._open(request, c)]:
             if request.cancel.is_set():
                 raise Cancelled("superseded by a newer request")
             if request.deadline_ms is not None and (time.perf_counter() - started) * 1e3 >= request.deadline_ms:
                 break
-            if canvas.confidence < request.give_up_below:
-                break
-            self._step(request, canvas, context, reading, last, ends)
-        return canvas
+            self._step(request, live, place, reading)
+            if len(canvases) == 1:
+                reading.push(live[0].ids[place.settled : live[0].settled])
+                place.settled = live[0].settled
+            for canvas in live:
+                if canvas.ended and self._repaired(request, canvas) and canvas.settled < place.settled:
+                    place.settled = canvas.settled
+                    reading = self._reading(place, canvas)
 
-    def _step(
-        self, request: FillRequest, canvas: Canvas, context: Context, reading: "Reading", last: int, ends: int
+    def _reading(self, place: Surroundings, canvas: Canvas) -> ReaderStack:
+        """A stack with the settled slots that all canvases share."""
+        reading = ReaderStack(self.reader, place.context.before, place.last, place.ends)
+        reading.push(canvas.ids[: place.settled])
+        return reading
+
+    def _repaired(self, request: FillRequest, canvas: Canvas) -> bool:
+        """Whether slots of a finished canvas were opened again, for its text breaks the syntax."""
+        wrong = request.check(self.text(canvas)) if request.check else None
+        if wrong is not None:
+            canvas.reopen(wrong)
+        return wrong is not None
+
+    def text(self, canvas: Canvas) -> str:
+        """What the settled slots put behind the cursor."""
+        whole = self.codec.decode(canvas.ids[canvas.known : canvas.settled])
+        return whole[len(canvas.begun) :] if whole.startswith(canvas.begun) else ""
+
+    def _open(self, request: FillRequest, canvas: Canvas) -> bool:
+        """Whether another step makes sense."""
+        if canvas.ended or canvas.settled >= len(canvas.ids) or canvas.confidence < request.give_up_below:
+            return False
+        return request.max_steps is None or canvas.steps < request.max_steps
+
+    def _step(self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack) -> None:
+        """One look by the writer at all canvases, one by the reader, and what they agree on is settled."""
+        written = self.write(live, place)
+        final = request.max_steps is not None and live[0].steps + 1 >= request.max_steps
+        most = self.rule.window if final else self.rule.lookahead
+        drafts = [self._draft(request, c, w, most) for c, w in zip(live, written, strict=True)]
+        read = reading.look([c.ids[place.settled : c.settled] for c in live], [draft for draft, _ in drafts])
+        for canvas, written_SV, (draft, whole), read_SV in zip(live, written, drafts, read, strict=True):
+            offset = canvas.settled
+            self._agree(request, canvas, written_SV, draft, read_SV, final)
+            canvas.ended |= final and whole
+            if written_SV is not None and not canvas.ended:
+                self._keep_drafts(canvas, written_SV[canvas.settled - offset :])
+            canvas.steps += 1
+            canvas.trace.append(canvas.view(written_SV, offset))
+
+    def _agree(
+        self,
+        request: FillRequest,
+        canvas: Canvas,
+        written_SV: Tensor | None,
+        draft: list[int],
+        read_SV: list[Tensor],
+        final: bool,
     ) -> None:
-        """One look by the writer, one by the reader, and what they agree on is settled.
-
-        The last step that a request allows settles the whole draft, agreed on or not.
-        """
-        canvas.steps += 1
-        final = request.max_steps is not None and canvas.steps >= request.max_steps
-        written_SV = self.write(canvas, context, last, ends)
-        draft, whole = self._draft(request, canvas, written_SV, self.rule.window if final else self.rule.lookahead)
-        read_SV = reading.look(draft)
-        offset = canvas.settled
-        for i, read_V in enumerate(read_SV[: len(canvas.ids) - offset]):
+        """Settle from the left for as long as the mixture agrees with the draft; the last step settles all of it."""
+        for i, read_V in enumerate(read_SV[: len(canvas.ids) - canvas.settled]):
             written_V = None if written_SV is None or i >= len(written_SV) else written_SV[i]
-            chance, token = (float(x) for x in self.mix(request, canvas, written_V, read_V, i).max(0))
-            self._settle(canvas, int(token), math.exp(chance))
+            mixed_V = self.mix(request, canvas, written_V, read_V, i)
+            rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
+            token = int(mixed_V.topk(rank + 1).indices[-1])
+            canvas.settle(token, float(mixed_V[token].exp()))
             if canvas.ended or i >= len(draft) or (token != draft[i] and not final):
                 break
-        canvas.ended |= final and whole
-        reading.push(canvas.ids[offset : canvas.settled])
-        if written_SV is not None and not canvas.ended:
-            self._keep_drafts(canvas, written_SV[canvas.settled - offset :])
-        canvas.trace.append(self._view(canvas, written_SV, offset))
 
-    def write(self, canvas: Canvas, context: Context, last: int, ends: int) -> Tensor | None:
-        """The writer's log-probabilities [S,V] for the open slots within the window."""
+    def write(self, canvases: list[Canvas], place: Surroundings) -> list[Tensor | None]:
+        """The writer's log-probabilities [S,V] for the open slots within the window of each canvas."""
         if self.writer is None:
-            return None
+            return [None] * len(canvases)
         device = self.writer.embedding.device
-        ids_BR = torch.tensor([[last, *canvas.ids[: canvas.settled + self.rule.window]]], device=device)
-        hidden = self.writer.write(ids_BR, context.before, context.after, torch.tensor([ends], device=device))
-        return self.writer.writer_logits(hidden[0, canvas.settled : -1]).log_softmax(-1)
+        rows = [[place.last, *c.ids[: c.settled + self.rule.window]] for c in canvases]
+        ids_BR, packing = packed(rows, device)
+        ends = torch.tensor([place.ends], device=device)
+        context = place.context
+        hidden = self.writer.write(ids_BR, context.before, context.after, ends, packing if len(rows) > 1 else None)[0]
+        parts = hidden.split([len(row) for row in rows])
+        opened = [part[c.settled : -1] for part, c in zip(parts, canvases, strict=True)]
+        logp = self.writer.writer_logits(torch.cat(opened)).log_softmax(-1)
+        return list(logp.split([len(part) for part in opened]))
 
     def _draft(
         self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, most: int
     ) -> tuple[list[int], bool]:
         """Best guesses for the first open slots, and whether an end marker follows them.
 
-        Spelling decides the first guess when it must.
+        Spelling decides the first guess when it must. In the first step a given draft takes the guesses' place.
         """
+        if canvas.draft and not canvas.steps:
+            return canvas.draft[:most], False
         if written_SV is None:
             return [], False
         guesses = written_SV[:most].clone()
         if canvas.spell and len(guesses):
             guesses[0] = self._spelling(guesses[0], canvas.spell, request.multiline)
         ids = [int(i) for i in guesses.argmax(-1)]
-        return (ids[: ids.index(self.end_id)], True) if self.end_id in ids else (ids, False)
+        return (ids[: ids.index(self.alphabet.end_id)], True) if self.alphabet.end_id in ids else (ids, False)
 
     def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
         """Log-probabilities [V] of the next slot by both opinions; the end has odds of its own."""
@@ -154,9 +193,11 @@ class Denoiser:
         else:
             share = self.rule.next_weight if ahead == 0 else self.rule.later_weight
             content_V = share * written_V[:size] + (1 - share) * read_V
-            end = self.rule.end_weight * float(written_V[self.end_id]) + (1 - self.rule.end_weight) * end_read
+            end = self.rule.end_weight * float(written_V[self.alphabet.end_id]) + (1 - self.rule.end_weight) * end_read
         mixed_V = torch.cat((content_V, content_V.new_tensor([HIDDEN, end])))
         mixed_V[self._ends_text] = HIDDEN
+        if canvas.settled in canvas.banned:
+            mixed_V[canvas.banned[canvas.settled]] = HIDDEN
         if canvas.spell:
             mixed_V = self._spelling(mixed_V, canvas.spell, request.multiline)
         elif not request.multiline:
@@ -174,8 +215,8 @@ class Denoiser:
 
     def _continues(self, follows: str) -> list[int]:
         """Tokens that spell the beginning of what follows."""
-        ids = self._ids
-        return [ids[follows[:n]] for n in range(1, 17) if n <= len(follows) and follows[:n] in ids]
+        starts = (follows[:n] for n in range(1, min(LONGEST_TOKEN, len(follows)) + 1))
+        return [i for start in starts for i in self._by_text.get(start, ())]
 
     def _spelling(self, logp_V: Tensor, spell: str, multiline: bool) -> Tensor:
         """Hide every token that does not continue the text cut off before the cursor, or breaks the line behind it."""
@@ -186,24 +227,12 @@ class Denoiser:
 
     def _allowed(self, spell: str, multiline: bool) -> Tensor:
         if (spell, multiline) not in self._spellings:
-            fitting = [i for i, t in enumerate(self._texts) if t and (t.startswith(spell) or spell.startswith(t))]
-            kept = [i for i in fitting if multiline or "\n" not in self._texts[i][len(spell) :]]
+            texts, first = self.alphabet.texts, bisect_left(self._sorted, (spell,))
+            longer = itertools.takewhile(lambda entry: entry[0].startswith(spell), self._sorted[first:])
+            fitting = [*self._continues(spell), *(i for text, i in longer if text != spell)]
+            kept = [i for i in fitting if multiline or "\n" not in texts[i][len(spell) :]]
             self._spellings = {(spell, multiline): torch.tensor(kept)}
         return self._spellings[spell, multiline]
-
-    def _settle(self, canvas: Canvas, token: int, chance: float) -> None:
-        """Make the next slot final; forced spelling does not count against the confidence."""
-        text = "" if token == self.end_id else self._texts[token]
-        forced = bool(text) and canvas.spell.startswith(text)
-        canvas.spell = canvas.spell[len(text) :] if forced else ""
-        canvas.chances.append(1.0 if forced else chance)
-        canvas.confidence *= canvas.chances[-1]
-        if token == self.end_id:
-            canvas.ids = canvas.ids[: canvas.settled]
-            canvas.ended = True
-            return
-        canvas.ids[canvas.settled] = token
-        canvas.settled += 1
 
     def _keep_drafts(self, canvas: Canvas, open_SV: Tensor) -> None:
         """Write the surest guesses for open slots onto the canvas, mask the others again."""
@@ -213,8 +242,8 @@ class Denoiser:
         chosen_S[0] = False  # the next slot is the mixture's to decide
         best = open_SV.argmax(-1).tolist()
         for i, token in enumerate(best):
-            canvas.ids[canvas.settled + i] = token if bool(chosen_S[i]) else self.mask_id
-        self._shrink(canvas, [i for i, token in enumerate(best) if token == self.end_id and bool(chosen_S[i])])
+            canvas.ids[canvas.settled + i] = token if bool(chosen_S[i]) else self.alphabet.mask_id
+        self._shrink(canvas, [i for i, token in enumerate(best) if token == self.alphabet.end_id and bool(chosen_S[i])])
 
     def _sure(self, open_SV: Tensor) -> Tensor:
         """Open slots whose guesses may stay as drafts: by the entropy bound, or above the threshold."""
@@ -230,42 +259,3 @@ class Denoiser:
         """Drop slots far behind a sure end marker: they cost time and are end markers too."""
         if ends:
             canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLACK]
-
-    def _view(self, canvas: Canvas, written_SV: Tensor | None, offset: int) -> tuple[SlotView, ...]:
-        views = []
-        for i, token in enumerate(canvas.ids):
-            if i < canvas.settled:
-                chance = canvas.chances[i] if i < len(canvas.chances) else 1.0
-                views.append(SlotView(self._texts[token], "committed", chance))
-            elif token == self.mask_id or written_SV is None:
-                views.append(SlotView("", "mask", 0.0))
-            else:
-                chance = float(written_SV[i - offset, token].exp())
-                end = token == self.end_id
-                views.append(SlotView("" if end else self._texts[token], "end" if end else "draft", chance))
-        return tuple(views)
-
-
-class Reading:
-    """The reader's stack behind the context: the last prefix token, then settled slots."""
-
-    def __init__(self, reader: Network, before: Sequence[Side], last: int, ends: int) -> None:
-        self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
-        self.side: Side | None = None
-
-    def push(self, ids: list[int]) -> None:
-        """Settle ids; they are read with the next look."""
-        self.pending += ids
-
-    def look(self, draft: list[int]) -> list[Tensor]:
-        """Log-probabilities [V] of the slot behind the settled run, and behind every draft token."""
-        ids = [*self.pending, *draft]
-        past = self.before if self.side is None else [*self.before, self.side]
-        tensor = torch.tensor([ids], device=self.reader.embedding.device)
-        hidden, block = self.reader.read(tensor, past, self.position)
-        fresh, settled = self.reader.rotated(block, self.position), len(self.pending)
-        fresh = Side(fresh.keys[:, :, :, :settled], fresh.values[:, :, :, :settled])
-        self.side = fresh if self.side is None else join([self.side, fresh])
-        self.position += settled
-        self.pending = []
-        return list(self.reader.logits(hidden[0, settled - 1 :]).log_softmax(-1))

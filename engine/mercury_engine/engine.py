@@ -4,6 +4,7 @@ Not thread-safe; its one caller owns it. Only a request's cancel flag may be set
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -12,8 +13,10 @@ import torch
 from mercury_engine import weights
 from mercury_engine.backend import Backend, networks
 from mercury_engine.block_cache import BlockCache, Tokens
-from mercury_engine.codec import Codec
-from mercury_engine.denoise import Canvas, Denoiser, Rule
+from mercury_engine.calibration import Calibration
+from mercury_engine.canvas import Canvas
+from mercury_engine.codec import Codec, Cut
+from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.errors import Cancelled, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.model import Network
 from mercury_engine.requests import Effort, Fill, FillRequest
@@ -37,8 +40,11 @@ class Engine:
         path: Path,
         gate: float = 0.0,
         rule: Rule | None = None,
+        calibration: Calibration | None = None,
     ):
-        self.path, self.name, self.gate = path, reader.config.name, gate
+        self.path, self.name = path, reader.config.name
+        self.calibration = calibration or Calibration()
+        self.gate = self.calibration.kept(gate)
         self.device = str(reader.embedding.device)
         self.codec, self.reader, self.writer = codec, reader, writer
         self.cache = BlockCache(reader, codec.start_id)
@@ -75,7 +81,8 @@ class Engine:
             rule = Rule(**settings.rule)
         except TypeError as error:
             raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
-        return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule)
+        calibration = Calibration(settings.calibration)
+        return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule, calibration=calibration)
 
     def fill(self, request: FillRequest) -> Fill:
         """Text for the gap. Raises Cancelled when the request's flag is set, RequestError when it asks too much."""
@@ -84,28 +91,38 @@ class Engine:
             raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
         if request.cancel.is_set():
             raise Cancelled("superseded by a newer request")
+        request = replace(request, give_up_below=self.calibration.raw(request.give_up_below))
         cut = self.codec.cut(request.near)
         near = (*cut.read,) or (self.codec.start_id,)
         far, suffix = ([self._tokens(b) for b in blocks] for blocks in (request.far, request.suffix))
         with torch.inference_mode():
             context = self.cache.context(far, near[:-1], suffix)
+        canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
+        self.denoiser.run(request, canvases, context, near[-1], len(near) - 1, started)
+        fills = [self._fill(request, cut, canvas, started, context.tokens_read) for canvas in canvases]
+        return _ranked(fills)
+
+    def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
+        """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""
         slots = min(request.max_slots, _SLOTS[request.effort])
-        ids = [*cut.known, *[self.reader.config.mask_id] * slots]
-        canvas = Canvas(ids, len(cut.known), cut.spell, chances=[1.0] * len(cut.known))
-        self.denoiser.run(request, canvas, context, near[-1], len(near) - 1, started)
+        mask = self.reader.config.mask_id
+        draft = self.codec.encode(cut.spell + request.draft)[:slots] if request.draft and not choice else []
+        ids = [*cut.known, *draft, *[mask] * (slots - len(draft))]
+        return Canvas(self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice)
+
+    def _fill(self, request: FillRequest, cut: Cut, canvas: Canvas, started: float, tokens_read: int) -> Fill:
         sure(canvas, request.give_up_below)
-        text = self.codec.decode(canvas.ids[len(cut.known) : canvas.settled])
-        text = text[len(cut.spell) :] if text.startswith(cut.spell) else ""
+        text = self.denoiser.text(canvas)
         if not canvas.ended:
             text = _begun(text, next(iter(request.suffix), ""))
         return Fill(
             text=text,
-            confidence=canvas.confidence,
+            confidence=self.calibration.kept(canvas.confidence),
             steps=canvas.steps,
             elapsed=time.perf_counter() - started,
             trace=tuple(canvas.trace),
             repeated=len(self.codec.decode(cut.known) + cut.spell),
-            tokens_read=context.tokens_read,
+            tokens_read=tokens_read,
         )
 
     def _tokens(self, text: str) -> Tokens:
@@ -115,6 +132,16 @@ class Engine:
                 self._encoded.clear()
             self._encoded[text] = tuple(self.codec.encode(text))
         return self._encoded[text]
+
+
+def _ranked(fills: list[Fill]) -> Fill:
+    """The surest fill, the others that differ in text behind it by falling confidence."""
+    best: dict[str, Fill] = {}
+    for fill in sorted(fills, key=lambda f: -f.confidence):
+        if fill.text:
+            best.setdefault(fill.text, fill)
+    first, *others = [*best.values()] or fills[:1]
+    return replace(first, others=tuple(others))
 
 
 def sure(canvas: Canvas, least: float) -> None:

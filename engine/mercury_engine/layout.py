@@ -1,5 +1,39 @@
 """Blocks around a cursor, for text that no editor holds; the server's own layout follows the same rule."""
 
+from mercury_engine.chunks import split
+
+PREFIX_CHARS = 2400
+SUFFIX_CHARS = 1200
+"""How much text the server takes before and after the cursor's chunk."""
+
+_COMMENT = {
+    "python": ("# ", ""),
+    "shell": ("# ", ""),
+    "yaml": ("# ", ""),
+    "toml": ("# ", ""),
+    "lua": ("-- ", ""),
+    "html": ("<!-- ", " -->"),
+    "css": ("/* ", " */"),
+}
+
+
+def path_block(path: str, language: str) -> str:
+    """The far block that tells the file's path: a comment line."""
+    opening, closing = _COMMENT.get(language, ("// ", ""))
+    return f"{opening}path: {path}{closing}\n"
+
+
+def window(
+    text: str, start: int, end: int, prefix_chars: int = PREFIX_CHARS, suffix_chars: int = SUFFIX_CHARS
+) -> tuple[list[str], str, list[str]]:
+    """Far blocks, near prefix and suffix blocks around the gap text[start:end]; looks at the text near it only."""
+    reach = max(0, start - 2 * prefix_chars)
+    before = text[reach:start]
+    if reach:
+        before = before[before.find("\n") + 1 :]
+    after = text[end : end + 2 * suffix_chars]
+    return around(split(before + after), len(before), prefix_chars, suffix_chars)
+
 
 def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:
     """Far blocks, near prefix and suffix blocks from the chunks of one text; sizes in characters.

@@ -7,13 +7,16 @@ Both roles run the same pretrained decoder (Llama and Qwen2 families). The write
 every matrix and two rows of its own to the vocabulary: mask and end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from mercury_kernels.ops import Segment, causal_attention, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+LENGTHS = 65
+"""Classes of the length head: 0 to 64 slots before the end marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,9 @@ class Side:
     values: Tensor
     bias: Tensor | None = None
 
-    def segment(self, layer: int, q: Tensor) -> Segment:
-        return q, self.keys[layer], self.values[layer], self.bias
+    def at(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        """One layer's keys [B,H,T,D] and values, and the bias."""
+        return self.keys[layer], self.values[layer], self.bias
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +85,41 @@ class Packing:
     place: Tensor
     rows: Tensor
 
-    def bias(self, groups: int) -> Tensor:
-        """Additive mask [B,1,groups*R,R] that keeps the canvases apart."""
-        apart = self.canvas[:, :, None] != self.canvas[:, None, :]
-        bias = torch.zeros(apart.shape, device=apart.device).masked_fill(apart, float("-inf"))
+    def bias(self, groups: int, causal: bool = False) -> Tensor:
+        """Additive mask [B,1,groups*R,R] that keeps the canvases apart, and with `causal` hides later rows."""
+        hidden = self.canvas[:, :, None] != self.canvas[:, None, :]
+        if causal:
+            hidden |= self.place[:, :, None] < self.place[:, None, :]
+        bias = torch.zeros(hidden.shape, device=hidden.device).masked_fill(hidden, float("-inf"))
         return bias.repeat(1, groups, 1)[:, None]
+
+
+def packed(canvases: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Packing]:
+    """Ids [1,R] of several canvases of one request side by side, and where each stands."""
+    rows = [(i, n, place, len(ids)) for n, ids in enumerate(canvases) for place, i in enumerate(ids)]
+    ids, canvas, place, length = torch.tensor(rows, device=device)[None].unbind(-1)
+    return ids, Packing(canvas, place, length)
 
 
 Angles = tuple[Tensor, Tensor]
 """Cosines and sines [B,1,1,R,D]."""
 
 
+Attention = Callable[[list[Segment], list[Segment]], Tensor]
+"""Attention to the segments toward the prefix, the rows' own last, and to those toward the suffix."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Where rows stand: toward the prefix and each other, toward the suffix; bias [B,1,G*R,R] among them."""
+    """Where rows stand: toward the prefix and each other, toward the suffix; bias [B,1,G*R,R] among them.
+
+    `attend` takes the place of the stock attention where the rows of many requests are packed into one.
+    """
 
     near: Angles
     away: Angles | None
     bias: Tensor | None
+    attend: Attention | None = None
 
 
 class AdaptedLinear(nn.Module):
@@ -116,6 +137,10 @@ class AdaptedLinear(nn.Module):
         if adapted and self.down is not None and self.up is not None:
             y = y + F.linear(F.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
         return y
+
+
+Keys = tuple[Tensor, Tensor, Tensor | None]
+"""What one layer sees of a side, see `Side.at`."""
 
 
 class Layer(nn.Module):
@@ -143,6 +168,26 @@ class Layer(nn.Module):
         k = k.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
         return q, k, v.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
 
+    def forward(
+        self, x: Tensor, frames: Frames, before: list[Keys], after: list[Keys], adapted: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows [B,R,C] behind the layer, and their keys before rotation and values [B,H,R,D]."""
+        q, k, v = self.project(x, adapted)
+        q_near = rotate(q, *frames.near).flatten(2, 3)
+        cos, sin = frames.near
+        own: Segment = (q_near, rotate(k, cos[:, 0], sin[:, 0]), v, frames.bias)
+        near: list[Segment] = [*((q_near, *keys) for keys in before), own]
+        away: list[Segment] = []
+        if frames.away is not None:
+            q_away = rotate(q, *frames.away).flatten(2, 3)
+            away = [(q_away, *keys) for keys in after]
+        if frames.attend is not None:
+            attended = frames.attend(near, away)
+        else:
+            alone = not adapted and not before
+            attended = causal_attention(*own[:3]) if alone else segmented_attention(near + away)
+        return self.finish(x, attended, adapted), k, v
+
     def finish(self, x: Tensor, attended: Tensor, adapted: bool) -> Tensor:
         """Residual of attention [B,H,G*S,D] (G outermost) and the feed-forward."""
         batch, rows, _ = x.shape
@@ -165,6 +210,7 @@ class Network(nn.Module):
             else nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
         )
         self.markers = nn.Parameter(torch.zeros(2, config.hidden_size), requires_grad=config.adapter_rank > 0)
+        self.length = nn.Parameter(torch.zeros(LENGTHS, config.hidden_size)) if config.adapter_rank else None
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
 
@@ -178,12 +224,19 @@ class Network(nn.Module):
     def angles(self, positions: Tensor) -> Angles:
         return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)
 
-    def read(self, ids_BT: Tensor, past: Sequence[Side] = (), start: int = 0) -> tuple[Tensor, Block]:
-        """Causal hidden states [B,T,C] behind `past`, and the block they leave; positions count from start."""
-        rows = ids_BT.shape[1]
-        near = self.angles(torch.arange(start, start + rows, device=ids_BT.device)[None, None, None])
-        causal = torch.full((rows, rows), float("-inf"), device=ids_BT.device).triu(1)
-        bias = causal.repeat(self.groups, 1)[None, None]
+    def read(
+        self, ids_BT: Tensor, past: Sequence[Side] = (), start: int = 0, packing: Packing | None = None
+    ) -> tuple[Tensor, Block]:
+        """Causal hidden states [B,T,C] behind `past`, and the block they leave; positions count from start.
+
+        With a packing the rows are several runs that do not see each other, each of them starting there.
+        """
+        assert packing is None or past, "runs side by side need something before them"
+        if packing is None:
+            place = torch.arange(ids_BT.shape[1], device=ids_BT.device)[None]
+            packing = Packing(torch.zeros_like(place), place, place)
+        near = self.angles((start + packing.place)[:, None, None])
+        bias = packing.bias(self.groups, causal=True)
         x = F.embedding(ids_BT, self.embedding)
         hidden, block = self.run(x, Frames(near, None, bias), past, (), adapted=False)
         assert block is not None
@@ -217,16 +270,8 @@ class Network(nn.Module):
         x = x_BRC
         keys, values = [], []
         for number, layer in enumerate(self._layers()):
-            q, k, v = layer.project(x, adapted)
-            q_near = rotate(q, *frames.near).flatten(2, 3)
-            own: Segment = (q_near, rotate(k, *(a[:, 0] for a in frames.near)), v, frames.bias)
-            segments = [*(side.segment(number, q_near) for side in before), own]
-            if frames.away is not None:
-                q_away = rotate(q, *frames.away).flatten(2, 3)
-                segments += [side.segment(number, q_away) for side in after]
-            alone = not adapted and not before
-            attended = causal_attention(*own[:3]) if alone else segmented_attention(segments)
-            x = layer.finish(x, attended, adapted)
+            sides = [side.at(number) for side in before], [side.at(number) for side in after]
+            x, k, v = layer(x, frames, *sides, adapted)
             keys.append(k)
             values.append(v)
         block = None if adapted else Block(torch.stack(keys), torch.stack(values))
@@ -241,9 +286,21 @@ class Network(nn.Module):
         end = F.linear(hidden, self.markers[1:].to(hidden.dtype)).float()
         return torch.cat((self.logits(hidden), torch.full_like(end, float("-inf")), end), -1)
 
+    def lengths(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities float32 [...,LENGTHS] of the number of slots before the end marker.
+
+        `hidden` [...,C] is row 0 of a fully masked canvas. Writers without a length head (`length` is None) have none.
+        """
+        assert self.length is not None, "this writer was trained without a length head"
+        return F.linear(hidden, self.length.to(hidden.dtype)).float().log_softmax(-1)
+
     def rotated(self, block: Block, start: int) -> Side:
         """The block's side with its first token at position start of a frame."""
-        cos, sin = self.angles(torch.arange(start, start + block.tokens, device=block.keys.device))
+        return self.placed(block, torch.arange(start, start + block.tokens, device=block.keys.device))
+
+    def placed(self, block: Block, positions: Tensor) -> Side:
+        """The block's side with its tokens at the positions [T] of a frame."""
+        cos, sin = self.angles(positions)
         return Side(rotate(block.keys, cos, sin), block.values)
 
     def _layers(self) -> list[Layer]:

@@ -49,8 +49,10 @@ class OpenVinoNetwork(Network):
         self._stack = core.compile_model(graph.stack(), "CPU", options).create_infer_request()
         self._head = core.compile_model(graph.head(), "CPU", options).create_infer_request()
         heads, width = config.num_key_value_heads, config.head_dim
-        self._fed: list[Tensor] = []
-        self._nothing = torch.zeros(config.num_hidden_layers, 1, heads, 0, width, dtype=self.kept)
+        self._fed: dict[str, Tensor] = {}
+        empty = torch.zeros(config.num_hidden_layers, 1, heads, 0, width, dtype=self.kept)
+        self._nothing = Side(empty, empty)
+        self._sides: dict[str, Side] = {}
 
     def run(
         self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
@@ -69,7 +71,6 @@ class OpenVinoNetwork(Network):
         if adapted:
             self._feed_side("after", after)
         self._stack.infer()
-        self._fed.clear()
         hidden = self._result(0)
         if adapted:
             return hidden, None
@@ -85,11 +86,14 @@ class OpenVinoNetwork(Network):
 
     def _feed(self, name: str, value: Tensor) -> None:
         value = value.contiguous()
-        self._fed.append(value)  # OpenVINO does not keep the memory of its inputs alive
+        self._fed[name] = value  # OpenVINO does not keep the memory of its inputs alive
         self._stack.set_tensor(name, _shared(value))
 
     def _feed_side(self, name: str, sides: Sequence[Side]) -> None:
-        side = sides[0] if len(sides) == 1 else join(list(sides)) if sides else Side(self._nothing, self._nothing)
+        side = sides[0] if len(sides) == 1 else join(list(sides)) if sides else self._nothing
+        if self._sides.get(name) is side:  # as in the step before: 60 inputs that need not be set again
+            return
+        self._sides[name] = side
         for part, tensors in (("keys", side.keys), ("values", side.values)):
             for layer, tensor in enumerate(tensors.unbind(0)):
                 self._feed(f"{name}.{part}.{layer}", tensor)

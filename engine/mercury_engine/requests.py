@@ -1,5 +1,6 @@
 """What the engine is asked and what it answers; plain data, no torch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal
@@ -26,6 +27,15 @@ class FillRequest:
     effort: Effort = "medium"
     max_steps: int | None = None
     """Denoising steps at most; the last one settles all that is open by its best guesses. None: until done."""
+    candidates: int = 1
+    """Different fills to look for, all in the same forward passes; the surest becomes the answer."""
+    draft: str = ""
+    """Text that may stand behind the cursor: the rest of an older suggestion, a line like this one."""
+    check: Callable[[str], int | None] | None = None
+    """Called with a finished fill, on the caller's thread: where it breaks the document's syntax, or None.
+
+    The slots from there on are masked again and filled otherwise, once; what is then still broken is cut off.
+    """
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`; when they are over the confident part so far is returned."""
     give_up_below: float = 0.0
@@ -60,3 +70,5 @@ class Fill:
     """Characters before the cursor that the first slots of the trace spell again."""
     tokens_read: int = 0
     """Context tokens that no cache held."""
+    others: tuple["Fill", ...] = ()
+    """Further candidates, different in text, by falling confidence."""

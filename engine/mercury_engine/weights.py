@@ -115,7 +115,12 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path) -> None:
 
 @torch.no_grad()
 def fill_adapter(network: Network, state: dict[str, Tensor], folder: Path) -> None:
-    """Copy the writer's tensors (names of the network's own parameters) into the network."""
+    """Copy the writer's tensors (names of the network's own parameters) into the network.
+
+    A writer without a length head stays without one.
+    """
+    if "length" not in state:
+        network.length = None
     for name, parameter in adapter_parameters(network).items():
         if name not in state:
             raise ModelCorrupt(f"adapter in {folder} lacks {name}; export it again")
@@ -130,6 +135,8 @@ def merged_writer(network: Network) -> Network:
         writer = Network(replace(config, adapter_rank=0))
     writer.embedding, writer.head, writer.norm = network.embedding, network.head, network.norm
     writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
+    if network.length is not None:
+        writer.length = nn.Parameter(network.length.to(network.embedding.dtype), requires_grad=False)
     for mine, theirs in zip(writer.layers, network.layers, strict=True):
         mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
         for matrix in _FUSED:
@@ -188,7 +195,10 @@ class Settings:
     """What was fitted on held-out text for one model: `settings.json`, optional."""
 
     gate: float = 0.0
+    """A confidence before calibration."""
     rule: dict[str, Any] = field(default_factory=dict)
+    calibration: list[list[float]] = field(default_factory=list)
+    """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], to interpolate between."""
 
 
 def read_settings(folder: Path) -> Settings:

@@ -1,5 +1,6 @@
 """Which slots are committed, and how the loop starts, stops and keeps to its rules."""
 
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -21,6 +22,11 @@ SLOTS = st.lists(st.tuples(st.floats(0, 6), st.booleans()), min_size=1, max_size
 @pytest.fixture(scope="module", params=[4, 0], ids=["writer", "reader only"])
 def engine(request, tmp_path_factory):
     return tiny.load(tiny.folder(tmp_path_factory.mktemp("denoise") / "model", rank=request.param))
+
+
+@pytest.fixture(scope="module")
+def writing(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("denoise") / "model"))
 
 
 @given(SLOTS, st.floats(0, 3))
@@ -100,3 +106,95 @@ def test_slots_are_settled_from_the_left_and_never_changed(engine):
         assert settled[: len(before)] == before
         assert len(settled) > len(before) or canvas is fill.trace[-1]
         before = settled
+
+
+def test_steps_are_limited_and_the_last_one_settles_what_the_writer_drafted(writing):
+    free = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True))
+    once = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, max_steps=1, multiline=True))
+    assert free.steps > 1
+    assert once.steps == 1
+    settled = [slot for slot in once.trace[0] if slot.state == "committed"]
+    assert len(settled) > len([slot for slot in free.trace[0] if slot.state == "committed"])
+
+
+def test_candidates_differ_and_come_surest_first(engine):
+    fill = engine.fill(FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=12, candidates=8))
+    found = [fill, *fill.others]
+    assert len(found) > 1
+    assert len({f.text for f in found}) == len(found)
+    assert [f.confidence for f in found] == sorted((f.confidence for f in found), reverse=True)
+
+
+def test_candidates_share_the_forward_passes(writing):
+    calls = []
+    writes, reads = writing.writer.write, writing.reader.read
+    writing.writer.write = lambda *given: (calls.append("write"), writes(*given))[1]
+    writing.reader.read = lambda *given: (calls.append("read"), reads(*given))[1]
+    writing.fill(FillRequest(near=NEAR, suffix=SUFFIX))  # the context is read now
+    calls.clear()
+    fill = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, candidates=3, multiline=True))
+    steps = max(f.steps for f in (fill, *fill.others))
+    assert calls == ["write", "read"] * steps
+
+
+def test_the_best_candidate_of_several_is_filled_as_if_alone(engine):
+    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
+    alone = engine.fill(request)
+    several = engine.fill(replace(request, candidates=3))
+    assert alone.text in {several.text, *(f.text for f in several.others)}
+
+
+def test_a_right_draft_is_settled_in_one_step(writing):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, multiline=True)
+    plain = writing.fill(request)
+    drafted = writing.fill(replace(request, draft=plain.text))
+    first = [slot.text for slot in drafted.trace[0] if slot.state in ("committed", "draft")]
+    assert len(first) >= len([slot for slot in plain.trace[0] if slot.state == "committed"])
+    assert "".join(first)
+
+
+def test_a_draft_longer_than_the_canvas_is_cut(engine):
+    fill = engine.fill(
+        FillRequest(near=NEAR, suffix=SUFFIX, max_slots=4, draft="x = 1 + 2 + 3 + 4 + 5", multiline=True)
+    )
+    assert all(len(view) <= 5 for view in fill.trace)
+
+
+def breaking(*positions):
+    """A syntax check that objects at these positions, one a call, and keeps what it saw."""
+    left, seen = list(positions), []
+
+    def check(text):
+        seen.append(text)
+        return left.pop(0) if left else None
+
+    check.seen = seen
+    return check
+
+
+@pytest.fixture(scope="module")
+def sentence(writing):
+    """A request whose fill ends by itself, and that fill."""
+    for seed in range(60):
+        request = FillRequest(near=f"x{seed} = ", suffix=("\n",), max_slots=24)
+        fill = writing.fill(request)
+        if len(fill.text) > 6 and fill.trace[-1] and all(slot.state == "committed" for slot in fill.trace[-1]):
+            return request, fill
+    pytest.fail("no random fill ended by itself")
+
+
+def test_what_breaks_the_syntax_is_filled_otherwise(writing, sentence):
+    request, plain = sentence
+    check = breaking(3)
+    mended = writing.fill(replace(request, check=check))
+    assert check.seen[0] == plain.text
+    assert mended.text != plain.text
+    assert mended.text.startswith(plain.text[:1])
+    assert mended.steps > plain.steps
+
+
+def test_a_fill_that_parses_is_left_alone(writing, sentence):
+    request, plain = sentence
+    check = breaking()
+    assert writing.fill(replace(request, check=check)).text == plain.text
+    assert check.seen == [plain.text]

@@ -1,24 +1,10 @@
-"""`python -m mercury_engine.evaluation {infill,mixture}`."""
+"""`python -m mercury_engine.evaluation {replay,infill,calibration,mixture,unpack}`."""
 
 import sys
-from importlib import import_module
 
-from mercury_engine.errors import MercuryError
+from mercury_engine.subcommands import run
 
-SUITES = ("infill", "mixture")
-
-
-def main() -> int:
-    """Run one suite; its own options follow its name."""
-    if len(sys.argv) < 2 or sys.argv[1] not in SUITES:
-        print(f"usage: python -m mercury_engine.evaluation {{{','.join(SUITES)}}} [options]", file=sys.stderr)
-        return 2
-    try:
-        return import_module(f"mercury_engine.evaluation.{sys.argv[1]}").main(sys.argv[2:])
-    except MercuryError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-
+SUITES = ("replay", "infill", "calibration", "mixture", "unpack")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("mercury_engine.evaluation", SUITES))

@@ -1,18 +1,38 @@
 """Gaps cut out of held-out files, with the context the server would give."""
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mercury_engine.chunks import split
-from mercury_engine.errors import ModelNotFound
-from mercury_engine.layout import around
+from mercury_engine.errors import ModelNotFound, RequestError
+from mercury_engine.layout import path_block, window
 from mercury_engine.requests import FillRequest
+from mercury_engine.training.filters import DATA_LANGUAGES, language_of
 
-SUFFIXES = {".py", ".js", ".ts", ".go", ".rs", ".java", ".c", ".cpp", ".lua", ".sh"}
+KINDS = ("rest_of_line", "whole_line", "lines", "random_span")
 
-KINDS = ("rest_of_line", "random_span", "whole_line")
+LONGEST = {"lines": 200}
+"""Characters of a gap; 120 for kinds not named."""
+
+TRIES = 2000
+"""Places looked at for one gap before the corpus counts as too small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One held-out file; `name` is its path below the corpus."""
+
+    path: Path
+    name: str
+    language: str
+    text: str
+
+    @property
+    def repository(self) -> str:
+        """First folder of the name; empty for a file that lies in none."""
+        return self.name.partition("/")[0] if "/" in self.name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,48 +44,91 @@ class Gap:
     prefix: str
     truth: str
     path: Path
+    language: str
+
+
+def documents(corpus: Path, but: Collection[str] = ()) -> list[Document]:
+    """Source files below a folder by name, without those whose text is in `but`."""
+    found = []
+    for path in sorted(p for p in corpus.rglob("*") if p.is_file()):
+        language = language_of(path.name, b"")
+        if language is None or language in DATA_LANGUAGES:
+            continue
+        text = path.read_text("utf-8", "replace").replace("\r\n", "\n")
+        if text not in but:
+            found.append(Document(path, path.relative_to(corpus).as_posix(), language, text))
+    if not found:
+        raise ModelNotFound(f"no source files below {corpus}; name a folder of code with --corpus")
+    return found
 
 
 def gaps(corpus: Path, limit: int, seed: int, kinds: tuple[str, ...] = KINDS) -> Iterator[Gap]:
     """`limit` gaps of every kind from the files below corpus; same seed, same gaps."""
-    files = sorted(p for p in corpus.rglob("*") if p.suffix in SUFFIXES and p.is_file())
-    if not files:
-        raise ModelNotFound(f"no source files below {corpus}; name a folder of code with --corpus")
+    found = documents(corpus)
     for kind in kinds:
-        rng = random.Random(f"{seed}/{kind}")
-        for _ in range(limit):
-            yield _draw(kind, rng, files, corpus)
+        yield from draw(found, limit, seed, kind)
 
 
-def _draw(kind: str, rng: random.Random, files: list[Path], corpus: Path) -> Gap:
-    while True:
-        path = rng.choice(files)
-        text = path.read_text("utf-8", "replace").replace("\r\n", "\n")
-        start, end = _span(kind, rng, text)
-        truth = text[start:end]
-        if truth.strip() and len(truth) <= 120 and "\n" not in truth:
-            request = _request(text, start, end, f"{path.relative_to(corpus)}")
-            return Gap(kind, request, text[:start], truth, path)
+def draw(found: Sequence[Document], limit: int, seed: int, kind: str) -> Iterator[Gap]:
+    """`limit` gaps of one kind."""
+    for document, start, end in places(found, limit, seed, kind):
+        gap = gap_at(document, start, end, kind)
+        if kind == "lines":
+            gap = replace(gap, request=replace(gap.request, multiline=True, max_slots=64))
+        yield replace(gap, request=replace(gap.request, effort="high"))
+
+
+def places(found: Sequence[Document], limit: int, seed: int, kind: str) -> Iterator[tuple[Document, int, int]]:
+    """`limit` spans of one kind, every repository as likely as another."""
+    rng = random.Random(f"{seed}/{kind}")
+    by_repository: defaultdict[str, list[Document]] = defaultdict(list)
+    for document in found:
+        by_repository[document.repository].append(document)
+    groups = list(by_repository.values())
+    for _ in range(limit):
+        for _ in range(TRIES):
+            document = rng.choice(rng.choice(groups))
+            start, end = _span(kind, rng, document.text)
+            if _fits(kind, document.text[start:end]):
+                yield document, start, end
+                break
+        else:
+            raise RequestError(f"the corpus has no place for a gap of kind {kind}; name a larger one with --corpus")
+
+
+def gap_at(document: Document, start: int, end: int, kind: str) -> Gap:
+    """The gap text[start:end] of a document, as the server asks for it."""
+    far, near, suffix = window(document.text, start, end)
+    far.insert(0, path_block(document.name, document.language))
+    request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix))
+    text = document.text
+    return Gap(kind, request, text[:start], text[start:end], document.path, document.language)
 
 
 def _span(kind: str, rng: random.Random, text: str) -> tuple[int, int]:
     at = rng.randrange(max(1, len(text)))
+    if kind == "line":  # short lines as likely as long ones
+        at = rng.choice([0, *(i + 1 for i, c in enumerate(text) if c == "\n")])
     line = text.rfind("\n", 0, at) + 1
-    end = text.find("\n", at)
-    end = len(text) if end < 0 else end
+    end = _line_end(text, at)
     first = line + len(text[line:end]) - len(text[line:end].lstrip())
-    if kind == "whole_line":
+    if kind in ("line", "whole_line"):
         return first, end
     if kind == "rest_of_line":
         return max(at, first), end
-    return max(at, first), min(end, max(at, first) + rng.randint(2, 30))
+    if kind == "random_span":
+        return max(at, first), min(end, max(at, first) + rng.randint(2, 30))
+    for _ in range(rng.randint(1, 4)):
+        end = _line_end(text, min(len(text), end + 1))
+    return first, end
 
 
-def _request(text: str, start: int, end: int, name: str) -> FillRequest:
-    before, after = text[:start], text[end:]
-    window = before[-4800:]
-    if len(window) < len(before):
-        window = window[window.find("\n") + 1 :]
-    far, near, suffix = around(split(window + after[:2400]), len(window), 2400, 1200)
-    comment = "#" if name.endswith((".py", ".sh")) else "//"
-    return FillRequest(near=near, far=(f"{comment} path: {name}\n", *far), suffix=tuple(suffix))
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _fits(kind: str, truth: str) -> bool:
+    if not truth.strip() or len(truth) > LONGEST.get(kind, 120):
+        return False
+    return ("\n" in truth) == (kind == "lines") and bool(truth.rpartition("\n")[2].strip())

@@ -9,15 +9,20 @@ import json
 import random
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
-from rich.progress import track
 from torch import Tensor
 
-from mercury_engine.denoise import Canvas, Reading, Rule
+from mercury_engine import weights
+from mercury_engine.backend import Backend
+from mercury_engine.canvas import Canvas
+from mercury_engine.denoise import Rule
 from mercury_engine.engine import Engine
+from mercury_engine.errors import RequestError
+from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import Gap, gaps
+from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
@@ -50,17 +55,18 @@ def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
     far, suffix = ([tuple(codec.encode(b)) for b in blocks] for blocks in (gap.request.far, gap.request.suffix))
     context = engine.cache.context(far, near[:-1], suffix)
     ids = [*truth[:settled], *[engine.reader.config.mask_id] * (SLOTS - settled)]
-    canvas = Canvas(ids, settled, "")
-    written = engine.denoiser.write(canvas, context, near[-1], len(near) - 1)
-    assert written is not None
-    reading = Reading(engine.reader, context.before, near[-1], len(near) - 1)
-    reading.push(truth[:settled])
+    canvas = Canvas(engine.denoiser.alphabet, ids, settled)
+    around = Surroundings(context, near[-1], len(near) - 1, settled)
+    [written] = engine.denoiser.write([canvas], around)
+    assert written is not None, "a model without a writer has nothing to weigh"
+    reading = ReaderStack(engine.reader, context.before, near[-1], len(near) - 1)
     next_token = truth[settled]
     behind = [] if next_token == engine.reader.config.end_id else [next_token]
-    read = reading.look(behind)
+    [read] = reading.look([truth[:settled]], [behind])
     found = [Place(gap.request, canvas, written[0], read[0], 0, next_token)]
     if behind:
-        found.append(Place(gap.request, Canvas(ids, settled + 1, ""), written[1], read[1], 1, truth[settled + 1]))
+        canvas = Canvas(engine.denoiser.alphabet, ids, settled + 1)
+        found.append(Place(gap.request, canvas, written[1], read[1], 1, truth[settled + 1]))
     return found
 
 
@@ -83,7 +89,7 @@ def _with(rule: Rule, field: str, share: float) -> Rule:
 def fit(engine: Engine, found: list[Place]) -> tuple[Rule, dict[str, list[float]]]:
     """Best weights one after another, and (nats, accuracy) of the reader alone, the writer alone, the best."""
     first, later = [p for p in found if p.ahead == 0], [p for p in found if p.ahead == 1]
-    rule = Rule(next_weight=0.4, later_weight=0.15)
+    rule = replace(engine.denoiser.rule, next_weight=0.4, later_weight=0.15)
     for field, where in (
         ("end_weight", first),
         ("next_weight", first),
@@ -102,15 +108,20 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--corpus", type=Path, required=True, help="held-out text that no figure is reported on")
     parser.add_argument("--limit", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--gate", type=float, default=0.0, help="silence gate to store beside the weights")
+    parser.add_argument("--gate", type=float, help="silence gate to store beside the weights; kept by default")
+    parser.add_argument("--backend", choices=get_args(Backend), default="auto")
     options = parser.parse_args(argv)
-    engine = Engine.load(options.model)
-    rng = random.Random(options.seed)
     cases = list(gaps(options.corpus, options.limit, options.seed, ("rest_of_line", "random_span")))
-    found = [place for gap in track(cases, "reading") for place in places(engine, gap, rng)]
+    engine = Engine.load(options.model, backend=options.backend)
+    if engine.writer is None:
+        raise RequestError(f"{engine.name} has no writer, so there is nothing to weigh; name another --model")
+    rng = random.Random(options.seed)
+    found = [place for gap in suite.progress(cases, "reading") for place in places(engine, gap, rng)]
+    if {place.ahead for place in found} != {0, 1}:
+        raise RequestError("too few gaps fit the canvas; ask for more with --limit")
     rule, figures = fit(engine, found)
     kept = {name: asdict(rule)[name] for name in ("next_weight", "later_weight", "end_weight")}
-    path = Path(options.model) / "settings.json"
-    path.write_text(json.dumps({"gate": options.gate, "rule": kept}, indent=2) + "\n")
+    gate = {} if options.gate is None else {"gate": options.gate}
+    suite.store(engine.path, rule=weights.read_settings(engine.path).rule | kept, **gate)
     print(json.dumps({"places": len(found), "rule": kept, "nats_and_accuracy": figures}, indent=2))
     return 0

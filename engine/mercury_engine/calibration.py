@@ -1,0 +1,27 @@
+"""From a product of probabilities to the chance that a fill is kept, as fitted on held-out text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+class Calibration:
+    """A rising piecewise linear map given by its knots (confidence, share kept); without knots the identity."""
+
+    def __init__(self, knots: Sequence[Sequence[float]] = ()) -> None:
+        self._raw, self._kept = zip(*(knots or ((0.0, 0.0), (1.0, 1.0))), strict=True)
+
+    def kept(self, confidence: float) -> float:
+        """The chance that a fill of this confidence is kept, between 0 and 1."""
+        return float(np.interp(confidence, self._raw, self._kept))
+
+    def raw(self, kept: float) -> float:
+        """The least confidence that stands for this chance; 1 where none reaches it."""
+        if kept <= self._kept[0]:
+            return self._raw[0]
+        above = [i for i, value in enumerate(self._kept) if value >= kept]
+        if not above:
+            return 1.0
+        right = above[0]
+        (x0, x1), (y0, y1) = self._raw[right - 1 : right + 1], self._kept[right - 1 : right + 1]
+        return float(x0 + (x1 - x0) * (kept - y0) / (y1 - y0))

@@ -1,0 +1,82 @@
+"""How far a confidence can be believed: reliability, gates, and a fit to the share that is right.
+
+Pairs are (confidence, right) of one suggestion each; confidences lie between 0 and 1.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+Pair = tuple[float, bool]
+
+GATES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+KNOTS = (0.0, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+
+_EDGE = 1e-4
+"""Confidences nearer to 0 or 1 count as this far away, so that their odds are finite."""
+
+
+def reliability(pairs: Sequence[Pair], bins: int = 10) -> list[dict[str, float]]:
+    """Mean confidence and share that is right in equal bins of confidence; empty bins are left out."""
+    rows = []
+    for number in range(bins):
+        inside = [p for p in pairs if min(bins - 1, int(p[0] * bins)) == number]
+        if inside:
+            mean, share = (statistics.fmean(values) for values in zip(*inside, strict=True))
+            rows.append({"confidence": mean, "right": share, "count": len(inside)})
+    return rows
+
+
+def calibration_error(pairs: Sequence[Pair], bins: int = 10) -> float:
+    """Expected calibration error: mean distance of confidence and share in bins, by count. arXiv 1706.04599."""
+    rows = reliability(pairs, bins)
+    return sum(row["count"] * abs(row["confidence"] - row["right"]) for row in rows) / max(1, len(pairs))
+
+
+def gate_table(pairs: Sequence[Pair], asked: int, gates: Sequence[float] = GATES) -> list[dict[str, float | None]]:
+    """Share shown of all that was asked, and precision of what is shown (None for nothing), by gate."""
+    return [gate_row(gate, [hit for sure, hit in pairs if sure >= gate], asked) for gate in gates]
+
+
+def gate_row(gate: float, shown: Sequence[bool], asked: int) -> dict[str, float | None]:
+    """One line of the table."""
+    precision = statistics.fmean(shown) if shown else None
+    return {"gate": gate, "shown": len(shown) / max(1, asked), "precision": precision}
+
+
+def logistic(pairs: Sequence[Pair], rounds: int = 50) -> tuple[float, float]:
+    """Slope and shift of right ~ sigmoid(slope * logit(confidence) + shift), by Newton's method (Platt's scaling).
+
+    Pulled toward slope 1 and shift 0, which leave a confidence as it is, as strongly as a few pairs would; the slope
+    ends within 0.05 to 3, so that a surer suggestion always counts more.
+    """
+    data = [(_logit(c), float(hit)) for c, hit in pairs]
+    slope, shift = 1.0, 0.0
+    for _ in range(rounds):
+        grad_a, grad_b = slope - 1.0, shift
+        aa, ab, bb = 1.0, 0.0, 1.0
+        for x, y in data:
+            p = _sigmoid(slope * x + shift)
+            grad_a, grad_b = grad_a + (p - y) * x, grad_b + (p - y)
+            w = p * (1 - p)
+            aa, ab, bb = aa + w * x * x, ab + w * x, bb + w
+        det = aa * bb - ab * ab
+        step_a, step_b = (bb * grad_a - ab * grad_b) / det, (aa * grad_b - ab * grad_a) / det
+        slope, shift = slope - max(-1.0, min(1.0, step_a)), shift - max(-1.0, min(1.0, step_b))
+    return max(0.05, min(3.0, slope)), shift
+
+
+def knots(slope: float, shift: float) -> list[list[float]]:
+    """The fitted curve as rising [confidence, share right] pairs to interpolate between, from [0, 0] to [1, 1]."""
+    inner = [[raw, _sigmoid(slope * _logit(raw) + shift)] for raw in KNOTS[1:-1]]
+    return [[0.0, 0.0], *inner, [1.0, 1.0]]
+
+
+def _logit(share: float) -> float:
+    share = min(1 - _EDGE, max(_EDGE, share))
+    return math.log(share / (1 - share))
+
+
+def _sigmoid(odds: float) -> float:
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, odds))))

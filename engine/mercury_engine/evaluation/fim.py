@@ -1,0 +1,90 @@
+"""A causal model in its own fill-in-the-middle format: prefix, suffix, middle, decoded greedily left to right.
+
+Keys and values of all that was read are kept; every further token is one pass of the network over one row.
+"""
+
+import math
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from mercury_engine.engine import Engine
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.evaluation.gaps import Gap
+from mercury_engine.model import Side, join
+from mercury_engine.requests import Fill
+
+MARKS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+
+
+def at_hand(folder: Path | None) -> bool:
+    """Whether the peer's folder holds a model; said on stderr when not."""
+    if folder is not None and (folder / "config.json").is_file():
+        return True
+    reason = "no --peer is named" if folder is None else f"{folder} holds no model"
+    print(
+        f"{reason}: the figures of Qwen2.5-Coder stay empty. For them: python -m mercury_engine.training base "
+        "--origin qwen2.5-coder-0.5b --out runs/qwen, then --peer runs/qwen",
+        file=sys.stderr,
+    )
+    return False
+
+
+class FillInTheMiddle:
+    """Fills gaps with a model that was trained on Qwen2.5-Coder's format; sees the same characters as Mercury."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.network, self.codec, self.name = engine.reader, engine.codec, engine.name
+        tokenizer = self.codec.tokenizer
+        ids = [number for mark in MARKS if (number := tokenizer.token_to_id(mark)) is not None]
+        if len(ids) < len(MARKS):
+            raise ModelCorrupt(
+                f"the tokenizer of {self.name} lacks {', '.join(MARKS)}; name another folder with --peer"
+            )
+        self._prefix, self._suffix, self._middle = ids
+        self._ends = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+
+    @torch.inference_mode()
+    def __call__(self, gap: Gap) -> Fill:
+        """Decode until one of the model's own end tokens, or the line's end where a gap has one line.
+
+        An unfinished word before the cursor is taken off the prefix and has to be spelled again, as in Mercury.
+        """
+        started = time.perf_counter()
+        request = gap.request
+        cut = self.codec.cut("".join((*request.far, request.near)))
+        after = self.codec.encode("".join(request.suffix))
+        ids = [self._prefix, *cut.read, *cut.known, self._suffix, *after, self._middle]
+        side: Side | None = None
+        text, written, confidence, position = "", list[int](), 1.0, 0
+        while len(written) < request.max_slots:
+            hidden, block = self.network.read(self._tensor(ids), [side] if side else [], position)
+            fresh = self.network.rotated(block, position)
+            side = join([side, fresh]) if side else fresh
+            position += len(ids)
+            logits_V = self._spelling(self.network.logits(hidden[0, -1]), cut.spell[len(self.codec.decode(written)) :])
+            chance, token = (float(x) for x in logits_V.log_softmax(-1).max(0))
+            confidence *= math.exp(chance)
+            ids = [int(token)]
+            if ids[0] in self._ends:
+                break
+            written += ids
+            text = self.codec.decode(written)[len(cut.spell) :]
+            if "\n" in text and not request.multiline:
+                text = text.partition("\n")[0]
+                break
+        return Fill(text, confidence, len(written), time.perf_counter() - started)
+
+    def _spelling(self, logits_V: torch.Tensor, spell: str) -> torch.Tensor:
+        """Hide every token that does not continue the text to be spelled, when there is any."""
+        if not spell:
+            return logits_V
+        fitting = [i for i, t in enumerate(self.codec.texts) if t and (t.startswith(spell) or spell.startswith(t))]
+        hidden_V = torch.full_like(logits_V, float("-inf"))
+        hidden_V[fitting] = logits_V[fitting]
+        return hidden_V
+
+    def _tensor(self, ids: list[int]) -> torch.Tensor:
+        return torch.tensor([ids], device=self.network.embedding.device)

@@ -1,0 +1,164 @@
+"""Keystroke replay: `python -m mercury_engine.evaluation replay [--json] [--corpus DIR] [--limit N] [--baselines]`.
+
+Lines of otherwise complete held-out files are typed again, character by character from their indentation to their
+end. Behind every keystroke a suggestion is asked for as the server asks, with its silence gate. A perfect user takes
+the first line of a suggestion when it is right to the end of the line, or its longest right prefix of whole words;
+then typing goes on behind it. A suggestion that agrees with what is typed stays without a further call of the model.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rich.table import Column, Table
+
+from mercury_engine.evaluation import suite
+from mercury_engine.evaluation.baselines import Fills, copy, mercury, reader
+from mercury_engine.evaluation.confidence import GATES, Pair, gate_table
+from mercury_engine.evaluation.gaps import Document, documents, gap_at, places
+from mercury_engine.evaluation.judge import accepted, fitted, keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line to be typed: text[start:end] of the document, without indentation and blanks at the end."""
+
+    document: Document
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened while lines were typed."""
+
+    lines: int = 0
+    characters: int = 0
+    written: int = 0
+    """Characters that came from accepting."""
+    requests: int = 0
+    shown: int = 0
+    right: int = 0
+    accepted: int = 0
+    seconds: list[float] = field(default_factory=list)
+    """Of every request."""
+    pairs: list[Pair] = field(default_factory=list)
+    """Confidence of every shown suggestion, and whether nothing in it was wrong."""
+
+    def add(self, other: "Tally") -> None:
+        for name in ("lines", "characters", "written", "requests", "shown", "right", "accepted", "seconds", "pairs"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def type_line(line: Line, fill: Fills, gate: float) -> Tally:
+    """Type one line with suggestions; the server's conduct: gate, multiline on an empty line, typing through."""
+    tally = Tally(lines=1, characters=line.end - line.start)
+    text, at, shown = line.document.text, line.start, ""
+    while at < line.end:
+        if not shown:
+            shown = _suggest(line, at, fill, gate, tally)
+            if taken := accepted(shown, text[at : line.end]):
+                tally.accepted += 1
+                tally.written += len(taken)
+                at, shown = at + len(taken), shown[len(taken) :]
+                continue
+        shown = shown[1:] if shown[:1] == text[at] else ""
+        at += 1
+    return tally
+
+
+def _suggest(line: Line, at: int, fill: Fills, gate: float, tally: Tally) -> str:
+    """What is shown with the cursor at a place of the line; counted."""
+    gap = gap_at(line.document, at, line.end, "line")
+    gap = replace(gap, request=replace(gap.request, multiline=at == line.start, give_up_below=gate))
+    answer = fill(gap)
+    tally.seconds.append(answer.elapsed)
+    tally.requests += 1
+    text = fitted(answer.text, gap.request).rstrip()
+    if not text or answer.confidence < gate:
+        return ""
+    right = keeps(text, gap.truth)
+    tally.shown += 1
+    tally.right += right
+    tally.pairs.append((answer.confidence, right))
+    return text
+
+
+def figures(tally: Tally) -> suite.Record:
+    """The figures of a replay; shares between 0 and 1, None where nothing happened."""
+    return {
+        "written_by_accepting": _share(tally.written, tally.characters),
+        "shown_rate": _share(tally.shown, tally.requests),
+        "accepted_rate": _share(tally.accepted, tally.shown),
+        "precision": _share(tally.right, tally.shown),
+        "ms_p50": 1e3 * statistics.median(tally.seconds or [0.0]),
+        "ms_p95": 1e3 * sorted(tally.seconds or [0.0])[int(0.95 * max(0, len(tally.seconds) - 1))],
+        "count": tally.lines,
+        "characters": tally.characters,
+        "requests": tally.requests,
+        "shown": tally.shown,
+        "accepted": tally.accepted,
+    }
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def drawn(found: Sequence[Document], limit: int, seed: int) -> list[Line]:
+    """Lines to type, every repository as likely as another; same seed, same lines."""
+    spans = places(found, limit, seed, "line")
+    return [Line(d, start, start + len(d.text[start:end].rstrip())) for d, start, end in spans]
+
+
+def replay(lines: Sequence[Line], fill: Fills, gate: float, name: str) -> suite.Record:
+    """Type all lines with one way to fill gaps: figures over all and over Python, and what higher gates had shown."""
+    whole, python = Tally(), Tally()
+    for line in suite.progress(lines, name):
+        tally = type_line(line, fill, gate)
+        whole.add(tally)
+        if line.document.language == "python":
+            python.add(tally)
+    gates = [gate, *(g for g in GATES if g > gate)]
+    return figures(whole) | {"python": figures(python), "gates": gate_table(whole.pairs, whole.requests, gates)}
+
+
+def report(record: suite.Record) -> Table:
+    table = Table(
+        Column("typed with", no_wrap=True), "written by accepting", "shown", "accepted", "precision", "ms p50", "lines"
+    )
+    for name, part in {record["model"]: record, **record["baselines"]}.items():
+        for title, row in ((name, part), (f"{name}, Python", part["python"])):
+            shares = [row[key] for key in ("written_by_accepting", "shown_rate", "accepted_rate", "precision")]
+            table.add_row(title, *map(suite.share, shares), f"{row['ms_p50']:.0f}", str(row["count"]))
+    return table
+
+
+def draw(record: suite.Record, folder: Path) -> None:
+    from mercury_engine.evaluation import plots
+
+    ways = {record["model"]: record, **record["baselines"]}
+    written = {
+        name: [part["written_by_accepting"] for part in (whole, whole["python"])] for name, whole in ways.items()
+    }
+    plots.written_by_accepting(written, folder / "replay-written.png")
+    plots.precision_against_shown({n: part["gates"] for n, part in ways.items()}, folder / "replay-precision.png")
+
+
+def main(argv: list[str]) -> int:
+    parser = suite.parser("replay", __doc__, 60, "lines to type")
+    parser.add_argument("--gate", type=float, help="least confidence that is shown; the model's own by default")
+    parser.add_argument("--baselines", action="store_true", help="type with the reader alone and with copying too")
+    options = parser.parse_args(argv)
+    lines = drawn(documents(options.corpus), options.limit, options.seed)
+    engine = suite.load(options)
+    gate = engine.gate if options.gate is None else options.gate
+    ways = {"left to right": reader(engine), "copy": copy} if options.baselines else {}
+    record = replay(lines, mercury(engine), gate, engine.name) | {
+        "gate": gate,
+        "baselines": {name: replay(lines, fill, gate, name) for name, fill in ways.items()},
+        **suite.circumstances(engine, options),
+    }
+    suite.deliver(record, report(record), options, draw)
+    return 0

@@ -1,0 +1,115 @@
+"""What all suites share: options, the record of a run, and where it goes."""
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from mercury_engine.backend import Backend
+from mercury_engine.engine import Engine
+from mercury_engine.errors import RequestError
+
+Record = dict[str, Any]
+
+T = TypeVar("T")
+
+PROGRESS = Console(stderr=True)
+
+
+def parser(name: str, description: str | None, limit: int, what: str) -> argparse.ArgumentParser:
+    """The options of every suite; `limit` is the default, `what` the thing that is counted."""
+    made = argparse.ArgumentParser(prog=f"mercury_engine.evaluation {name}", description=description)
+    made.add_argument("--model", help="a folder or a name; the bundled model by default")
+    made.add_argument("--corpus", type=Path, default=Path("tests/data/held_out"), help="a folder of source files")
+    made.add_argument("--limit", type=_count, default=limit, help=f"{what} (default {limit})")
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    made.add_argument("--backend", choices=get_args(Backend), default="auto")
+    made.add_argument("--threads", type=_count)
+    made.add_argument("--json", action="store_true", help="print the record and nothing else")
+    made.add_argument("--out", type=Path, help="write the record to this file too")
+    made.add_argument("--plots", type=Path, help="draw the figures into this folder, as PNG")
+    return made
+
+
+def _count(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def load(options: argparse.Namespace, model: str | Path | None = None) -> Engine:
+    """The engine that the options name, or another model under the same circumstances."""
+    name = options.model if model is None else model
+    return Engine.load(name, device=options.device, threads=options.threads, backend=options.backend)
+
+
+def progress(items: Sequence[T], what: str) -> Iterable[T]:
+    """The items, with a bar on stderr; stdout belongs to the record."""
+    return track(items, what, console=PROGRESS)
+
+
+def circumstances(engine: Engine, options: argparse.Namespace) -> Record:
+    """What a figure depends on besides the model's skill."""
+    return {
+        "model": engine.name,
+        "corpus": str(options.corpus),
+        "limit": options.limit,
+        "seed": options.seed,
+        "device": engine.device,
+        "machine": machine(engine.device),
+        "backend": options.backend,
+        "threads": options.threads,
+        "torch": torch.__version__,
+    }
+
+
+def machine(device: str) -> str:
+    """Processor, and accelerator where one is used."""
+    names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
+    name = names[0] if names else platform.processor() or platform.machine()
+    found = f"{name}, {len(names) or 'unknown'} cores, {platform.system()} {platform.machine()}"
+    return f"{torch.cuda.get_device_name()}; {found}" if device.startswith("cuda") else found
+
+
+def _cpuinfo() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+
+
+def deliver(record: Record, table: Table, options: argparse.Namespace, draw: Callable[[Record, Path], None]) -> None:
+    """Print the record or the table; write the file and the plots that were asked for."""
+    text = json.dumps(record, indent=2)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(text + "\n")
+    if options.plots:
+        options.plots.mkdir(parents=True, exist_ok=True)
+        try:
+            draw(record, options.plots)
+        except ModuleNotFoundError as error:
+            raise RequestError(f"--plots needs {error.name}: pip install 'mercury-lsp[training]'") from error
+    if options.json:
+        sys.stdout.write(text + "\n")
+    else:
+        Console().print(table)
+
+
+def store(folder: Path, **fitted: Any) -> None:
+    """Put what was fitted into the model's settings.json; what else stands there stays."""
+    path = folder / "settings.json"
+    kept = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps(kept | fitted, indent=2) + "\n")
+
+
+def share(value: float | None) -> str:
+    """A share for a table."""
+    return "-" if value is None else f"{value:.1%}"

@@ -1,0 +1,44 @@
+"""Unpack a corpus: `python -m mercury_engine.evaluation unpack --from DIR --out DIR [--packages NAME ...]`.
+
+Takes a folder written by the corpus step (`--held-out` for the repositories kept for evaluation) and writes its
+files below OUT/PACKAGE, so that `--corpus OUT` and `--fit OUT` can name them.
+"""
+
+import argparse
+import sys
+from pathlib import Path, PurePosixPath
+
+from mercury_engine.errors import ModelNotFound
+from mercury_engine.training.corpus import MANIFEST, read
+
+
+def unpack(folder: Path, out: Path, packages: list[str] | None = None) -> int:
+    """Write the files of the packages (None: of all); how many."""
+    if not (folder / MANIFEST).is_file():
+        raise ModelNotFound(f"no {MANIFEST} in {folder}; name a folder written by the corpus step with --from")
+    count = 0
+    for file in read(folder):
+        if packages is None or file.package in packages:
+            path = out / file.package / _below(file.path, file.package)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, "utf-8", newline="\n")
+            count += 1
+    if not count:
+        raise ModelNotFound(f"{folder} has no file of {', '.join(packages or ['any package'])}; see its {MANIFEST}")
+    return count
+
+
+def _below(path: str, package: str) -> PurePosixPath:
+    """The path inside the package's folder; parts that would lead out of it are dropped."""
+    parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
+    return PurePosixPath(*(parts[1:] if len(parts) > 1 and parts[0] == package else parts))
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="mercury_engine.evaluation unpack", description=__doc__)
+    parser.add_argument("--from", dest="source", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--packages", nargs="+")
+    options = parser.parse_args(argv)
+    print(f"{unpack(options.source, options.out, options.packages)} files in {options.out}", file=sys.stderr)
+    return 0

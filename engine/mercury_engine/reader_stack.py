@@ -1,0 +1,59 @@
+"""The reader's opinion of a canvas: settled slots and drafts, read as if typed behind the context.
+
+Dimensions: V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mercury_engine.block_cache import Context
+from mercury_engine.model import Block, Network, Side, join, packed
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """Where canvases stand: behind `last` at position `ends`; `settled` slots are on the reader's stack."""
+
+    context: Context
+    last: int
+    ends: int
+    settled: int
+
+
+class ReaderStack:
+    """The last prefix token, then slots that are settled on every canvas."""
+
+    def __init__(self, reader: Network, before: Sequence[Side], last: int, ends: int) -> None:
+        self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
+        self.side: Side | None = None
+
+    def push(self, ids: list[int]) -> None:
+        """Put ids on the stack; they are read with the next look."""
+        self.pending += ids
+
+    def look(self, settled: list[list[int]], drafts: list[list[int]]) -> list[list[Tensor]]:
+        """For every canvas log-probabilities [V] behind its settled run, and behind every token of its draft."""
+        past = self.before if self.side is None else [*self.before, self.side]
+        rows = [[*self.pending, *run, *draft] for run, draft in zip(settled, drafts, strict=True)]
+        ids_BT, packing = packed(rows, self.reader.embedding.device)
+        alone = len(rows) == 1
+        hidden, block = self.reader.read(ids_BT, past, self.position, None if alone else packing)
+        wanted = [
+            part[len(row) - len(draft) - 1 :]
+            for part, row, draft in zip(hidden[0].split([len(row) for row in rows]), rows, drafts, strict=True)
+        ]
+        if alone:
+            self._stack(block)
+        logp = self.reader.logits(torch.cat(wanted)).log_softmax(-1)
+        return [list(part) for part in logp.split([len(part) for part in wanted])]
+
+    def _stack(self, block: Block) -> None:
+        """Keep what was read of the pending tokens."""
+        fresh, count = self.reader.rotated(block, self.position), len(self.pending)
+        fresh = Side(fresh.keys[:, :, :, :count], fresh.values[:, :, :, :count])
+        self.side = fresh if self.side is None else join([self.side, fresh])
+        self.position += count
+        self.pending = []
