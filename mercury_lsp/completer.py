@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 
 from mercury_engine.errors import Cancelled
@@ -10,14 +11,22 @@ from mercury_engine.requests import Fill
 
 from mercury_lsp.context import CompletionContext
 from mercury_lsp.documents import Snapshot
-from mercury_lsp.edits import Edit, EditHistory
+from mercury_lsp.edits import Edit, EditHistory, Place
 from mercury_lsp.settings import Settings
 from mercury_lsp.suggestions import Suggestion
+from mercury_lsp.syntax import first_error
 from mercury_lsp.trim import trim
 from mercury_lsp.worker import Engine, LoadEngine, Worker, load_engine
 
 LEAST_INVOKED = 0.02
 """When the user asks for a suggestion the gate does not apply, but what is surely wrong is cut off."""
+
+
+IDLE_SECONDS = 0.1
+"""Without a request for so long the engine looks ahead."""
+
+CANDIDATES = 3
+"""Suggestions to choose from when the user asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,12 @@ class Completer:
         self._worker = Worker(load)
         self._pending: dict[str, _Pending] = {}
         self._histories: dict[str, EditHistory] = {}
+        self._ahead: asyncio.Task[None] | None = None
+
+    @property
+    def engine(self) -> Engine | None:
+        """None while there is none."""
+        return self._worker.engine
 
     async def load(self) -> Engine:
         """Load the engine that the settings name; requests wait. Raises whatever the loading raises."""
@@ -48,19 +63,25 @@ class Completer:
         request for the document arrives; when the caller's task is cancelled the fill stops too.
         """
         self._supersede(context.uri)
+        self._stop_looking_ahead()
         if not self.settings.allows(context.language_id):
             return []
         history = self._history(context.uri)
-        if rest := history.rest(snapshot, context.offset):
+        if triggered and (rest := history.rest(snapshot, context.offset)):
             return [rest]
         place = history.ask(context.offset)
-        if (fill := await self._fill(context, triggered)) is None:
+        if (fill := await self._fill(context, snapshot, triggered)) is None:
             return []
-        suggestion = Suggestion.at_cursor(context, trim(fill.text, context, snapshot), fill)
-        if not self._worth_showing(suggestion, triggered) or history.was_deleted(context.offset, suggestion.text):
-            return []
-        place.suggestion = suggestion
-        return [suggestion]
+        found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
+        shown = [
+            s
+            for s in _different(found)
+            if self._worth_showing(s, triggered) and not history.was_deleted(context.offset, s.text)
+        ]
+        if shown:
+            place.suggestion = shown[0]
+            self._ahead = asyncio.create_task(self._look_ahead(context, snapshot, place))
+        return shown
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
         """Tell of edits in order; None when the whole document was replaced."""
@@ -78,21 +99,25 @@ class Completer:
     def forget(self, uri: str) -> None:
         """The document was closed: nobody waits for its suggestions."""
         self._supersede(uri)
+        self._stop_looking_ahead()
         self._histories.pop(uri, None)
 
     def close(self) -> None:
         """Stop all work; returns at once."""
+        self._stop_looking_ahead()
         for uri in tuple(self._pending):
             self._supersede(uri)
         self._worker.close()
 
-    async def _fill(self, context: CompletionContext, triggered: bool) -> Fill | None:
+    async def _fill(self, context: CompletionContext, snapshot: Snapshot, triggered: bool) -> Fill | None:
         cancel = Event()
         request = context.request(
             effort=self.settings.effort,
             max_slots=self.settings.max_slots,
             deadline_ms=self.settings.deadline_ms,
             give_up_below=self._gate() if triggered else LEAST_INVOKED,
+            candidates=1 if triggered else CANDIDATES,
+            check=partial(first_error, snapshot, context.offset),
             cancel=cancel,
         )
         pending = _Pending(asyncio.ensure_future(self._worker.fill(request)), cancel)
@@ -107,6 +132,30 @@ class Completer:
         finally:
             if self._pending.get(context.uri) is pending:
                 del self._pending[context.uri]
+
+    async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, place: Place) -> None:
+        """While nobody asks, prepare what follows the shown suggestion should it be accepted."""
+        assert place.suggestion is not None
+        await asyncio.sleep(IDLE_SECONDS)
+        context = context.after(place.suggestion.text)
+        cancel = Event()
+        request = context.request(max_slots=self.settings.max_slots, give_up_below=self._gate(), cancel=cancel)
+        try:
+            fill = await self._worker.fill(request)
+        except Cancelled:
+            return
+        finally:
+            cancel.set()  # when this task is cancelled, the worker stops before its next step
+        if fill is None:
+            return
+        suggestion = Suggestion.at_cursor(context, trim(fill.text, context, snapshot), fill)
+        place.ahead = suggestion if self._worth_showing(suggestion, triggered=True) else None
+
+    def _stop_looking_ahead(self) -> None:
+        """Whoever asks comes first."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+            self._ahead = None
 
     def _supersede(self, uri: str) -> None:
         if pending := self._pending.pop(uri, None):
@@ -125,3 +174,8 @@ class Completer:
 
     def _history(self, uri: str) -> EditHistory:
         return self._histories.setdefault(uri, EditHistory())
+
+
+def _different(suggestions: list[Suggestion]) -> list[Suggestion]:
+    """Without those whose text came before; trimming may have made two of them alike."""
+    return list({s.text: s for s in reversed(suggestions)}.values())[::-1]

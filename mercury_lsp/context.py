@@ -1,6 +1,6 @@
 """The text around the cursor, in blocks that stay the same between keystrokes so that caches hold."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mercury_engine.requests import FillRequest
@@ -36,6 +36,11 @@ class CompletionContext:
     """The cursor's line up to the cursor, its end when it is very long."""
     line_suffix: str
     """The rest of that line without terminator, its start when it is very long."""
+
+    def after(self, text: str) -> "CompletionContext":
+        """The context with a text typed at the cursor; what follows stays as it was, and so does the position."""
+        line = (self.line_prefix + text).rpartition("\n")[2]
+        return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX:])
 
     def request(self, **overrides: Any) -> FillRequest:
         """The engine's request for this place; overrides are fields of `FillRequest`."""

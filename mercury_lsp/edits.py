@@ -24,6 +24,10 @@ class Place:
     """The text typed since then reaches from start up to here."""
     suggestion: Suggestion | None = None
     """Shown with the cursor at start; None while the model works on it."""
+    ahead: Suggestion | None = None
+    """What to show once the suggestion stands in the text, prepared before anybody asked."""
+    accepted: bool = False
+    """The suggestion is not offered again."""
 
     def follow(self, edit: Edit) -> bool:
         """Move the end with an edit of the typed text; False when the edit touches anything else."""
@@ -58,18 +62,19 @@ class EditHistory:
     def drop(self, suggestion_id: str) -> None:
         """The suggestion was accepted: it is not offered again."""
         if self._place and self._place.suggestion and self._place.suggestion.id == suggestion_id:
-            self._place = None
+            self._place.accepted = True
 
     def rest(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
-        """What remains of the last suggestion when exactly a prefix of it was typed; else None."""
+        """What remains of the last suggestion when exactly a prefix of it was typed; behind all of it what is ahead."""
         place = self._place
         if place is None or place.suggestion is None or place.end != offset:
             return None
         typed, text = snapshot.slice(place.start, offset), place.suggestion.text
-        if not text.startswith(typed) or typed == text or self._took_back(offset, text[len(typed) :]):
+        if typed == text:
+            return _at(place.ahead, snapshot, offset) if place.ahead else None
+        if place.accepted or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
             return None
-        here = snapshot.position_at(offset)
-        return replace(place.suggestion, text=text[len(typed) :], start=here, end=here, steps=0, elapsed_ms=0.0)
+        return _at(replace(place.suggestion, text=text[len(typed) :]), snapshot, offset)
 
     def was_deleted(self, offset: int, text: str) -> bool:
         """Whether text is, or starts with, what the last deletion removed at offset."""
@@ -82,6 +87,12 @@ class EditHistory:
         """Whether the last deletion removed the whole rest, which had been typed or accepted before."""
         deleted = self._deleted
         return deleted is not None and deleted.start == offset and deleted.removed.startswith(rest)
+
+
+def _at(suggestion: Suggestion, snapshot: Snapshot, offset: int) -> Suggestion:
+    """The suggestion for a cursor at offset, without asking a model again."""
+    here = snapshot.position_at(offset)
+    return replace(suggestion, start=here, end=here, steps=0, elapsed_ms=0.0)
 
 
 def _joined(earlier: Edit | None, later: Edit) -> Edit:

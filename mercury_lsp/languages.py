@@ -272,6 +272,11 @@ def language_of(path: str) -> str:
 @cache
 def parser(language_id: str) -> tree_sitter.Parser:
     """The parser of a language that has a grammar, loaded on first use; for the main thread only."""
+    return new_parser(language_id)
+
+
+def new_parser(language_id: str) -> tree_sitter.Parser:
+    """A parser of a language that has a grammar."""
     chosen = LANGUAGES[language_id]
     grammar = getattr(import_module(chosen.grammar), chosen.loader)()
     return tree_sitter.Parser(tree_sitter.Language(grammar))
