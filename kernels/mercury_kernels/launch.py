@@ -140,28 +140,48 @@ def options(device: torch.device, warps: int, stages: int) -> dict[str, Any]:
 
 
 def _device(args: tuple[Any, ...]) -> torch.device:
-    return next(a.device for a in args if isinstance(a, Tensor))
+    """Of the first tensor among the arguments or in their fields."""
+    fields = (getattr(a, name) for a in args for name in getattr(a, "__slots__", ()))
+    return next(a.device for a in (*args, *fields) if isinstance(a, Tensor))
 
 
 @triton.jit
-def dot(a: Any, b: Any, acc: Any) -> Any:
+def dot(a: tl.tensor, b: tl.tensor, acc: tl.tensor) -> tl.tensor:
     """acc + a @ b; the interpreter multiplies bfloat16 and 8-bit floats wrongly, so it gets float32."""
     if acc.dtype == tl.int32:
-        return tl.dot(a, b, acc, out_dtype=tl.int32)
-    if INTERPRETED:
-        return tl.dot(a.to(tl.float32), b.to(tl.float32), acc, input_precision="ieee")
-    return tl.dot(a, b, acc, input_precision="ieee")
+        out = tl.dot(a, b, acc, out_dtype=tl.int32)
+    elif INTERPRETED:
+        out = tl.dot(a.to(tl.float32), b.to(tl.float32), acc, input_precision="ieee")
+    else:
+        out = tl.dot(a, b, acc, input_precision="ieee")
+    return out
 
 
 @triton.jit
-def wait(OVERLAP: tl.constexpr) -> None:
-    """Before the first read of what an earlier kernel wrote."""
+def operand(codes: tl.tensor, like: tl.tensor) -> tl.tensor:
+    """Weights of any format as the other operand's; exact, since 8-bit codes fit into bfloat16."""
+    return codes.to(tl.float32 if INTERPRETED else like.dtype)  # it takes integers for the bits of a bfloat16
+
+
+@triton.jit
+def ready(OVERLAP: tl.constexpr) -> None:
+    """Before the first read of what an earlier kernel wrote; from here on the next one may begin to prefetch."""
     if OVERLAP:
         tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
 
 
 @triton.jit
-def release(OVERLAP: tl.constexpr) -> None:
-    """The next kernel may start its preparations."""
+def prefetch(rows: tl.tensor, first: tl.tensor, last: tl.tensor, OVERLAP: tl.constexpr) -> None:
+    """Call the elements first to last of rows of weights, given by their pointers, into the second-level cache.
+
+    Weights are nobody's output, so this may come before `ready`, while the kernel before is still at work.
+    """
     if OVERLAP:
-        tl.extra.cuda.gdc_launch_dependents()
+        line: tl.constexpr = 1024 // rows.dtype.element_ty.primitive_bitwidth
+        place = tl.arange(0, 8) * line
+        for start in range(first, last, 8 * line):
+            at = rows[:, None] + tl.minimum(start + place, last - 1)[None, :]
+            tl.inline_asm_elementwise(
+                "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [at], dtype=tl.int32, is_pure=False, pack=1
+            )

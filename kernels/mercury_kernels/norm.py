@@ -3,26 +3,24 @@
 Dimensions: M rows, C channels.
 """
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import guarded, options, power, release, wait
+from mercury_kernels.launch import guarded, options, power, ready
 
 
 @triton.jit
 def _rms_norm(
-    x: Any,
-    residual: Any,
-    weight: Any,
-    out: Any,
-    total: Any,
-    eps: Any,
-    C: Any,
+    x: tl.tensor,
+    residual: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    total: tl.tensor,
+    eps: tl.tensor,
+    C: tl.tensor,
     HAS_RESIDUAL: tl.constexpr,
     BLOCK: tl.constexpr,
     OVERLAP: tl.constexpr,
@@ -31,15 +29,15 @@ def _rms_norm(
     columns = tl.arange(0, BLOCK)
     inside = columns < C
     scale = tl.load(weight + columns, inside, 0.0).to(tl.float32)
-    wait(OVERLAP)
-    value = tl.load(x + row + columns, inside, 0.0)
+    ready(OVERLAP)
+    wide = tl.load(x + row + columns, inside, 0.0).to(tl.float32)
     if HAS_RESIDUAL:
-        value = (value + tl.load(residual + row + columns, inside, 0.0)).to(total.dtype.element_ty)
-        tl.store(total + row + columns, value, inside)
-    wide = value.to(tl.float32)
+        wide += tl.load(residual + row + columns, inside, 0.0).to(tl.float32)
+        rounded = wide.to(total.dtype.element_ty)
+        tl.store(total + row + columns, rounded, inside)
+        wide = rounded.to(tl.float32)
     rms = tl.rsqrt(tl.sum(wide * wide, 0) / C + eps)
     tl.store(out + row + columns, (wide * rms * scale).to(out.dtype.element_ty), inside)
-    release(OVERLAP)
 
 
 @guarded(reference.rms_norm)

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mercury_kernels.operands import LARGEST, Choice, Frames, Matrix, Slots, Table
+
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
 
@@ -64,3 +66,187 @@ def swiglu(gate_up: Tensor) -> Tensor:
     """silu(gate) * up for the two halves of the last dimension. arXiv 2002.05202."""
     gate, up = gate_up.chunk(2, -1)
     return F.silu(gate) * up
+
+
+def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The norm of x + residual, and the sum."""
+    total = x + residual
+    return rms_norm(total, weight, eps), total
+
+
+def rotary_table(first: int, last: int, head_width: int, theta: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines [last - first + 1, D/2] float32 of the positions first to last."""
+    cos, sin = rotary_angles(torch.arange(first, last + 1, device=device), head_width, theta)
+    return cos[:, : head_width // 2].contiguous(), sin[:, : head_width // 2].contiguous()
+
+
+def rotate_and_store(
+    qkv: Tensor,
+    frames: Frames,
+    keys: Tensor,
+    values: Tensor,
+    slots: Tensor,
+    qk_norm: tuple[Tensor, Tensor] | None = None,
+    eps: float = 0.0,
+) -> Tensor:
+    """Queries [2,M,H*G,D] in both frames from qkv [M,(H*G+2H)*D]; keys and values [N,H,P,D] get the rows' own.
+
+    slots int32 [M] is page * P + place; rows that shall leave nothing share a scrap page. qk_norm are two weights [D].
+    """
+    rows, heads, width = qkv.shape[0], keys.shape[1], keys.shape[3]
+    wide = qkv.view(rows, -1, width)
+    q, k, v = wide.split([wide.shape[1] - 2 * heads, heads, heads], 1)
+    if qk_norm is not None:
+        q, k = rms_norm(q, qk_norm[0], eps), rms_norm(k, qk_norm[1], eps)
+    page, place = (slots // keys.shape[2]).long(), (slots % keys.shape[2]).long()
+    keys[page, :, place] = _turned(k, frames, frames.near).to(keys.dtype)
+    values[page, :, place] = v.to(values.dtype)
+    return torch.stack((_turned(q, frames, frames.near), _turned(q, frames, frames.away)))
+
+
+def _turned(x: Tensor, frames: Frames, positions: Tensor) -> Tensor:
+    """x [M,h,D] at positions [M], rotated in float32."""
+    row = (positions + frames.origin).long()
+    cos, sin = frames.cos[row][:, None], frames.sin[row][:, None]
+    left, right = x.float().chunk(2, -1)
+    return torch.cat((left * cos - right * sin, right * cos + left * sin), -1).to(x.dtype)
+
+
+def project_qkv(
+    x: Tensor,
+    norm: Tensor,
+    eps: float,
+    matrix: Matrix,
+    frames: Frames,
+    keys: Tensor,
+    values: Tensor,
+    slots: Tensor,
+    qk_norm: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """Norm of x [M,C], projection and `rotate_and_store` in one."""
+    return rotate_and_store(linear(x, matrix, norm, eps), frames, keys, values, slots, qk_norm, eps)
+
+
+def linear(
+    x: Tensor,
+    matrix: Matrix,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+    residual: Tensor | None = None,
+    gated: bool = False,
+    row_scale: Tensor | None = None,
+) -> Tensor:
+    """x [M,in] through the matrix: norm first, SwiGLU and residual [M,out] behind, each if asked for.
+
+    With row_scale float32 [M] x holds 8-bit codes of the matrix's format; the result is then bfloat16.
+    """
+    if row_scale is not None:
+        assert matrix.scale is not None
+        y = (x.float() @ matrix.weight.float().T * row_scale[:, None] * matrix.scale).to(torch.bfloat16)
+    else:
+        x = x if norm is None else rms_norm(x, norm, eps)
+        y = F.linear(x, matrix.weight.to(x.dtype))
+        y = y if matrix.scale is None else (y.float() * matrix.scale).to(x.dtype)
+    y = y if matrix.bias is None else y + matrix.bias.to(y.dtype)
+    y = swiglu(y) if gated else y
+    return y if residual is None else y + residual
+
+
+def quantize_rows(x: Tensor, dtype: torch.dtype, norm: Tensor | None = None, eps: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Codes [M,C] of int8 or float8_e4m3fn and scales float32 [M]: x is about codes * scale; norm first if given."""
+    wide = (x if norm is None else rms_norm(x, norm, eps)).float()
+    scale = wide.abs().amax(-1).clamp_min(1e-12) / LARGEST[dtype]
+    codes = wide / scale[:, None]
+    codes = torch.floor(codes + 0.5) if dtype is torch.int8 else codes
+    return codes.clamp(-LARGEST[dtype], LARGEST[dtype]).to(dtype), scale
+
+
+def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
+    """softmax over all visible keys together, [M,H*G*D]; q [2,M,H*G,D] in both frames, keys and values [N,H,P,D].
+
+    A row that sees no key gets zeros.
+    """
+    batch, columns = table.pages.shape
+    heads, size, width = keys.shape[1:]
+    q = q.view(2, batch, -1, heads, q.shape[2] // heads, width).permute(0, 1, 3, 4, 2, 5).float()
+    k, v = (t[table.pages.long()].transpose(1, 2).flatten(2, 3)[:, :, None].float() for t in (keys, values))
+    near, away = q @ k.transpose(-1, -2) * width**-0.5  # [B,H,G,R,W*P]
+    column = torch.arange(columns, device=q.device).repeat_interleave(size)
+    scores = torch.where((column >= table.ends[:, :1])[:, None, None, None], away, near)
+    seen = _visible(table, column, q.shape[4], size)[:, None, None]
+    weights = scores.masked_fill(~seen, float("-inf")).softmax(-1).nan_to_num(0.0)
+    out = weights @ v.masked_fill(~seen.any(-2)[..., None], 0.0)
+    return out.permute(0, 3, 1, 2, 4).flatten(0, 1).flatten(1).to(keys.dtype)
+
+
+def _visible(table: Table, column: Tensor, rows: int, size: int) -> Tensor:
+    """Which key each row sees, bool [B,R,W*P]."""
+    place = torch.arange(size, device=column.device).repeat(table.pages.shape[1])
+    seen = (place < table.counts[:, column]) & (column < table.ends[:, 1:])
+    seen = seen[:, None].expand(-1, rows, -1)
+    if table.own is None or table.limits is None:
+        return seen
+    own = (column >= table.own[:, None]) & (column < table.ends[:, :1])
+    place = (column - table.own[:, None]) * size + place
+    return seen & (~own[:, None] | (place[:, None] < table.limits.view(-1, rows, 1)))
+
+
+def choices(
+    hidden: Tensor,
+    matrix: Matrix,
+    banned: Tensor,
+    ban: Tensor,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+) -> Choice:
+    """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]; of equal tokens the lowest.
+
+    banned bool [K,V] lists tokens never chosen (at least one must stay); row m obeys banned[ban[m]], ban int32 [M].
+    """
+    hidden = hidden if norm is None else rms_norm(hidden, norm, eps)
+    logits = hidden.float() @ matrix.weight.to(hidden.dtype).float().T
+    logits = logits if matrix.scale is None else logits * matrix.scale
+    logits = logits.masked_fill(banned[ban.long()], float("-inf"))
+    top = logits.amax(-1)
+    numbers = torch.arange(logits.shape[1], device=logits.device)
+    token = numbers.masked_fill(logits < top[:, None], logits.shape[1]).amin(-1)
+    total = logits.logsumexp(-1)
+    chance = (logits - total[:, None]).exp()
+    entropy = total - (chance * logits.masked_fill(chance == 0, 0.0)).sum(-1)
+    return Choice(token.int(), top, total, entropy)
+
+
+def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:
+    """Masked slots [B,S] to commit: rising entropy while sum - max <= bound [B] nats; at least one.
+
+    arXiv 2505.24857.
+    """
+    rising, order = entropy.masked_fill(~masked, float("inf")).sort(dim=-1, stable=True)
+    before = rising.cumsum(-1).roll(1, -1)
+    within = before <= bound[:, None]
+    within[:, 0] = True
+    return torch.zeros_like(masked).scatter(-1, order, within) & masked
+
+
+def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
+    """One step's decision for every canvas, in place: commit within the bound; behind an end marker all is end.
+
+    Row r of the choice [B*R] is about column r + 1 of the canvas. A canvas without open slots stays as it is.
+    """
+    batch, rows = slots.ids.shape
+    token, top, total, entropy = (t.view(batch, rows)[:, :-1] for t in _fields(choice))
+    ids, chance = slots.ids[:, 1:], slots.chance[:, 1:]
+    used = torch.arange(1, rows, device=ids.device) < slots.rows[:, None]
+    masked = used & (ids == mask_id)
+    slots.steps.add_(masked.any(-1))
+    bound = slots.bound.masked_fill(slots.steps >= slots.most, float("inf"))
+    chosen = within_bound(entropy, masked, bound)
+    ids.copy_(torch.where(chosen, token, ids))
+    chance.copy_(torch.where(chosen, (top - total).exp(), chance))
+    ended = ((ids == end_id) & used).int().cumsum(-1) > 0
+    ids.masked_fill_(ended & used, end_id)
+    slots.open.copy_((used & (ids == mask_id)).sum(-1))
+
+
+def _fields(choice: Choice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return choice.token, choice.top, choice.total, choice.entropy

@@ -3,26 +3,23 @@
 Dimensions: M rows, I inner channels.
 """
 
-from typing import Any
-
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import guarded, options, power, release, wait
+from mercury_kernels.launch import guarded, options, power, ready
 
 
 @triton.jit
-def _swiglu(gate_up: Any, out: Any, I: Any, BLOCK: tl.constexpr, OVERLAP: tl.constexpr) -> None:  # noqa: E741
+def _swiglu(gate_up: tl.tensor, out: tl.tensor, I: tl.tensor, BLOCK: tl.constexpr, OVERLAP: tl.constexpr) -> None:  # noqa: E741
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < I
-    wait(OVERLAP)
+    ready(OVERLAP)
     gate = tl.load(gate_up + row * 2 * I + columns, inside, 0.0).to(tl.float32)
     up = tl.load(gate_up + row * 2 * I + I + columns, inside, 0.0).to(tl.float32)
     tl.store(out + row * I + columns, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), inside)
-    release(OVERLAP)
 
 
 @guarded(reference.swiglu)
@@ -36,5 +33,3 @@ def swiglu(gate_up: Tensor) -> Tensor:
         grid = (out.numel() // inner, triton.cdiv(inner, block))
         _swiglu[grid](gate_up, out, inner, block, **options(out.device, 4, 1))
     return out
-
-

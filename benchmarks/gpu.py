@@ -1,0 +1,254 @@
+"""Kernels and fills on a GPU against floors and baselines: `python benchmarks/gpu.py [--minutes 4] [--out DIR]`.
+
+Needs torch, triton and matplotlib, neither pygls nor tree-sitter. Weights are random, so the figures are about the
+machine: milliseconds a step, and a fill of four steps. Compared in the same run with the plain model, eager and
+under torch.compile with CUDA graphs, and with left-to-right decoding of the same network with cache and graphs.
+What does not fit into the time is left out and listed. `--rehearse` runs all parts at tiny size on a CPU, kernels
+in Triton's interpreter.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "engine"), str(HERE.parent / "kernels")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=4.0, help="what does not fit is left out (default 4)")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="folder for gpu.json and gpu.png")
+    parser.add_argument("--rehearse", action="store_true", help="tiny, on the CPU, in the interpreter")
+    parser.add_argument("--sweep", action="store_true", help="only: tile sizes for products of few rows")
+    parser.add_argument("--warm", nargs=2, metavar=("MODEL", "PART"), help="only: compile (used by the command itself)")
+    options = parser.parse_args()
+    if options.rehearse:
+        os.environ["TRITON_INTERPRET"] = "1"
+    import torch
+
+    if not options.rehearse and not torch.cuda.is_available():
+        print("no CUDA device: nothing measured (try --rehearse)")
+        return 0
+    if options.rehearse:
+        torch.set_num_threads(1)
+    run = Run(options)
+    if options.warm:
+        run.warm(int(options.warm[0]), options.warm[1])
+    elif options.sweep:
+        run.sweep()
+    else:
+        run.all()
+    return 0
+
+
+class Run:
+    """One run: parts in order of their worth, results written after each."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        import torch
+        from on_gpu import clock, shapes
+
+        self.end = time.monotonic() + 60 * options.minutes
+        self.options, self.tiny = options, options.rehearse
+        self.device = torch.device("cpu" if self.tiny else "cuda")
+        self.dtype = torch.float32 if self.tiny else torch.bfloat16
+        self.clock = clock.Clock(self.device)
+        self.seconds = 0.02 if self.tiny else 0.4
+        self.models = shapes.TINY_MODELS if self.tiny else shapes.MODELS
+        self.result: dict[str, Any] = {"machine": self._machine(), "kernels": [], "models": [], "left_out": []}
+        self.limits: dict[str, float] = {}
+
+    def all(self) -> None:
+        """The whole benchmark."""
+        from mercury_kernels import launch
+
+        self.compile_ahead()
+        self.kernels()
+        for model in self.models:
+            self.result["models"].append({"model": model.name, "points": []})
+        for number in range(len(self.models)):
+            self.fills(number, main=True)
+        for number in range(len(self.models)):
+            self.fills(number, main=False)
+        self.result["fallbacks"] = dict(launch.broken)
+        self.table()
+        self.write(picture=True)
+
+    def compile_ahead(self) -> None:
+        """Fill the compilers' caches in parallel; a rehearsal only goes through the motions."""
+        from on_gpu import clock, warm
+
+        began = time.monotonic()
+        if self.tiny:
+            self.warm(0, "fills")
+            self.result["compiled_ahead"] = {"of": 1, "done": 1}
+        else:
+            started = warm.start(Path(__file__), len(self.models))
+            done = warm.wait(started, 0.35 * 60 * self.options.minutes)
+            self.result["compiled_ahead"] = {"of": len(started), "done": done, "seconds": time.monotonic() - began}
+        self.limits = self.result["ceilings"] = clock.ceilings(self.clock, self.tiny)
+
+    def warm(self, number: int, part: str) -> None:
+        """One model's part, compiled and not measured."""
+        from on_gpu import shapes, warm
+
+        points = shapes.TINY_POINTS if self.tiny else shapes.POINTS
+        warm.warm(self.models[number], part, points, self.dtype, self.clock)
+
+    def left(self) -> float:
+        """Seconds."""
+        return self.end - time.monotonic()
+
+    def kernels(self) -> None:
+        """Every kernel at the main point of every model: checked, timed, against its floor."""
+        from on_gpu.fills import attempt
+        from on_gpu.kernels import Cases, measure
+
+        for number, model in enumerate(self.models):
+            main = self._points()[0]
+            cases = Cases(model, main.slots + 1, main.context, self.dtype, self.device)
+            for case in cases.all():
+                used = 1 - self.left() / (60 * self.options.minutes)
+                if used > 0.45 + 0.05 * number and not self.tiny:
+                    self.result["left_out"].append(f"kernel {case.name}, {model.name}")
+                    continue
+                row = attempt(lambda case=case: measure(case, self.clock, self.limits, self.seconds / 4))
+                self.result["kernels"].append({"kernel": case.name, "model": model.name, **row})
+        self.write()
+
+    def fills(self, number: int, main: bool) -> None:
+        """One model: everything at the main point, or the device loop and left-to-right decoding at the others."""
+        import torch
+        from on_gpu import fills, shapes
+
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        model, points = self.models[number], self._points()[:1] if main else self._points()[1:]
+        if self.left() < (10 if not self.tiny else 0):
+            self.result["left_out"] += [f"{model.name} {asdict(point)}" for point in points]
+            return
+        made = shapes.network(model, self.dtype, self.device)
+        fill = fills.filler(made, points)
+        for index, point in enumerate(points):
+            if self.left() < 12 and not self.tiny:
+                self.result["left_out"] += [f"{model.name} {asdict(p)}" for p in points[index:]]
+                break
+            began = time.monotonic()
+            row = fills.attempt(lambda point=point: self._point(made, fill, point, main))
+            row |= {"point": asdict(point), "seconds": time.monotonic() - began}
+            self.result["models"][number]["points"].append(row)
+            self.write()
+
+    def _point(self, made: Any, fill: Any, point: Any, main: bool) -> dict[str, Any]:
+        import torch
+        from on_gpu import fills
+
+        measured = fills.Measured(made, point, self.clock, self.seconds)
+        ways = {"ours": lambda: measured.ours(fill), "left_to_right": lambda: measured.left_to_right(fill)}
+        if main:
+            ways |= {
+                "agreement": lambda: measured.agreement(fill),
+                "eager": lambda: measured.eager(fill),
+                "ours, overlapped launches": lambda: measured.variant(None, True),
+                "ours, library products": lambda: measured.library(),
+                "ours, int8 weights": lambda: measured.variant(torch.int8, False),
+                "ours, fp8 weights": lambda: measured.variant(torch.float8_e4m3fn, False),
+                "compiled": lambda: measured.compiled(fill),
+            }
+        return {name: fills.attempt(way) for name, way in ways.items()}
+
+    def sweep(self) -> None:
+        """Times of `linear` for tile sizes around the default, at the main point of the first model."""
+        from mercury_kernels import linear
+        from on_gpu import clock
+        from on_gpu.fills import attempt
+        from on_gpu.kernels import Cases, measure
+
+        self.limits = self.result["ceilings"] = clock.ceilings(self.clock, self.tiny)
+        model, main = self.models[0], self._points()[0]
+        cases = Cases(model, main.slots + 1, main.context, self.dtype, self.device)
+        chosen = linear.tiles
+        for case in cases.all():
+            if not case.name.startswith("linear") or "W8" in case.name:
+                continue
+            for tile in (None, *((64, n, k, s) for n in (16, 32, 64) for k in (32, 64, 128) for s in (1, 2, 4, 8))):
+                if self.left() < 5:
+                    break
+                linear.tiles = (
+                    chosen if tile is None else lambda *_, tile=tile: (64 if main.slots > 31 else 32, *tile[1:])
+                )
+                row = attempt(lambda case=case: measure(case, self.clock, self.limits, self.seconds / 8))
+                self.result["kernels"].append({"kernel": case.name, "model": model.name, "tile": tile, **row})
+        linear.tiles = chosen
+        for row in sorted(self.result["kernels"], key=lambda r: (r["kernel"], r.get("p50_ms", 1e9))):
+            print(row["kernel"], row["tile"], f"{row.get('p50_ms', float('nan')):.4f} ms")
+        self.write()
+
+    def _points(self) -> tuple[Any, ...]:
+        from on_gpu import shapes
+
+        return shapes.TINY_POINTS if self.tiny else (*shapes.POINTS, *shapes.REST)
+
+    def _machine(self) -> dict[str, str]:
+        import torch
+        import triton
+        from mercury_kernels import ops
+
+        name = "CPU, rehearsal: the figures mean nothing" if self.tiny else torch.cuda.get_device_name()
+        versions = {"torch": torch.__version__, "triton": triton.__version__, "date": date.today().isoformat()}
+        return {"device": name, "kernels": ops.availability(), **versions}
+
+    def table(self) -> None:
+        """What a reader wants first."""
+        for row in self.result["kernels"]:
+            print(
+                f"{row['model'][:20]:20} {row['kernel'][:40]:40}"
+                + (
+                    f" {row['p50_ms']:9.4f} ms, floor {row['floor_ms']:8.4f}, error {row['error']:.1e}"
+                    if "p50_ms" in row
+                    else f" {row['failed']}"
+                )
+            )
+        for model in self.result["models"]:
+            for point in model["points"]:
+                print(model["model"], point["point"])
+                for way, found in point.items():
+                    if isinstance(found, dict) and ("step" in found or "failed" in found):
+                        print("   ", way, _short(found))
+                    elif way == "agreement":
+                        print("    same tokens as the plain model:", found)
+        print(f"left out for time: {len(self.result['left_out'])}; kernels off: {self.result['fallbacks'] or 'none'}")
+
+    def write(self, picture: bool = False) -> None:
+        from on_gpu import plot
+
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        name = ("sweep" if self.options.sweep else "gpu") + ("-rehearsal" if self.tiny else "")
+        (self.options.out / f"{name}.json").write_text(json.dumps(self.result, indent=1) + "\n")
+        if picture:
+            try:
+                plot.draw(self.result, self.options.out / f"{name}.png")
+            except ImportError as error:
+                print(f"no picture ({error}): pip install matplotlib")
+
+
+def _short(found: dict[str, Any]) -> str:
+    if "failed" in found:
+        return f"failed: {found['failed']}"
+    parts = [f"step {found['step']['p50_ms']:.4f} ms (p99 {found['step']['p99_ms']:.4f})"]
+    if "fill" in found:
+        parts.append(
+            f"fill of {found['steps']} steps {found['fill']['p50_ms']:.3f} (p99 {found['fill']['p99_ms']:.3f})"
+        )
+    return ", ".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

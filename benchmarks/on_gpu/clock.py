@@ -1,0 +1,89 @@
+"""Times of work on a device, and the two ceilings that floors are counted from."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+Work = Callable[[], object]
+
+
+class Clock:
+    """Milliseconds by device events on a GPU, by the processor's clock elsewhere."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def each(self, work: Work, seconds: float, least: int = 3, most: int = 300, warm: int = 2) -> list[float]:
+        """Times of single runs, as many as fit into `seconds`."""
+        for _ in range(warm):
+            work()
+        self.wait()
+        times: list[float] = []
+        end = time.perf_counter() + seconds
+        while len(times) < least or (len(times) < most and time.perf_counter() < end):
+            times.append(self._device_time(work) if self.device.type == "cuda" else self._host_time(work))
+        return times
+
+    def host(self, work: Work, seconds: float, least: int = 3, most: int = 300) -> list[float]:
+        """Like `each`, by the host's clock: what a caller waits for."""
+        for _ in range(2):
+            work()
+        times: list[float] = []
+        end = time.perf_counter() + seconds
+        while len(times) < least or (len(times) < most and time.perf_counter() < end):
+            times.append(self._host_time(work))
+        return times
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def graph(self, work: Work) -> Work:
+        """The work captured as a CUDA graph; itself on other devices."""
+        if self.device.type != "cuda":
+            return work
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                work()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            work()
+        return graph.replay
+
+    def _device_time(self, work: Work) -> float:
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        stop.record()
+        stop.synchronize()
+        return start.elapsed_time(stop)
+
+    def _host_time(self, work: Work) -> float:
+        start = time.perf_counter()
+        work()
+        self.wait()
+        return 1e3 * (time.perf_counter() - start)
+
+
+def spread(times: list[float]) -> dict[str, float]:
+    """p50, p99 and how many."""
+    ordered = sorted(times)
+    last = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+    return {"p50_ms": statistics.median(ordered), "p99_ms": last, "count": len(ordered)}
+
+
+def ceilings(clock: Clock, tiny: bool) -> dict[str, float]:
+    """Bytes a second of a large copy (read and written) and bf16 operations a second of a large product."""
+    size = 1 << (20 if tiny else 31)
+    source = torch.empty(size, dtype=torch.uint8, device=clock.device).random_(0, 255)
+    target = torch.empty_like(source)
+    copy = statistics.median(clock.each(lambda: target.copy_(source), 1.0, most=20))
+    side = 128 if tiny else 8192
+    a, b = (torch.randn(side, side, device=clock.device).bfloat16() for _ in range(2))
+    product = statistics.median(clock.each(lambda: a @ b, 1.0, most=20))
+    return {"bytes_per_s": 2 * size / (1e-3 * copy), "flops_per_s": 2 * side**3 / (1e-3 * product)}

@@ -1,0 +1,106 @@
+"""Step and fill times of the device loop and of what it is compared with, at one point."""
+
+from collections.abc import Callable
+
+import torch
+from mercury_engine.graphs import Filler, Job
+from mercury_engine.model import Network
+from mercury_kernels import launch, ops
+
+from on_gpu.baselines import LeftToRight, Plain
+from on_gpu.clock import Clock, spread
+from on_gpu.shapes import Point, sides
+
+STEPS = 4
+"""Steps of a measured fill, one chunk; how many real text needs is the model's matter, not the machine's."""
+
+
+def pages(points: list[Point], size: int) -> int:
+    """Pages that the largest point needs: two sides and a canvas for every session, and scrap."""
+    return 2 + max(p.sessions * (p.context // size + 3 + -(-(p.slots + 1) // size)) for p in points)
+
+
+def filler(made: Network, points: list[Point], eight_bit: torch.dtype | None = None) -> Filler:
+    size = 64 if made.embedding.device.type == "cuda" else 16
+    return Filler(made, pages=pages(points, size), page_size=size, chunk=STEPS, eight_bit=eight_bit, positions=8192)
+
+
+class Measured:
+    """One model at one point; contexts are made once and shared by all that is compared."""
+
+    def __init__(self, made: Network, point: Point, clock: Clock, seconds: float) -> None:
+        self.made, self.point, self.clock, self.seconds = made, point, clock, seconds
+        self.contexts = sides(made, point)
+
+    def jobs(self, most: int = STEPS) -> list[Job]:
+        masks = [self.made.config.mask_id] * self.point.slots
+        return [Job(7, masks, 1, [before], [after], 0.0, most) for before, after in self.contexts]
+
+    @torch.inference_mode()
+    def ours(self, fill: Filler) -> dict[str, object]:
+        """The device loop: a step inside its chunk, and a whole fill as the caller sees it."""
+        jobs = self.jobs()
+        done = fill.fill(jobs)
+        assert all(one.done and one.steps == STEPS for one in done)
+        bucket = fill.bucket(jobs)
+        whole = self.clock.each(lambda: fill.captures.run(bucket), self.seconds)
+        fills = self.clock.host(lambda: fill.fill(jobs), self.seconds)
+        return {"step": spread([t / STEPS for t in whole]), "fill": spread(fills), "steps": STEPS}
+
+    def variant(self, eight_bit: torch.dtype | None, overlap: bool) -> dict[str, object]:
+        """The same with other weights or launches."""
+        launch.overlap(overlap)
+        try:
+            return self.ours(filler(self.made, [self.point], eight_bit))
+        finally:
+            launch.overlap(False)
+
+    def library(self) -> dict[str, object]:
+        """The same with cuBLAS products and separate kernels around them, as many rows get them."""
+        few, ops.FEW = ops.FEW, 0
+        try:
+            return self.ours(filler(self.made, [self.point]))
+        finally:
+            ops.FEW = few
+
+    def eager(self, fill: Filler) -> dict[str, object]:
+        return {"step": spread(self.clock.each(self._plain(fill).step, self.seconds, most=30))}
+
+    def compiled(self, fill: Filler) -> dict[str, object]:
+        plain = self._plain(fill)
+        plain.compile("inductor" if self.clock.device.type == "cuda" else "eager")
+        plain.step()
+        return {"step": spread(self.clock.each(self.clock.graph(plain.step), self.seconds))}
+
+    def left_to_right(self, fill: Filler) -> dict[str, object]:
+        """One token a step, as many steps as there are slots."""
+        decoder = LeftToRight(self.made, fill.weights, self.contexts, self.point)
+        step = self.clock.graph(decoder.step)
+
+        def decode() -> None:
+            decoder.restart()
+            for _ in range(self.point.slots):
+                step()
+
+        whole = self.clock.host(decode, self.seconds, most=50)
+        return {"step": spread([t / self.point.slots for t in whole]), "fill": spread(whole), "steps": self.point.slots}
+
+    def agreement(self, fill: Filler) -> float:
+        """Share of slots for which kernels and plain model choose the same token in the first step."""
+        found = torch.tensor([one.ids for one in fill.fill(self.jobs(1))])
+        right = self._plain(fill).choose().token.view(self.point.sessions, -1)[:, :-1].cpu()
+        end = self.made.config.end_id
+        right = torch.where((right == end).cumsum(-1) > 0, end, right)
+        return float((found == right).float().mean())
+
+    def _plain(self, fill: Filler) -> Plain:
+        return Plain(self.made, fill.weights, self.contexts, self.point)
+
+
+def attempt(work: Callable[[], object]) -> object:
+    """The work's result, or why there is none: one failed comparison must not cost the run."""
+    try:
+        return work()
+    except Exception as error:
+        torch.cuda.empty_cache()
+        return {"failed": f"{type(error).__name__}: {str(error)[:300]}"}

@@ -1,0 +1,224 @@
+"""Every kernel against its twin: relative error, time, and the time its bytes and operations need at least.
+
+Inputs rotate through enough copies that weights come from memory, not from the second-level cache, and the runs
+over all copies are one CUDA graph.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+
+import torch
+from mercury_engine.model import ModelConfig
+from mercury_kernels import attention, commit, head, linear, norm, qkv, quantize, reference, swiglu
+from mercury_kernels.operands import Choice, Frames, Matrix, Slots, Table
+from torch import Tensor
+
+from on_gpu.clock import Clock, spread
+
+COLD = 160 << 20
+"""Bytes of weights to rotate through, well beyond 60 MB of cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One operation at one shape: `call(module, number)` runs it with the inputs of that number."""
+
+    name: str
+    kernels: ModuleType
+    call: Callable[[ModuleType, int], Tensor | tuple[Tensor, ...]]
+    bytes: float
+    flops: float
+    weights: float
+
+
+class Cases:
+    """The operations of one step of a model, for `rows` canvas rows of one session."""
+
+    def __init__(self, shape: ModelConfig, rows: int, context: int, dtype: torch.dtype, device: torch.device) -> None:
+        torch.manual_seed(0)
+        self.shape, self.rows, self.context, self.dtype, self.device = shape, rows, context, dtype, device
+        self.size = self.real(1).element_size()
+        self.width, self.heads = shape.head_dim, shape.num_key_value_heads
+        self.x = self.real(rows, shape.hidden_size)
+        self.scale = self.real(shape.hidden_size)
+
+    def real(self, *size: int, scale: float = 1.0) -> Tensor:
+        return (scale * torch.randn(size, device=self.device)).to(self.dtype)
+
+    def matrices(self, outputs: int, inputs: int, format_: torch.dtype | None = None) -> list[Matrix]:
+        """Enough copies to leave the cache."""
+        size = outputs * inputs * (1 if format_ else self.size)
+        count = 1 if self.device.type == "cpu" else min(48, max(1, math.ceil(COLD / size)))
+        plain = [Matrix(self.real(outputs, inputs, scale=inputs**-0.5)) for _ in range(count)]
+        if format_ is None:
+            return plain
+        packed = [reference.quantize_rows(matrix.weight, format_) for matrix in plain]
+        return [Matrix(codes, None, scale) for codes, scale in packed]
+
+    def all(self) -> Iterator[Case]:
+        yield from (self.norm(), self.added_norm(), self.swiglu(), self.quantize(), self.epilogue(), self.qkv())
+        yield self.attention()
+        c, inner, q = self.shape.hidden_size, self.shape.intermediate_size, self.heads * self.groups * self.width
+        yield self.linear("out", c, q, residual=True)
+        yield self.linear("down", c, inner, residual=True)
+        for format_ in (None, torch.int8, torch.float8_e4m3fn):
+            yield self.linear("gate_up", 2 * inner, c, format_, norm=True, gated=True)
+        for format_ in (torch.int8, torch.float8_e4m3fn):
+            yield self.linear("gate_up", 2 * inner, c, format_, gated=True, codes=True)
+        yield self.head()
+        yield self.commit()
+
+    @property
+    def groups(self) -> int:
+        return self.shape.num_attention_heads // self.heads
+
+    def norm(self) -> Case:
+        moved = 2 * self.x.numel() * self.size
+        return Case("rms_norm", norm, lambda m, _: m.rms_norm(self.x, self.scale, 1e-6), moved, 0, 0)
+
+    def added_norm(self) -> Case:
+        moved = 4 * self.x.numel() * self.size
+        return Case("add_rms_norm", norm, lambda m, _: m.add_rms_norm(self.x, self.x, self.scale, 1e-6), moved, 0, 0)
+
+    def swiglu(self) -> Case:
+        inner = self.real(self.rows, 2 * self.shape.intermediate_size)
+        return Case("swiglu", swiglu, lambda m, _: m.swiglu(inner), 1.5 * inner.numel() * self.size, 0, 0)
+
+    def quantize(self) -> Case:
+        def call(module: ModuleType, _: int) -> Tensor:
+            codes, scale = module.quantize_rows(self.x, torch.int8, self.scale, 1e-6)
+            return codes.float() * scale[:, None]
+
+        return Case("quantize_rows", quantize, call, self.x.numel() * (self.size + 1), 0, 0)
+
+    def frames(self) -> Frames:
+        near = torch.arange(self.rows, device=self.device, dtype=torch.int32)
+        cos, sin = reference.rotary_table(-200, 200, self.width, 1e4, self.device)
+        return Frames(near, near - self.rows, cos, sin, 200)
+
+    def caches(self, pages: int, size: int = 64) -> tuple[Tensor, Tensor]:
+        return tuple(self.real(pages, self.heads, size, self.width) for _ in range(2))
+
+    def epilogue(self) -> Case:
+        x, frames = self.real(self.rows, (self.groups + 2) * self.heads * self.width), self.frames()
+        keys, values = self.caches(4)
+
+        def call(module: ModuleType, _: int) -> tuple[Tensor, ...]:
+            return module.rotate_and_store(x, frames, keys, values, frames.near), keys, values
+
+        return Case("rotate_and_store", qkv, call, 3 * x.numel() * self.size, 0, 0)
+
+    def qkv(self) -> Case:
+        outputs, inputs = (self.groups + 2) * self.heads * self.width, self.shape.hidden_size
+        matrices, frames = self.matrices(outputs, inputs), self.frames()
+        keys, values = self.caches(4)
+
+        def call(module: ModuleType, i: int) -> tuple[Tensor, ...]:
+            q = module.project_qkv(
+                self.x, self.scale, 1e-6, matrices[i % len(matrices)], frames, keys, values, frames.near
+            )
+            return q, keys, values
+
+        return self._product("project_qkv", qkv, call, outputs, inputs, self.size)
+
+    def attention(self) -> Case:
+        columns = max(2, self.context // 64 + 1)
+        copies = 1 if self.device.type == "cpu" else 40  # one layer's cache each
+        pools = [self.caches(columns + 1) for _ in range(copies)]
+        q = self.real(2, self.rows, self.heads * self.groups, self.width)
+        pages = torch.randperm(columns, device=self.device).int()[None] + 1
+        ends = torch.tensor([[columns * 3 // 4, columns]], device=self.device, dtype=torch.int32)
+        table = Table(pages, torch.full_like(pages, 64), ends)
+
+        def call(module: ModuleType, i: int) -> Tensor:
+            return module.paged_attention(q, *pools[i % copies], table)
+
+        kept = 2 * columns * 64 * self.heads * self.width * self.size
+        flops = 4 * self.rows * self.groups * self.heads * self.width * columns * 64
+        return Case("paged_attention", attention, call, kept + 2 * q.numel() * self.size, flops, kept)
+
+    def linear(
+        self,
+        name: str,
+        outputs: int,
+        inputs: int,
+        format_: torch.dtype | None = None,
+        norm: bool = False,
+        residual: bool = False,
+        gated: bool = False,
+        codes: bool = False,
+    ) -> Case:
+        matrices = self.matrices(outputs, inputs, format_)
+        x, row_scale = self.real(self.rows, inputs), None
+        if codes:
+            x, row_scale = reference.quantize_rows(x, format_)
+        behind = self.real(self.rows, outputs) if residual else None
+        scale = self.scale if norm else None
+
+        def call(module: ModuleType, i: int) -> Tensor:
+            return module.linear(x, matrices[i % len(matrices)], scale, 1e-6, behind, gated, row_scale)
+
+        label = f"linear {name}" + (f" W8A{8 if codes else 16} {str(format_)[6:]}" if format_ else "")
+        return self._product(label, linear, call, outputs, inputs, 1 if format_ else self.size)
+
+    def head(self) -> Case:
+        vocabulary, inputs = self.shape.vocab_size + 2, self.shape.hidden_size
+        matrices = self.matrices(vocabulary, inputs)
+        banned = torch.zeros(2, vocabulary, dtype=torch.bool, device=self.device)
+        ban = torch.zeros(self.rows, dtype=torch.int32, device=self.device)
+
+        def call(module: ModuleType, i: int) -> tuple[Tensor, ...]:
+            made = module.choices(self.x, matrices[i % len(matrices)], banned, ban, self.scale, 1e-6)
+            return made.top, made.total, made.entropy
+
+        return self._product("choices (head)", head, call, vocabulary, inputs, self.size)
+
+    def commit(self) -> Case:
+        rows = self.rows
+        ids = torch.full((1, rows), 7, dtype=torch.int32, device=self.device)
+        ids[:, rows // 2 :] = 500
+        one = torch.ones(1, device=self.device)
+        whole = one.int()
+        entropy = torch.rand(rows, device=self.device)
+        choice = Choice(torch.zeros_like(ids[0]), entropy, entropy + 1, entropy)
+
+        def call(module: ModuleType, _: int) -> tuple[Tensor, ...]:
+            made = Slots(ids.clone(), whole * rows, one, whole * 99, torch.ones_like(ids).float(), whole * 0, whole * 0)
+            module.commit(made, choice, 500, 501)
+            return made.ids, made.chance, made.open, made.steps
+
+        return Case("commit (with six small torch kernels)", commit, call, 20 * rows, 0, 0)
+
+    def _product(self, name: str, kernels: ModuleType, call: Callable, outputs: int, inputs: int, bytes_: int) -> Case:
+        weights = outputs * inputs * bytes_
+        return Case(name, kernels, call, weights, 2.0 * self.rows * outputs * inputs, weights)
+
+
+def measure(case: Case, clock: Clock, limits: dict[str, float], seconds: float) -> dict[str, object]:
+    """Error against the twin, time, floor and their ratio."""
+    found, expected = (_tuple(case.call(module, 0)) for module in (case.kernels, reference))
+    copies = 1 if clock.device.type == "cpu" else max(8, min(48, math.ceil(COLD / max(case.weights, 1 << 22))))
+
+    def run() -> None:
+        for i in range(copies):
+            case.call(case.kernels, i)
+
+    times = [t / copies for t in clock.each(clock.graph(run), seconds)]
+    floor = 1e3 * max(case.bytes / limits["bytes_per_s"], case.flops / limits["flops_per_s"])
+    row = {
+        "kernel": case.name,
+        "error": max(_error(*pair) for pair in zip(found, expected, strict=True)),
+        "floor_ms": floor,
+    }
+    return row | spread(times) | {"floor_share": floor / spread(times)["p50_ms"]}
+
+
+def _tuple(value: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    found = value if isinstance(value, tuple) else (value,)
+    return tuple(t.double() for t in found)
+
+
+def _error(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).norm() / expected.norm().clamp_min(1e-30))

@@ -1,0 +1,198 @@
+"""Attention of canvas rows to cached pages: prefix, own rows, suffix; keys split over programs.
+
+Every request lists its pages in a table. Columns before ends[b,0] meet queries rotated for the prefix frame,
+the others queries of the suffix frame. A program takes a share of the columns for one key head and a tile of its
+query rows; the last program to finish a tile joins the shares in a fixed order, so results do not depend on
+timing. out = sum_t exp(s_t - max) v_t / sum_t exp(s_t - max) over all shares. arXiv 2205.14135, 2311.01282.
+
+Dimensions: B requests, R rows each, H key heads, G query heads per key head, D head width, N pages, P tokens a
+page, W table columns.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mercury_kernels import reference
+from mercury_kernels.launch import (
+    COUNTERS,
+    counters,
+    dot,
+    guarded,
+    multiprocessors,
+    options,
+    power,
+    ready,
+)
+from mercury_kernels.operands import Table
+
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def _span(
+    q: tl.tensor,
+    acc: tl.tensor,
+    top: tl.tensor,
+    total: tl.tensor,
+    first: tl.tensor,
+    last: tl.tensor,
+    pages: tl.tensor,
+    counts: tl.tensor,
+    keys: tl.tensor,
+    values: tl.tensor,
+    own: tl.tensor,
+    limit: tl.tensor,
+    scale: tl.tensor,
+    stride: tl.tensor,
+    D: tl.tensor,
+    CAUSAL: tl.constexpr,
+    P: tl.constexpr,
+    BD: tl.constexpr,
+) -> tl.tensor:
+    """Fold the table's columns first to last into acc [BM,BD], top and total [BM] (powers of two)."""
+    d = tl.arange(0, BD)
+    t = tl.arange(0, P)
+    tile = t[:, None] * D + d[None, :]
+    for column in range(first, last):
+        page = tl.load(pages + column).to(tl.int64) * stride
+        count = tl.load(counts + column)
+        inside = (t < count)[:, None] & (d < D)[None, :]
+        k = tl.load(keys + page + tile, inside, 0.0)
+        v = tl.load(values + page + tile, inside, 0.0)
+        scores = dot(q, tl.trans(k), tl.zeros((q.shape[0], P), tl.float32)) * scale
+        seen = (t < count)[None, :]
+        if CAUSAL:
+            place = (column - own) * P + t
+            seen = seen & ((place < 0)[None, :] | (place[None, :] < limit[:, None]))
+        scores = tl.where(seen, scores, float("-inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        base = tl.where(higher == float("-inf"), 0.0, higher)
+        weights = tl.exp2(scores - base[:, None])
+        keep = tl.exp2(top - base)
+        total = total * keep + tl.sum(weights, 1)
+        acc = dot(weights.to(v.dtype), v, acc * keep[:, None])
+        top = higher
+    return acc, top, total
+
+
+@triton.jit(do_not_specialize=["R", "W", "shares"])
+def _attend(
+    q: tl.tensor,
+    keys: tl.tensor,
+    values: tl.tensor,
+    out: tl.tensor,
+    pages: tl.tensor,
+    counts: tl.tensor,
+    ends: tl.tensor,
+    own: tl.tensor,
+    limits: tl.tensor,
+    partial: tl.tensor,
+    state: tl.tensor,
+    counter: tl.tensor,
+    scale: tl.tensor,
+    R: tl.tensor,
+    W: tl.tensor,
+    H: tl.tensor,
+    D: tl.tensor,
+    frame: tl.tensor,
+    shares: tl.tensor,
+    G: tl.constexpr,
+    SPLIT: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    P: tl.constexpr,
+    BM: tl.constexpr,
+    BD: tl.constexpr,
+    OVERLAP: tl.constexpr,
+) -> None:
+    tile, head, batch = tl.program_id(0), tl.program_id(1) // shares, tl.program_id(2)
+    share = tl.program_id(1) % shares
+    m = tile * BM + tl.arange(0, BM)
+    valid = m < R * G
+    row = batch * R + m // G
+    d = tl.arange(0, BD)
+    at = ((row * H + head) * G + m % G).to(tl.int64)[:, None] * D + d[None, :]
+    inside = valid[:, None] & (d < D)[None, :]
+    ready(OVERLAP)
+    near, columns = tl.load(ends + batch * 2), tl.load(ends + batch * 2 + 1)
+    each = tl.cdiv(columns, shares)
+    first = share * each
+    last = tl.minimum(first + each, columns)
+    start, limit = 0, m
+    if CAUSAL:
+        start, limit = tl.load(own + batch), tl.load(limits + row, valid, 0)
+    acc = tl.zeros((BM, BD), tl.float32)
+    top, total = tl.full((BM,), float("-inf"), tl.float32), tl.zeros((BM,), tl.float32)
+    keys += head * P * D
+    values += head * P * D
+    stride = H * P * D
+    acc, top, total = _span(
+        tl.load(q + at, inside, 0.0), acc, top, total, first, tl.minimum(last, near), pages + batch * W,
+        counts + batch * W, keys, values, start, limit, scale, stride, D, CAUSAL, P, BD,
+    )  # fmt: skip
+    acc, top, total = _span(
+        tl.load(q + frame + at, inside, 0.0), acc, top, total, tl.maximum(first, near), last, pages + batch * W,
+        counts + batch * W, keys, values, start, limit, scale, stride, D, False, P, BD,
+    )  # fmt: skip
+    if not SPLIT:
+        total = tl.where(total == 0.0, 1.0, total)
+        tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
+    else:
+        number = (batch * H + head) * tl.num_programs(0) + tile
+        lane = tl.arange(0, BM)
+        piece = number.to(tl.int64) * shares * BM + lane
+        tl.store(partial + (piece + share * BM)[:, None] * BD + d[None, :], acc)
+        tl.store(state + (piece + share * BM) * 2, top)
+        tl.store(state + (piece + share * BM) * 2 + 1, total)
+        tl.debug_barrier()
+        if tl.atomic_add(counter + number, 1, sem="acq_rel") == shares - 1:
+            acc = tl.zeros((BM, BD), tl.float32)
+            top, total = tl.full((BM,), float("-inf"), tl.float32), tl.zeros((BM,), tl.float32)
+            for s in range(shares):
+                other = tl.load(state + (piece + s * BM) * 2, cache_modifier=".cg")
+                amount = tl.load(state + (piece + s * BM) * 2 + 1, cache_modifier=".cg")
+                value = tl.load(partial + (piece + s * BM)[:, None] * BD + d[None, :], cache_modifier=".cg")
+                higher = tl.maximum(top, other)
+                base = tl.where(higher == float("-inf"), 0.0, higher)
+                keep, gain = tl.exp2(top - base), tl.exp2(other - base)
+                acc = acc * keep[:, None] + value * gain[:, None]
+                total = total * keep + amount * gain
+                top = higher
+            total = tl.where(total == 0.0, 1.0, total)
+            tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
+            tl.store(counter + number, 0)
+
+
+@guarded(reference.paged_attention)
+def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
+    """[M,H*G*D] for q [2,M,H*G,D] and pages [N,H,P,D]; P a power of two from 16 on."""
+    batch, columns = table.pages.shape
+    heads, size, width = keys.shape[1:]
+    groups, rows = q.shape[2] // heads, q.shape[1] // max(batch, 1)
+    q = q.contiguous()
+    out = q.new_empty(q.shape[1], q.shape[2] * width)
+    tile = power(rows * groups, most=32 if batch * heads < 32 else 64)
+    tiles = triton.cdiv(rows * groups, tile)
+    splits = _splits(q.device, batch * heads * tiles, columns)
+    block = power(width)
+    pieces = batch * heads * tiles * splits
+    partial = torch.empty(pieces * tile * block if splits > 1 else 1, dtype=torch.float32, device=q.device)
+    state = torch.empty(pieces * tile * 2 if splits > 1 else 1, dtype=torch.float32, device=q.device)
+    causal = table.own is not None and table.limits is not None
+    if out.numel():
+        _attend[(tiles, heads * splits, batch)](
+            q, keys, values, out, table.pages, table.counts, table.ends, table.own if causal else table.ends,
+            table.limits if causal else table.ends, partial, state, counters(q.device), width**-0.5 * LOG2_E, rows,
+            columns, heads, width, q.stride(0), splits, groups, splits > 1, causal, size, tile, block,
+            **options(q.device, 4, 3 if block <= 64 else 2),
+        )  # fmt: skip
+    return out
+
+
+def _splits(device: torch.device, programs: int, columns: int) -> int:
+    """Shares of the keys, so that about two programs fall on each multiprocessor."""
+    if programs > COUNTERS:
+        return 1
+    wanted = -(-2 * multiprocessors(device) // max(programs, 1))
+    return max(1, min(wanted, columns, 16))

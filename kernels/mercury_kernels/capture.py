@@ -1,0 +1,72 @@
+"""Work of fixed shape, captured as CUDA graphs when first prepared; on other devices it simply runs."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+import torch
+
+log = logging.getLogger("mercury_kernels")
+
+Work = Callable[[], None]
+
+WARMUPS = 2
+"""Runs before the capture: kernels compile, libraries allocate their work space."""
+
+
+class Captures:
+    """Captured work by key; beyond `most` graphs the least recently used is dropped with its memory.
+
+    All graphs share one memory pool, so they must run one at a time. Work reads and writes tensors that stay at
+    their addresses, and its own intermediate ones.
+    """
+
+    def __init__(self, device: torch.device, most: int = 12) -> None:
+        self.device, self.most = device, most
+        self.captured = 0
+        self._graphs: OrderedDict[Hashable, torch.cuda.CUDAGraph | Work] = OrderedDict()
+        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._graphs
+
+    def prepare(self, key: Hashable, work: Work) -> None:
+        """Make the work ready to `run`; it is carried out a few times, so fill its inputs afterwards."""
+        if key in self._graphs:
+            self._graphs.move_to_end(key)
+            return
+        self.captured += 1
+        self._graphs[key] = self._capture(work) if self.device.type == "cuda" else work
+        while len(self._graphs) > self.most:
+            self._graphs.popitem(last=False)
+
+    def run(self, key: Hashable) -> None:
+        """Enqueue prepared work on the current stream."""
+        made = self._graphs[key]
+        self._graphs.move_to_end(key)
+        if isinstance(made, torch.cuda.CUDAGraph):
+            made.replay()
+        else:
+            made()
+
+    def _capture(self, work: Work) -> torch.cuda.CUDAGraph | Work:
+        side = torch.cuda.Stream(self.device)
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(side):
+            for _ in range(WARMUPS):
+                work()
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, pool=self._pool, stream=side, capture_error_mode="thread_local"):
+                work()
+        except RuntimeError as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            log.warning("this work cannot be captured and runs launch by launch (slower, same result): %s", error)
+            torch.cuda.synchronize(self.device)
+            return work
+        return graph

@@ -1,0 +1,69 @@
+"""The decision at the end of a step, on the device: which slots to commit, what an end marker hides, what is open.
+
+Masked slots are committed by rising entropy while sum - max <= bound, at least one. Slot i is committed exactly
+when the entropies before it in rising order (ties by place) sum to at most the bound, which needs no sorting:
+sum_j e_j [(e_j, j) < (e_i, i)] <= bound. The sum is taken in float64 and rounded once. arXiv 2505.24857.
+
+Dimensions: B requests, R canvas columns (the last prefix token, then the slots).
+"""
+
+import triton
+import triton.language as tl
+
+from mercury_kernels import reference
+from mercury_kernels.launch import guarded, options, power, ready
+from mercury_kernels.operands import Choice, Slots
+
+
+@triton.jit(do_not_specialize=["R", "mask_id", "end_id"])
+def _commit(
+    first: tl.tensor,
+    token: tl.tensor,
+    top: tl.tensor,
+    total: tl.tensor,
+    entropy: tl.tensor,
+    rows: tl.tensor,
+    bounds: tl.tensor,
+    most: tl.tensor,
+    chance: tl.tensor,
+    left: tl.tensor,
+    steps: tl.tensor,
+    R: tl.tensor,
+    mask_id: tl.tensor,
+    end_id: tl.tensor,
+    BLOCK: tl.constexpr,
+    OVERLAP: tl.constexpr,
+) -> None:
+    batch = tl.program_id(0)
+    slot = tl.arange(0, BLOCK)
+    ready(OVERLAP)
+    inside = slot + 1 < tl.load(rows + batch)
+    at = batch * R + slot
+    ids = tl.load(first + at + 1, inside, 0)
+    masked = inside & (ids == mask_id)
+    risk = tl.where(masked, tl.load(entropy + at, inside, 0.0), float("inf"))
+    sooner = (risk[None, :] < risk[:, None]) | ((risk[None, :] == risk[:, None]) & (slot[None, :] < slot[:, None]))
+    sooner = sooner & masked[None, :]
+    before = tl.sum(tl.where(sooner, risk[None, :].to(tl.float64), 0.0), 1).to(tl.float32)
+    leading = tl.sum(sooner.to(tl.int32), 1) == 0
+    done = tl.load(steps + batch) + tl.max(masked.to(tl.int32), 0)
+    final = done >= tl.load(most + batch)
+    chosen = masked & (leading | final | (before <= tl.load(bounds + batch)))
+    ids = tl.where(chosen, tl.load(token + at, inside, 0), ids)
+    sure = tl.exp(tl.load(top + at, inside, 0.0) - tl.load(total + at, inside, 0.0))
+    tl.store(chance + at + 1, sure, chosen)
+    end = tl.min(tl.where(inside & (ids == end_id), slot, BLOCK), 0)
+    ids = tl.where(slot > end, end_id, ids)
+    tl.store(first + at + 1, ids, inside)
+    tl.store(left + batch, tl.sum((inside & (ids == mask_id)).to(tl.int32), 0))
+    tl.store(steps + batch, done)
+
+
+@guarded(reference.commit)
+def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
+    """One step's decision for every canvas, in place; row r of the choice [B*R] is about column r + 1."""
+    batch, rows = slots.ids.shape
+    _commit[(batch,)](
+        slots.ids, choice.token, choice.top, choice.total, choice.entropy, slots.rows, slots.bound, slots.most,
+        slots.chance, slots.open, slots.steps, rows, mask_id, end_id, power(rows), **options(slots.ids.device, 4, 1),
+    )  # fmt: skip

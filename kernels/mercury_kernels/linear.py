@@ -1,0 +1,231 @@
+"""y = x W^T for few rows, with norm before and bias, SwiGLU, residual behind, in one pass over the weights.
+
+Weights are plain, or int8 or float8_e4m3fn codes with one scale per output (W8A16); with scales per row x holds
+codes too (W8A8, products of codes summed in int32 or float32). The norm's factor 1/rms is one number per row, so
+it is applied behind the sum, and its squares are collected on the way. Long sums are shared by several programs;
+the last one to finish adds the shares in a fixed order.
+
+Dimensions: M rows, K inputs, N outputs (of one half when gated).
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mercury_kernels import reference
+from mercury_kernels.launch import (
+    COUNTERS,
+    OLDEST_FP8,
+    counters,
+    dot,
+    guarded,
+    multiprocessors,
+    operand,
+    options,
+    power,
+    prefetch,
+    ready,
+    require,
+)
+from mercury_kernels.operands import Matrix
+
+MANY = 256
+"""Rows from which on the products themselves take the time, not the weights."""
+
+
+@triton.jit
+def _finish(
+    acc: tl.tensor,
+    up: tl.tensor,
+    squares: tl.tensor,
+    out: tl.tensor,
+    bias: tl.tensor,
+    residual: tl.tensor,
+    row_scale: tl.tensor,
+    scale: tl.tensor,
+    m: tl.tensor,
+    n: tl.tensor,
+    M: tl.tensor,
+    N: tl.tensor,
+    K: tl.tensor,
+    eps: tl.tensor,
+    HAS_NORM: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    HAS_RESIDUAL: tl.constexpr,
+    GATED: tl.constexpr,
+    SCALED: tl.constexpr,
+    CODES: tl.constexpr,
+) -> None:
+    """Everything behind the sum, for one tile [BM,BN]."""
+    y, z = acc.to(tl.float32), up.to(tl.float32)
+    if HAS_NORM:
+        rms = tl.rsqrt(squares / K + eps)[:, None]
+        y, z = y * rms, z * rms
+    if CODES:
+        rows = tl.load(row_scale + m, m < M, 0.0)[:, None]
+        y, z = y * rows, z * rows
+    if SCALED:
+        y *= tl.load(scale + n, n < N, 0.0)[None, :]
+        if GATED:
+            z *= tl.load(scale + N + n, n < N, 0.0)[None, :]
+    if HAS_BIAS:
+        y += tl.load(bias + n, n < N, 0.0).to(tl.float32)[None, :]
+        if GATED:
+            z += tl.load(bias + N + n, n < N, 0.0).to(tl.float32)[None, :]
+    if GATED:
+        y = y * tl.sigmoid(y) * z
+    at = m.to(tl.int64)[:, None] * N + n[None, :]
+    inside = (m < M)[:, None] & (n < N)[None, :]
+    if HAS_RESIDUAL:
+        y += tl.load(residual + at, inside, 0.0).to(tl.float32)
+    tl.store(out + at, y.to(out.dtype.element_ty), inside)
+
+
+@triton.jit(do_not_specialize=["M", "shares"])
+def _linear(
+    x: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    bias: tl.tensor,
+    norm: tl.tensor,
+    residual: tl.tensor,
+    row_scale: tl.tensor,
+    scale: tl.tensor,
+    partial: tl.tensor,
+    square_sums: tl.tensor,
+    counter: tl.tensor,
+    M: tl.tensor,
+    N: tl.tensor,
+    K: tl.tensor,
+    each: tl.tensor,
+    shares: tl.tensor,
+    eps: tl.tensor,
+    HAS_NORM: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    HAS_RESIDUAL: tl.constexpr,
+    GATED: tl.constexpr,
+    SCALED: tl.constexpr,
+    CODES: tl.constexpr,
+    SPLIT: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    OVERLAP: tl.constexpr,
+) -> None:
+    m = tl.program_id(1) * BM + tl.arange(0, BM)
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    share = tl.program_id(2)
+    sums: tl.constexpr = tl.int32 if CODES and weight.dtype.element_ty == tl.int8 else tl.float32
+    acc, up = tl.zeros((BM, BN), sums), tl.zeros((BM, BN), sums)
+    squares = tl.zeros((BM,), tl.float32)
+    rows = x + m.to(tl.int64) * K
+    weights = weight + tl.minimum(n, N - 1).to(tl.int64) * K
+    first, last = share * each, tl.minimum(share * each + each, K)
+    prefetch(weights, first, last, OVERLAP)
+    if GATED:
+        prefetch(weights + N.to(tl.int64) * K, first, last, OVERLAP)
+    ready(OVERLAP)
+    for start in range(first, last, BK):
+        k = start + tl.arange(0, BK)
+        value = tl.load(rows[:, None] + k[None, :], (m < M)[:, None] & (k < last)[None, :], 0.0)
+        if HAS_NORM:
+            wide = value.to(tl.float32)
+            squares += tl.sum(wide * wide, 1)
+            value = (wide * tl.load(norm + k, k < last, 0.0).to(tl.float32)[None, :]).to(value.dtype)
+        inside = (n < N)[:, None] & (k < last)[None, :]
+        w = tl.load(weights[:, None] + k[None, :], inside, 0.0)
+        acc = dot(value, tl.trans(w if CODES else operand(w, value)), acc)
+        if GATED:
+            w = tl.load(weights[:, None] + N.to(tl.int64) * K + k[None, :], inside, 0.0)
+            up = dot(value, tl.trans(w if CODES else operand(w, value)), up)
+    if not SPLIT:
+        _finish(
+            acc, up, squares, out, bias, residual, row_scale, scale, m, n, M, N, K, eps,
+            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED, CODES,
+        )  # fmt: skip
+    else:
+        number = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+        lane = tl.arange(0, BM)
+        cell = lane[:, None] * BN + tl.arange(0, BN)[None, :]
+        area: tl.constexpr = BM * BN * (2 if GATED else 1)
+        mine = partial + number.to(tl.int64) * shares * area
+        sums_of = square_sums + number.to(tl.int64) * shares * BM + lane
+        tl.store(mine + share * area + cell, acc)
+        if GATED:
+            tl.store(mine + share * area + BM * BN + cell, up)
+        if HAS_NORM:
+            tl.store(sums_of + share * BM, squares)
+        tl.debug_barrier()
+        if tl.atomic_add(counter + number, 1, sem="acq_rel") == shares - 1:
+            acc, up = tl.zeros((BM, BN), sums), tl.zeros((BM, BN), sums)
+            squares = tl.zeros((BM,), tl.float32)
+            for s in range(shares):
+                acc += tl.load(mine + s * area + cell, cache_modifier=".cg")
+                if GATED:
+                    up += tl.load(mine + s * area + BM * BN + cell, cache_modifier=".cg")
+                if HAS_NORM:
+                    squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
+            _finish(
+                acc, up, squares, out, bias, residual, row_scale, scale, m, n, M, N, K, eps,
+                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED, CODES,
+            )  # fmt: skip
+            tl.store(counter + number, 0)
+
+
+@guarded(reference.linear)
+def linear(
+    x: Tensor,
+    matrix: Matrix,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+    residual: Tensor | None = None,
+    gated: bool = False,
+    row_scale: Tensor | None = None,
+) -> Tensor:
+    """x [M,K] through the matrix: norm first, SwiGLU and residual [M,N] behind, each if asked for.
+
+    With row_scale float32 [M] x holds 8-bit codes of the matrix's format; the result is then bfloat16.
+    """
+    weight = matrix.weight
+    if weight.dtype is torch.float8_e4m3fn:
+        require(x.device, OLDEST_FP8)
+    x, codes = x.contiguous(), row_scale is not None
+    inner, outputs = x.shape[1], matrix.outputs // (2 if gated else 1)
+    out = torch.empty(len(x), outputs, dtype=torch.bfloat16 if codes else x.dtype, device=x.device)
+    if not out.numel():
+        return out
+    rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, weight.element_size(), x.element_size())
+    grid = (triton.cdiv(outputs, columns), triton.cdiv(len(x), rows), splits)
+    each = triton.cdiv(triton.cdiv(inner, depth), splits) * depth
+    cells = grid[0] * grid[1] * splits * rows * columns * (2 if gated else 1) if splits > 1 else 1
+    whole = codes and weight.dtype is torch.int8
+    partial = torch.empty(cells, dtype=torch.int32 if whole else torch.float32, device=x.device)
+    squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
+    _linear[grid](
+        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(row_scale, x), _or(matrix.scale, x),
+        partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
+        norm is not None,
+        matrix.bias is not None, residual is not None, gated, matrix.scale is not None, codes, splits > 1,
+        rows, columns, depth, **options(x.device, 8 if rows * columns > 4096 else 4, 3 if rows == 128 else 4),
+    )  # fmt: skip
+    return out
+
+
+def tiles(
+    device: torch.device, rows: int, outputs: int, inner: int, weight_bytes: int, bytes_: int
+) -> tuple[int, int, int, int]:
+    """Tile sizes BM, BN, BK and shares: every multiprocessor streams a part of the weights; many rows get big tiles."""
+    deep = 128 // max(weight_bytes, bytes_) * 2 if bytes_ < 4 else 32
+    if rows > MANY:
+        return 128, 128, min(deep, 64), 1
+    high = power(rows, most=64)
+    wide = 64 if outputs >= 64 * multiprocessors(device) else 32
+    programs = triton.cdiv(outputs, wide) * triton.cdiv(rows, high)
+    most = max(1, inner // (2 * deep))
+    splits = max(1, min(multiprocessors(device) // programs, most, 8))
+    return high, wide, deep, splits if programs <= COUNTERS else 1
+
+
+def _or(tensor: Tensor | None, other: Tensor) -> Tensor:
+    return other if tensor is None else tensor

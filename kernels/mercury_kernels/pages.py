@@ -1,0 +1,62 @@
+"""Memory for cached keys and values of all layers, handed out in pages.
+
+Dimensions: L layers, N pages, H key heads, P tokens a page, D head width, T tokens.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class OutOfPages(RuntimeError):
+    """More pages are asked for than are free."""
+
+
+class PagePool:
+    """Keys (rotated) and values [L,N,H,P,D] that stay at one address; page 0 is scrap and never handed out."""
+
+    def __init__(
+        self, layers: int, heads: int, width: int, pages: int, dtype: torch.dtype, device: torch.device, size: int = 64
+    ) -> None:
+        assert pages > 1
+        assert size >= 16
+        assert size & (size - 1) == 0
+        shape = (layers, pages, heads, size, width)
+        self.keys, self.values = (torch.zeros(shape, dtype=dtype, device=device) for _ in range(2))
+        self.size = size
+        self._free = list(range(pages - 1, 0, -1))
+
+    @property
+    def free(self) -> int:
+        """How many pages may be taken."""
+        return len(self._free)
+
+    def needed(self, tokens: int) -> int:
+        """Pages for so many tokens."""
+        return -(-tokens // self.size)
+
+    def take(self, count: int) -> list[int]:
+        """Page numbers that belong to the caller until given back. Raises OutOfPages."""
+        if count > len(self._free):
+            raise OutOfPages(f"{count} pages of {self.size} tokens are needed, {len(self._free)} are free")
+        taken = self._free[len(self._free) - count :]
+        del self._free[len(self._free) - count :]
+        return taken
+
+    def give(self, pages: list[int]) -> None:
+        """Hand pages back."""
+        self._free += pages
+
+    def write(self, pages: list[int], keys: Tensor, values: Tensor) -> None:
+        """Fill pages with keys and values [L,H,T,D], from the first place of the first page on."""
+        layers, heads, tokens, width = keys.shape
+        assert len(pages) == self.needed(tokens)
+        numbers = torch.tensor(pages, device=self.keys.device)
+        for target, source in ((self.keys, keys), (self.values, values)):
+            padded = F.pad(source, (0, 0, 0, len(pages) * self.size - tokens))
+            paged = padded.view(layers, heads, len(pages), self.size, width).transpose(1, 2)
+            target[:, numbers] = paged.to(target.dtype)
+
+    def counts(self, tokens: int) -> list[int]:
+        """Tokens in each page of a run of so many."""
+        return [min(self.size, tokens - start) for start in range(0, tokens, self.size)]

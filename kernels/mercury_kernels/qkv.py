@@ -1,0 +1,282 @@
+"""Queries, keys and values of a layer: norm, projection, QK-norm, rotation in both frames and cache write.
+
+Small batches of rows run as one kernel that streams the weights once; large ones bring the product of a library
+matrix multiplication to `rotate_and_store`. A program owns pairs of channels of one head, so that both halves
+of every rotation are in its registers.
+
+Dimensions: M rows, C channels, H key heads, HQ query heads, D head width, E = D/2, N pages, P tokens a page.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mercury_kernels import reference
+from mercury_kernels.launch import dot, guarded, multiprocessors, operand, options, power, prefetch, ready
+from mercury_kernels.operands import Frames, Matrix
+
+
+@triton.jit
+def _turn(
+    left: tl.tensor,
+    right: tl.tensor,
+    cos: tl.tensor,
+    sin: tl.tensor,
+    row: tl.tensor,
+    pair: tl.tensor,
+    inside: tl.tensor,
+    E: tl.tensor,
+) -> tl.tensor:
+    """Both halves rotated by the angles in the table's rows [BM], pairs [BE]."""
+    at = row[:, None] * E + pair[None, :]
+    c, s = tl.load(cos + at, inside, 0.0), tl.load(sin + at, inside, 0.0)
+    return left * c - right * s, right * c + left * s
+
+
+@triton.jit
+def _put(
+    base: tl.tensor,
+    at: tl.tensor,
+    pair: tl.tensor,
+    E: tl.tensor,
+    left: tl.tensor,
+    right: tl.tensor,
+    inside: tl.tensor,
+) -> None:
+    """Store both halves of rows that start at offsets `at` [BM]."""
+    to = base + at[:, None] + pair[None, :]
+    tl.store(to, left.to(base.dtype.element_ty), inside)
+    tl.store(to + E, right.to(base.dtype.element_ty), inside)
+
+
+@triton.jit
+def _finish(
+    left: tl.tensor,
+    right: tl.tensor,
+    head: tl.tensor,
+    m: tl.tensor,
+    pair: tl.tensor,
+    out: tl.tensor,
+    near: tl.tensor,
+    away: tl.tensor,
+    cos: tl.tensor,
+    sin: tl.tensor,
+    keys: tl.tensor,
+    values: tl.tensor,
+    slots: tl.tensor,
+    q_norm: tl.tensor,
+    k_norm: tl.tensor,
+    eps: tl.tensor,
+    origin: tl.tensor,
+    M: tl.tensor,
+    E: tl.tensor,
+    P: tl.tensor,
+    HQ: tl.tensor,
+    H: tl.tensor,
+    QK_NORM: tl.constexpr,
+) -> None:
+    """Norm, rotation and stores for one head's channel pairs, float32 [BM,BE] halves."""
+    valid = m < M
+    inside = valid[:, None] & (pair < E)[None, :]
+    if QK_NORM:  # noqa: SIM102  known when compiling
+        if head < HQ + H:
+            rms = tl.rsqrt((tl.sum(left * left, 1) + tl.sum(right * right, 1)) / (2 * E) + eps)
+            weight = tl.where(head < HQ, q_norm, k_norm)
+            a = tl.load(weight + pair, pair < E, 0.0).to(tl.float32)
+            b = tl.load(weight + E + pair, pair < E, 0.0).to(tl.float32)
+            left, right = left * rms[:, None] * a[None, :], right * rms[:, None] * b[None, :]
+    if head < HQ:
+        first, second = _turn(left, right, cos, sin, tl.load(near + m, valid, 0) + origin, pair, inside, E)
+        at = (m * HQ + head).to(tl.int64) * 2 * E
+        _put(out, at, pair, E, first, second, inside)
+        first, second = _turn(left, right, cos, sin, tl.load(away + m, valid, 0) + origin, pair, inside, E)
+        _put(out, at + M * HQ * 2 * E, pair, E, first, second, inside)
+    else:
+        slot = tl.load(slots + m, valid, 0).to(tl.int64)
+        if head < HQ + H:
+            at = ((slot // P * H + head - HQ) * P + slot % P) * 2 * E
+            first, second = _turn(left, right, cos, sin, tl.load(near + m, valid, 0) + origin, pair, inside, E)
+            _put(keys, at, pair, E, first, second, inside)
+        else:
+            at = ((slot // P * H + head - HQ - H) * P + slot % P) * 2 * E
+            _put(values, at, pair, E, left, right, inside)
+
+
+@triton.jit(do_not_specialize=["M", "origin"])
+def _rotate_and_store(
+    qkv: tl.tensor,
+    out: tl.tensor,
+    near: tl.tensor,
+    away: tl.tensor,
+    cos: tl.tensor,
+    sin: tl.tensor,
+    keys: tl.tensor,
+    values: tl.tensor,
+    slots: tl.tensor,
+    q_norm: tl.tensor,
+    k_norm: tl.tensor,
+    eps: tl.tensor,
+    origin: tl.tensor,
+    M: tl.tensor,
+    E: tl.tensor,
+    P: tl.tensor,
+    HQ: tl.tensor,
+    H: tl.tensor,
+    QK_NORM: tl.constexpr,
+    BM: tl.constexpr,
+    BE: tl.constexpr,
+    OVERLAP: tl.constexpr,
+) -> None:
+    head = tl.program_id(0)
+    m = tl.program_id(1) * BM + tl.arange(0, BM)
+    pair = tl.arange(0, BE)
+    at = (m.to(tl.int64) * (HQ + 2 * H) + head)[:, None] * 2 * E + pair[None, :]
+    inside = (m < M)[:, None] & (pair < E)[None, :]
+    ready(OVERLAP)
+    left = tl.load(qkv + at, inside, 0.0).to(tl.float32)
+    right = tl.load(qkv + at + E, inside, 0.0).to(tl.float32)
+    _finish(
+        left, right, head, m, pair, out, near, away, cos, sin, keys, values, slots,
+        q_norm, k_norm, eps, origin, M, E, P, HQ, H, QK_NORM,
+    )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["M", "origin"])
+def _project_qkv(
+    x: tl.tensor,
+    norm: tl.tensor,
+    weight: tl.tensor,
+    bias: tl.tensor,
+    scale: tl.tensor,
+    out: tl.tensor,
+    near: tl.tensor,
+    away: tl.tensor,
+    cos: tl.tensor,
+    sin: tl.tensor,
+    keys: tl.tensor,
+    values: tl.tensor,
+    slots: tl.tensor,
+    q_norm: tl.tensor,
+    k_norm: tl.tensor,
+    eps: tl.tensor,
+    origin: tl.tensor,
+    M: tl.tensor,
+    C: tl.tensor,
+    E: tl.tensor,
+    P: tl.tensor,
+    HQ: tl.tensor,
+    H: tl.tensor,
+    QK_NORM: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    SCALED: tl.constexpr,
+    BM: tl.constexpr,
+    BE: tl.constexpr,
+    BC: tl.constexpr,
+    OVERLAP: tl.constexpr,
+) -> None:
+    tiles = tl.cdiv(E, BE)
+    head = tl.program_id(0) // tiles
+    pair = tl.program_id(0) % tiles * BE + tl.arange(0, BE)
+    m = tl.program_id(1) * BM + tl.arange(0, BM)
+    c = tl.arange(0, BC)
+    rows = x + m.to(tl.int64)[:, None] * C
+    upper = weight + (head * 2 * E + tl.minimum(pair, E - 1)).to(tl.int64) * C
+    left, right = tl.zeros((BM, BE), tl.float32), tl.zeros((BM, BE), tl.float32)
+    squares = tl.zeros((BM,), tl.float32)
+    prefetch(upper, 0, C, OVERLAP)
+    prefetch(upper + E * C, 0, C, OVERLAP)
+    ready(OVERLAP)
+    for start in range(0, C, BC):
+        at = start + c
+        value = tl.load(rows + at[None, :], (m < M)[:, None] & (at < C)[None, :], 0.0)
+        wide = value.to(tl.float32)
+        squares += tl.sum(wide * wide, 1)
+        value = (wide * tl.load(norm + at, at < C, 0.0).to(tl.float32)[None, :]).to(value.dtype)
+        shape = (pair < E)[:, None] & (at < C)[None, :]
+        w = tl.load(upper[:, None] + at[None, :], shape, 0.0)
+        left = dot(value, tl.trans(operand(w, value)), left)
+        w = tl.load(upper[:, None] + E * C + at[None, :], shape, 0.0)
+        right = dot(value, tl.trans(operand(w, value)), right)
+    rms = tl.rsqrt(squares / C + eps)[:, None]
+    left, right = left * rms, right * rms
+    column = head * 2 * E + pair
+    if SCALED:
+        left *= tl.load(scale + column, pair < E, 0.0)[None, :]
+        right *= tl.load(scale + column + E, pair < E, 0.0)[None, :]
+    if HAS_BIAS:
+        left += tl.load(bias + column, pair < E, 0.0).to(tl.float32)[None, :]
+        right += tl.load(bias + column + E, pair < E, 0.0).to(tl.float32)[None, :]
+    _finish(
+        left, right, head, m, pair, out, near, away, cos, sin, keys, values, slots,
+        q_norm, k_norm, eps, origin, M, E, P, HQ, H, QK_NORM,
+    )  # fmt: skip
+
+
+@guarded(reference.rotate_and_store)
+def rotate_and_store(
+    qkv: Tensor,
+    frames: Frames,
+    keys: Tensor,
+    values: Tensor,
+    slots: Tensor,
+    qk_norm: tuple[Tensor, Tensor] | None = None,
+    eps: float = 0.0,
+) -> Tensor:
+    """Queries [2,M,HQ,D] in both frames from qkv [M,(HQ+2H)*D]; the caches get the rows' keys and values."""
+    qkv = qkv.contiguous()
+    heads, size, width = keys.shape[1:]
+    queries = qkv.shape[1] // width - 2 * heads
+    out = qkv.new_empty(2, len(qkv), queries, width)
+    weights = qk_norm or (qkv, qkv)
+    block = power(width // 2)
+    rows = min(power(len(qkv)), max(1, 2048 // block))
+    grid = (queries + 2 * heads, triton.cdiv(len(qkv), rows))
+    _rotate_and_store[grid](
+        qkv, out, frames.near, frames.away, frames.cos, frames.sin, keys, values, slots, *weights, eps,
+        frames.origin, len(qkv), width // 2, size, queries, heads, qk_norm is not None, rows, block,
+        **options(qkv.device, 4, 1),
+    )  # fmt: skip
+    return out
+
+
+@guarded(reference.project_qkv)
+def project_qkv(
+    x: Tensor,
+    norm: Tensor,
+    eps: float,
+    matrix: Matrix,
+    frames: Frames,
+    keys: Tensor,
+    values: Tensor,
+    slots: Tensor,
+    qk_norm: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """Norm of x [M,C], projection and `rotate_and_store` in one kernel; made for at most about 64 rows."""
+    x = x.contiguous()
+    heads, size, width = keys.shape[1:]
+    queries = matrix.outputs // width - 2 * heads
+    out = x.new_empty(2, len(x), queries, width)
+    weights = qk_norm or (x, x)
+    rows = power(len(x), most=64)
+    block = power(width // 2) if qk_norm else _pairs(x.device, width // 2, queries + 2 * heads)
+    grid = ((queries + 2 * heads) * triton.cdiv(width // 2, block), triton.cdiv(len(x), rows))
+    _project_qkv[grid](
+        x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, x if matrix.scale is None else matrix.scale,
+        out, frames.near, frames.away, frames.cos, frames.sin, keys, values, slots, *weights, eps, frames.origin,
+        len(x), x.shape[1], width // 2, size, queries, heads, qk_norm is not None, matrix.bias is not None,
+        matrix.scale is not None, rows, block, _depth(x), **options(x.device, 4, 4),
+    )  # fmt: skip
+    return out
+
+
+def _pairs(device: torch.device, pairs: int, heads: int) -> int:
+    """Channel pairs a program: few enough that every multiprocessor gets work."""
+    block = power(pairs)
+    while block > 16 and heads * triton.cdiv(pairs, block) < multiprocessors(device):
+        block //= 2
+    return block
+
+
+def _depth(x: Tensor) -> int:
+    return 128 if x.element_size() == 2 else 32

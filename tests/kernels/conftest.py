@@ -1,0 +1,38 @@
+"""Kernels run in Triton's interpreter on the CPU, or compiled on a GPU under `-m gpu`; a process does one of them."""
+
+import os
+import sys
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Triton decides when it is imported, so this has to come first."""
+    if config.option.markexpr == "gpu":
+        return
+    if "triton" in sys.modules and not sys.modules["triton"].knobs.runtime.interpret:
+        raise pytest.UsageError("Triton was imported before its interpreter was asked for; name tests/kernels first")
+    os.environ["TRITON_INTERPRET"] = "1"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Small tensors only: threads would wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest):
+    """The CPU, where kernels are interpreted, or the GPU; random numbers start from a fixed seed."""
+    import torch
+    from mercury_kernels.launch import INTERPRETED
+
+    if (request.param == "cpu") != INTERPRETED.value:
+        pytest.skip("the GPU needs -m gpu, the interpreter the absence of it")
+    torch.manual_seed(0)
+    return torch.device(request.param)

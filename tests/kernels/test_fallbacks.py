@@ -1,0 +1,132 @@
+"""Where a kernel cannot run its twin answers, and the user is told once."""
+
+import importlib
+import logging
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mercury_kernels import launch, norm, ops, reference
+from mercury_kernels.operands import Matrix
+
+from tests.kernels.close import close, randn
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """As on a machine where kernels are compiled, none of them broken yet."""
+    monkeypatch.setattr(launch, "INTERPRETED", SimpleNamespace(value=False))
+    monkeypatch.setattr(launch, "broken", {})
+    launch._say_once.cache_clear()
+
+
+def guarded(error, calls):
+    def kernel(x):
+        calls.append("kernel")
+        raise error
+
+    return launch.guarded(lambda x: calls.append("twin") or x + 1)(kernel)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Failed to find C compiler"), OSError("ptxas not found")])
+def test_a_kernel_that_does_not_compile_is_given_up_and_its_twin_answers(compiled, caplog, error):
+    calls: list[str] = []
+    run, x = guarded(error, calls), torch.ones(1)
+    with caplog.at_level(logging.WARNING):
+        assert [float(run(x)) for _ in range(3)] == [2.0, 2.0, 2.0]
+    assert calls == ["kernel", "twin", "twin", "twin"]
+    assert len(caplog.records) == 1
+    assert str(error) in caplog.text
+    assert launch.broken == {"kernel": str(error)}
+
+
+def test_an_unsuitable_input_goes_to_the_twin_for_that_call_only(compiled, caplog):
+    calls: list[str] = []
+    run = guarded(launch.Unsupported("no fp8 here"), calls)
+    with caplog.at_level(logging.WARNING):
+        run(torch.ones(1))
+        run(torch.ones(1))
+    assert calls == ["kernel", "twin"] * 2
+    assert len(caplog.records) == 1
+    assert not launch.broken
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), TypeError("a mistake of ours")])
+def test_other_errors_are_not_hidden(compiled, error):
+    with pytest.raises(type(error)):
+        guarded(error, [])(torch.ones(1))
+
+
+def test_devices_older_than_needed_are_refused(monkeypatch):
+    monkeypatch.setattr(launch, "capability", lambda _: (7, 5))
+    with pytest.raises(launch.Unsupported, match=r"7\.5"):
+        launch.require(torch.device("cuda"), launch.OLDEST)
+    launch.require(torch.device("cpu"), launch.OLDEST)
+
+
+def test_without_triton_the_twins_answer_and_the_log_says_so_once(monkeypatch, caplog):
+    original = importlib.import_module
+
+    def broken(name, package=None):
+        if name.startswith("mercury_kernels."):
+            raise ModuleNotFoundError("No module named 'triton'")
+        return original(name, package)
+
+    monkeypatch.setattr(ops.importlib, "import_module", broken)
+    for cached in (ops._triton, ops._import_error):
+        cached.cache_clear()
+    try:
+        with caplog.at_level(logging.WARNING):
+            assert [ops._triton("norm") for _ in range(2)] == [reference, reference]
+        assert caplog.text.count("triton") == 1
+    finally:
+        for cached in (ops._triton, ops._import_error):
+            cached.cache_clear()
+
+
+def test_availability_says_what_a_machine_can_do(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert "no CUDA device" in ops.availability()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "A GPU")
+    monkeypatch.setattr(torch, "ones", lambda *_, **__: torch.zeros(2, 16))  # the trial runs on the CPU here
+    monkeypatch.setattr(launch, "broken", {})
+    for version, words in (((9, 0), "fp8"), ((8, 0), "no fp8"), ((7, 5), "too old")):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, version=version: version)
+        assert words in ops.availability()
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    launch.broken["linear"] = "no compiler"
+    assert "linear (no compiler)" in ops.availability()
+
+
+def test_inputs_that_want_gradients_are_kept_from_the_kernels():
+    plain, wanted = (SimpleNamespace(is_cuda=True, requires_grad=grad) for grad in (False, True))
+    assert ops._inference(plain, plain)
+    assert not ops._inference(plain, wanted)
+    assert not ops._inference(torch.ones(1))
+    with torch.no_grad():
+        assert ops._inference(plain, wanted)
+
+
+@pytest.mark.parametrize("parts", [{}, {"gated": True}, {"residual": True}, {"gated": True, "residual": True}])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_path_for_many_rows_equals_the_twin(parts, bias):
+    torch.manual_seed(0)
+    x, gated = randn(7, 24), parts.get("gated", False)
+    matrix = Matrix(randn(32, 24), randn(32) if bias else None)
+    residual = randn(7, 16 if gated else 32) if parts.get("residual") else None
+    weight = randn(24)
+    found = ops._many(ops.rms_norm(x, weight, 1e-5), matrix, residual, gated)
+    close(found, reference.linear(x, matrix, weight, 1e-5, residual, gated))
+
+
+@pytest.mark.gpu
+def test_kernels_are_what_answers_on_a_gpu(device, monkeypatch):
+    if device.type == "cpu":
+        pytest.skip("about the dispatch on a GPU")
+    seen = []
+    monkeypatch.setattr(norm, "_launch", lambda *a: seen.append(1))
+    ops.rms_norm(torch.ones(2, 16, device=device), torch.ones(16, device=device), 1e-5)
+    assert seen
+    assert not launch.broken

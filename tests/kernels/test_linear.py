@@ -1,0 +1,103 @@
+"""Products for few rows equal their twins with every part before and behind them, in every weight format."""
+
+import math
+
+import pytest
+import torch
+from mercury_kernels import linear, reference
+from mercury_kernels.operands import Matrix
+
+from tests.kernels.close import close, randn, wide
+
+DTYPES = [torch.float32, torch.bfloat16]
+SHAPES = [(1, 16, 8), (5, 33, 70), (33, 96, 576), (70, 40, 130)]  # rows, outputs, inputs
+PARTS = {
+    "alone": {},
+    "norm and gate": {"norm": True, "gated": True},
+    "bias and residual": {"bias": True, "residual": True},
+    "all": {"norm": True, "gated": True, "bias": True, "residual": True},
+}
+
+
+def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False):
+    """x, the matrix, and keyword arguments for both sides."""
+    rows, outputs, inputs = shape
+    wide = outputs * (2 if gated else 1)
+    x = randn(rows, inputs, dtype=dtype, device=device)
+    weight = randn(wide, inputs, dtype=dtype, device=device, scale=inputs**-0.5)
+    parts = {
+        "norm": randn(inputs, dtype=dtype, device=device) if norm else None,
+        "residual": randn(rows, outputs, dtype=dtype, device=device) if residual else None,
+    }
+    matrix = Matrix(weight, randn(wide, dtype=dtype, device=device) if bias else None)
+    return x, matrix, parts | {"eps": 1e-5, "gated": gated}
+
+
+def shares(monkeypatch, splits, depth=32):
+    """Small tiles and a fixed number of shares."""
+    monkeypatch.setattr(linear, "tiles", lambda *_: (32, 32, depth, splits))
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_linear_equals_its_twin(device, shape, dtype, parts, splits, monkeypatch):
+    shares(monkeypatch, splits)
+    x, matrix, kwargs = made(shape, dtype, device, **PARTS[parts])
+    found = linear.linear(x, matrix, **kwargs)
+    assert found.dtype is dtype
+    close(found, reference.linear(wide(x), wide(matrix), **wide(kwargs)))
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+@pytest.mark.parametrize("format_", [torch.int8, torch.float8_e4m3fn])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eight_bit_weights_equal_their_twin(device, dtype, format_, splits, monkeypatch):
+    shares(monkeypatch, splits)
+    x, matrix, kwargs = made((9, 50, 150), dtype, device, norm=True, gated=True, bias=True, residual=True)
+    codes, scale = reference.quantize_rows(matrix.weight, format_)
+    packed = Matrix(codes, matrix.bias, scale)
+    found = linear.linear(x, packed, **kwargs)
+    close(found, reference.linear(wide(x), wide(packed), **wide(kwargs)))
+    whole = reference.linear(x, matrix, **kwargs).double()
+    assert float((found.double() - whole).norm()) <= (0.02 if format_ is torch.int8 else 0.06) * float(whole.norm())
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("format_", [torch.int8, torch.float8_e4m3fn])
+@pytest.mark.parametrize("shape", SHAPES[:3])
+def test_eight_bit_rows_and_weights_equal_their_twin(device, shape, format_, gated, splits, monkeypatch):
+    shares(monkeypatch, splits, 64)
+    x, matrix, _ = made(shape, torch.float32, device, gated=gated)
+    codes, row_scale = reference.quantize_rows(x, format_)
+    weight, scale = reference.quantize_rows(matrix.weight, format_)
+    packed = Matrix(weight, None, scale)
+    residual = randn(shape[0], shape[1], dtype=torch.bfloat16, device=device)
+    arguments = {"gated": gated, "residual": residual, "row_scale": row_scale}
+    found = linear.linear(codes, packed, **arguments)
+    close(found, reference.linear(codes, packed, **arguments))
+
+
+def test_shares_are_added_alike_whatever_finishes_last(device, monkeypatch):
+    shares(monkeypatch, 4)
+    x, matrix, kwargs = made((7, 40, 200), torch.bfloat16, device, norm=True, gated=True)
+    first = linear.linear(x, matrix, **kwargs)
+    for _ in range(3):  # the counters are left at zero by every run
+        assert torch.equal(linear.linear(x, matrix, **kwargs), first)
+
+
+@pytest.mark.parametrize("bytes_", [1, 2, 4])
+def test_default_tiles_cover_every_input(bytes_):
+    """Shares are whole steps of the loop, and none is empty for the shapes of real models."""
+    for rows, outputs, inputs in ((33, 3072, 576), (1, 576, 1536), (64, 4864, 896), (17, 3584, 18944)):
+        high, _, depth, splits = linear.tiles(torch.device("cpu"), rows, outputs, inputs, bytes_, max(bytes_, 2))
+        each = math.ceil(math.ceil(inputs / depth) / splits) * depth
+        assert high * math.ceil(rows / high) >= rows
+        assert (splits - 1) * each < inputs <= splits * each
+
+
+def test_no_rows_give_no_rows(device):
+    x, matrix, kwargs = made((1, 16, 8), torch.float32, device)
+    assert linear.linear(x[:0], matrix, **kwargs).shape == (0, 16)

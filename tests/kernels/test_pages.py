@@ -1,0 +1,57 @@
+"""Pages are handed out once, hold what was written, and captured work stays within its bounds."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mercury_kernels.capture import Captures
+from mercury_kernels.pages import OutOfPages, PagePool
+
+
+def pool(pages=9):
+    return PagePool(2, 3, 8, pages, torch.float32, torch.device("cpu"), 16)
+
+
+@given(st.lists(st.integers(0, 4), max_size=12))
+def test_no_page_is_handed_out_twice_and_none_is_lost(wanted):
+    made, held = pool(), []
+    for count in wanted:
+        if count and count <= made.free:
+            held.append(made.take(count))
+        elif held:
+            made.give(held.pop(0))
+        used = [page for run in held for page in run]
+        assert len(set(used)) == len(used) == 8 - made.free
+        assert 0 not in used
+
+
+def test_more_pages_than_free_are_refused_without_loss():
+    made = pool()
+    with pytest.raises(OutOfPages, match="9 pages"):
+        made.take(9)
+    assert made.free == 8
+
+
+@pytest.mark.parametrize("tokens", [1, 15, 16, 17, 40])
+def test_pages_hold_what_was_written_in_order(tokens):
+    made = pool()
+    keys, values = torch.randn(2, 3, tokens, 8), torch.randn(2, 3, tokens, 8)
+    pages = made.take(made.needed(tokens))[::-1]
+    made.write(pages, keys, values)
+    counts = made.counts(tokens)
+    assert sum(counts) == tokens
+    for stored, given_ in ((made.keys, keys), (made.values, values)):
+        parts = [stored[:, page, :, :count] for page, count in zip(pages, counts, strict=True)]
+        assert torch.equal(torch.cat(parts, 2), given_)
+    assert not made.keys[:, 0].any()
+
+
+def test_captured_work_is_bounded_and_the_oldest_is_dropped():
+    made, runs = Captures(torch.device("cpu"), most=2), []
+    for key in "aab":
+        made.prepare(key, lambda key=key: runs.append(key))
+        made.run(key)
+    made.run("a")
+    made.prepare("c", lambda: runs.append("c"))
+    assert ("a" in made, "b" in made, "c" in made, len(made)) == (True, False, True, 2)
+    assert (runs, made.captured) == (list("aaba"), 3)

@@ -1,0 +1,89 @@
+"""Queries in two frames and the cache write equal their twins, as an epilogue and fused with norm and projection."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from mercury_kernels import qkv, reference
+from mercury_kernels.operands import Frames, Matrix
+
+from tests.kernels.close import close, randn, wide
+
+DTYPES = [torch.float32, torch.bfloat16]
+SHAPES = [  # rows, query heads, key heads, head width, channels, page
+    (1, 1, 1, 8, 8, 16),
+    (5, 3, 1, 16, 40, 16),
+    (17, 4, 2, 24, 64, 16),
+    (33, 9, 3, 64, 100, 32),
+]
+
+
+@dataclass
+class Case:
+    frames: Frames
+    keys: torch.Tensor
+    values: torch.Tensor
+    slots: torch.Tensor
+    norms: tuple[torch.Tensor, torch.Tensor]
+
+    def caches(self):
+        return self.keys.clone(), self.values.clone()
+
+
+def case(rows, heads, width, page, dtype, device):
+    """Rows at positions on both sides of zero; every row has a place of its own in three shuffled pages."""
+    cos, sin = reference.rotary_table(-100, 300, width, 10_000.0, torch.device("cpu"))
+    near = torch.arange(rows) + 37
+    frames = Frames(near.int().to(device), (near - 90).int().to(device), cos.to(device), sin.to(device), 100)
+    keys, values = (randn(3, heads, page, width, dtype=dtype, device=device) for _ in range(2))
+    slots = torch.randperm(3 * page)[:rows].int().to(device)
+    return Case(frames, keys, values, slots, tuple(randn(width, dtype=dtype, device=device) for _ in range(2)))
+
+
+@pytest.mark.parametrize("normed", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rotation_and_cache_write_equal_their_twin(device, shape, dtype, normed):
+    rows, queries, heads, width, _, page = shape
+    made = case(rows, heads, width, page, dtype, device)
+    x = randn(rows, (queries + 2 * heads) * width, dtype=dtype, device=device)
+    keys, values = made.caches()
+    right_keys, right_values = wide(made.caches())
+    norms = made.norms if normed else None
+    q = qkv.rotate_and_store(x, made.frames, keys, values, made.slots, norms, 1e-5)
+    right = reference.rotate_and_store(wide(x), made.frames, right_keys, right_values, made.slots, wide(norms), 1e-5)
+    for found, expected in ((q, right), (keys, right_keys), (values, right_values)):
+        close(found, expected)
+
+
+@pytest.mark.parametrize("weights", ["plain", "bias and norms", "int8"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_fused_projection_equals_its_twin(device, shape, dtype, weights):
+    rows, queries, heads, width, channels, page = shape
+    made = case(rows, heads, width, page, dtype, device)
+    x, norm = randn(rows, channels, dtype=dtype, device=device), randn(channels, dtype=dtype, device=device)
+    outputs = (queries + 2 * heads) * width
+    matrix = Matrix(randn(outputs, channels, dtype=dtype, device=device))
+    norms = None
+    if weights == "int8":
+        matrix = Matrix(*reference.quantize_rows(matrix.weight, torch.int8)[:1], None, randn(outputs, device=device))
+    if weights == "bias and norms":
+        matrix, norms = Matrix(matrix.weight, randn(outputs, dtype=dtype, device=device)), made.norms
+    keys, values = made.caches()
+    right_keys, right_values = wide(made.caches())
+    q = qkv.project_qkv(x, norm, 1e-5, matrix, made.frames, keys, values, made.slots, norms)
+    right = reference.project_qkv(
+        wide(x), wide(norm), 1e-5, wide(matrix), made.frames, right_keys, right_values, made.slots, wide(norms)
+    )
+    for found, expected in ((q, right), (keys, right_keys), (values, right_values)):
+        close(found, expected)
+
+
+def test_positions_of_both_frames_are_told_apart(device):
+    made = case(4, 1, 16, 16, torch.float32, device)
+    x = randn(4, 3 * 16, device=device)
+    near, away = qkv.rotate_and_store(x, made.frames, *made.caches(), made.slots)
+    assert float((near - away).abs().max()) > 0.1
+    same = Frames(made.frames.away, made.frames.away, made.frames.cos, made.frames.sin, made.frames.origin)
+    close(qkv.rotate_and_store(x, same, *made.caches(), made.slots)[0], away)
