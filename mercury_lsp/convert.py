@@ -1,4 +1,4 @@
-"""Suggestions as the JSON of an InlineCompletionList."""
+"""Suggestions as the JSON of an InlineCompletionList, and the pieces that other answers share."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -6,6 +6,7 @@ from typing import Any
 
 from lsprotocol import types
 
+from mercury_lsp.context import MAX_LINE_PREFIX
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.suggestions import Position, Suggestion
 
@@ -33,12 +34,33 @@ def beyond(
     ]
 
 
+def from_line_start(suggestions: Iterable[Suggestion], snapshot: Snapshot) -> list[Suggestion]:
+    """The same with all of the line before the cursor, as clients made for Copilot's server take for granted."""
+    return [_from_line_start(each, snapshot) for each in suggestions]
+
+
+def accepted_command(suggestion: Suggestion) -> dict[str, Any]:
+    """What the client runs when the suggestion is accepted."""
+    return {"title": "Accepted", "command": ACCEPTED, "arguments": [suggestion.id]}
+
+
+def to_position(position: Position) -> dict[str, int]:
+    """A position as LSP writes it."""
+    line, character = position
+    return {"line": line, "character": character}
+
+
+def to_range(start: Position, end: Position) -> dict[str, Any]:
+    """A range as LSP writes it."""
+    return {"start": to_position(start), "end": to_position(end)}
+
+
 def _item(suggestion: Suggestion) -> dict[str, Any]:
     # A dict, for lsprotocol's item has no field for `data`; clients ignore it, `mercury-lsp try` prints it.
     return {
         "insertText": suggestion.text,
-        "range": {"start": _json(suggestion.start), "end": _json(suggestion.end)},
-        "command": {"title": "Accepted", "command": ACCEPTED, "arguments": [suggestion.id]},
+        "range": to_range(suggestion.start, suggestion.end),
+        "command": accepted_command(suggestion),
         "data": {
             "confidence": round(suggestion.confidence, 4),
             "steps": suggestion.steps,
@@ -51,6 +73,9 @@ def _position(position: types.Position) -> Position:
     return position.line, position.character
 
 
-def _json(position: Position) -> dict[str, int]:
-    line, character = position
-    return {"line": line, "character": character}
+def _from_line_start(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
+    line, column = suggestion.start
+    if column > MAX_LINE_PREFIX:
+        return suggestion
+    before = snapshot.slice(snapshot.offset_at(line, 0), snapshot.offset_at(line, column))
+    return replace(suggestion, text=before + suggestion.text, start=(line, 0))

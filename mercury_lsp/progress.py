@@ -1,9 +1,11 @@
-"""Tells the client that the model is being loaded."""
+"""Work that the client shows while it goes on, and lets its user cancel."""
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from uuid import uuid4
 
 from lsprotocol import types
@@ -12,20 +14,65 @@ from pygls.lsp.server import LanguageServer
 
 logger = logging.getLogger(__name__)
 
+CLIENT_ANSWERS_IN = 2.0
+"""Seconds that a client has for saying yes to a progress."""
 
-async def loading_progress(server: LanguageServer, model: str | None, loading: "asyncio.Future[Any]") -> None:
-    """Show a progress in the client, if it has any, until loading is done, however it ends."""
+
+class Work:
+    """A context manager: the progress is shown while its block runs. Without a token it does nothing."""
+
+    def __init__(
+        self, server: LanguageServer, token: types.ProgressToken | None, title: str, *, cancellable: bool = False
+    ):
+        self.message: str | None = None
+        """Said at the end."""
+        self._progress = server.work_done_progress
+        self._token = token
+        self._begin = types.WorkDoneProgressBegin(title, cancellable=cancellable)
+        self._task = asyncio.current_task() if cancellable else None
+
+    def __enter__(self) -> Self:
+        if self._token is not None:
+            self._progress.begin(self._token, self._begin)
+            self._progress.tokens[self._token].add_done_callback(self._on_cancel)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        if self._token is not None:
+            self._progress.tokens.pop(self._token, None)
+            message = self.message if kind is None else "cancelled"
+            self._progress.end(self._token, types.WorkDoneProgressEnd(message=message))
+
+    def _on_cancel(self, _: Any) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+async def new_token(server: LanguageServer) -> str | None:
+    """A token for a progress that the server begins by itself; None if the client shows none."""
     window = server.client_capabilities.window
     if window is None or not window.work_done_progress:
-        return
+        return None
     token = uuid4().hex
     try:
-        await server.work_done_progress.create_async(token)
-    except JsonRpcException as error:
-        logger.warning("the client refused a progress: %s", error)
-        return
+        async with asyncio.timeout(CLIENT_ANSWERS_IN):
+            await server.work_done_progress.create_async(token)
+    except (TimeoutError, JsonRpcException) as error:
+        logger.warning("the client refused a progress: %r", error)
+        return None
+    return token
+
+
+async def loading_progress(server: LanguageServer, model: str | None, loading: "asyncio.Future[Any]") -> None:
+    """Show that a model is being loaded, until that is done, however it ends."""
     name = PurePath(model).name if model else "the bundled model"
-    server.work_done_progress.begin(token, types.WorkDoneProgressBegin(title=f"Loading {name}"))
-    await asyncio.wait([loading])
-    failed = loading.cancelled() or loading.exception() is not None
-    server.work_done_progress.end(token, types.WorkDoneProgressEnd(message="failed" if failed else "ready"))
+    with Work(server, await new_token(server), f"Loading {name}") as work:
+        await asyncio.wait([loading])
+        failed = loading.cancelled() or loading.exception() is not None
+        work.message = "failed" if failed else "ready"
+
+
+def stream(server: LanguageServer, token: types.ProgressToken, parts: Iterable[Any]) -> None:
+    """Send parts of a result ahead of it, under the token that the client gave for that."""
+    for part in parts:
+        server.protocol.notify(types.PROGRESS, types.ProgressParams(token, part))

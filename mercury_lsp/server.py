@@ -1,24 +1,34 @@
-"""The language server: state of one connection. The handlers of its messages are in `handlers.py`."""
+"""The language server: state of one connection. The handlers of its messages are in `requests/`."""
 
 import asyncio
 import logging
+import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, BinaryIO
 
 from lsprotocol import types
-from mercury_engine.errors import MercuryError
+from mercury_engine.errors import Cancelled, MercuryError
 from pygls.exceptions import JsonRpcException
+from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
-from pygls.uris import to_fs_path
 
+from mercury_lsp import registrations, wire
 from mercury_lsp.completer import Completer
+from mercury_lsp.documents import Snapshot
+from mercury_lsp.editor import Editor
 from mercury_lsp.errors import SettingsError
+from mercury_lsp.logs import ClientLog
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.progress import loading_progress
 from mercury_lsp.protocol import MercuryProtocol
 from mercury_lsp.settings import Settings
+from mercury_lsp.status import LOADING, Status, StatusBoard
+from mercury_lsp.structuring import converter
+from mercury_lsp.suggestions import Suggestion
+from mercury_lsp.uris import path_of
 from mercury_lsp.worker import LoadEngine, load_engine
 
 logger = logging.getLogger(__name__)
@@ -29,37 +39,87 @@ CLIENT_ANSWERS_IN = 2.0
 PAUSE = 0.5
 """Seconds without an edit after which the user is taken to have stopped typing."""
 
+QUIET = 1.0
+"""Seconds without a change of the model's files after which they are taken to be whole."""
+
+READ_BYTES = 65536
+
+END = object()
+"""Stands behind the last message of the client."""
+
 
 class MercuryServer(LanguageServer):
     """Completes code in the documents of one client."""
 
+    protocol: MercuryProtocol
+
     def __init__(self, load: LoadEngine = load_engine):
-        super().__init__("mercury-lsp", version("mercury-lsp"), protocol_cls=MercuryProtocol)
+        super().__init__(
+            "mercury-lsp", version("mercury-lsp"), protocol_cls=MercuryProtocol, converter_factory=converter
+        )
         self.documents = OpenDocuments()
         self.completer = Completer(load)
+        self.editor = Editor()
+        self.status = StatusBoard(self._show_status)
+        self.model_folder: Path | None = None
+        """Whose files the client watches."""
+        self._folders: dict[str, Path] = {}
         self._options: Any = None
         self._loaded: tuple[Any, ...] | None = None
         """What the engine was last loaded with; None before the first load."""
         self._settling: dict[str, asyncio.TimerHandle] = {}
+        self._reloading: asyncio.TimerHandle | None = None
         self._told: set[str] = set()
+        self._stopped = False
+        self._log: ClientLog | None = None
+
+    def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
+        """Serve one client until it sends exit or closes the pipe."""
+        self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
+        try:
+            asyncio.run(self._serve(stdin or sys.stdin.buffer))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.shutdown()
+
+    def stop(self) -> None:
+        """Leave the main loop once the message is handled that asks for it."""
+        self._stopped = True
 
     def begin(self, params: types.InitializeParams) -> None:
         """Keep what the client says of itself; of its options the object `mercury` is ours, or all."""
-        options = params.initialization_options or {}
+        self.editor = Editor.of(params)
+        self.protocol.trace = params.trace or types.TraceValue.Off
+        options = params.initialization_options
         if isinstance(options, Mapping):
-            options = options.get("mercury", options)
+            options = options.get("mercury", None if self.editor.is_copilot else options)
         self._options = options
         uris = [folder.uri for folder in params.workspace_folders or ()]
         if not uris and params.root_uri:
             uris = [params.root_uri]
-        self.documents.roots = tuple(Path(path) for uri in uris if (path := to_fs_path(uri)))
+        self.change_folders(uris, ())
+        self._log = ClientLog(asyncio.get_running_loop(), self.window_log_message)
+        self._log.attach()
+
+    def change_folders(self, added: list[str], removed: list[str] | tuple[str, ...]) -> None:
+        """Take note of the workspace's folders, by uri."""
+        for uri in removed:
+            self._folders.pop(uri, None)
+        self._folders |= {uri: path for uri in added if (path := path_of(uri)) is not None}
+        self.documents.roots = tuple(self._folders.values())
 
     def settle_soon(self, uri: str) -> None:
         """Let the document finish its parsing once no edit has come for a while."""
         if timer := self._settling.pop(uri, None):
             timer.cancel()
-        loop = asyncio.get_running_loop()
-        self._settling[uri] = loop.call_later(PAUSE, self.documents.settle, uri)
+        self._settling[uri] = asyncio.get_running_loop().call_later(PAUSE, self._settle, uri)
+
+    async def start(self) -> None:
+        """The client listens now: register with it, ask for its settings and load the model."""
+        if self.editor.registers_configuration:
+            self.client_register_capability(registrations.settings())
+        await self.reconfigure()
 
     async def reconfigure(self, pushed: Any = None) -> None:
         """Take over the settings the client pushed, or ask for them; reload the model if they name another.
@@ -73,21 +133,49 @@ class MercuryServer(LanguageServer):
             self.completer.settings = Settings.parse(_checked(self._options) | _checked(section))
         except SettingsError as error:
             self.tell(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
+        self.status.change(enabled=self.completer.settings.enabled)
         if self._loaded != self.completer.settings.engine:
             self._loaded = self.completer.settings.engine
+            self._watch_model()
             await self._load()
+
+    async def suggest(self, uri: str, at: types.Position, triggered: bool) -> tuple[list[Suggestion], Snapshot]:
+        """Suggestions at a place of a document as it is now, and that document; several if asked for.
+
+        When the engine fails there are none, and the user is told once. Raises UnknownDocument and Cancelled.
+        """
+        context, snapshot = self.documents.context_at(uri, at)
+        try:
+            with self.status.busy():
+                found = await self.completer.complete(context, snapshot, triggered)
+        except Cancelled:
+            raise
+        except Exception as error:
+            logger.exception("a fill failed")
+            self.tell(types.MessageType.Error, f"Mercury: {error}; run mercury-lsp doctor")
+            return [], snapshot
+        if not triggered:
+            found = [each for first in found for each in (first, first.first_line()) if each is not None]
+        return found, snapshot
+
+    def files_changed(self, paths: list[Path]) -> None:
+        """Load the model anew once its files stay as they are."""
+        if registrations.is_among(self.model_folder, paths):
+            if self._reloading is not None:
+                self._reloading.cancel()
+            loop = asyncio.get_running_loop()
+            self._reloading = loop.call_later(QUIET, lambda: asyncio.ensure_future(self._load()))
 
     @property
     def exit_code(self) -> int:
         """What the process is to end with."""
-        assert isinstance(self.protocol, MercuryProtocol)
         return self.protocol.exit_code
 
     def shutdown(self) -> None:
         """Stop without waiting: a thread may still sit in a read of stdin or load a model."""
+        if self._log is not None:
+            self._log.detach()
         self.completer.close()
-        if self._thread_pool is not None:
-            self._thread_pool.shutdown(wait=False, cancel_futures=True)
 
     def tell(self, kind: types.MessageType, message: str) -> None:
         """Show the user a message, each once per connection."""
@@ -95,24 +183,53 @@ class MercuryServer(LanguageServer):
             self._told.add(message)
             self.window_show_message(types.ShowMessageParams(kind, message))
 
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Nothing: pygls has logged it, and what a client sends wrongly is not for its user to read."""
+
+    def _settle(self, uri: str) -> None:
+        self._settling.pop(uri, None)
+        self.documents.settle(uri)
+
+    async def _serve(self, stdin: BinaryIO) -> None:
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
+
+        def listen() -> None:
+            try:
+                for message in wire.messages(lambda: stdin.read1(READ_BYTES)):  # type: ignore[attr-defined]
+                    loop.call_soon_threadsafe(queue.put_nowait, message)
+                loop.call_soon_threadsafe(queue.put_nowait, END)
+            except RuntimeError as error:
+                logger.debug("the loop has ended before its input: %s", error)
+
+        Thread(target=listen, name="mercury-stdin", daemon=True).start()
+        while not self._stopped and (message := await queue.get()) is not END:
+            self.protocol.receive(message)
+            # A request begins now, so that it sees the document as it was when it was sent.
+            await asyncio.sleep(0)
+
     async def _load(self) -> None:
+        settings = self.completer.settings
+        self.status.change(LOADING)
         loading = asyncio.ensure_future(self.completer.load())
-        shown = asyncio.ensure_future(loading_progress(self, self.completer.settings.model, loading))
+        shown = asyncio.ensure_future(loading_progress(self, settings.model, loading))
         try:
             engine = await loading
-            logger.info("loaded %s on %s", engine.name, engine.device)
-        except MercuryError as error:
-            self.tell(types.MessageType.Error, f"Mercury cannot load its model: {error}")
+            self.window_log_message(
+                types.LogMessageParams(types.MessageType.Info, f"loaded {engine.name} on {engine.device}")
+            )
+            self.status.change(Status())
         except Exception as error:
-            logger.exception("loading failed")
-            reason = f"{type(error).__name__}: {error}"
-            self.tell(types.MessageType.Error, f"Mercury cannot load its model: {reason}; run mercury-lsp doctor")
+            reason = str(error)
+            if not isinstance(error, MercuryError):
+                logger.exception("loading failed")
+                reason = f"{type(error).__name__}: {error}; run mercury-lsp doctor"
+            self.tell(types.MessageType.Error, f"Mercury cannot load its model: {reason}")
+            self.status.change(Status("Error", message=reason))
         await shown
 
     async def _pull(self) -> Any:
         """The section `mercury` of the client's configuration; None if it has none or does not answer."""
-        workspace = self.client_capabilities.workspace
-        if workspace is None or not workspace.configuration:
+        if not self.editor.has_configuration:
             return None
         asked = types.ConfigurationParams([types.ConfigurationItem(section="mercury")])
         try:
@@ -123,14 +240,30 @@ class MercuryServer(LanguageServer):
             return None
         return answer[0] if answer else None
 
+    def _watch_model(self) -> None:
+        """Have the client tell of changes in the model's folder, if it is one."""
+        if not self.editor.registers_files:
+            return
+        if self.model_folder is not None:
+            self.client_unregister_capability(registrations.no_model_files())
+        model = self.completer.settings.model
+        folder = Path(model).expanduser().absolute() if model else None
+        self.model_folder = folder if folder is not None and folder.is_dir() else None
+        if self.model_folder is not None:
+            self.client_register_capability(
+                registrations.model_files(self.model_folder, self.editor.takes_relative_patterns)
+            )
 
-_ABOUT_THE_CLIENT = ("editorInfo", "editorPluginInfo")
-"""Options of the Copilot dialect that are no settings."""
+    def _show_status(self, status: Status) -> None:
+        if self.editor.takes_status:
+            self.protocol.notify("didChangeStatus", status.to_lsp())
+        if self.editor.is_copilot:
+            self.protocol.notify("statusNotification", status.to_older())
 
 
 def _checked(section: Any) -> dict[str, Any]:
-    if section is None:
+    if section in (None, []):  # Lua's empty table may arrive as an empty list
         return {}
     if not isinstance(section, Mapping):
         raise SettingsError(f"mercury is {section!r}; allowed: an object")
-    return {key: value for key, value in section.items() if key not in _ABOUT_THE_CLIENT}
+    return dict(section)

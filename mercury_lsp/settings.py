@@ -36,7 +36,7 @@ class Settings:
         """Settings from JSON; keys that are left out have their defaults. Raises SettingsError."""
         if problems := _problems(raw):
             raise SettingsError("; ".join(problems))
-        values = {_snake(key): value for key, value in raw.items()}
+        values = {_snake(key): value for key, value in raw.items() if key not in _THE_CLIENTS_OWN}
         values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
         return cls(**values)
 
@@ -99,7 +99,13 @@ def _problems(raw: Mapping[str, Any]) -> list[str]:
     return [problem for key, value in raw.items() if (problem := _problem(key, value))]
 
 
+_THE_CLIENTS_OWN = ("trace",)
+"""Keys that clients keep in the same section for themselves."""
+
+
 def _problem(key: str, value: Any) -> str | None:
+    if key in _THE_CLIENTS_OWN:
+        return None
     rule = _RULES.get(key)
     if rule is None:
         return f"mercury.{key} is not a setting; allowed: {', '.join(_RULES)}"

@@ -1,6 +1,7 @@
 """What is offered to the user."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from mercury_engine.requests import Fill
@@ -9,6 +10,8 @@ from mercury_lsp.context import CompletionContext
 
 Position = tuple[int, int]
 """Line and UTF-16 column, both from 0."""
+
+_TO_FIRST_LINE_END = re.compile(r"\s*[^\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,9 @@ class Suggestion:
             steps=fill.steps,
             elapsed_ms=fill.elapsed * 1000,
         )
+
+    def first_line(self) -> "Suggestion | None":
+        """The text up to the end of its first line that is not blank, to be chosen instead; None if that is all."""
+        found = _TO_FIRST_LINE_END.match(self.text)
+        shorter = found[0].rstrip() if found else ""
+        return replace(self, id=uuid4().hex, text=shorter) if shorter not in ("", self.text.rstrip()) else None

@@ -1,6 +1,7 @@
-"""The real server with an engine whose fills are written in the document.
+"""The real server with an engine whose fills are written in the document, and a request that reads documents.
 
-A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null}]]`; the last one counts.
+A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last one
+counts. An echo is the first line of what the engine was given.
 """
 
 import json
@@ -8,10 +9,14 @@ import re
 import sys
 import time
 
+import attrs
 from mercury_engine.errors import Cancelled, ModelNotFound
 from mercury_engine.requests import Fill, FillRequest
 
 from mercury_lsp.commands.serve import serve
+from mercury_lsp.errors import UnknownDocument
+from mercury_lsp.handlers import BEYOND_LSP
+from mercury_lsp.server import MercuryServer
 from mercury_lsp.settings import Settings
 
 _SCRIPT = re.compile(r"\[\[(\{.*?\})\]\]")
@@ -26,8 +31,11 @@ class FakeEngine:
 
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
-        found = _SCRIPT.findall("".join((*request.far, request.near, *request.suffix)))
+        given = "".join((*request.far, request.near, *request.suffix))
+        found = _SCRIPT.findall(given)
         script = json.loads(found[-1]) if found else {}
+        if script.get("echo"):
+            script["text"] = given.partition("\n")[0]
         if script.get("error"):
             raise RuntimeError(script["error"])
         end = time.monotonic() + script.get("ms", 0) / 1000
@@ -51,6 +59,22 @@ def load(settings: Settings) -> FakeEngine:
     return FakeEngine()
 
 
+@attrs.define
+class TextParams:
+    """Of `test/text`."""
+
+    uri: str
+
+
+def text(server: MercuryServer, params: TextParams) -> str | None:
+    """A document as the server has it; None if it is not open."""
+    try:
+        return server.documents.snapshot(params.uri).text
+    except UnknownDocument:
+        return None
+
+
 if __name__ == "__main__":
+    BEYOND_LSP["test/text"] = text
     sys.stdout.reconfigure(line_buffering=True)
     serve(load)

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,21 +10,11 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient
 
-from mercury_lsp.commands.client import Client
+from tests.lsp.editor import COMMAND, PATIENCE, Editor, Refused, frame, script
 
-COMMAND = [sys.executable, str(Path(__file__).with_name("fake_server.py"))]
 URI = "file:///work/space/sample.py"
 HERE = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}
 INVALID_PARAMS, CANCELLED = -32602, -32800
-
-
-def script(**fill: Any) -> str:
-    return f"# [[{json.dumps(fill)}]]\n"
-
-
-def initialize(editor: Client, **options: Any) -> None:
-    editor.request("initialize", {"capabilities": {}, "processId": None, "initializationOptions": options})
-    editor.notify("initialized", {})
 
 
 def initialize_params(options: Any = None, **client: Any) -> types.InitializeParams:
@@ -144,6 +132,30 @@ async def test_an_item_has_text_a_one_line_range_at_the_cursor_and_no_nulls(clie
     assert "null" not in json.dumps(item)
 
 
+async def test_no_item_is_a_snippet(client: LanguageClient):
+    open_document(client, script(text="${1:x} $0 \\}") + "x = ")
+    [item] = await raw_items(client, 1, 4)
+    assert item["insertText"] == "${1:x} $0 \\}"
+
+
+async def test_when_the_user_asks_there_are_several_items_to_cycle_through(client: LanguageClient):
+    open_document(client, script(text="a = 1\n    b = 2") + "def f():\n    ")
+    assert texts(await ask(client, 2, 4)) == ["a = 1\n    b = 2"]
+    invoked = await ask(client, 2, 4, automatic=False)
+    assert texts(invoked) == ["a = 1\n    b = 2", "a = 1"]
+    assert len({item.command.arguments[0] for item in invoked.items}) == 2
+
+
+async def test_after_the_first_line_was_chosen_the_others_are_offered(client: LanguageClient):
+    open_document(client, script(text="a = 1\n    b = 2") + "def f():\n    ")
+    chosen = (await ask(client, 2, 4, automatic=False)).items[1]
+    change(client, 2, (2, 4), (2, 4), chosen.insert_text)
+    await client.workspace_execute_command_async(
+        types.ExecuteCommandParams(chosen.command.command, arguments=chosen.command.arguments)
+    )
+    assert texts(await ask(client, 2, 9)) == ["\n    b = 2"]
+
+
 async def test_nothing_to_show_is_an_empty_list_and_not_null(client: LanguageClient):
     open_document(client, script(text="") + "x = ")
     result = await ask(client, 1, 4)
@@ -186,6 +198,16 @@ async def test_an_answer_is_for_the_version_asked_about(client: LanguageClient):
     result = await ask(client, 1, 8)
     assert texts(result) == ["new"]
     assert result.items[0].range.start == types.Position(1, 8)
+
+
+async def test_what_is_typed_meanwhile_does_not_move_the_answer(client: LanguageClient):
+    open_document(client, script(ms=300, text="value") + "x = ")
+    asked = ask(client, 1, 4)
+    await asyncio.sleep(0)
+    change(client, 2, (1, 4), (1, 4), "va")
+    here = types.Position(1, 4)
+    [item] = (await asked).items
+    assert (item.insert_text, item.range) == ("value", types.Range(here, here))
 
 
 async def test_astral_characters_count_as_two(client: LanguageClient):
@@ -288,37 +310,48 @@ async def test_typing_through_a_suggestion_keeps_its_rest(client: LanguageClient
 
 @pytest.mark.parametrize("params", [{"context": {"triggerKind": 2}}, {}], ids=["well formed", "malformed"])
 def test_before_initialize_requests_are_refused(params: dict[str, Any]):
-    with Client(COMMAND) as editor:
-        editor.send({"id": 7, "method": "textDocument/inlineCompletion", "params": HERE | params})
-        answer = editor.receive()
-        assert (answer["id"], answer["error"]["code"]) == (7, -32002)
+    with Editor() as editor:
+        with pytest.raises(Refused) as refused:
+            editor.request("textDocument/inlineCompletion", HERE | params)
+        assert refused.value.code == -32002
         editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
-        initialize(editor)
-
-
-def test_malformed_messages_are_answered_and_the_server_lives():
-    with Client(COMMAND) as editor:
-        initialize(editor)
-        editor.send({"id": 7, "method": "textDocument/inlineCompletion", "params": {"textDocument": 3}})
-        answer = editor.receive()
-        assert (answer["id"], answer["error"]["code"]) == (7, INVALID_PARAMS)
-        assert "position" in answer["error"]["message"]
-        editor.send({"id": 8, "method": "mercury/unknown", "params": {}})
-        assert editor.receive()["error"]["code"] == -32601
-        command = {"command": "mercury.accepted", "arguments": ["x"]}
-        assert editor.request("workspace/executeCommand", command) is None
+        editor.initialize()
 
 
 def test_exit_does_not_wait_for_a_model_that_is_being_loaded():
-    with Client(COMMAND) as editor:
-        initialize(editor, model="stuck")
+    with Editor() as editor:
+        editor.initialize(options={"model": "stuck"})
+
+
+def test_a_request_is_about_the_document_as_it_was_when_it_was_sent():
+    with Editor() as editor:
+        editor.initialize()
+        editor.open(URI, script(text="old") + "x = ")
+        request = {
+            "id": "r",
+            "method": "textDocument/inlineCompletion",
+            "params": {**HERE, "context": {"triggerKind": 2}},
+        }
+        request["params"] |= {"position": {"line": 1, "character": 4}}
+        contents = {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"text": script(text="new")}]}
+        change = {"method": "textDocument/didChange", "params": contents}
+        editor.write(b"".join(frame({"jsonrpc": "2.0"} | message) for message in (request, change)))
+        [item] = editor.result("r")["items"]
+        assert (item["insertText"], item["range"]["start"]) == ("old", {"line": 1, "character": 4})
+
+
+def test_what_was_sent_before_the_pipe_is_closed_is_obeyed():
+    editor = Editor().initialize()
+    last = ({"id": "s", "method": "shutdown"}, {"method": "exit"})
+    editor.write(b"".join(frame({"jsonrpc": "2.0"} | message) for message in last))
+    editor.process.stdin.close()
+    assert editor.process.wait(PATIENCE) == 0
 
 
 def test_the_server_ends_when_the_pipe_is_closed():
-    editor = Client(COMMAND)
-    initialize(editor)
-    editor._process.stdin.close()
-    assert editor._process.wait() == 1
+    editor = Editor().initialize(options={"model": "stuck"})
+    editor.process.stdin.close()
+    assert editor.process.wait(PATIENCE) == 1
 
 
 async def test_after_shutdown_requests_are_refused_and_exit_is_clean(bare: LanguageClient):

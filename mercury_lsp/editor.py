@@ -1,0 +1,74 @@
+"""What the client says of itself at initialize, as far as the server's behaviour depends on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lsprotocol import types
+from pygls.capabilities import get_capability
+
+ABOUT_THE_CLIENT = ("editorInfo", "editorPluginInfo")
+"""Options that clients made for Copilot's language server send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """The client's traits; all False for one that declares nothing."""
+
+    name: str = ""
+    is_copilot: bool = False
+    """It speaks the Copilot dialect: its options are not ours, and items reach from the start of the line."""
+    takes_status: bool = False
+    """It knows `didChangeStatus`, or drops notifications it does not know without a word."""
+    wants_popup: bool = False
+    """It has completion, but no inline completion."""
+    applies_edits: bool = False
+    takes_actions: bool = False
+    takes_action_literals: bool = False
+    takes_versioned_edits: bool = False
+    keeps_indentation: bool = False
+    """It can be told to insert an item's lines as they are."""
+    takes_markdown: bool = False
+    shows_progress: bool = False
+    shows_documents: bool = False
+    has_configuration: bool = False
+    registers_configuration: bool = False
+    registers_files: bool = False
+    takes_relative_patterns: bool = False
+
+    @classmethod
+    def of(cls, params: types.InitializeParams) -> "Editor":
+        """The traits of the client that sent these."""
+
+        def can(capability: str) -> bool:
+            return bool(get_capability(params.capabilities, capability, False))
+
+        def lists(capability: str, value: Any) -> bool:
+            return value in (get_capability(params.capabilities, capability, None) or ())
+
+        name = params.client_info.name if params.client_info else ""
+        options = params.initialization_options
+        is_copilot = isinstance(options, Mapping) and any(key in options for key in ABOUT_THE_CLIENT)
+        inline = get_capability(params.capabilities, "text_document.inline_completion", None) is not None
+        popup = get_capability(params.capabilities, "text_document.completion", None) is not None
+        actions = get_capability(params.capabilities, "text_document.code_action", None) is not None
+        item = "text_document.completion.completion_item"
+        return cls(
+            name=name,
+            is_copilot=is_copilot,
+            takes_status=is_copilot or name == "Neovim",
+            wants_popup=popup and not inline and not is_copilot,
+            applies_edits=can("workspace.apply_edit"),
+            takes_actions=actions and can("workspace.apply_edit"),
+            takes_action_literals=can("text_document.code_action.code_action_literal_support"),
+            takes_versioned_edits=can("workspace.workspace_edit.document_changes"),
+            keeps_indentation=lists(f"{item}.insert_text_mode_support.value_set", types.InsertTextMode.AsIs),
+            takes_markdown=lists(f"{item}.documentation_format", types.MarkupKind.Markdown),
+            shows_progress=can("window.work_done_progress"),
+            # copilot.lua opens whatever it is shown in a browser.
+            shows_documents=can("window.show_document.support") and not is_copilot,
+            has_configuration=can("workspace.configuration"),
+            registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
+            registers_files=can("workspace.did_change_watched_files.dynamic_registration"),
+            takes_relative_patterns=can("workspace.did_change_watched_files.relative_pattern_support"),
+        )

@@ -1,0 +1,1 @@
+"""One file per request or notification of the client; each only translates."""

@@ -1,0 +1,31 @@
+"""textDocument/didChange: edits of a document."""
+
+import logging
+from collections.abc import Sequence
+
+from lsprotocol import types
+
+from mercury_lsp.documents import Change, Snapshot
+from mercury_lsp.server import MercuryServer
+
+logger = logging.getLogger(__name__)
+
+
+def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams) -> None:
+    """Apply them in the order they came in, whatever version they name: the client has applied them too."""
+    uri, version = params.text_document.uri, params.text_document.version
+    snapshot = server.documents.snapshot(uri)
+    if version < snapshot.version:
+        logger.warning("%s goes from version %d back to %d", uri, snapshot.version, version)
+    changes = _whole(params.content_changes, snapshot)
+    server.completer.edited(uri, server.documents.change(uri, version, changes))
+    server.settle_soon(uri)
+
+
+def _whole(changes: Sequence[Change], snapshot: Snapshot) -> Sequence[Change]:
+    """The changes, a single one whose range covers the whole document as what it is: only differences count then."""
+    if len(changes) == 1 and isinstance(changes[0], types.TextDocumentContentChangePartial):
+        start, end = changes[0].range.start, changes[0].range.end
+        if start == types.Position(0, 0) and end.line > snapshot.position_at(snapshot.length)[0]:
+            return [types.TextDocumentContentChangeWholeDocument(changes[0].text)]
+    return changes

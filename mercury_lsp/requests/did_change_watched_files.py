@@ -1,0 +1,12 @@
+"""workspace/didChangeWatchedFiles: the client watches the files of the model."""
+
+from lsprotocol import types
+
+from mercury_lsp.server import MercuryServer
+from mercury_lsp.uris import path_of
+
+
+def did_change_watched_files(server: MercuryServer, params: types.DidChangeWatchedFilesParams) -> None:
+    """Files were made, changed or deleted."""
+    paths = [path_of(change.uri) for change in params.changes]
+    server.files_changed([path for path in paths if path is not None])

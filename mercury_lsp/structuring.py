@@ -1,0 +1,52 @@
+"""JSON as typed objects, strictly: what a client sends in the wrong shape is refused, not bent into the right one."""
+
+from collections.abc import Callable
+from typing import Any, Optional, Union, get_args
+
+import cattrs
+from lsprotocol import converters
+from pygls.exceptions import JsonRpcInvalidParams
+
+MAX_EXPLANATION = 500
+"""Characters of an error message that repeats what the client sent."""
+
+
+def converter() -> cattrs.Converter:
+    """Structures JSON without turning one primitive into another: a null is no text, and `true` no number."""
+    made = cattrs.Converter()
+    for kind, accepted in ((str, (str,)), (int, (int,)), (bool, (bool,)), (float, (int, float))):
+        made.register_structure_hook(kind, _only(accepted))
+    made = converters.get_converter(made)
+    for token in (int | str, Union[int, str], Optional[Union[int, str]]):  # noqa: UP007, UP045 - different keys
+        made.register_structure_hook(token, _token)
+    return made
+
+
+def _only(accepted: tuple[type, ...]) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, kind: type) -> Any:
+        if type(value) not in accepted:
+            raise TypeError(f"{value!r} is not {kind.__name__}")
+        return value
+
+    return structure
+
+
+def _token(value: Any, kind: Any) -> Any:
+    """An id or a progress token, which lsprotocol lets be anything."""
+    if value is None and type(None) in get_args(kind):
+        return None
+    if not is_id(value):
+        raise TypeError(f"{value!r} is neither an integer nor a string")
+    return value
+
+
+def is_id(value: Any) -> bool:
+    """Whether a request may have this id."""
+    return type(value) in (int, str)
+
+
+def explained(error: Exception) -> JsonRpcInvalidParams:
+    """What is wrong with parameters, naming the fields."""
+    broken = isinstance(error, cattrs.BaseValidationError)
+    reason = "; ".join(cattrs.transform_error(error)) if broken else f"{type(error).__name__}: {error}"
+    return JsonRpcInvalidParams(reason[:MAX_EXPLANATION])

@@ -1,0 +1,185 @@
+"""A client in a few lines: sends what it is told to, byte for byte if need be, and keeps all that comes back."""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+COMMAND = [sys.executable, str(Path(__file__).with_name("fake_server.py"))]
+
+PATIENCE = 300
+"""Seconds until a test gives up waiting; only a hanging server needs them."""
+
+INLINE = "textDocument/inlineCompletion"
+
+
+class Refused(Exception):
+    """The server answered with an error."""
+
+    def __init__(self, error: dict[str, Any]):
+        super().__init__(error["message"])
+        self.code, self.message = error["code"], error["message"]
+
+
+class Editor:
+    """One server process and what it said; `answers` says what its requests are answered with."""
+
+    def __init__(self, answers: dict[str, Callable[[Any], Any]] | None = None):
+        self.answers = answers or {}
+        self.notices: list[tuple[str, Any]] = []
+        """Notifications and requests of the server: method and parameters."""
+        self.replies: dict[Any, list[dict[str, Any]]] = {}
+        self.capabilities: dict[str, Any] = {}
+        self._last_id = 0
+        self._incoming: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        if kind is not None or self.process.poll() is not None:
+            self.process.kill()
+        else:
+            self.request("shutdown", None)
+            self.notify("exit", None)
+        self.process.wait(PATIENCE)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def initialize(self, capabilities: Any = None, options: Any = None, **params: Any) -> Self:
+        """Introduce oneself."""
+        params = {"capabilities": capabilities or {}, "processId": None, "rootUri": None} | params
+        if options is not None:
+            params["initializationOptions"] = options
+        self.capabilities = self.request("initialize", params)["capabilities"]
+        self.notify("initialized", {})
+        return self
+
+    def write(self, data: bytes) -> None:
+        """Bytes as they are."""
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, message: Any) -> None:
+        """A message in its frame."""
+        self.write(frame(message))
+
+    def notify(self, method: str, params: Any) -> None:
+        """Tell without waiting."""
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def ask(self, method: str, params: Any) -> int:
+        """Send a request; its id."""
+        self._last_id += 1
+        self.send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
+        return self._last_id
+
+    def reply(self, msg_id: Any) -> dict[str, Any]:
+        """The whole answer to a request."""
+        self.until(lambda: self.replies.get(msg_id))
+        return self.replies[msg_id].pop(0)
+
+    def result(self, msg_id: Any) -> Any:
+        """The result of a request. Raises Refused."""
+        reply = self.reply(msg_id)
+        if "error" in reply:
+            raise Refused(reply["error"])
+        return reply["result"]
+
+    def request(self, method: str, params: Any) -> Any:
+        """Ask and wait. Raises Refused."""
+        return self.result(self.ask(method, params))
+
+    def until(self, condition: Callable[[], Any]) -> None:
+        """Take in messages until the condition holds."""
+        while not condition():
+            message = self._incoming.get(timeout=PATIENCE)
+            assert message is not None, "the server has ended"
+            self._take(message)
+
+    def settle(self) -> None:
+        """Take in all that the server says before it answers what is asked now."""
+        self.request("test/text", {"uri": "nowhere"})
+
+    def told(self, method: str) -> list[Any]:
+        """Parameters of what the server sent under a method so far."""
+        return [params for sent, params in self.notices if sent == method]
+
+    def wait_for(self, method: str, count: int = 1) -> Any:
+        """Parameters of the last of so many messages of the server."""
+        self.until(lambda: len(self.told(method)) >= count)
+        return self.told(method)[count - 1]
+
+    def open(self, uri: str, text: str, language: str = "python", version: int = 1) -> None:
+        """Open a document."""
+        document = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": document})
+
+    def change(self, uri: str, version: int, *changes: dict[str, Any]) -> None:
+        """Edit a document."""
+        document = {"uri": uri, "version": version}
+        self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": list(changes)})
+
+    def text(self, uri: str) -> str | None:
+        """The document as the server has it; None if it is not open."""
+        return self.request("test/text", {"uri": uri})
+
+    def inline(self, uri: str, line: int, column: int, kind: int = 2, **more: Any) -> int:
+        """Ask for inline completion; the id."""
+        return self.ask(INLINE, place(uri, line, column) | {"context": {"triggerKind": kind}} | more)
+
+    def items(self, uri: str, line: int, column: int, kind: int = 2, **more: Any) -> list[dict[str, Any]]:
+        """Inline completion items."""
+        return self.result(self.inline(uri, line, column, kind, **more))["items"]
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "method" not in message:
+            self.replies.setdefault(message["id"], []).append(message)
+            return
+        self.notices.append((message["method"], message.get("params")))
+        if "id" in message:
+            answer = self.answers.get(message["method"], lambda _: None)(message["params"])
+            if answer is not NotImplemented:
+                self.send({"jsonrpc": "2.0", "id": message["id"], "result": answer})
+
+    def _listen(self) -> None:
+        stream = self.process.stdout
+        while header := stream.readline():
+            length = 0
+            while header.strip():
+                name, _, value = header.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+                header = stream.readline()
+            self._incoming.put(json.loads(stream.read(length)))
+        self._incoming.put(None)
+
+
+def frame(message: Any) -> bytes:
+    """A message with its header."""
+    body = json.dumps(message).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def place(uri: str, line: int, column: int) -> dict[str, Any]:
+    """A document and a position in it."""
+    return {"textDocument": {"uri": uri}, "position": {"line": line, "character": column}}
+
+
+def span(start: tuple[int, int], end: tuple[int, int]) -> dict[str, Any]:
+    """A range."""
+    return {
+        "start": {"line": start[0], "character": start[1]},
+        "end": {"line": end[0], "character": end[1]},
+    }
+
+
+def script(**fill: Any) -> str:
+    """A line that makes the fake engine answer so."""
+    return f"# [[{json.dumps(fill)}]]\n"
