@@ -11,6 +11,7 @@ from mercury_engine.requests import Fill
 
 from mercury_lsp.context import CompletionContext
 from mercury_lsp.documents import Snapshot
+from mercury_lsp.drafting import DraftIndex, old_suggestion
 from mercury_lsp.edits import Edit, EditHistory, Place
 from mercury_lsp.settings import Settings
 from mercury_lsp.suggestions import Suggestion
@@ -45,6 +46,7 @@ class Completer:
         self._worker = Worker(load)
         self._pending: dict[str, _Pending] = {}
         self._histories: dict[str, EditHistory] = {}
+        self.drafts = DraftIndex()
         self._ahead: asyncio.Task[None] | None = None
 
     @property
@@ -69,8 +71,9 @@ class Completer:
         history = self._history(context.uri)
         if triggered and (rest := history.rest(snapshot, context.offset)):
             return [rest]
+        draft = self._draft(history, context, snapshot)
         place = history.ask(context.offset)
-        if (fill := await self._fill(context, snapshot, triggered)) is None:
+        if (fill := await self._fill(context, snapshot, triggered, draft)) is None:
             return []
         found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
         shown = [
@@ -85,6 +88,7 @@ class Completer:
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
         """Tell of edits in order; None when the whole document was replaced."""
+        self.drafts.edited(uri, edits)
         history = self._history(uri)
         if edits is None:
             history.reset()
@@ -101,6 +105,7 @@ class Completer:
         self._supersede(uri)
         self._stop_looking_ahead()
         self._histories.pop(uri, None)
+        self.drafts.forget(uri)
 
     def close(self) -> None:
         """Stop all work; returns at once."""
@@ -109,7 +114,12 @@ class Completer:
             self._supersede(uri)
         self._worker.close()
 
-    async def _fill(self, context: CompletionContext, snapshot: Snapshot, triggered: bool) -> Fill | None:
+    def _draft(self, history: EditHistory, context: CompletionContext, snapshot: Snapshot) -> str:
+        """What the canvas starts from."""
+        self.drafts.update(snapshot)
+        return old_suggestion(history, snapshot, context.offset) or self.drafts.draft(context)
+
+    async def _fill(self, context: CompletionContext, snapshot: Snapshot, triggered: bool, draft: str) -> Fill | None:
         cancel = Event()
         request = context.request(
             effort=self.settings.effort,
@@ -118,6 +128,7 @@ class Completer:
             give_up_below=self._gate() if triggered else LEAST_INVOKED,
             candidates=1 if triggered else CANDIDATES,
             check=partial(first_error, snapshot, context.offset),
+            draft=draft,
             cancel=cancel,
         )
         pending = _Pending(asyncio.ensure_future(self._worker.fill(request)), cancel)

@@ -42,21 +42,30 @@ class EditHistory:
 
     def __init__(self) -> None:
         self._place: Place | None = None
+        self._shown: Place | None = None
         self._deleted: Edit | None = None
+
+    @property
+    def shown(self) -> Place | None:
+        """The last place where a suggestion was shown, also after the user typed something else than it says."""
+        place = self._place if self._place is not None and self._place.suggestion is not None else self._shown
+        return None if place is None or place.accepted else place
 
     def record(self, edit: Edit) -> None:
         """Take note of one edit."""
+        if self._shown is not None and not self._shown.follow(edit):
+            self._shown = None
         if self._place is not None and not self._place.follow(edit):
             self._place = None
         self._deleted = _joined(self._deleted, edit) if edit.removed and not edit.inserted else None
 
     def reset(self) -> None:
         """Forget everything, for the document was replaced as a whole."""
-        self._place = self._deleted = None
+        self._place = self._shown = self._deleted = None
 
     def ask(self, offset: int) -> Place:
         """The place of a new request; edits are followed from now on, while the model works too."""
-        self._place = Place(offset, offset)
+        self._shown, self._place = self.shown, Place(offset, offset)
         return self._place
 
     def drop(self, suggestion_id: str) -> None:

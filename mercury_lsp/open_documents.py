@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
-from pygls.uris import to_fs_path
 
 from mercury_lsp.context import CompletionContext, ContextBuilder
 from mercury_lsp.documents import Change, Document, Snapshot
 from mercury_lsp.edits import Edit
 from mercury_lsp.errors import UnknownDocument
+from mercury_lsp.uris import path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,17 @@ class OpenDocuments:
         offset = snapshot.offset_at(position.line, position.character)
         return found.builder.build(snapshot, offset, found.path), snapshot
 
+    def __contains__(self, uri: str) -> bool:
+        return uri in self._open
+
     def _find(self, uri: str) -> _Open:
         if uri not in self._open:
             raise UnknownDocument(f"{uri} is not open; send textDocument/didOpen first")
         return self._open[uri]
 
     def _path(self, uri: str) -> str | None:
-        if not uri.startswith("file:") or not (name := to_fs_path(uri)):
+        if (path := path_of(uri)) is None:
             return None
-        path = Path(name)
         for root in self.roots:
             if path.is_relative_to(root):
                 return path.relative_to(root).as_posix()

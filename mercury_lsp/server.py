@@ -39,6 +39,9 @@ CLIENT_ANSWERS_IN = 2.0
 PAUSE = 0.5
 """Seconds without an edit after which the user is taken to have stopped typing."""
 
+INDEX_EVERY = 0.002
+"""Seconds between slices of indexing, each of about a millisecond."""
+
 QUIET = 1.0
 """Seconds without a change of the model's files after which they are taken to be whole."""
 
@@ -188,7 +191,16 @@ class MercuryServer(LanguageServer):
 
     def _settle(self, uri: str) -> None:
         self._settling.pop(uri, None)
+        if uri not in self.documents:  # closed meanwhile
+            return
         self.documents.settle(uri)
+        self.completer.drafts.update(self.documents.snapshot(uri))
+        self._index()
+
+    def _index(self) -> None:
+        """Read a slice of what drafts may come from; on with the next one after whatever else is to do."""
+        if self.completer.drafts.work():
+            asyncio.get_running_loop().call_later(INDEX_EVERY, self._index)
 
     async def _serve(self, stdin: BinaryIO) -> None:
         loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()

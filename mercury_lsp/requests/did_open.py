@@ -12,3 +12,4 @@ def did_open(server: MercuryServer, params: types.DidOpenTextDocumentParams) -> 
         raise JsonRpcInvalidParams(f"languageId is {params.text_document.language_id!r}; it must be a string")
     server.completer.forget(params.text_document.uri)
     server.documents.open(params.text_document)
+    server.settle_soon(params.text_document.uri)

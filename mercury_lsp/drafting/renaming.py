@@ -1,0 +1,74 @@
+"""Names that differ systematically between two pieces of code, carried over from one to the other."""
+
+import re
+from functools import lru_cache
+
+_WORD = re.compile(r"\w+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+|\w")
+
+
+def are_alike(one: str, other: str) -> bool:
+    """Whether both tokens are names, or both are numbers."""
+    return bool(_WORD.match(one) and _WORD.match(other)) and one[0].isdigit() == other[0].isdigit()
+
+
+class Renaming:
+    """Maps words of one piece of code to those that stand in their places in another."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, str] = {}
+        self._parts: dict[str, str] = {}
+        self._changes = False
+
+    def learn(self, old: str, new: str) -> bool:
+        """Take note that new stands where old stood; False, and nothing learnt, when something else does already.
+
+        When one part of the name differs (`set_width`, `set_height`), the part is carried over in every case style.
+        """
+        if self._words.setdefault(old, new) != new:
+            return False
+        if old != new:
+            self._changes = True
+            self._parts = _differing_part(old, new) | self._parts
+        return True
+
+    def adopt(self, other: "Renaming") -> None:
+        """Take over what another one learnt of words that are new to this one."""
+        if other._changes:
+            self._changes = True
+            self._words = other._words | self._words
+            self._parts = other._parts | self._parts
+
+    def apply(self, text: str) -> str:
+        """Text with every word that has another in its place replaced."""
+        return _WORD.sub(lambda found: self._renamed(found[0]), text) if self._changes else text
+
+    def _renamed(self, word: str) -> str:
+        if word in self._words:
+            return self._words[word]
+        if not self._parts:
+            return word
+        return "".join(self._parts.get(part, part) for part in _PARTS.findall(word))
+
+
+def changes(old: str, new: str, text: str) -> bool:
+    """Whether new in the place of old makes a difference to text."""
+    if old not in text and not any(part in text for part in _differing_part(old, new)):
+        return False
+    renaming = Renaming()
+    renaming.learn(old, new)
+    return renaming.apply(text) != text
+
+
+@lru_cache(1024)
+def _differing_part(old: str, new: str) -> dict[str, str]:
+    """The only part in which two names differ and what takes its place, in every case style; empty for others."""
+    ours, theirs = _PARTS.findall(old), _PARTS.findall(new)
+    while ours and theirs and ours[0] == theirs[0]:
+        del ours[0], theirs[0]
+    while ours and theirs and ours[-1] == theirs[-1]:
+        del ours[-1], theirs[-1]
+    if len(ours) != 1 or len(theirs) != 1:
+        return {}
+    styles = (str.capitalize, str.upper, str.lower, str)
+    return {style(ours[0]): style(theirs[0]) for style in styles}
