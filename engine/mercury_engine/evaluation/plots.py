@@ -17,6 +17,7 @@ def _axes(x: str, y: str) -> tuple[Figure, Axes]:
     axes.set(xlabel=x, ylabel=y, ylim=(0, 1.02))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.grid(alpha=0.3)
+    axes.set_axisbelow(True)
     return figure, axes
 
 

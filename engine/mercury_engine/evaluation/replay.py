@@ -4,6 +4,9 @@ Lines of otherwise complete held-out files are typed again, character by charact
 end. Behind every keystroke a suggestion is asked for as the server asks, with its silence gate. A perfect user takes
 the first line of a suggestion when it is right to the end of the line, or its longest right prefix of whole words;
 then typing goes on behind it. A suggestion that agrees with what is typed stays without a further call of the model.
+
+Left out of the server's conduct, for it needs syntax trees: headers of definitions outside the window, several lines
+only where the syntax allows them (here: on every empty line), and the syntax check of fills.
 """
 
 import statistics
@@ -86,9 +89,10 @@ def _suggest(line: Line, at: int, fill: Fills, gate: float, tally: Tally) -> str
 
 
 def figures(tally: Tally) -> suite.Record:
-    """The figures of a replay; shares between 0 and 1, None where nothing happened."""
+    """The figures of a replay; shares up to 1, None where nothing happened. Accepting costs a keystroke."""
     return {
         "written_by_accepting": _share(tally.written, tally.characters),
+        "keystrokes_saved": _share(tally.written - tally.accepted, tally.characters),
         "shown_rate": _share(tally.shown, tally.requests),
         "accepted_rate": _share(tally.accepted, tally.shown),
         "precision": _share(tally.right, tally.shown),

@@ -100,7 +100,7 @@ def deliver(record: Record, table: Table, options: argparse.Namespace, draw: Cal
     if options.json:
         sys.stdout.write(text + "\n")
     else:
-        Console().print(table)
+        Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
 def store(folder: Path, **fitted: Any) -> None:

@@ -1,0 +1,259 @@
+"""Milliseconds per keystroke: `python benchmarks/keystrokes.py [--quick] [--json] [--plots DIR] [--out FILE]`.
+
+Types lines of held-out files into the language server over stdio, with pauses, slips taken back and looks elsewhere,
+and times every answer: in the server, the worker's queue, the reading of context and the denoising. The server is
+the one that `mercury-lsp` runs, with a stopwatch around its engine. Then, in this process, fills of equal length by
+the engine and by other ways to use the same weights (`on_keys/peers.py`). All run one after another with the same
+number of threads. Ratios are what to compare: machines differ and are shared.
+"""
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from mercury_engine.engine import Engine  # noqa: E402
+from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_engine.evaluation import suite  # noqa: E402
+from mercury_engine.evaluation.gaps import Document, documents  # noqa: E402
+from mercury_engine.requests import FillRequest  # noqa: E402
+from on_keys import editor, figures, peers  # noqa: E402
+from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402
+
+from mercury_lsp.context import ContextBuilder  # noqa: E402
+from mercury_lsp.documents import Document as OpenDocument  # noqa: E402
+
+CORPUS = HERE.parent / "tests" / "data" / "held_out"
+GGUF = HERE.parent / "runs" / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+RATIOS = ("vs_left_to_right", "vs_recompute", "vs_llama_cpp")
+
+MEANS = ("steps", "tokens", "tokens_read")
+
+LONG, SHORT = 20_000, 200
+"""Lines of the two files whose latencies are compared."""
+
+# `seconds` is when a way to fill gets no further requests: on a busy machine one fill of llama.cpp, whose threads wait
+# for each other by spinning, took two minutes.
+QUICK = {"files": 2, "keys": 20, "pairs": 10, "fills": 4, "recomputed": 1, "seconds": 8}
+FULL = {"files": 8, "keys": 150, "pairs": 120, "fills": 60, "recomputed": 10, "seconds": 240}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="under a minute on a quiet machine")
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
+    parser.add_argument("--gguf", type=Path, default=GGUF, help="for llama.cpp: the same base model")
+    parser.add_argument("--threads", type=int, default=2, help="of every way (default 2)")
+    parser.add_argument("--tokens", type=int, default=24, help="of the fills that are compared (default 24)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plots", type=Path, help="draw the figures into this folder, as PNG")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "keystrokes.json")
+    options = parser.parse_args()
+    try:
+        found, parts = measured(options, QUICK if options.quick else FULL)
+        suite.deliver(found, Several(figures.report(found)), options, lambda r, folder: draw(r, parts, folder))
+    except MercuryError as error:
+        parser.exit(1, f"{error}\n")
+    return 0
+
+
+class Several:
+    """Tables below each other."""
+
+    def __init__(self, tables: Sequence[Any]):
+        self._tables = tables
+
+    def __rich_console__(self, *_: Any) -> Any:
+        yield from self._tables
+
+
+def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    """The record of a run, and for drawing the latencies by part."""
+    scripts = drawn(documents(options.corpus), sizes["files"], sizes["keys"], options.seed)
+    typed, rows = through_the_server(options, scripts, sizes)
+    ways, against = compared(options, scripts, sizes)
+    typing = typed["typing"]
+    headline = {
+        "fill_p50_ms": typing["fill_ms"]["p50"],
+        "fill_p95_ms": typing["fill_ms"]["p95"],
+        "server_p95_ms": typing["server_ms"]["p95"],
+        **against,
+        **{name: typed.pop(name) for name in ("long_file_ratio", "encoded_tokens_per_keystroke", "resident_mb")},
+    }
+    circumstances = {
+        "tokens": options.tokens,
+        "threads": options.threads,
+        "seed": options.seed,
+        "quick": options.quick,
+        "files": [document.name for document, _ in scripts],
+        "machine": suite.machine("cpu"),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": date.today().isoformat(),
+    }
+    return {name: headline[name] for name in figures.HEADLINE} | typed | {"ways": ways} | circumstances, by_part(rows)
+
+
+def drawn(found: list[Document], files: int, keys: int, seed: int) -> list[tuple[Document, Script]]:
+    """Files and what to type in them; same seed, same keys."""
+    rng = random.Random(f"files {seed}")
+    chosen = rng.sample(found, min(files, len(found)))
+    return [(d, retyped(d.text, *lines_to_type(d.text, keys, seed), seed)) for d in chosen]
+
+
+def through_the_server(
+    options: argparse.Namespace, scripts: list[tuple[Document, Script]], sizes: dict[str, int]
+) -> tuple[dict[str, Any], list[editor.Row]]:
+    """Type into the server: what it took."""
+    rows: list[editor.Row] = []
+    fills: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        with editor.server(root, root / "fills.jsonl", options.threads, options.model) as typist:
+            for document, script in suite.progress(scripts, "typing"):
+                uri = (root / document.name).as_uri()
+                typist.open(uri, document.language, script.text, script.keys[0].start)
+                before = len(typist.fills())
+                rows += typist.play(uri, script, sizes["keys"])
+                fills += typist.fills()[before:]
+            hurried = typist.hurried
+            resident = editor.resident_mb(typist.pid)
+            pairs = in_long_and_short(typist, root, sizes["pairs"], options)
+            pairs["resident_mb"] = editor.resident_mb(typist.pid)
+    editor.match(rows, fills)
+    return {
+        "typing": figures.split(rows) | {"hurried": hurried, "tokens_read": figures.encoded(rows)},
+        "long_and_short": pairs,
+        "long_file_ratio": pairs.pop("ratio"),
+        # All that was read counts: also for answers that nobody awaited, and ahead of time.
+        "encoded_tokens_per_keystroke": sum(fill["tokens_read"] for fill in fills) / max(1, len(rows) + hurried),
+        "resident_mb": resident,
+    }, rows
+
+
+def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: argparse.Namespace) -> dict[str, Any]:
+    """The same keys in turn in a long and in a short file, alike around the cursor."""
+    document = max(documents(options.corpus), key=lambda d: d.text.count("\n"))
+    short = "".join(document.text.splitlines(keepends=True)[:SHORT])
+    script = retyped(short, *lines_to_type(short, keys, options.seed), options.seed)
+    whole, middle = repeated(short, LONG)
+    long = moved(script, whole[:middle], whole[middle + len(short) :])
+    rows: dict[str, list[editor.Row]] = {}
+    playing = {}
+    for name, each in (("long", long), ("short", script)):
+        uri = (root / f"{name}{document.path.suffix}").as_uri()
+        typist.open(uri, document.language, each.text, each.keys[0].start)
+        playing[name], rows[name] = typist.play(uri, each, keys, paced=False), []
+    for pair in zip(playing["long"], playing["short"], strict=True):  # in turn: the machine is the same for both
+        for name, row in zip(playing, pair, strict=True):
+            rows[name].append(row)
+    fills = typist.fills()
+    for each in rows.values():
+        editor.match(each, fills)
+    slow, fast = figures.same_work(rows["long"], rows["short"])
+    one, other = figures.percentile(slow, 50), figures.percentile(fast, 50)
+    return {
+        "long_lines": long.text.count("\n"),
+        "short_lines": script.text.count("\n"),
+        "long_ms": figures.spread(slow),
+        "short_ms": figures.spread(fast),
+        "ratio": one / other if one and other else None,
+    }
+
+
+def compared(
+    options: argparse.Namespace, scripts: list[tuple[Document, Script]], sizes: dict[str, int]
+) -> tuple[dict[str, Any], dict[str, float | None]]:
+    """All ways at the same keystrokes: what each took, and its time over ours."""
+    engine = Engine.load(options.model, device="cpu", threads=options.threads)
+    ways = {"ours": peers.ours(engine), "left_to_right": peers.left_to_right(engine)}
+    ways |= {"recompute": peers.recompute(engine), **llama(options)}
+    took: dict[str, dict[tuple[int, int], peers.Timed]] = {name: {} for name in (*ways, "llama_cpp")}
+    spent = dict.fromkeys(took, 0.0)
+    each, recomputed = (max(1, sizes[name] // len(scripts)) for name in ("fills", "recomputed"))
+    for place, (document, script) in enumerate(suite.progress(scripts, "filling")):
+        for number, request in enumerate(requests(document, script, each + 1, options.tokens)):
+            for name, way in ways.items():
+                if name == "recompute" and (not 1 <= number <= recomputed or len(took[name]) >= sizes["recomputed"]):
+                    continue  # slow, and with nothing to keep warm
+                if spent[name] < sizes["seconds"]:
+                    took[name][place, number] = timed = way(request)
+                    spent[name] += timed.seconds if number else 0.0
+    complain_of_slow(spent, sizes["seconds"])
+    for timed in took.values():
+        for place in range(len(scripts)):
+            timed.pop((place, 0), None)  # it filled the caches
+    return {name: row(timed) for name, timed in took.items()}, {
+        f"vs_{name}": over_ours(took, name) for name in took if name != "ours"
+    }
+
+
+def complain_of_slow(spent: dict[str, float], limit: float) -> None:
+    """Say on stderr which ways were stopped early."""
+    for name, seconds in spent.items():
+        if seconds >= limit:
+            print(f"{name} was stopped after {seconds:.0f} s; is the machine busy?", file=sys.stderr)
+
+
+def requests(document: Document, script: Script, count: int, tokens: int) -> list[FillRequest]:
+    """What is asked for behind the first keys of a script that write."""
+    builder, found = ContextBuilder(), []
+    for number, (key, text) in enumerate(list(script.states())[: 4 * count]):
+        if key.kind == "type" and len(found) < count:
+            snapshot = OpenDocument(document.path.as_uri(), document.language, number, text).snapshot()
+            found.append(peers.fixed(builder.build(snapshot, key.cursor, document.name).request(), tokens))
+    return found
+
+
+def llama(options: argparse.Namespace) -> dict[str, peers.Way]:
+    """llama.cpp where there is one; stderr says why there is none."""
+    try:
+        return {"llama_cpp": peers.llama_cpp(options.gguf, options.threads)}
+    except ImportError:
+        print("llama.cpp is left out: pip install xllamacpp", file=sys.stderr)
+    except FileNotFoundError as error:
+        print(f"llama.cpp is left out: {error}", file=sys.stderr)
+    return {}
+
+
+def row(timed: dict[Any, peers.Timed]) -> dict[str, Any] | None:
+    """What one way took; None when it did not run."""
+    if not timed:
+        return None
+    means = {name: statistics.fmean(getattr(t, name) for t in timed.values()) for name in MEANS}
+    return {"ms": figures.spread([1e3 * t.seconds for t in timed.values()])} | means
+
+
+def over_ours(took: dict[str, dict[Any, peers.Timed]], name: str) -> float | None:
+    """A way's time over ours, at the requests that both filled."""
+    shared = list(took[name])
+    return figures.ratio([took[name][at].seconds for at in shared], [took["ours"][at].seconds for at in shared])
+
+
+def by_part(rows: list[editor.Row]) -> dict[str, list[float]]:
+    """Latencies to draw: of all keys, and the parts of those that asked the model."""
+    asked = [each.parts() for each in rows if each.fill]
+    return {"keystroke": [each.milliseconds for each in rows]} | {
+        name: [part[name] for part in asked] for name in figures.PARTS
+    }
+
+
+def draw(record: dict[str, Any], parts: dict[str, list[float]], folder: Path) -> None:
+    from on_keys import plot
+
+    plot.latencies(parts, folder / "keystrokes-latency.png")
+    plot.ratios(record, RATIOS, folder / "keystrokes-ratios.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

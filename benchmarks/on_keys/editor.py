@@ -1,0 +1,158 @@
+"""A user at an editor: types a script into the server over stdio and times every answer."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from mercury_lsp.commands.client import Client
+from mercury_lsp.errors import UsageError
+from on_keys.script import Key, Script
+
+INLINE = "textDocument/inlineCompletion"
+SERVER = Path(__file__).with_name("observed_server.py")
+
+PARSED_AFTER = 0.7
+"""Seconds from the opening of a document until the server has surely begun to finish its parse."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One key whose answer was awaited; times in seconds of the monotonic clock."""
+
+    kind: str
+    sent: float
+    answered: float
+    shown: bool
+    text: str = field(repr=False)
+    fill: dict[str, Any] | None = None
+    """The stopwatch's record of the fill behind the answer; None when no model was asked."""
+
+    @property
+    def milliseconds(self) -> float:
+        return 1e3 * (self.answered - self.sent)
+
+    def parts(self) -> dict[str, float]:
+        """Milliseconds in the server, queue, encode and denoise; without a fill all is the server's."""
+        if self.fill is None:
+            return {"server": self.milliseconds, "queue": 0.0, "encode": 0.0, "denoise": 0.0}
+        times = [self.fill[name] for name in ("asked", "begun", "read", "ended")]
+        queue, encode, denoise = (1e3 * (b - a) for a, b in pairwise(times))
+        return {
+            "server": self.milliseconds - queue - encode - denoise,
+            "queue": queue,
+            "encode": encode,
+            "denoise": denoise,
+        }
+
+
+class Typist:
+    """An editor with documents open in one server; waits for each answer, so that no slow one is left out."""
+
+    def __init__(self, client: Client, record: Path):
+        self._client, self._record = client, record
+        self._versions: dict[str, int] = {}
+        self.hurried = 0
+        """Keys that a newer one followed before their answer."""
+
+    @property
+    def pid(self) -> int:
+        return self._client._process.pid
+
+    def open(self, uri: str, language: str, text: str, cursor: int) -> None:
+        """Open a document, let the server get done with it, and read what is around the cursor."""
+        self._versions[uri] = 1
+        document = {"uri": uri, "languageId": language, "version": 1, "text": text}
+        self._client.notify("textDocument/didOpen", {"textDocument": document})
+        time.sleep(PARSED_AFTER)
+        self.ask(uri, position(text, cursor))
+
+    def ask(self, uri: str, place: dict[str, int]) -> list[dict[str, Any]]:
+        """The items at a place, as asked for while typing."""
+        return self._client.request(INLINE, _asked(uri, place))["items"]
+
+    def play(self, uri: str, script: Script, keys: int, paced: bool = True) -> Iterator[Row]:
+        """Type the first keys of a script; a row for each that was not hurried."""
+        previous, due = script.text, time.monotonic()
+        for key, text in list(script.states())[:keys]:
+            due = max(due + key.seconds, time.monotonic()) if paced else 0.0
+            if (row := self._press(uri, key, previous, text, due)) is not None:
+                yield row
+            previous = text
+
+    def _press(self, uri: str, key: Key, previous: str, text: str, due: float) -> Row | None:
+        change, place = _change(key, previous), position(text, key.cursor)
+        time.sleep(max(0.0, due - time.monotonic()))
+        sent = time.monotonic()
+        if key.kind != "jump":
+            self._versions[uri] += 1
+            document = {"uri": uri, "version": self._versions[uri]}
+            self._client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
+        if key.hurried:
+            self.hurried += 1
+            self._client.send({"id": f"hurried {self.hurried}", "method": INLINE, "params": _asked(uri, place)})
+            return None
+        items = self.ask(uri, place)
+        return Row(key.kind, sent, time.monotonic(), bool(items), items[0]["insertText"] if items else "")
+
+    def fills(self) -> list[dict[str, Any]]:
+        """All that the stopwatch has noted so far."""
+        return [json.loads(line) for line in self._record.read_text().splitlines()]
+
+
+def match(rows: list[Row], fills: list[dict[str, Any]]) -> None:
+    """Give every row its fill: the last that was asked for after the key was sent and ended before the answer."""
+    for row in rows:
+        inside = (f for f in fills if f["steps"] is not None and f["asked"] is not None)
+        row.fill = max(
+            (f for f in inside if row.sent <= f["asked"] and f["ended"] <= row.answered),
+            key=lambda f: f["asked"],
+            default=None,
+        )
+
+
+@contextmanager
+def server(root: Path, record: Path, threads: int, model: str | None) -> Iterator[Typist]:
+    """A server that has loaded its model. Raises UsageError when it cannot."""
+    with Client((sys.executable, str(SERVER), str(record))) as client:
+        options = {"mercury": {"threads": threads, "model": model, "device": "cpu"}}
+        about = {"processId": None, "rootUri": root.as_uri(), "capabilities": {}, "initializationOptions": options}
+        client.request("initialize", about)
+        client.notify("initialized", {})
+        typist = Typist(client, record)
+        uri = (root / "warm_up.py").as_uri()
+        text = "import os\n\n\ndef main():\n    return os."
+        typist.open(uri, "python", text, len(text))
+        if client.messages:
+            raise UsageError("; ".join(client.messages))
+        client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        yield typist
+
+
+def position(text: str, offset: int) -> dict[str, int]:
+    """An offset in code points as LSP writes it: line and UTF-16 column."""
+    start = text.rfind("\n", 0, offset) + 1
+    return {
+        "line": text.count("\n", 0, offset),
+        "character": len(text[start:offset].encode("utf-16-le", "surrogatepass")) // 2,
+    }
+
+
+def resident_mb(pid: int) -> float | None:
+    """Resident memory of a process in MiB; None where the system does not tell."""
+    path = Path(f"/proc/{pid}/status")
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:")), None)
+
+
+def _asked(uri: str, place: dict[str, int]) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": place, "context": {"triggerKind": 2}}
+
+
+def _change(key: Key, text: str) -> dict[str, Any]:
+    return {"range": {"start": position(text, key.start), "end": position(text, key.end)}, "text": key.text}

@@ -1,0 +1,93 @@
+"""From rows to figures: percentiles, ratios, and the table that shows them."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+PERCENTILES = (50, 95, 99)
+
+PARTS = ("server", "queue", "encode", "denoise")
+
+HEADLINE = (
+    "fill_p50_ms",
+    "fill_p95_ms",
+    "server_p95_ms",
+    "vs_left_to_right",
+    "vs_recompute",
+    "vs_llama_cpp",
+    "long_file_ratio",
+    "encoded_tokens_per_keystroke",
+    "resident_mb",
+)
+"""Keys that every record has; null where something was missing."""
+
+
+def percentile(values: Sequence[float], percent: float) -> float | None:
+    """The smallest value that so many percent do not exceed; None of nothing."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-percent * len(ordered) // 100) - 1)] if ordered else None
+
+
+def spread(values: Sequence[float]) -> dict[str, float | int | None]:
+    """Percentiles and count."""
+    return {f"p{p}": percentile(values, p) for p in PERCENTILES} | {"count": len(values)}
+
+
+def ratio(theirs: Sequence[float], mine: Sequence[float]) -> float | None:
+    """Median of the ratios pair by pair, so that a machine that slows down meanwhile harms both alike."""
+    return statistics.median(t / m for t, m in zip(theirs, mine, strict=True)) if mine else None
+
+
+def split(rows: Sequence[Any]) -> dict[str, Any]:
+    """Latency of keystrokes in all and by part, over those that asked the model; `typed_through` asked none."""
+    asked = [row for row in rows if row.fill is not None]
+    parts = [row.parts() for row in asked]
+    return {
+        "keystroke_ms": spread([row.milliseconds for row in rows]),
+        "asked_ms": spread([row.milliseconds for row in asked]),
+        "parts_ms": {name: spread([part[name] for part in parts]) for name in PARTS},
+        "fill_ms": spread([part["encode"] + part["denoise"] for part in parts]),
+        "server_ms": spread([row.parts()["server"] for row in rows]),
+        "steps_mean": statistics.fmean(row.fill["steps"] for row in asked) if asked else None,
+        "typed_through": len(rows) - len(asked),
+        "shown": sum(row.shown for row in rows),
+    }
+
+
+def encoded(rows: Sequence[Any]) -> dict[str, dict[str, float | int | None]]:
+    """Context tokens read per keystroke, by kind of key."""
+    kinds = {row.kind for row in rows}
+    return {
+        kind: spread([row.fill["tokens_read"] if row.fill else 0 for row in rows if row.kind == kind])
+        for kind in sorted(kinds)
+    }
+
+
+def same_work(long: Sequence[Any], short: Sequence[Any]) -> tuple[list[float], list[float]]:
+    """Latencies of the keys at which both documents asked the model, and it took as many steps in both."""
+    pairs = [(a, b) for a, b in zip(long, short, strict=True) if a.fill and b.fill]
+    equal = [(a, b) for a, b in pairs if a.fill["steps"] == b.fill["steps"]]
+    return [a.milliseconds for a, _ in equal], [b.milliseconds for _, b in equal]
+
+
+def report(record: Mapping[str, Any]) -> list[Table]:
+    """The headline, the parts of the latency, and the ways to fill."""
+    first = Table("figure", "value", title="typing")
+    for name in HEADLINE:
+        first.add_row(name, _number(record[name]))
+    second = Table("ms per keystroke", *(f"p{p}" for p in PERCENTILES), "count", title="where the time goes")
+    typing = record["typing"]
+    rows = {"all keys": typing["keystroke_ms"], "keys that asked the model": typing["asked_ms"], **typing["parts_ms"]}
+    for name, row in rows.items():
+        second.add_row(name, *(_number(row[f"p{p}"]) for p in PERCENTILES), str(row["count"]))
+    third = Table("way", "ms p50", "steps", "tokens read", "fills", title=f"fills of {record['tokens']} tokens")
+    for name, way in record["ways"].items():
+        cells = ("-",) * 4 if way is None else (way["ms"]["p50"], way["steps"], way["tokens_read"], way["ms"]["count"])
+        third.add_row(name, *(cell if isinstance(cell, str) else _number(cell) for cell in cells))
+    return [first, second, third]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,82 @@
+"""The language server as `mercury-lsp` runs it, with a stopwatch around its engine: `observed_server.py RECORD`.
+
+Every fill becomes a line of JSON in the file RECORD, times in seconds of the system's monotonic clock.
+"""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from mercury_engine.requests import Fill, FillRequest
+
+from mercury_lsp.commands.serve import serve
+from mercury_lsp.settings import Settings
+from mercury_lsp.worker import Engine, Worker, load_engine
+
+
+class Stopwatch:
+    """An engine that notes when each fill was asked for, begun, had its context read, and was done."""
+
+    def __init__(self, engine: Any, path: Path):
+        self._engine = engine
+        self._out = path.open("a", buffering=1)  # by lines: the server's process ends without closing files
+        self._read = 0.0
+        self._context = engine.cache.context
+        engine.cache.context = self._timed_context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def fill(self, request: FillRequest) -> Fill:
+        """The engine's own answer."""
+        row: dict[str, float | None] = {"asked": asked_at.pop(id(request), None), "begun": monotonic()}
+        before, self._read = self._engine.cache.tokens_read, row["begun"] or 0.0
+        steps = None
+        try:
+            fill = self._engine.fill(request)
+            steps = fill.steps
+            return fill
+        finally:
+            row |= {"read": self._read, "ended": monotonic(), "steps": steps}
+            row["tokens_read"] = self._engine.cache.tokens_read - before
+            self._out.write(json.dumps(row) + "\n")
+
+    def _timed_context(self, *arguments: Any) -> Any:
+        try:
+            return self._context(*arguments)
+        finally:
+            self._read = monotonic()
+
+
+asked_at: dict[int, float] = {}
+"""When the event loop handed a request to the worker, by identity of the request."""
+
+
+def noting(fill: Callable[[Worker, FillRequest], Awaitable[Fill | None]]) -> Callable[..., Awaitable[Fill | None]]:
+    """The worker's `fill`, which notes when it was called."""
+
+    async def noted(worker: Worker, request: FillRequest) -> Fill | None:
+        asked_at[id(request)] = monotonic()
+        try:
+            return await fill(worker, request)
+        finally:
+            asked_at.pop(id(request), None)
+
+    return noted
+
+
+def main() -> None:
+    record = Path(sys.argv[1])
+
+    def load(settings: Settings) -> Engine:
+        return Stopwatch(load_engine(settings), record)
+
+    Worker.fill = noting(Worker.fill)  # type: ignore[method-assign]
+    serve(load)
+
+
+if __name__ == "__main__":
+    main()

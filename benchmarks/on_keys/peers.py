@@ -1,0 +1,171 @@
+"""A fill of a fixed number of tokens while typing: the engine, and other ways to get as many from the same weights.
+
+- `ours`: the engine as it is;
+- `left_to_right`: its reader alone with a KV cache, one token a step;
+- `recompute`: the engine's loop, but every step reads the whole context anew, as a loop without caches does;
+- `llama_cpp`: llama.cpp with a GGUF file of the same base model, its own prompt cache on; text before the cursor only.
+
+No way may end its fill early: all settle the same number of tokens, so that time is all they differ in. Each has
+caches of its own, warm from the key before.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mercury_engine.block_cache import BlockCache, Context
+from mercury_engine.canvas import Canvas
+from mercury_engine.denoise import Denoiser
+from mercury_engine.engine import Engine
+from mercury_engine.reader_stack import Surroundings
+from mercury_engine.requests import FillRequest
+from torch import Tensor
+
+NEVER = -1e9
+"""Log-probability of the end marker; finite, for it is multiplied by weights that may be 0."""
+
+CONTEXT_TOKENS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One fill of one way."""
+
+    seconds: float
+    steps: int
+    tokens: int
+    tokens_read: int
+
+
+Way = Callable[[FillRequest], Timed]
+
+
+class Endless(Denoiser):
+    """Writes on to the last slot."""
+
+    def write(self, canvases: list[Canvas], place: Surroundings) -> list[Tensor | None]:
+        """The writer's opinion, that never ends."""
+        found = super().write(canvases, place)
+        for written_SV in found:
+            if written_SV is not None:
+                written_SV[:, self.alphabet.end_id] = NEVER
+        return found
+
+    def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
+        """Both opinions, without the end."""
+        mixed_V = super().mix(request, canvas, written_V, read_V, ahead)
+        mixed_V[self.alphabet.end_id] = NEVER
+        return mixed_V.log_softmax(-1)
+
+
+class Forgetful(Endless):
+    """Before every step but the first, reads the whole context again; what it writes is the same."""
+
+    remembered: "RememberedCache"
+
+    def write(self, canvases: list[Canvas], place: Surroundings) -> list[Tensor | None]:
+        """The writer's opinion, after all has been read once more."""
+        if canvases[0].steps:
+            place.context = self.remembered.again()
+        return super().write(canvases, place)
+
+
+class RememberedCache(BlockCache):
+    """Knows what was asked for last, so that it can be read anew."""
+
+    def context(self, far: Any, near: Any, suffix: Any) -> Context:
+        """As asked."""
+        self._asked = far, near, suffix
+        return super().context(far, near, suffix)
+
+    def again(self) -> Context:
+        """The same without any cache."""
+        self.clear()
+        return super().context(*self._asked)
+
+
+def ours(engine: Engine) -> Way:
+    return _way(_with(engine, Endless, writes=True))
+
+
+def left_to_right(engine: Engine) -> Way:
+    return _way(_with(engine, Endless, writes=False))
+
+
+def recompute(engine: Engine) -> Way:
+    other = _with(engine, Forgetful, writes=True)
+    other.cache = other.denoiser.remembered = RememberedCache(engine.reader, engine.codec.start_id)
+    way = _way(other)
+
+    def fill(request: FillRequest) -> Timed:
+        other.cache.clear()
+        return way(request)
+
+    return fill
+
+
+def llama_cpp(file: Path, threads: int) -> Way:
+    """Raises ImportError when the binding is missing, FileNotFoundError when the file is."""
+    if not file.is_file():
+        raise FileNotFoundError(f"no {file}; name a GGUF file of the base model with --gguf")
+    import xllamacpp
+
+    options = xllamacpp.CommonParams()
+    options.model.path = str(file)
+    options.n_ctx, options.n_parallel, options.n_gpu_layers, options.verbosity = CONTEXT_TOKENS, 1, 0, -1
+    options.cpuparams.n_threads = options.cpuparams_batch.n_threads = threads
+    server = xllamacpp.Server(options)
+
+    def fill(request: FillRequest) -> Timed:
+        asked = {
+            "prompt": "".join((*request.far, request.near)),
+            "max_tokens": request.max_slots,
+            "ignore_eos": True,
+            "temperature": 0.0,
+            "cache_prompt": True,
+        }
+        started = time.perf_counter()
+        answer = server.handle_completions(asked)
+        seconds = time.perf_counter() - started
+        tokens = int(answer["usage"]["completion_tokens"])
+        return Timed(seconds, tokens, tokens, int(answer.get("timings", {}).get("prompt_n", 0)))
+
+    return fill
+
+
+def fixed(request: FillRequest, tokens: int) -> FillRequest:
+    """The request for a fill of exactly so many tokens, over lines if need be."""
+    return replace(request, max_slots=tokens, multiline=True, effort="high", give_up_below=0.0, check=None)
+
+
+def _with(engine: Engine, kind: type[Endless], writes: bool) -> Any:
+    """An engine on the same networks, with a cache and a loop of its own."""
+    other: Any = Engine.__new__(Engine)
+    other.__dict__.update(engine.__dict__)
+    other.writer = engine.writer if writes else None
+    other.cache = BlockCache(engine.reader, engine.codec.start_id)
+    other.denoiser = kind(engine.reader, other.writer, engine.codec, engine.denoiser.rule)
+    return other
+
+
+def _way(engine: Engine) -> Way:
+    def fill(request: FillRequest) -> Timed:
+        counted: list[Canvas] = []
+        run = engine.denoiser.run
+
+        def noted(request: FillRequest, canvases: list[Canvas], *rest: Any) -> None:
+            counted.extend(canvases)
+            run(request, canvases, *rest)
+
+        engine.denoiser.run = noted  # type: ignore[method-assign]
+        started = time.perf_counter()
+        try:
+            found = engine.fill(request)
+        finally:
+            engine.denoiser.run = run  # type: ignore[method-assign]
+        seconds = time.perf_counter() - started
+        return Timed(seconds, found.steps, counted[0].settled - counted[0].known, found.tokens_read)
+
+    return fill

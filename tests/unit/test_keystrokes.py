@@ -1,0 +1,142 @@
+"""The pure parts of benchmarks/keystrokes.py: the script of keys, matching of fills, figures."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from on_keys import editor, figures, script
+
+TEXT = "".join(f"def name_{i}(argument):\n    return argument + {i}\n\n" for i in range(60))
+
+
+def typed(seed: int) -> script.Script:
+    return script.retyped(TEXT, *script.lines_to_type(TEXT, 300, seed), seed)
+
+
+def final(made: script.Script) -> str:
+    return [text for _, text in made.states()][-1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_typed_in_the_end_is_the_file(seed: int) -> None:
+    made = typed(seed)
+    assert made.text != TEXT
+    assert final(made) == TEXT
+
+
+def test_the_same_seed_types_the_same_keys_and_another_seed_others() -> None:
+    assert typed(3) == typed(3)
+    assert typed(3).keys != typed(4).keys
+
+
+def test_typing_has_deletions_jumps_pauses_and_hurry() -> None:
+    keys = [key for seed in range(8) for key in typed(seed).keys]
+    assert {key.kind for key in keys} == {"type", "delete", "jump"}
+    assert any(key.hurried for key in keys)
+    assert max(key.seconds for key in keys) > 3 * script.MEDIAN_SECONDS
+
+
+def test_a_jump_changes_nothing() -> None:
+    for made in map(typed, range(8)):
+        before = made.text
+        for key, text in made.states():
+            if key.kind == "jump":
+                assert text == before
+            before = text
+
+
+def test_only_awaited_keys_follow_a_deletion_or_a_jump() -> None:
+    assert not any(key.hurried for seed in range(8) for key in typed(seed).keys if key.kind != "type")
+
+
+def test_whole_lines_are_typed() -> None:
+    start, end = script.lines_to_type(TEXT, 100, 1)
+    assert TEXT[start - 1] == TEXT[end - 1] == "\n"
+    assert end - start >= 100
+
+
+def test_a_moved_script_types_the_same_text_in_the_middle_of_another() -> None:
+    made = script.moved(typed(1), "before\n", "after\n")
+    assert final(made) == "before\n" + TEXT + "after\n"
+
+
+def test_a_repeated_text_has_the_lines_and_its_middle_copy_is_the_text() -> None:
+    whole, middle = script.repeated(TEXT, 20_000)
+    assert abs(whole.count("\n") - 20_000) < TEXT.count("\n")
+    assert whole[middle : middle + len(TEXT)] == TEXT
+    assert 0.4 < middle / len(whole) < 0.6
+
+
+@given(st.text(), st.data())
+def test_a_position_counts_lines_and_utf_16_units(text: str, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(0, len(text)))
+    place = editor.position(text, offset)
+    line = text[:offset].split("\n")[-1]
+    assert place == {
+        "line": len(text[:offset].split("\n")) - 1,
+        "character": sum(1 + (ord(character) > 0xFFFF) for character in line),
+    }
+
+
+def row(sent: float, answered: float) -> editor.Row:
+    return editor.Row("type", sent, answered, shown=True, text="x")
+
+
+def fill(asked: float, ended: float, steps: int | None = 3) -> dict[str, float | int | None]:
+    return {"asked": asked, "begun": asked, "read": asked, "ended": ended, "steps": steps, "tokens_read": 2}
+
+
+def test_a_key_gets_the_fill_between_its_sending_and_its_answer() -> None:
+    rows = [row(1.0, 2.0), row(3.0, 4.0), row(5.0, 6.0)]
+    ahead, own, cancelled = fill(2.1, 2.9), fill(3.1, 3.9), fill(5.1, 5.2, None)
+    editor.match(rows, [fill(1.1, 1.9), ahead, own, cancelled])
+    assert rows[0].fill == fill(1.1, 1.9)
+    assert rows[1].fill == own
+    assert rows[2].fill is None, "a cancelled fill answers nothing"
+
+
+def test_the_parts_of_a_latency_add_up_to_it() -> None:
+    one = row(1.0, 2.0)
+    one.fill = {"asked": 1.1, "begun": 1.2, "read": 1.4, "ended": 1.9, "steps": 2, "tokens_read": 1}
+    parts = one.parts()
+    assert {name: round(ms) for name, ms in parts.items()} == {
+        "server": 200,
+        "queue": 100,
+        "encode": 200,
+        "denoise": 500,
+    }
+    assert sum(parts.values()) == pytest.approx(one.milliseconds)
+
+
+def test_a_key_that_asked_no_model_is_all_the_servers_time() -> None:
+    assert row(1.0, 1.5).parts() == {"server": 500.0, "queue": 0.0, "encode": 0.0, "denoise": 0.0}
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.sampled_from(figures.PERCENTILES))
+def test_a_percentile_is_the_smallest_value_that_covers_its_share(values: list[float], percent: int) -> None:
+    found = figures.percentile(values, percent)
+    assert found in values
+    assert sum(v <= found for v in values) * 100 >= percent * len(values)
+    assert sum(v < found for v in values) * 100 < percent * len(values)
+
+
+def test_nothing_has_no_percentile_and_no_ratio() -> None:
+    assert figures.percentile([], 50) is None
+    assert figures.ratio([], []) is None
+
+
+def test_a_ratio_above_one_means_that_we_are_faster_and_ignores_a_drifting_machine() -> None:
+    assert figures.ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0]) == 2.0
+
+
+def test_only_equal_work_is_compared_between_files() -> None:
+    long, short = [row(0.0, 1.0), row(2.0, 4.0), row(5.0, 6.0)], [row(0.0, 1.0), row(2.0, 3.0), row(5.0, 6.0)]
+    for rows, steps in ((long, (3, 3, None)), (short, (3, 4, None))):
+        for each, count in zip(rows, steps, strict=True):
+            each.fill = None if count is None else fill(each.sent, each.answered, count)
+    assert figures.same_work(long, short) == ([1000.0], [1000.0])
