@@ -40,10 +40,11 @@ class Context:
 class BlockCache:
     """Blocks, assembled sides and near stacks of all documents, least recently used ones dropped.
 
-    `budget` is in bytes and bounds the blocks; sides and stacks are at most `assembled` each.
+    `budget` is in bytes and bounds the blocks; of sides and stacks a few of the last are kept, 14 and 3 MB each
+    for the bundled model.
     """
 
-    def __init__(self, network: Network, start_id: int, budget: int = 160 << 20, assembled: int = 6) -> None:
+    def __init__(self, network: Network, start_id: int, budget: int = 96 << 20, assembled: int = 2) -> None:
         self.network, self.start_id, self.budget, self.assembled = network, start_id, budget, assembled
         self.tokens_read = 0
         self.bytes = 0
