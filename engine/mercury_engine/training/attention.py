@@ -1,0 +1,97 @@
+"""Attention of packed rows, each of which sees a few ranges of keys: FlexAttention, no mask of rows by keys in memory.
+
+A canvas stands in two position frames. Both are one product here: queries are [near, away], keys [k, 0] toward the
+prefix and among rows, [0, k] toward the suffix.
+
+Dimensions: R rows, T keys, P ranges a row, H key heads, G query heads per key head, D head width.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from mercury_kernels.ops import Segment
+from torch import Tensor
+from torch.nn import functional as F
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+TILE = 128
+"""Rows and keys are multiples of it; whole tiles that no row sees are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """What rows see: keys `low` to `high` (exclusive) of int32 [P,R], each range of a row apart from the others."""
+
+    low: Tensor
+    high: Tensor
+    mask: BlockMask
+
+    @classmethod
+    def of(cls, low: Tensor, high: Tensor, keys: int) -> "Ranges":
+        assert low.shape[1] % TILE == 0 and keys % TILE == 0, "rows and keys come in whole tiles"
+        touched, covered = tiles(low, high, keys)
+        partial, full = _ordered(touched & ~covered), _ordered(covered)
+        return cls(low, high, BlockMask.from_kv_blocks(*partial, *full, BLOCK_SIZE=TILE, mask_mod=_seen(low, high)))
+
+    def attend(self, near: list[Segment], away: list[Segment]) -> Tensor:
+        """Attention [1,H,G*R,D] over all segments together, see `model.Attention`; biases are not looked at."""
+        q, k, v = near[0][0], torch.cat([s[1] for s in near], 2), torch.cat([s[2] for s in (*near, *away)], 2)
+        heads, rows, width = k.shape[1], self.low.shape[1], k.shape[3]
+        if away:
+            q = torch.cat((q, away[0][0]), -1)
+            k = torch.cat((F.pad(k, (0, width)), *(F.pad(s[1], (width, 0)) for s in away)), 2)
+        q = q.view(1, -1, rows, q.shape[-1])
+        out = _attention(q.is_cuda)(q, k, v, block_mask=self.mask, scale=width**-0.5, enable_gqa=True)
+        return out.reshape(1, heads, -1, width)
+
+    def dense(self, keys: int) -> Tensor:
+        """The same as one mask, bool [R,T]; for tests."""
+        key = torch.arange(keys, device=self.low.device)
+        return ((key >= self.low[..., None]) & (key < self.high[..., None])).any(0)
+
+
+def tiles(low: Tensor, high: Tensor, keys: int) -> tuple[Tensor, Tensor]:
+    """For tiles of rows and keys, bool [R/TILE, T/TILE]: whether any row sees a key; whether every row sees all."""
+    row = (torch.arange(low.shape[1], device=low.device) // TILE).expand_as(low)
+    shape = low.shape[1] // TILE, keys // TILE + 1
+
+    def count(first: Tensor, last: Tensor) -> Tensor:
+        """How many ranges of the rows of a tile hold each tile of keys."""
+        some = (last > first).int()
+        change = torch.zeros(shape, dtype=torch.int32, device=low.device)
+        change.index_put_((row, first.long()), some, accumulate=True)
+        change.index_put_((row, last.long()), -some, accumulate=True)
+        return change.cumsum(1)[:, :-1]
+
+    seen = high > low
+    touched = count(low // TILE, torch.where(seen, (high + TILE - 1) // TILE, low // TILE)) > 0
+    return touched, count((low + TILE - 1) // TILE, high // TILE) == TILE
+
+
+def _ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
+    """Of every row of tiles how many are true, int32 [1,1,rows], and the columns with those first."""
+    order = dense.int().argsort(dim=1, descending=True, stable=True)
+    return dense.sum(1, dtype=torch.int32)[None, None], order.int()[None, None].contiguous()
+
+
+def _seen(low: Tensor, high: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    def seen(batch: Tensor, head: Tensor, row: Tensor, key: Tensor) -> Tensor:
+        inside = (key >= low[0, row]) & (key < high[0, row])
+        for part in range(1, low.shape[0]):
+            inside = inside | ((key >= low[part, row]) & (key < high[part, row]))
+        return inside
+
+    return seen
+
+
+def _attention(on_gpu: bool) -> Any:
+    """FlexAttention; compiled on a GPU, where it would otherwise build the whole matrix of scores."""
+    return _compiled() if on_gpu and not torch.compiler.is_compiling() else flex_attention
+
+
+@cache
+def _compiled() -> Any:
+    return torch.compile(flex_attention, dynamic=False)

@@ -1,0 +1,59 @@
+"""A function becomes asynchronous, and so do its calls and the functions around them."""
+
+import random
+
+from mercury_engine.training.edits.facts import Call, Function
+from mercury_engine.training.edits.plan import Plan, Site, flipped, plan
+from mercury_engine.training.edits.source import Source
+
+_LANGUAGES = ("python", "javascript", "typescript")
+_FIXED = frozenset(("__init__", "constructor", "__repr__", "__str__", "__len__", "__eq__", "__getattr__"))
+
+
+def draw(source: Source, rng: random.Random) -> Plan | None:
+    """A plan for one function: made asynchronous, or found so and led back there."""
+    if source.language not in _LANGUAGES:
+        return None
+    functions = [f for f in source.facts.functions if f.name and f.name not in _FIXED and source.facts.only(f.name)]
+    functions = [f for f in functions if _calls(source, f)]
+    if not functions:
+        return None
+    function = rng.choice(functions)
+    return (_from_real if function.is_async else _synthetic)(source, function, _calls(source, function))
+
+
+def _calls(source: Source, function: Function) -> list[Call]:
+    """Its calls inside functions that have a name."""
+    named = []
+    for call in source.facts.calls_of(function.name):
+        around = source.facts.enclosing(call.start)
+        if function.may_be_meant(call) and around and around.name and around.name not in _FIXED and around != function:
+            named.append(call)
+    return named if len(named) <= 8 else []
+
+
+def _synthetic(source: Source, function: Function, calls: list[Call]) -> Plan | None:
+    if any(call.awaited_at >= 0 for call in calls):
+        return None
+    sites = [Site(function.marker, function.marker, "async ")]
+    for call in calls:
+        around = source.facts.enclosing(call.start)
+        assert around is not None
+        if call.is_base:
+            sites.append(Site(call.start, call.end, f"(await {source.text[call.start : call.end]})"))
+        else:
+            sites.append(Site(call.start, call.start, "await "))
+        if not around.is_async:
+            sites.append(Site(around.marker, around.marker, "async "))
+    return plan("async", source.text, sites)
+
+
+def _from_real(source: Source, function: Function, calls: list[Call]) -> Plan | None:
+    """The way back from the real text: what the plan removes, the edit adds."""
+    awaited = [call for call in calls if call.awaited_at >= 0]
+    if not awaited or not source.text.startswith("async ", function.marker):
+        return None
+    sites = [Site(function.marker, function.marker + len("async "), "")]
+    sites += [Site(call.awaited_at, call.start, "") for call in awaited]
+    made = plan("async", source.text, sites)
+    return flipped(made) if made else None

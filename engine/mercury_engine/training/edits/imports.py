@@ -1,0 +1,39 @@
+"""A name is used first and imported afterwards."""
+
+import random
+import re
+
+from mercury_engine.training.edits import python_facts
+from mercury_engine.training.edits.plan import Plan, Site, applied, flipped, plan
+from mercury_engine.training.edits.source import Source
+
+MOST_USES = 3
+
+
+def draw(source: Source, rng: random.Random) -> Plan | None:
+    """A plan that writes the statements with a name of the file and then imports it; the import is last."""
+    candidates = list(source.facts.imports)
+    rng.shuffle(candidates)
+    for found in candidates:
+        uses = _uses(source, found.name, found.removal)
+        if not uses:
+            continue
+        made = plan("import", source.text, [*uses, found.removal], ordered=True)
+        if made and (source.language != "python" or python_facts.parses(applied(source.text, made.sites))):
+            return flipped(made)
+    return None
+
+
+def _uses(source: Source, name: str, removal: Site) -> list[Site]:
+    """The statements that use a name, when they are few and can be written alone; else nothing."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    places = [m.start() for m in word.finditer(source.text) if not removal.start <= m.start() < removal.end]
+    if not 1 <= len(places) <= 2 * MOST_USES:
+        return []
+    found: dict[Site, None] = {}
+    for at in places:
+        around = [s for s in source.facts.statements if s.start <= at < s.end]
+        if not around:
+            return []
+        found[min(around, key=lambda s: s.end - s.start)] = None
+    return list(found) if len(found) <= MOST_USES else []

@@ -1,0 +1,22 @@
+"""A field is added to a class: declared, passed to the constructor, stored, given by callers."""
+
+import random
+
+from mercury_engine.training.edits import python_facts
+from mercury_engine.training.edits.plan import Plan, applied, flipped, plan
+from mercury_engine.training.edits.source import Source
+
+MOST = 10
+REMOVED_SHARE = 0.2
+
+
+def draw(source: Source, rng: random.Random) -> Plan | None:
+    """A plan that adds a field of the file in all its places, or seldom takes it out."""
+    several = sorted(key for key, sites in source.facts.members.items() if 2 <= len(sites) <= MOST)
+    if not several:
+        return None
+    sites = sorted(source.facts.members[rng.choice(several)], key=lambda site: site.start)
+    made = plan("field", source.text, sites)
+    if made is None or (source.language == "python" and not python_facts.parses(applied(source.text, sites))):
+        return None
+    return made if rng.random() < REMOVED_SHARE else flipped(made)

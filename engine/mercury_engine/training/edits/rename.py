@@ -1,0 +1,142 @@
+"""A name gets another one, everywhere in its scope."""
+
+import random
+import re
+
+from mercury_engine.training.edits.facts import Function
+from mercury_engine.training.edits.names import renamed
+from mercury_engine.training.edits.plan import Plan, Site, Span, plan
+from mercury_engine.training.edits.source import Source
+from mercury_engine.training.edits.tokens import DATA_LANGUAGES
+
+MOST = 14
+"""Names that occur more often are left alone."""
+
+REACH = 1000
+"""Characters on either side within which all places of a name make it look local."""
+
+_DEFINED = re.compile(
+    r"\b(?:def|class|func|fn|function|struct|interface|enum|type|trait|const|let|var|static|local|val)\s+"
+    r"(?:mut\s+)?([^\W\d]\w*)|^([^\W\d]\w*)\s*(?::[^=\n]*)?:?=(?!=)|^([^\W\d]\w*)\(\)\s*\{",
+    re.M,
+)
+_OF_SELF = re.compile(r"\b(?:self|this)\.(\w+)\b")
+_KEYWORD_ARGUMENT = re.compile(r"[(,]\s*$")
+_DISTINCT = re.compile(r"[a-z\d]_[a-z\d]|[a-z][A-Z]|.-.")
+
+
+def draw(source: Source, rng: random.Random) -> Plan | None:
+    """A plan to rename something; the first site is where it is defined."""
+    kinds = [_defined, _local, _attribute]
+    rng.shuffle(kinds)
+    for kind in kinds:
+        if made := kind(source, rng):
+            return made
+    return None
+
+
+def _defined(source: Source, rng: random.Random) -> Plan | None:
+    """Functions, classes, constants: everywhere."""
+    if source.language in DATA_LANGUAGES:
+        names = {name: places[0] for name, places in source.tokens.names.items() if "-" in name}
+    else:
+        names = {
+            match[match.lastindex or 0]: match.start(match.lastindex or 0) for match in _DEFINED.finditer(source.text)
+        }
+    names = {name: at for name, at in names.items() if len(name) > 2 and _often(source, name)}
+    if not names:
+        return None
+    old = rng.choice(sorted(names))
+    places = [at for at in source.tokens.names[old] if not _is_keyword_argument(source, at + len(old), at)]
+    if _DISTINCT.search(old.strip("_")):
+        places += _in_comments(source, old)
+    return _plan(source, old, places, names[old], rng)
+
+
+def _local(source: Source, rng: random.Random) -> Plan | None:
+    """Parameters and variables: inside their function, or where one stretch of an unparsed text has all of them."""
+    functions = [function for function in source.facts.functions if function.locals and function.name]
+    function = rng.choice(functions) if functions else None
+    if function:
+        names = [name for name in sorted(function.locals) if len(name) > 1 and name in source.tokens.names]
+        span = (function.start, function.end)
+    elif source.is_parsed or source.language in DATA_LANGUAGES:
+        return None
+    else:
+        at = rng.randint(0, len(source.text))
+        span = (max(0, at - REACH), at + REACH)
+        names = [name for name in source.tokens.names if name.islower() and _all_inside(source, name, span)]
+    found = {name: _inside(source, name, span, function) for name in names}
+    candidates = [name for name, places in found.items() if 2 <= len(places) <= MOST]
+    if not candidates:
+        return None
+    old = rng.choice(candidates)
+    return _plan(source, old, found[old], found[old][0], rng)
+
+
+def _attribute(source: Source, rng: random.Random) -> Plan | None:
+    """Attributes of self or this."""
+    places: dict[str, list[int]] = {}
+    for match in _OF_SELF.finditer(source.text):
+        places.setdefault(match[1], []).append(match.start(1))
+    names = [name for name, found in places.items() if 2 <= len(found) <= MOST and _only_dotted(source, name)]
+    names = [name for name in names if len(name) > 2 and not name.startswith("__")]
+    if not names:
+        return None
+    old = rng.choice(sorted(names))
+    return _plan(source, old, source.tokens.names[old], places[old][0], rng)
+
+
+def _plan(source: Source, old: str, places: list[int], first: int, rng: random.Random) -> Plan | None:
+    new = renamed(old, source.tokens.names, source.language, rng)
+    if new is None:
+        return None
+    order = sorted(set(places), key=lambda at: (at != first, at < first, at))
+    return plan("rename", source.text, [Site(at, at + len(old), new) for at in order])
+
+
+def _often(source: Source, name: str) -> bool:
+    return 2 <= len(source.tokens.names.get(name, ())) <= MOST
+
+
+def _inside(source: Source, name: str, span: Span, function: Function | None) -> list[int]:
+    """Places of a local name: not behind a dot, and not the name of a keyword argument or of a key."""
+    return [
+        at
+        for at in source.tokens.names[name]
+        if span[0] <= at < span[1]
+        and not source.text.endswith((".", "->", "::"), max(0, at - 2), at)
+        and (
+            (function is not None and function.opening <= at < function.closing)
+            or not _is_keyword_argument(source, at + len(name), at)
+        )
+    ]
+
+
+def _all_inside(source: Source, name: str, span: Span) -> bool:
+    places = source.tokens.names[name]
+    return span[0] <= places[0] and places[-1] < span[1]
+
+
+def _only_dotted(source: Source, name: str) -> bool:
+    return all(source.text[at - 1 : at] == "." for at in source.tokens.names.get(name, ())) and _often(source, name)
+
+
+def _is_keyword_argument(source: Source, end: int, at: int) -> bool:
+    """Whether the name says which argument or key a value is for."""
+    text = source.text
+    behind = text[end : end + 2].lstrip()
+    if source.language == "python":
+        is_named = behind.startswith("=") and not behind.startswith("==")
+    else:
+        is_named = behind.startswith(":") and not behind.startswith((":=", "::")) and source.language != "c"
+        is_named = is_named and source.language not in ("rust", "typescript", *DATA_LANGUAGES)
+    return is_named and bool(_KEYWORD_ARGUMENT.search(text, max(0, at - 200), at))
+
+
+def _in_comments(source: Source, name: str) -> list[int]:
+    """Where comments name it, or strings are nothing but the name."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    found = [match.start() for start, end in source.tokens.comments for match in word.finditer(source.text, start, end)]
+    quoted = [start + 1 for start, end in source.tokens.strings if source.text[start + 1 : end - 1] == name]
+    return found + quoted

@@ -1,0 +1,86 @@
+"""The type of a name changes, wherever a name like it is declared."""
+
+import random
+
+from mercury_engine.training.edits.facts import Typed
+from mercury_engine.training.edits.plan import Plan, Site, flipped, plan
+from mercury_engine.training.edits.source import Source
+
+_OTHERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "python": {
+        "int": ("float", "str", "int | None"),
+        "str": ("bytes", "Path", "str | None"),
+        "float": ("int", "Decimal"),
+        "bool": ("int", "bool | None"),
+        "list": ("tuple", "Sequence"),
+        "dict": ("Mapping", "OrderedDict"),
+        "Any": ("object",),
+    },
+    "typescript": {
+        "string": ("number", "string | null", "string | undefined"),
+        "number": ("string", "bigint", "number | null"),
+        "boolean": ("boolean | undefined", "string"),
+        "any": ("unknown",),
+    },
+    "go": {
+        "int": ("int64", "uint", "uint32"),
+        "string": ("[]byte", "fmt.Stringer"),
+        "[]byte": ("string", "io.Reader"),
+        "bool": ("int",),
+        "error": ("*Error",),
+    },
+    "rust": {
+        "u32": ("u64", "usize"),
+        "i32": ("i64", "isize"),
+        "usize": ("u64", "u32"),
+        "String": ("Arc<str>", "PathBuf"),
+        "&str": ("String", "&Path"),
+        "bool": ("Option<bool>",),
+    },
+    "java": {
+        "int": ("long", "Integer"),
+        "long": ("int", "Duration"),
+        "String": ("CharSequence", "Optional<String>"),
+        "boolean": ("Boolean",),
+    },
+    "c": {"int": ("size_t", "long", "unsigned int"), "char": ("uint8_t",), "size_t": ("uint32_t",)},
+}
+_OTHERS["cpp"] = _OTHERS["c"] | {"std::string": ("std::string_view",)}
+
+_OPTIONAL = {
+    "python": "{} | None",
+    "typescript": "{} | undefined",
+    "go": "*{}",
+    "rust": "Option<{}>",
+    "java": "Optional<{}>",
+    "cpp": "std::optional<{}>",
+}
+
+
+def draw(source: Source, rng: random.Random) -> Plan | None:
+    """A plan for one name that is declared with one type in several places."""
+    groups: dict[tuple[str, str], list[Typed]] = {}
+    for typed in source.facts.types:
+        groups.setdefault((typed.name, source.text[typed.start : typed.end]), []).append(typed)
+    several = sorted(key for key, found in groups.items() if 2 <= len(found) <= 12 and len(key[1]) <= 60)
+    if not several:
+        return None
+    name, old = rng.choice(several)
+    new = _changed(source.language, old, rng)
+    if new is None:
+        return None
+    places = sorted(groups[name, old], key=lambda typed: typed.start)
+    made = plan("change_type", source.text, [Site(typed.start, typed.end, new) for typed in places])
+    return flipped(made) if made and rng.random() < 0.4 else made
+
+
+def _changed(language: str, old: str, rng: random.Random) -> str | None:
+    """Another type; generic ones are made of the old one."""
+    known = _OTHERS.get(language, {}).get(old.strip("\"'"), ())
+    outer = [_OPTIONAL[language].format(old)] if language in _OPTIONAL and "None" not in old else []
+    if language == "python" and old.startswith(("list[", "List[")):
+        outer += [f"Sequence[{old[5:]}", f"Iterable[{old[5:]}"]
+    if language == "typescript" and old.endswith("[]"):
+        outer += [f"readonly {old}", f"Set<{old[:-2]}>"]
+    choices = [*known, *outer]
+    return rng.choice(choices) if choices else None

@@ -1,0 +1,161 @@
+"""Draws gaps whose target is the next edit, laid out as the server lays out a request for one."""
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from mercury_engine.codec import Codec
+from mercury_engine.edit_layout import edit_blocks
+from mercury_engine.layout import path_block, window
+from mercury_engine.training.corpus import SourceFile
+from mercury_engine.training.edits import (
+    asynchronous,
+    extract,
+    imports,
+    keys,
+    members,
+    parameters,
+    rename,
+    retype,
+    wrap,
+)
+from mercury_engine.training.edits.plan import Plan, Site, flipped
+from mercury_engine.training.edits.source import Source, part
+from mercury_engine.training.edits.stage import EditExample, Stage, chosen, moved, ordered, steps
+from mercury_engine.training.edits.versions import from_versions
+from mercury_engine.training.gaps import PATH_KEPT, Gap, Spans
+
+QUIET_SHARE = 0.25
+"""Share of examples with nothing to change."""
+
+MOST_TOKENS = 48
+"""Of a target; regions are made smaller, or dropped, to stay within."""
+
+ELSEWHERE_SHARE = 0.1
+"""Share of examples whose history is in another file, where the text can be parted so."""
+
+PRIOR_SHARE = 0.25
+"""Share of examples with another finished edit in the history, where one does not touch the same lines."""
+
+KEPT_SOURCES = 32
+TRIES = 4
+
+Draw = Callable[[Source, random.Random], Plan | None]
+
+KINDS: dict[Draw, float] = {
+    rename.draw: 1.5,
+    parameters.draw: 3.0,
+    members.draw: 2.0,
+    retype.draw: 1.5,
+    extract.draw: 1.5,
+    imports.draw: 1.0,
+    asynchronous.draw: 1.0,
+    wrap.draw: 1.0,
+    keys.draw: 1.0,
+}
+"""How readily each kind is tried first."""
+
+
+class EditSampler:
+    """Draws edits from files; same generator, same gaps."""
+
+    def __init__(self, codec: Codec, rng: random.Random, spans: Spans | None = None) -> None:
+        self.codec, self.rng, self.spans = codec, rng, spans or Spans()
+        self._sources: OrderedDict[tuple[str, int], Source] = OrderedDict()
+        self._encoded: dict[str, tuple[int, ...]] = {}
+
+    def gaps(self, file: SourceFile, count: int) -> list[Gap]:
+        """Up to count gaps of synthetic edits; kind "edit", or "edit_none" when the region stays as it is."""
+        return self._laid_out(self.examples(file, count))
+
+    def version_gaps(self, old: SourceFile, new: SourceFile, count: int) -> list[Gap]:
+        """Up to count gaps of the edits that lead from one version of a file to the next."""
+        found = list(from_versions(new.path, new.language, old.text, new.text, self.rng, self._fits))
+        return self._laid_out(self.rng.sample(found, min(count, len(found))))
+
+    def examples(self, file: SourceFile, count: int) -> Iterator[EditExample]:
+        """Up to count synthetic edits of a file."""
+        source = self._source(file)
+        for _ in range(count):
+            if example := self._example(source):
+                yield example
+
+    def gap(self, example: EditExample) -> Gap | None:
+        """The region as a gap; None at the very start of a file, and when the target is too long."""
+        start, end = example.region
+        text = example.current
+        sizes = self.spans.prefix_chars, self.spans.suffix_chars
+        far, near, _ = window(text, start, start, *sizes)  # the document's own chunks: the region stands in it
+        _, _, suffix = window(text, end, end, *sizes)
+        far += edit_blocks(example.history, text[start:end], example.language)
+        if self.rng.random() < PATH_KEPT:
+            far.insert(0, path_block(example.path, example.language))
+        cut = self.codec.cut(near)
+        target = self.codec.encode(cut.spell + example.rewritten)
+        if not near or not target or len(target) > MOST_TOKENS:
+            return None
+        return Gap(
+            [self._block(block) for block in far],
+            cut.read + cut.known,
+            [self._block(block) for block in suffix],
+            target,
+            example.rewritten,
+            "edit_none" if example.is_quiet else "edit",
+        )
+
+    def _laid_out(self, examples: Iterable[EditExample]) -> list[Gap]:
+        if len(self._encoded) > 20_000:
+            self._encoded.clear()
+        return [gap for example in examples if (gap := self.gap(example))]
+
+    def _block(self, text: str) -> tuple[int, ...]:
+        if text not in self._encoded:
+            self._encoded[text] = tuple(self.codec.encode(text))
+        return self._encoded[text]
+
+    def _source(self, file: SourceFile) -> Source:
+        key = (file.path, hash(file.text))
+        if key not in self._sources:
+            self._sources[key] = part(file, self.rng)
+        self._sources.move_to_end(key)
+        if len(self._sources) > KEPT_SOURCES:
+            self._sources.popitem(last=False)
+        return self._sources[key]
+
+    def _fits(self, example: EditExample) -> bool:
+        return bool(example.region[0]) and len(self.codec.encode("\n" + example.rewritten)) <= MOST_TOKENS
+
+    def _example(self, source: Source) -> EditExample | None:
+        """One edit; whether there is one to make is drawn first, so that what fits does not change the share."""
+        is_quiet = self.rng.random() < QUIET_SHARE
+        for _ in range(TRIES):
+            order = sorted(KINDS, key=lambda draw: -(self.rng.random() ** (1 / KINDS[draw])))
+            made = next((made for draw in order if (made := draw(source, self.rng)) and len(steps(made)) > 1), None)
+            if made is None:
+                return None
+            stage = self._stage(source, made, is_quiet)
+            if example := chosen(stage, is_quiet, self._fits, self.rng):
+                return stage.elsewhere(example, self.rng) if self.rng.random() < ELSEWHERE_SHARE else example
+        return None
+
+    def _stage(self, source: Source, made: Plan, is_quiet: bool) -> Stage:
+        own = ordered(made, self.rng)
+        done = len(own) - 1 if made.ordered else self.rng.randint(1, len(own) - 1)
+        if is_quiet and self.rng.random() < 0.5:
+            done = len(own)
+        prior = self._prior(source, made, own) if self.rng.random() < PRIOR_SHARE else []
+        return Stage(source.path, source.language, made.kind, made.text, (*prior, *own), len(prior) + done)
+
+    def _prior(self, source: Source, made: Plan, own: list[Site]) -> list[Site]:
+        """The steps of another edit of the same file that touches no line of the plan; none when it does."""
+        other = self.rng.choice((rename.draw, retype.draw, keys.draw))(source, self.rng)
+        if other is None or other.text != source.text:
+            return []
+        back = flipped(made).sites if made.text != source.text else ()
+        if any(a.start <= b.end and b.start <= a.end for a in other.sites for b in back):
+            return []
+        sites = tuple(Site(moved(s.start, back), moved(s.end, back), s.text) for s in other.sites)
+        found = steps(replace(other, text=made.text, sites=sites))
+        clash = any(a.start <= b.end and b.start <= a.end for a in found for b in own)
+        return [] if clash or len(found) > 4 else found

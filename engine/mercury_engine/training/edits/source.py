@@ -1,0 +1,62 @@
+"""A source file, or a part of a long one, with its tokens and facts found on demand."""
+
+import logging
+import random
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from mercury_engine.training.corpus import SourceFile
+from mercury_engine.training.edits import python_facts, tree_facts
+from mercury_engine.training.edits.facts import Facts
+from mercury_engine.training.edits.tokens import Tokens, scan
+
+PART_CHARS = 8_000
+"""Of longer files a part is taken, for parsing time grows with the text."""
+
+_logger = logging.getLogger(__name__)
+_told: set[str] = set()
+_ITEM = re.compile(r"\n\n(?=[^\s)\]}#/*])")
+_DEFINITION = re.compile(r"\n\n(?=(?:@|def |class |async def )\S)")
+_INNER_DEFINITION = re.compile(r"\n\n(?=[ \t]*(?:@|def |class |async def )\S)")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One text; what is found in it is kept."""
+
+    path: str
+    language: str
+    text: str
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return scan(self.text, self.language)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Python's own parser for Python, tree-sitter for the others; empty where neither helps."""
+        if self.language == "python":
+            return python_facts.read(self.text)
+        found = tree_facts.read(self.text, self.language)
+        if found is None and self.language in tree_facts.LANGUAGES and self.language not in _told:
+            _told.add(self.language)
+            _logger.warning("no tree-sitter grammar for %s: only edits of single words are drawn", self.language)
+        return found or Facts()
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether the facts are those of the text."""
+        return bool(self.facts.functions or self.facts.types or self.facts.imports or self.facts.statements)
+
+
+def part(file: SourceFile, rng: random.Random) -> Source:
+    """The file, or about PART_CHARS of it from the start of one top-level item to the end of another."""
+    text = file.text.replace("\r\n", "\n")
+    if len(text) > PART_CHARS:
+        opens, closes = (_DEFINITION, _INNER_DEFINITION) if file.language == "python" else (_ITEM, _ITEM)
+        starts = [match.end() for match in opens.finditer(text) if len(text) - match.end() > PART_CHARS // 2]
+        start = rng.choice([0, *starts])
+        ends = [match.end() - 1 for match in closes.finditer(text, start + PART_CHARS // 2, start + PART_CHARS)]
+        text = text[start : ends[-1] if ends else text.rfind("\n", start, start + PART_CHARS) + 1]
+    return Source(file.path, file.language, text)

@@ -1,0 +1,68 @@
+"""Real edits: the hunks between two versions of a file, one after the other."""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from difflib import SequenceMatcher
+
+from mercury_engine.edit_layout import Change
+from mercury_engine.training.edits.plan import Site
+from mercury_engine.training.edits.stage import EditExample, Stage, changed_words, chosen
+
+MOST_HUNKS = 60
+"""Files with more of them were written anew."""
+
+MERGED = 1
+"""Hunks with so few equal lines between them are one."""
+
+QUIET_SHARE = 0.25
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def from_versions(
+    path: str,
+    language: str,
+    old: str,
+    new: str,
+    rng: random.Random,
+    fits: Callable[[EditExample], bool] = lambda example: True,
+) -> Iterator[EditExample]:
+    """Examples hunk by hunk: the hunks above are the history, the next one is the edit.
+
+    Only hunks that share a changed word with one above are edits, for no history foretells the others; a quarter
+    of the examples show a region that stays as it is.
+    """
+    old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+    steps = tuple(hunks(old, new))
+    if len(steps) > MOST_HUNKS:
+        return
+    known: set[str] = set()
+    for done, step in enumerate(steps):
+        words = {word for word in changed_words([_change(old, step)]) if len(word) > 2}
+        if done and words & known:
+            stage = Stage(path, language, "version", old, steps, done)
+            if example := chosen(stage, rng.random() < QUIET_SHARE, fits, rng):
+                yield example
+        known |= words
+
+
+def hunks(old: str, new: str) -> list[Site]:
+    """The changed lines of the old text with their new text, from top to bottom."""
+    ours, theirs = _LINE.findall(old), _LINE.findall(new)
+    starts = [0]
+    for line in ours:
+        starts.append(starts[-1] + len(line))
+    groups: list[list[int]] = []
+    for tag, first, last, start, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        if groups and first - groups[-1][1] <= MERGED:
+            groups[-1][1], groups[-1][3] = last, end
+        else:
+            groups.append([first, last, start, end])
+    return [Site(starts[a], starts[b], "".join(theirs[c:d])) for a, b, c, d in groups]
+
+
+def _change(old: str, step: Site) -> Change:
+    return Change(step.start, old[step.start : step.end], step.text)
