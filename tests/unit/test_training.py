@@ -1,11 +1,14 @@
 """A tiny model learns, stops, goes on with the same losses and becomes a folder that the engine loads."""
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import torch
-from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.requests import FillRequest
 from mercury_engine.training import train
 from mercury_engine.training.export import export
@@ -48,6 +51,7 @@ def test_training_leaves_the_reader_as_it_was(run):
     assert all(torch.equal(p, reader[n]) for n, p in run.network.named_parameters() if n in reader)
     changed = {n for n, p in run.trained.items() if not torch.equal(p, adapter[n])}
     assert {"markers", "length", "layers.0.qkv.up", "layers.1.down.down"} <= changed
+    assert not any(mean.requires_grad for mean in run.mean.values())
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
@@ -96,6 +100,18 @@ def test_a_checkpoint_of_another_rank_is_refused_with_its_rank(run, tmp_path):
         training_data.run(tmp_path, replace(PLAN, rank=3))
 
 
+def test_a_broken_checkpoint_is_told_with_its_path(run, tmp_path):
+    (run.folder / "checkpoint.pt").write_bytes(b"PK broken")
+    with pytest.raises(ModelCorrupt, match=r"checkpoint\.pt cannot be read"):
+        training_data.run(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [{"minutes": 0}, {"files": 0}, {"gaps": -1}, {"edits": 1.0}])
+def test_a_plan_that_cannot_be_run_is_refused(wrong):
+    with pytest.raises(RequestError, match="above 0"):
+        replace(PLAN, **wrong)
+
+
 def test_a_leg_that_is_over_leaves_a_checkpoint(run):
     run.leg(0)
     assert (run.folder / "checkpoint.pt").is_file()
@@ -110,7 +126,10 @@ def test_a_leg_ends_with_the_plan(tmp_path):
 
 def test_processes_that_draw_ahead_change_no_loss(tmp_path):
     training_data.run(tmp_path, name="alone").leg(3)
-    training_data.run(tmp_path, name="helped", workers=2).leg(3)
+    # In a process of its own: it forks, which a process with OpenVINO's threads does not survive.
+    helped = "import sys, pathlib; from tests.unit import training_data as data; "
+    helped += "data.run(pathlib.Path(sys.argv[1]), name='helped', workers=2).leg(3)"
+    subprocess.run([sys.executable, "-c", helped, str(tmp_path)], cwd=Path(__file__).parents[2], check=True)
     assert len(losses(tmp_path / "alone")) == 3
     assert losses(tmp_path / "alone") == losses(tmp_path / "helped")
 

@@ -170,6 +170,24 @@ def test_layers_are_compiled_once_for_all_steps(sampler, network, monkeypatch):
         assert len(graphs) == 3, "one for blocks, one for near stacks, one for canvases"
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("final", [Final(), Final(guesses=True, sharpen=0.05)])
+def test_a_gpu_learns_from_packed_rows_what_a_cpu_learns_from_padded_ones(sampler, final):
+    torch.compiler.reset()
+    shape = {"head_dim": 16, "num_attention_heads": 6, "num_key_value_heads": 2}
+    here, there = tiny.network(rank=4, **shape), tiny.network(rank=4, **shape).cuda()
+    for layer in there.layers:
+        layer.compile(dynamic=False)
+    made = steps(sampler, there, packed=True).with_room()
+    for step in range(2):
+        loss, _, gradients = learned(here, steps(sampler, here, packed=False)[step], final)
+        loss_there, _, gradients_there = learned(there, made[step], final)
+        assert loss_there == pytest.approx(loss, rel=1e-2)
+        for name, gradient in gradients.items():
+            scale = float(gradient.abs().max())
+            torch.testing.assert_close(gradients_there[name].cpu(), gradient, rtol=0.05, atol=0.05 * scale)
+
+
 def test_the_work_of_a_step_is_what_its_operations_cost(sampler, network):
     layouts = steps(sampler, network, packed=False)[0]
     with FlopCounterMode(display=False) as counter:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mercury_engine.errors import RequestError
 from mercury_engine.training.gaps import Spans
 from mercury_engine.training.loss import Final
 from mercury_engine.training.objective import Noise
@@ -47,6 +48,11 @@ class Plan:
         """What is added at that time (seconds)."""
         late = elapsed > 60 * self.minutes * (1 - self.final_share)
         return Final(guesses=True, sharpen=0.05) if late else Final()
+
+    def __post_init__(self) -> None:
+        least = min(self.minutes, self.files, self.gaps, self.rank, self.context, self.learning_rate)
+        if least <= 0 or not 0 <= self.edits < 1:
+            raise RequestError("minutes, files, gaps, rank, context and learning rate are above 0, edits in [0, 1)")
 
     @property
     def spans(self) -> Spans:

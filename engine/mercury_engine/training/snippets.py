@@ -1,5 +1,6 @@
 """Blocks of other files of the same package that are shown first among the far blocks."""
 
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ def snippet_blocks(around: str, others: Sequence[SourceFile], rng: random.Random
     words = [set(_WORD.findall(chunk)) for _, chunk in chunks]
     wanted = set(_WORD.findall(around))
     holders = {word: sum(word in of_chunk for of_chunk in words) for word in wanted}
-    worth = [sum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]
+    worth = [math.fsum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]  # in any order the same
     best = sorted(range(len(chunks)), key=lambda number: -worth[number])[: rng.choice((1, 2))]
     return [snippet_block(file.path, file.language, chunk) for file, chunk in (chunks[number] for number in best)]
 

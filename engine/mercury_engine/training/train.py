@@ -5,11 +5,9 @@ of the whole plan, so that a run cut into legs still ends annealed; a leg goes o
 stands, with the data that would have come next.
 """
 
-import argparse
 import hashlib
 import json
-import math
-import os
+import pickle
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +27,7 @@ from mercury_engine.training.corpus import assert_no_held_out
 from mercury_engine.training.loss import Layout, Told, Totals, layout_loss, report
 from mercury_engine.training.mixture import Mixture, WindowSampler
 from mercury_engine.training.optimizer import Optimizer, by_name
+from mercury_engine.training.options import parser, plan_of, setup_of
 from mercury_engine.training.plan import Plan, Setup
 from mercury_engine.training.sharing import Work
 from mercury_engine.training.steps import Steps
@@ -145,7 +144,8 @@ class Run:
         if not bool(torch.isfinite(norm)):
             return {}
         self.optimizer.step(self.plan.rate(self.elapsed, self.step))
-        torch._foreach_lerp_(list(self.mean.values()), list(self.trained.values()), 1 - self.plan.averaging)
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.mean.values()), list(self.trained.values()), 1 - self.plan.averaging)
         self.canvas_tokens += sum(layout.rows.slots for layout in layouts)
         return {"loss": loss, **report(told, self.network.config.end_id)}
 
@@ -219,7 +219,10 @@ def _checkpoint(folder: Path) -> dict[str, Any]:
     path = folder / CHECKPOINT
     if not path.is_file():
         raise ModelNotFound(f"no {CHECKPOINT} in {folder}; name the folder of a training run")
-    return torch.load(path, weights_only=True, map_location="cpu")
+    try:
+        return torch.load(path, weights_only=True, map_location="cpu")
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ModelCorrupt(f"{path} cannot be read ({error}); delete it, or name another folder") from error
 
 
 def _digest(corpus: Path) -> str:
@@ -241,63 +244,9 @@ def _line(row: Row) -> str:
     return f"step {row['step']} loss {row['loss']:.2f} first slot {row['first']:.2f}"
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="mercury_engine.training train", description=__doc__)
-    made.add_argument("--base", type=Path, required=True, help="folder written by the base step")
-    made.add_argument("--corpus", type=Path, required=True)
-    made.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log; resumed when it exists")
-    made.add_argument("--minutes", type=float, default=60, help="planned length of the whole run")
-    made.add_argument("--leg", type=float, default=math.inf, help="stop after this many minutes, to be resumed")
-    made.add_argument("--parent", type=Path, help="folder of the run whose weights a fresh run starts from")
-    made.add_argument("--files", type=int, default=2, help="files per step")
-    made.add_argument("--gaps", type=int, default=16, help="gaps per file")
-    made.add_argument("--canvases", type=int, choices=(3, 4), help="canvases per gap at most (4 on a GPU, else 3)")
-    made.add_argument("--edits", type=float, default=0.12, help="share of gaps that are edits")
-    made.add_argument("--context", type=int, help="characters before the cursor's chunk (2400 on a GPU, else 800)")
-    made.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
-    made.add_argument("--learning-rate", type=float, default=1e-3)
-    made.add_argument("--rank", type=int, default=32)
-    made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    made.add_argument("--threads", type=int, default=torch.get_num_threads())
-    made.add_argument("--compile", action=argparse.BooleanOptionalAction, help="compile the layers (on a GPU)")
-    made.add_argument("--workers", type=int, help="processes that prepare data (all but one core on a GPU, else none)")
-    made.add_argument("--peak-tflops", type=float, default=0.0, help="the device's peak, to log the share reached")
-    made.add_argument("--validation", type=Path, help="corpus folder of held-out files to validate on")
-    made.add_argument("--validation-gaps", type=int, default=64)
-    made.add_argument("--validate-every", type=float, default=15, help="minutes")
-    return made
-
-
 def main(argv: list[str]) -> int:
-    options = parser().parse_args(argv)
+    options = parser(__doc__).parse_args(argv)
     torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
-    on_gpu = device.type == "cuda"
-    plan = Plan(
-        options.minutes,
-        options.files,
-        options.gaps,
-        options.canvases or (4 if on_gpu else 3),
-        options.edits,
-        options.context or (2400 if on_gpu else 800),
-        options.optimizer,
-        options.learning_rate,
-        options.rank,
-        seed=options.seed,
-    )
-    setup = Setup(
-        packed=on_gpu,
-        compiled=on_gpu if options.compile is None else options.compile,
-        workers=_workers(options.workers, on_gpu),
-        peak_tflops=options.peak_tflops,
-        validation=options.validation,
-        validation_gaps=options.validation_gaps,
-        validate_every=60 * options.validate_every,
-    )
+    plan, setup, device = plan_of(options), setup_of(options), torch.device(options.device)
     Run(options.base, options.corpus, options.run, plan, device, options.parent, setup).leg(options.leg)
     return 0
-
-
-def _workers(asked: int | None, on_gpu: bool) -> int:
-    return asked if asked is not None else max(1, (os.cpu_count() or 2) - 1) if on_gpu else 0
