@@ -210,6 +210,12 @@ def test_options_become_plan_and_setup(tmp_path, monkeypatch):
     assert run.steps.noise.complement
 
 
+def test_compiling_for_a_cpu_is_refused(tmp_path):
+    options = ["--base", tmp_path, "--corpus", tmp_path, "--run", tmp_path, "--device", "cpu", "--compile"]
+    with pytest.raises(RequestError, match="needs a GPU"):
+        train.main([str(option) for option in options])
+
+
 def test_a_fresh_run_starts_from_the_weights_of_its_parent_with_a_clock_of_its_own(run, tmp_path):
     run.leg(2)
     child = training_data.run(tmp_path, name="child", parent=run.folder)

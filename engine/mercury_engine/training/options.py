@@ -30,7 +30,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made.add_argument("--seed", type=int, default=0)
     made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     made.add_argument("--threads", type=int, default=torch.get_num_threads())
-    made.add_argument("--compile", action=argparse.BooleanOptionalAction, help="compile the layers, on a GPU only (there on)")
+    made.add_argument(
+        "--compile", action=argparse.BooleanOptionalAction, help="compile the layers, on a GPU only (there on)"
+    )
     made.add_argument("--workers", type=int, help="processes that prepare data (all but one core on a GPU, else none)")
     made.add_argument("--peak-tflops", type=float, default=0.0, help="the device's peak, to log the share reached")
     made.add_argument("--validation", type=Path, help="corpus folder of held-out files to validate on")
