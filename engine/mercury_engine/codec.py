@@ -4,6 +4,8 @@ The canvas begins at a token boundary before the word under the cursor, so that 
 that no further typing can change ("token healing"); the first slots then have to spell what was cut off.
 """
 
+import itertools
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +16,9 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound
 
 LONGEST_WORD = 64
 """Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
+
+LONGEST_TOKEN = 64
+"""Characters at most of a token that is looked for by its text."""
 
 RELEASE = 2
 """Tokens per typed character that may enter the cached prefix."""
@@ -55,6 +60,25 @@ class Codec:
     def texts(self) -> list[str]:
         """What each token spells; tokens that end inside a character hold the replacement character."""
         return [self.tokenizer.decode([i], skip_special_tokens=False) for i in range(self.size)]
+
+    @cached_property
+    def _sorted(self) -> list[tuple[str, int]]:
+        return sorted((text, token) for token, text in enumerate(self.texts) if text)
+
+    @cached_property
+    def _by_text(self) -> dict[str, list[int]]:
+        return {text: [token for _, token in same] for text, same in itertools.groupby(self._sorted, lambda e: e[0])}
+
+    def beginning(self, text: str) -> list[int]:
+        """Tokens that spell the beginning of a text."""
+        starts = (text[:n] for n in range(1, min(LONGEST_TOKEN, len(text)) + 1))
+        return [token for start in starts for token in self._by_text.get(start, ())]
+
+    def spelling(self, text: str) -> list[int]:
+        """Tokens that spell the beginning of a text, or all of it and more."""
+        from_here = self._sorted[bisect_left(self._sorted, (text,)) :]
+        longer = itertools.takewhile(lambda entry: entry[0].startswith(text), from_here)
+        return [*self.beginning(text), *(token for more, token in longer if more != text)]
 
     def cut(self, near: str) -> Cut:
         """Cut a near prefix before its last, unfinished word.

@@ -9,15 +9,12 @@ the canvas, revisable, when the entropy bound accepts them.
 Dimensions: S slots, V vocabulary with mask and end.
 """
 
-import itertools
 import time
-from bisect import bisect_left
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from mercury_engine.block_cache import Context
 from mercury_engine.canvas import Alphabet, Canvas
 from mercury_engine.codec import Codec
 from mercury_engine.commit import choose, choose_confident
@@ -27,9 +24,6 @@ from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
 
 HIDDEN = float("-inf")
-
-LONGEST_TOKEN = 64
-"""Characters at most of a token that is looked for."""
 
 SLACK = 4
 """Slots kept behind a drafted end marker, should it turn out too early."""
@@ -64,20 +58,15 @@ class Denoiser:
         self.alphabet = Alphabet(texts, reader.config.mask_id, reader.config.end_id)
         self._breaks = torch.tensor([i for i, text in enumerate(texts) if "\n" in text])
         self._ends_text = torch.tensor([i for i, t in enumerate(texts) if not t or t.startswith("<|")])
-        self._sorted = sorted((text, i) for i, text in enumerate(texts) if text)
-        self._by_text = {text: [i for _, i in same] for text, same in itertools.groupby(self._sorted, lambda e: e[0])}
         self._spellings: dict[tuple[str, bool], Tensor] = {}
 
     @torch.inference_mode()
-    def run(
-        self, request: FillRequest, canvases: list[Canvas], context: Context, last: int, ends: int, started: float
-    ) -> None:
-        """Settle slots until the end, the deadline or the cancel flag; `last` stands at position `ends`.
+    def run(self, request: FillRequest, canvases: list[Canvas], place: Surroundings, started: float) -> None:
+        """Settle slots until the end, the deadline or the cancel flag.
 
         All canvases begin with the same settled slots. The deadline counts from `started`, a time of
         `time.perf_counter`.
         """
-        place = Surroundings(context, last, ends, canvases[0].settled)
         reading = self._reading(place, canvases[0])
         while live := [c for c in canvases if self._open(request, c)]:
             if request.cancel.is_set():
@@ -208,15 +197,10 @@ class Denoiser:
         """How likely, for the reader, what follows the gap comes next: a line break, or the suffix's first token."""
         follows = next((text for text in request.suffix if text), "")
         if request.multiline and follows.startswith(("\n", "\r")):
-            return float(read_V[self._continues(follows)].logsumexp(0))
+            return float(read_V[self.codec.beginning(follows)].logsumexp(0))
         if follows.startswith(("\n", "\r")) or not follows.strip() or (self.writer is None and not request.multiline):
             return float(torch.cat((read_V[self._breaks], read_V[self._ends_text])).logsumexp(0))
-        return float(read_V[self._continues(follows)].logsumexp(0))
-
-    def _continues(self, follows: str) -> list[int]:
-        """Tokens that spell the beginning of what follows."""
-        starts = (follows[:n] for n in range(1, min(LONGEST_TOKEN, len(follows)) + 1))
-        return [i for start in starts for i in self._by_text.get(start, ())]
+        return float(read_V[self.codec.beginning(follows)].logsumexp(0))
 
     def _spelling(self, logp_V: Tensor, spell: str, multiline: bool) -> Tensor:
         """Hide every token that does not continue the text cut off before the cursor, or breaks the line behind it."""
@@ -227,10 +211,8 @@ class Denoiser:
 
     def _allowed(self, spell: str, multiline: bool) -> Tensor:
         if (spell, multiline) not in self._spellings:
-            texts, first = self.alphabet.texts, bisect_left(self._sorted, (spell,))
-            longer = itertools.takewhile(lambda entry: entry[0].startswith(spell), self._sorted[first:])
-            fitting = [*self._continues(spell), *(i for text, i in longer if text != spell)]
-            kept = [i for i in fitting if multiline or "\n" not in texts[i][len(spell) :]]
+            texts = self.alphabet.texts
+            kept = [i for i in self.codec.spelling(spell) if multiline or "\n" not in texts[i][len(spell) :]]
             self._spellings = {(spell, multiline): torch.tensor(kept)}
         return self._spellings[spell, multiline]
 

@@ -19,6 +19,7 @@ from mercury_engine.codec import Codec, Cut
 from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.errors import Cancelled, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.model import Network
+from mercury_engine.reader_stack import Surroundings
 from mercury_engine.requests import Effort, Fill, FillRequest
 
 BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
@@ -93,14 +94,18 @@ class Engine:
             raise Cancelled("superseded by a newer request")
         request = replace(request, give_up_below=self.calibration.raw(request.give_up_below))
         cut = self.codec.cut(request.near)
-        near = (*cut.read,) or (self.codec.start_id,)
-        far, suffix = ([self._tokens(b) for b in blocks] for blocks in (request.far, request.suffix))
-        with torch.inference_mode():
-            context = self.cache.context(far, near[:-1], suffix)
+        place = self.surroundings(request, cut.read, len(cut.known))
         canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
-        self.denoiser.run(request, canvases, context, near[-1], len(near) - 1, started)
-        fills = [self._fill(request, cut, canvas, started, context.tokens_read) for canvas in canvases]
+        self.denoiser.run(request, canvases, place, started)
+        fills = [self._fill(request, cut, canvas, started, place.context.tokens_read) for canvas in canvases]
         return _ranked(fills)
+
+    @torch.inference_mode()
+    def surroundings(self, request: FillRequest, near: list[int], settled: int) -> Surroundings:
+        """What a canvas behind the tokens of `near` sees, its first slots being settled; reads what is new of it."""
+        ids = (*near,) or (self.codec.start_id,)
+        far, suffix = ([self._tokens(b) for b in blocks] for blocks in (request.far, request.suffix))
+        return Surroundings(self.cache.context(far, ids[:-1], suffix), ids[-1], len(ids) - 1, settled)
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""

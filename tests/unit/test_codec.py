@@ -172,3 +172,10 @@ def test_every_used_token_is_still_one_token():
             assert [KEEP[i] for i in encode(SMALL, text)] == [token]
             found += 1
     assert found > 20
+
+
+@given(st.text("abcdef_ (\n", min_size=1, max_size=70))
+def test_tokens_that_spell_a_text_are_those_that_begin_it_or_go_on_behind_it(codec, text):
+    fitting = {i for i, t in enumerate(codec.texts) if t and (t.startswith(text) or text.startswith(t))}
+    assert set(codec.spelling(text)) == fitting
+    assert set(codec.beginning(text)) == {i for i in fitting if text.startswith(codec.texts[i])}

@@ -81,7 +81,7 @@ class FillInTheMiddle:
         """Hide every token that does not continue the text to be spelled, when there is any."""
         if not spell:
             return logits_V
-        fitting = [i for i, t in enumerate(self.codec.texts) if t and (t.startswith(spell) or spell.startswith(t))]
+        fitting = self.codec.spelling(spell)
         hidden_V = torch.full_like(logits_V, float("-inf"))
         hidden_V[fitting] = logits_V[fitting]
         return hidden_V

@@ -22,7 +22,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import Gap, gaps
-from mercury_engine.reader_stack import ReaderStack, Surroundings
+from mercury_engine.reader_stack import ReaderStack
 from mercury_engine.requests import FillRequest
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
@@ -47,19 +47,16 @@ def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
     """One or two places inside the gap."""
     codec = engine.codec
     cut = codec.cut(gap.request.near)
-    near = (*cut.read, *cut.known) or (codec.start_id,)
     truth = [*codec.encode(cut.spell + gap.truth), engine.reader.config.end_id]
     if len(truth) > SLOTS:
         return []
     settled = rng.randrange(len(truth))
-    far, suffix = ([tuple(codec.encode(b)) for b in blocks] for blocks in (gap.request.far, gap.request.suffix))
-    context = engine.cache.context(far, near[:-1], suffix)
     ids = [*truth[:settled], *[engine.reader.config.mask_id] * (SLOTS - settled)]
     canvas = Canvas(engine.denoiser.alphabet, ids, settled)
-    around = Surroundings(context, near[-1], len(near) - 1, settled)
+    around = engine.surroundings(gap.request, [*cut.read, *cut.known], settled)
     [written] = engine.denoiser.write([canvas], around)
     assert written is not None, "a model without a writer has nothing to weigh"
-    reading = ReaderStack(engine.reader, context.before, near[-1], len(near) - 1)
+    reading = ReaderStack(engine.reader, around.context.before, around.last, around.ends)
     next_token = truth[settled]
     behind = [] if next_token == engine.reader.config.end_id else [next_token]
     [read] = reading.look([truth[:settled]], [behind])
