@@ -51,11 +51,10 @@ def _compiled(device: torch.device, dtype: torch.dtype | None, backend: Backend)
 
 
 def _compile(network: Network, threads: int) -> tuple[Network, Network | None]:
-    from mercury_engine.openvino_network import OpenVinoNetwork
+    from mercury_engine.openvino_network import compiled
 
     torch.set_num_threads(1)  # what is left to torch is small, and waiting threads would hinder OpenVINO's
-    reader = OpenVinoNetwork(network, writes=False, threads=threads)
-    writer = OpenVinoNetwork(network, writes=True, threads=threads) if network.config.adapter_rank else None
+    reader, writer = compiled(network, threads)
     network.layers = nn.ModuleList()
     _give_back_memory()
     return reader, writer

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from mercury_engine.model import AdaptedLinear, Block, Frames, Layer, ModelConfig, Network, Side, join
+from mercury_engine.spill import Spill
 
 # Importing openvino reports the import to its makers when this package can be imported. Nothing leaves the machine.
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
@@ -26,30 +27,55 @@ from openvino import opset13 as op  # noqa: E402
 _TYPES = {torch.bfloat16: Type.bf16, torch.float32: Type.f32}
 
 
+def compiled(source: Network, threads: int) -> "tuple[OpenVinoNetwork, OpenVinoNetwork | None]":
+    """The reader and, where there is an adapter, the writer; both have run once, so that all is laid out."""
+    spill, compiler = Spill(), _Compiler(threads)
+    head = compiler.request(_Graph(source, spill).head())
+    reader = OpenVinoNetwork(source, compiler.request(_Graph(source, spill).stack()), head)
+    _, start = reader.read(torch.zeros(1, 1, dtype=torch.long))
+    writer = None
+    if source.config.adapter_rank:
+        writer = OpenVinoNetwork(
+            source, compiler.request(_Graph(source, spill, writes=True).stack()), head, writes=True
+        )
+        side = reader.rotated(start, 0)
+        writer.writer_logits(writer.write(torch.zeros(1, 2, dtype=torch.long), [side], [side], torch.ones(1)))
+    spill.release()
+    return reader, writer
+
+
+class _Compiler:
+    """Compiles graphs for the processor."""
+
+    def __init__(self, threads: int) -> None:
+        self._core = ov.Core()
+        self._options = {
+            "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": 32,
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+
+    def request(self, graph: ov.Model) -> Any:
+        """Where the graph takes its inputs and leaves its outputs."""
+        return self._core.compile_model(graph, "CPU", self._options).create_infer_request()
+
+
 class OpenVinoNetwork(Network):
     """A network with its layers compiled: those of the reader, or with the adapter added those of the writer."""
 
     backend = "openvino"
 
     @torch.no_grad()
-    def __init__(self, source: Network, *, writes: bool, threads: int) -> None:
+    def __init__(self, source: Network, stack: Any, head: Any, *, writes: bool = False) -> None:
         config = source.config
         nn.Module.__init__(self)
         self.config, self.groups, self.writes = config, source.groups, writes
-        self.embedding, self.head = source.embedding, source.head
+        self.embedding, self.head, self.length = source.embedding, source.head, source.length
         self.markers = nn.Parameter(source.markers.detach().to(source.embedding.dtype), requires_grad=False)
         self.layers = nn.ModuleList()
         self.kept = source.embedding.dtype
-        options = {
-            "INFERENCE_NUM_THREADS": threads,
-            "INFERENCE_PRECISION_HINT": "f32",
-            "DYNAMIC_QUANTIZATION_GROUP_SIZE": 32,
-            "PERFORMANCE_HINT": "LATENCY",
-        }
-        core = ov.Core()
-        graph = _Graph(source, writes, _TYPES[self.kept])
-        self._stack = core.compile_model(graph.stack(), "CPU", options).create_infer_request()
-        self._head = core.compile_model(graph.head(), "CPU", options).create_infer_request()
+        self._stack, self._head = stack, head
         heads, width = config.num_key_value_heads, config.head_dim
         self._fed: dict[str, Tensor] = {}
         empty = torch.zeros(config.num_hidden_layers, 1, heads, 0, width, dtype=self.kept)
@@ -114,8 +140,9 @@ def _shared(tensor: Tensor) -> ov.Tensor:
 class _Graph:
     """Builds the two graphs of a network: all layers, and the head."""
 
-    def __init__(self, source: Network, writes: bool, kept: Type) -> None:
-        self.source, self.config, self.writes, self.kept = source, source.config, writes, kept
+    def __init__(self, source: Network, spill: Spill, *, writes: bool = False) -> None:
+        self.source, self.config, self.spill, self.writes = source, source.config, spill, writes
+        self.kept = _TYPES[source.embedding.dtype]
         self.inputs: dict[str, Any] = {}
 
     def stack(self) -> ov.Model:
@@ -140,7 +167,7 @@ class _Graph:
         hidden = op.parameter([-1, self.config.hidden_size], np.float32, name="hidden")
         hidden.output(0).set_names({"hidden"})
         weight = self.source.embedding if self.source.head is None else self.source.head
-        return ov.Model([_linear(hidden, weight)], [hidden], "head")
+        return ov.Model([self._matmul(hidden, weight)], [hidden], "head")
 
     def _input(self, name: str, shape: list[int], kind: Any = np.float32) -> Node:
         made = op.parameter(shape, kind, name=name)
@@ -169,7 +196,16 @@ class _Graph:
         weight = linear.weight.float()
         if self.writes and linear.up is not None and linear.down is not None:
             weight = weight + linear.up.float() @ linear.down.float()
-        return _linear(x, weight, linear.bias)
+        y = self._matmul(x, weight)
+        return y if linear.bias is None else op.add(y, op.constant(linear.bias.detach().float().numpy()))
+
+    def _matmul(self, x: Node, weight: Tensor) -> Node:
+        """x W^T with W in int8, one scale per output channel."""
+        wide = weight.detach().float()
+        scale = wide.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
+        codes = self.spill.array((wide / scale).round().to(torch.int8).numpy())
+        matrix = op.multiply(op.convert(op.constant(codes, shared_memory=True), "f32"), op.constant(scale.numpy()))
+        return op.matmul(x, matrix, False, True)
 
     def _attend(self, number: int, q: Node, k: Node, v: Node) -> Node:
         """Attention of all query heads to far and near keys, the rows' own, and those behind the gap."""
@@ -205,16 +241,6 @@ class _Graph:
         turned = op.concat([op.negative(second), first], -1)
         cos, sin = self.inputs[f"{frame}.cos"], self.inputs[f"{frame}.sin"]
         return op.add(op.multiply(x, cos), op.multiply(turned, sin))
-
-
-def _linear(x: Node, weight: Tensor, bias: Tensor | None = None) -> Node:
-    """x W^T + b with W in int8, one scale per output channel."""
-    wide = weight.detach().float()
-    scale = wide.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
-    codes = (wide / scale).round().to(torch.int8)
-    matrix = op.multiply(op.convert(op.constant(codes.numpy()), "f32"), op.constant(scale.numpy()))
-    y = op.matmul(x, matrix, False, True)
-    return y if bias is None else op.add(y, op.constant(bias.detach().float().numpy()))
 
 
 def _rms_norm(x: Node, weight: Tensor, eps: float) -> Node:

@@ -9,7 +9,7 @@ from mercury_engine import backend
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.model import Network, Packing
-from mercury_engine.openvino_network import OpenVinoNetwork
+from mercury_engine.openvino_network import OpenVinoNetwork, compiled
 from mercury_engine.requests import FillRequest
 
 from tests.unit import tiny
@@ -23,13 +23,18 @@ def plain() -> Network:
 
 
 @pytest.fixture(scope="module")
-def reader(plain) -> Network:
-    return OpenVinoNetwork(plain, writes=False, threads=1)
+def both(plain):
+    return compiled(plain, threads=1)
 
 
 @pytest.fixture(scope="module")
-def writer(plain) -> Network:
-    return OpenVinoNetwork(plain, writes=True, threads=1)
+def reader(both) -> Network:
+    return both[0]
+
+
+@pytest.fixture(scope="module")
+def writer(both) -> Network:
+    return both[1]
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:
@@ -89,6 +94,11 @@ def test_results_stay_when_the_next_call_reuses_the_memory(reader):
     reader.read(IDS + 1)
     assert torch.equal(first, kept)
     assert torch.equal(block.keys, keys)
+
+
+def test_the_writer_keeps_its_length_head(plain, writer):
+    hidden = torch.randn(3, plain.config.hidden_size)
+    assert torch.equal(writer.lengths(hidden), plain.lengths(hidden))
 
 
 def test_a_cpu_without_further_wishes_gets_the_compiled_network(tmp_path):
