@@ -51,6 +51,7 @@ class _Compiler:
         self._core = ov.Core()
         self._options = {
             "INFERENCE_NUM_THREADS": threads,
+            "ENABLE_CPU_PINNING": False,  # by default every process sits on the first cores, whoever else works there
             "INFERENCE_PRECISION_HINT": "f32",
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": 32,
             "PERFORMANCE_HINT": "LATENCY",

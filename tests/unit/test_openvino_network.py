@@ -133,6 +133,11 @@ def test_threads_are_half_the_processors_unless_set(tmp_path, monkeypatch):
     assert seen == [1, 1, 6, 8, 20]
 
 
+def test_the_system_may_move_the_work_to_an_idle_core(reader, writer):
+    for network in (reader, writer):
+        assert not network._stack.get_compiled_model().get_property("ENABLE_CPU_PINNING")
+
+
 def test_importing_it_reports_to_nobody():
     code = "import mercury_engine.openvino_network, sys; print(sys.modules['openvino_telemetry'])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "None"
