@@ -19,6 +19,7 @@ from mercury_engine.block_cache import BlockCache, Context
 from mercury_engine.canvas import Canvas
 from mercury_engine.denoise import Denoiser
 from mercury_engine.engine import Engine
+from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.requests import FillRequest
 from torch import Tensor
@@ -87,16 +88,18 @@ class RememberedCache(BlockCache):
 
 
 def ours(engine: Engine) -> Way:
-    return _way(_with(engine, Endless, writes=True))
+    return _way(_with(engine, Endless, engine.writer))
 
 
 def left_to_right(engine: Engine) -> Way:
-    return _way(_with(engine, Endless, writes=False))
+    return _way(_with(engine, Endless, None))
 
 
 def recompute(engine: Engine) -> Way:
-    other = _with(engine, Forgetful, writes=True)
-    other.cache = other.denoiser.remembered = RememberedCache(engine.reader, engine.codec.start_id)
+    other = _with(engine, Forgetful, engine.writer)
+    remembered = RememberedCache(engine.reader, engine.codec.start_id)
+    assert isinstance(other.denoiser, Forgetful)
+    other.cache = other.denoiser.remembered = remembered
     way = _way(other)
 
     def fill(request: FillRequest) -> Timed:
@@ -140,13 +143,10 @@ def fixed(request: FillRequest, tokens: int) -> FillRequest:
     return replace(request, max_slots=tokens, multiline=True, effort="high", give_up_below=0.0, check=None)
 
 
-def _with(engine: Engine, kind: type[Endless], writes: bool) -> Any:
-    """An engine on the same networks, with a cache and a loop of its own."""
-    other: Any = Engine.__new__(Engine)
-    other.__dict__.update(engine.__dict__)
-    other.writer = engine.writer if writes else None
-    other.cache = BlockCache(engine.reader, engine.codec.start_id)
-    other.denoiser = kind(engine.reader, other.writer, engine.codec, engine.denoiser.rule)
+def _with(engine: Engine, kind: type[Endless], writer: Network | None) -> Engine:
+    """An engine on the same networks, with a cache and a loop of its own; it never gives up."""
+    other = Engine(engine.reader, writer, engine.codec, path=engine.path)
+    other.denoiser = kind(engine.reader, writer, engine.codec, engine.denoiser.rule)
     return other
 
 

@@ -20,6 +20,8 @@ the text that replaces it.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from mercury_engine.comments import comment_line
+
 HISTORY_CHARS = 600
 """The block of recent edits is no longer; older edits are left out first."""
 
@@ -30,17 +32,6 @@ REGION_CHARS = 600
 """Regions of edits are no longer."""
 
 _TITLE, _REGION, _MORE = "recent edits:", "old version of the next lines:", "..."
-
-_HASH = ("# ", "")
-_DASHES = ("-- ", "")
-_MARKUP = ("<!-- ", " -->")
-_BLOCK = ("/* ", " */")
-_MARKS = {
-    **dict.fromkeys(("python", "shell", "shellscript", "sh", "bash", "yaml", "toml", "plaintext"), _HASH),
-    "lua": _DASHES,
-    "html": _MARKUP,
-    "css": _BLOCK,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +77,6 @@ def region_block(region_text: str, language: str) -> str:
     """The lines that the gap replaces, as they are now."""
     end = "" if region_text.endswith("\n") or not region_text else "\n"
     return comment_line(_REGION, language) + region_text + end
-
-
-def comment_line(text: str, language: str) -> str:
-    """Text as one comment line of the language with its line break."""
-    opening, closing = _MARKS.get(language, ("// ", ""))
-    return f"{opening}{text}{closing}\n"
 
 
 def _lines(change: Change) -> list[str]:

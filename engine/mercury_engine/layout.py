@@ -1,26 +1,16 @@
 """Blocks around a cursor, for text that no editor holds; the server's own layout follows the same rule."""
 
 from mercury_engine.chunks import split
+from mercury_engine.comments import comment_line
 
 PREFIX_CHARS = 2400
 SUFFIX_CHARS = 1200
 """How much text the server takes before and after the cursor's chunk."""
 
-_COMMENT = {
-    "python": ("# ", ""),
-    "shell": ("# ", ""),
-    "yaml": ("# ", ""),
-    "toml": ("# ", ""),
-    "lua": ("-- ", ""),
-    "html": ("<!-- ", " -->"),
-    "css": ("/* ", " */"),
-}
-
 
 def path_block(path: str, language: str) -> str:
     """The far block that tells the file's path: a comment line."""
-    opening, closing = _COMMENT.get(language, ("// ", ""))
-    return f"{opening}path: {path}{closing}\n"
+    return comment_line(f"path: {path}", language)
 
 
 def window(

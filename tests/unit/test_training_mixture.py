@@ -8,6 +8,7 @@ import pytest
 from mercury_engine.chunks import split
 from mercury_engine.codec import Codec
 from mercury_engine.layout import path_block
+from mercury_engine.training import corpus
 from mercury_engine.training.gaps import Gap, GapSampler, Spans
 from mercury_engine.training.mixture import Mixture, Window, WindowSampler, edit_window
 from mercury_engine.training.objective import Noise, corrupt, lay_rows
@@ -28,7 +29,7 @@ def codec(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory):
-    return Mixture(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus"))
+    return Mixture(corpus.read(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus")))
 
 
 def file(mixture, path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from mercury_engine import weights
 from mercury_engine.codec import Codec
-from mercury_engine.training import attention
+from mercury_engine.training import attention, corpus
 from mercury_engine.training.attention import TILE, Ranges, tiles
 from mercury_engine.training.gaps import Spans
 from mercury_engine.training.loss import Final, Totals, layout_loss, report
@@ -27,7 +27,7 @@ from tests.unit import tiny, training_data
 def sampler(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     codec = Codec(training_data.base(folder / "base"))
-    return WindowSampler(codec, Mixture(training_data.corpus(folder / "corpus")), 5, 0.3, Spans())
+    return WindowSampler(codec, Mixture(corpus.read(training_data.corpus(folder / "corpus"))), 5, 0.3, Spans())
 
 
 @pytest.fixture

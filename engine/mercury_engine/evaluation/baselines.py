@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from mercury_engine.denoise import Denoiser
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation.gaps import Gap
 from mercury_engine.evaluation.judge import fitted
@@ -36,11 +35,14 @@ def mercury(engine: Engine, max_steps: int | None = None) -> Fills:
 
 def left_to_right(engine: Engine) -> Engine:
     """The same reader without a writer."""
-    alone = Engine.__new__(Engine)
-    alone.__dict__.update(engine.__dict__)
-    alone.writer = None
-    alone.denoiser = Denoiser(engine.reader, None, engine.codec, engine.denoiser.rule)
-    return alone
+    return Engine(
+        engine.reader,
+        None,
+        engine.codec,
+        path=engine.path,
+        rule=engine.denoiser.rule,
+        calibration=engine.calibration,
+    )
 
 
 def reader(engine: Engine) -> Fills:

@@ -1,13 +1,12 @@
 """Which gaps a step trains on: files of a fixed mix of languages, a window of gaps in each, edits among them."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mercury_engine.codec import Codec
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.training.corpus import SourceFile, read
+from mercury_engine.training.corpus import SourceFile
 from mercury_engine.training.edits import EditSampler
 from mercury_engine.training.gaps import Gap, GapSampler, Spans
 
@@ -30,17 +29,17 @@ class Window:
 
 
 class Mixture:
-    """A corpus in memory; the share of each language is fixed."""
+    """A corpus in memory; the share of each language is fixed. Raises ModelCorrupt when there is no file."""
 
-    def __init__(self, corpus: Path, python_share: float = 0.5) -> None:
+    def __init__(self, files: Iterable[SourceFile], python_share: float = 0.5) -> None:
         self.python_share = python_share
         self.files: dict[str, list[SourceFile]] = {}
         self._packages: dict[str, list[SourceFile]] = {}
-        for file in read(corpus):
+        for file in files:
             self.files.setdefault(file.language, []).append(file)
             self._packages.setdefault(file.package, []).append(file)
         if not self.files:
-            raise ModelCorrupt(f"no source files in {corpus}; run the corpus step first")
+            raise ModelCorrupt("the corpus holds no source files; run the corpus step again")
 
     def draw(self, rng: random.Random) -> SourceFile:
         others = [name for name in self.files if name != "python"]

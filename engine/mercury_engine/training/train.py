@@ -23,7 +23,7 @@ from mercury_engine import weights
 from mercury_engine.codec import Codec
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.model import Network
-from mercury_engine.training.corpus import assert_no_held_out
+from mercury_engine.training.corpus import read, read_checked
 from mercury_engine.training.loss import Layout, Told, Totals, layout_loss, report
 from mercury_engine.training.mixture import Mixture, WindowSampler
 from mercury_engine.training.optimizer import Optimizer, by_name
@@ -69,8 +69,8 @@ class Run:
         setup: Setup | None = None,
     ) -> None:
         self.corpus = _digest(corpus)
-        if not (folder / CHECKPOINT).is_file() or _checkpoint(folder).get("corpus") != self.corpus:
-            assert_no_held_out(corpus)
+        known = (folder / CHECKPOINT).is_file() and _checkpoint(folder).get("corpus") == self.corpus
+        files = read(corpus) if known else read_checked(corpus)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.plan, self.setup = folder, plan, setup or Setup()
         torch.manual_seed(plan.seed)
@@ -83,7 +83,7 @@ class Run:
             self._copy(_checkpoint(parent)["adapter"], self.trained, parent)
         self.mean = {name: p.detach().clone() for name, p in self.trained.items()}
         self._resume()
-        sampler = WindowSampler(self.codec, Mixture(corpus), plan.gaps, plan.edits, plan.spans)
+        sampler = WindowSampler(self.codec, Mixture(files), plan.gaps, plan.edits, plan.spans)
         config = self.network.config
         self.steps = Steps(sampler, config, plan.files, plan.noise, plan.seed, self.setup.packed).with_room()
         held_out, gaps = self.setup.validation, self.setup.validation_gaps

@@ -19,6 +19,7 @@ from mercury_engine.codec import Codec
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.model import LENGTHS, ModelConfig, Network
 from mercury_engine.reading import pad_sides, read_alone, read_start, side_by_side
+from mercury_engine.training.corpus import read
 from mercury_engine.training.gaps import Gap, GapSampler
 from mercury_engine.training.loss import Layout, length_nats, slot_losses
 from mercury_engine.training.mixture import Mixture, Window
@@ -51,7 +52,7 @@ class Validation:
     def of(cls, corpus: Path, codec: Codec, config: ModelConfig, gaps: int) -> "Validation":
         """About so many gaps of the files of a corpus folder."""
         rng = random.Random("validation")
-        mixture, sampler = Mixture(corpus), GapSampler(codec, rng)
+        mixture, sampler = Mixture(read(corpus)), GapSampler(codec, rng)
         windows: list[Window] = []
         for _ in range(2 * gaps):  # some files are too short
             if sum(len(window.gaps) for window in windows) < gaps:
