@@ -3,9 +3,13 @@
 Same interface and numbers as `model.Network` within the error of eight bits. Weights are quantised per output
 channel, activations in groups of 32, so linear layers run on VNNI where the processor has it.
 
+For every new shape OpenVINO prepares its operations anew, which takes half the time of a step and keeps memory. So
+rows and the keys just before the gap, which change with every key and step, are padded to a few sizes, hidden.
+
 Dimensions as in `model.py`; one request at a time (B = 1).
 """
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from mercury_engine.model import AdaptedLinear, Block, Frames, Layer, ModelConfig, Network, Side, join
 from mercury_engine.spill import Spill
@@ -20,9 +25,19 @@ from mercury_engine.spill import Spill
 # Importing openvino reports the import to its makers when this package can be imported. Nothing leaves the machine.
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
+SHAPES_KEPT = 64
+"""Prepared operations that are kept, in each of two stores; with the usual thousands memory grows for hours."""
+
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(SHAPES_KEPT))
+
 import openvino as ov  # noqa: E402
 from openvino import Node, Type  # noqa: E402
 from openvino import opset13 as op  # noqa: E402
+
+HIDDEN = float("-inf")
+
+HERE = 32
+"""Keys just before the gap are padded to multiples of this."""
 
 _TYPES = {torch.bfloat16: Type.bf16, torch.float32: Type.f32}
 
@@ -54,6 +69,7 @@ class _Compiler:
             "ENABLE_CPU_PINNING": False,  # by default every process sits on the first cores, whoever else works there
             "INFERENCE_PRECISION_HINT": "f32",
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": 32,
+            "CPU_RUNTIME_CACHE_CAPACITY": SHAPES_KEPT,
             "PERFORMANCE_HINT": "LATENCY",
         }
 
@@ -89,28 +105,39 @@ class OpenVinoNetwork(Network):
         """See `Network.run`."""
         assert adapted == self.writes and x_BRC.shape[0] == 1, "one compiled network reads or writes one request"
         rows = x_BRC.shape[1]
-        bias = frames.bias if frames.bias is not None else torch.zeros(1, 1, self.groups * rows, rows)
-        self._feed("x", x_BRC.float())
-        self._feed("bias", bias.float())
+        more = _room(rows) - rows
+        self._feed("x", F.pad(x_BRC.float(), (0, 0, 0, more)))
+        self._feed("bias", self._bias(frames.bias, rows, more))
         for name, angles in (("near", frames.near), ("away", frames.away)):
             for part, angle in zip(("cos", "sin"), angles or (), strict=False):
-                self._feed(f"{name}.{part}", angle.view(1, 1, rows, -1))
+                self._feed(f"{name}.{part}", F.pad(angle.view(1, 1, rows, -1), (0, 0, 0, more)))
         self._feed_side("far", before[:1])
         self._feed_side("here", before[1:])
         if adapted:
             self._feed_side("after", after)
         self._stack.infer()
-        hidden = self._result(0)
+        hidden = self._result(0)[:, :rows]
         if adapted:
             return hidden, None
-        return hidden, Block(self._result(1).to(self.kept), self._result(2).to(self.kept))
+        keys, values = (self._result(number)[:, :, :, :rows].to(self.kept) for number in (1, 2))
+        return hidden, Block(keys, values)
+
+    def _bias(self, given: Tensor | None, rows: int, more: int) -> Tensor:
+        """What hides rows from each other [1,1,G*R,R], with so many more rows that nobody sees."""
+        if given is None:
+            given = torch.zeros(self.groups, rows, rows)
+        bias = torch.full((self.groups, rows + more, rows + more), HIDDEN)
+        bias[:, :rows, :rows] = given.view(self.groups, rows, rows)
+        bias[:, rows:, 0] = 0.0  # they have to see something
+        return bias.view(1, 1, -1, rows + more)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""
-        rows = hidden.reshape(-1, hidden.shape[-1]).float().contiguous()
-        self._head.set_tensor("hidden", ov.Tensor(rows.numpy()))
+        rows = hidden.reshape(-1, hidden.shape[-1]).float()
+        wanted = F.pad(rows, (0, 0, 0, _room(len(rows)) - len(rows))).contiguous()
+        self._head.set_tensor("hidden", ov.Tensor(wanted.numpy()))
         self._head.infer()
-        out = torch.from_numpy(self._head.get_output_tensor(0).data.copy())
+        out = torch.from_numpy(self._head.get_output_tensor(0).data[: len(rows)].copy())
         return out.view(*hidden.shape[:-1], -1)
 
     def _feed(self, name: str, value: Tensor) -> None:
@@ -123,12 +150,23 @@ class OpenVinoNetwork(Network):
         if self._sides.get(name) is side:  # as in the step before: 60 inputs that need not be set again
             return
         self._sides[name] = side
+        if name == "here":
+            tokens = side.keys.shape[3]
+            more = -tokens % HERE
+            side = Side(F.pad(side.keys, (0, 0, 0, more)), F.pad(side.values, (0, 0, 0, more)))
+            self._feed("here.bias", F.pad(torch.zeros(1, 1, 1, tokens), (0, more), value=HIDDEN))
         for part, tensors in (("keys", side.keys), ("values", side.values)):
             for layer, tensor in enumerate(tensors.unbind(0)):
                 self._feed(f"{name}.{part}.{layer}", tensor)
 
     def _result(self, number: int) -> Tensor:
         return torch.from_numpy(self._stack.get_output_tensor(number).data.copy())
+
+
+def _room(rows: int) -> int:
+    """To how many rows so many are padded: a quarter more at most, from 8 on."""
+    step = 4 if rows <= 24 else 8 if rows <= 64 else 16
+    return rows + -rows % step
 
 
 def _shared(tensor: Tensor) -> ov.Tensor:
@@ -154,6 +192,7 @@ class _Graph:
             for part in ("cos", "sin"):
                 self._input(f"{name}.{part}", [1, 1, -1, c.head_dim])
         self._input("bias", [1, 1, -1, -1])
+        self._input("here.bias", [1, 1, 1, -1])
         kept = []
         for number, layer in enumerate(self._layers()):
             x, keys, values = self._layer(x, number, layer)
@@ -217,7 +256,8 @@ class _Graph:
         scores, values = [], []
         for name in ("far", "here"):
             keys, their_values = self._side(name, number)
-            scores.append(_scores(near, keys, c.head_dim))
+            found = _scores(near, keys, c.head_dim)
+            scores.append(op.add(found, self.inputs["here.bias"]) if name == "here" else found)
             values.append(their_values)
         scores, values = [*scores, own], [*values, v]
         if self.writes:
