@@ -88,15 +88,16 @@ class Showing:
             for edit in edits:
                 self._apply(edit)
             return True
-        holds, at_once, agreed, gain = True, False, self._span.text, (0, False)
+        holds, at_once, agreed = True, False, self._span.text
         for edit in edits:
             before = self._span.text
             holds &= self._apply(edit)
             if self._span.text != before:
+                # Keys before an acceptance may come with it; what comes behind it belongs to it.
                 at_once |= not is_keystroke(with_plain_breaks(minimal(edit).inserted))
             if (covered := self._agreed(at_once)) is not None:
-                gain, agreed = (covered, at_once), self._span.text
-        self._gain(*gain)
+                self._gain(covered, at_once)
+                agreed = self._span.text
         if self._span.text == agreed:
             return holds
         if self.saved and self._span.text.startswith(agreed):

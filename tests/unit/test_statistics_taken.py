@@ -176,6 +176,13 @@ def test_keys_that_the_client_gathers_into_one_notification_are_keys(desk: Desk)
     assert desk.close().outcome == "typed"
 
 
+def test_keys_that_come_in_one_notification_with_an_acceptance_are_not_saved(desk: Desk):
+    """Neovim gathers its changes for a while."""
+    desk.show(TEXT)
+    desk.observer.edited(URI, [desk.edit(len(desk.text), 0, piece) for piece in ("v", "a", "lue(1)")])
+    assert result(desk.close()) == ("accepted", 2, 6, 6)
+
+
 @pytest.mark.parametrize(("shown", "inserted"), [("()", "()"), ("\n    x", "\n    "), ("    x", "    ")], ids=repr)
 def test_what_one_key_inserts_is_typed(desk: Desk, shown: str, inserted: str):
     desk.show(shown)
