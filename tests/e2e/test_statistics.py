@@ -24,8 +24,8 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         made.nvim.close()
 
 
-def counted(desk: Desk, keys: list[str], line: str) -> list[Record]:
-    """The rows after these keys at the end of `x = `, which leave this line; the buffer is closed by then."""
+def press(desk: Desk, keys: list[str], line: str) -> None:
+    """These keys at the end of `x = `, where a suggestion is shown; they leave this line, and the buffer is closed."""
     nvim = desk.start(TEXT, cmd=COMMAND)
     until(nvim.attached)
     nvim.keys("jA")
@@ -35,8 +35,17 @@ def counted(desk: Desk, keys: list[str], line: str) -> list[Record]:
     until(lambda: nvim.lines()[1] == line)
     nvim.read_all_replies()
     nvim.keys("<Esc>:bwipeout!<CR>")
+
+
+def counted(desk: Desk, outcome: str) -> Record:
+    """The row with this outcome, once it is written; others are of what was shown later."""
     path = desk.folder / "STATE" / "mercury-lsp" / "statistics.sqlite"
-    return until(lambda: path.exists() and store.read(path, 0))
+
+    def found() -> Record | None:
+        rows = store.read(path, 0)
+        return next((row for row in rows if row.outcome == outcome), None)
+
+    return until(found)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the state folder is another there")
@@ -53,6 +62,7 @@ def counted(desk: Desk, keys: list[str], line: str) -> list[Record]:
     ids=["accept", "a word", "a word and the rest", "typed and the rest", "typed", "something else"],
 )
 def test_what_a_user_does_is_what_is_counted(desk: Desk, keys, line: str, outcome: str, typed: int, saved: int):
-    first = counted(desk, keys, line)[0]
-    assert (first.outcome, first.typed, first.saved, first.kept) == (outcome, typed, saved, saved)
-    assert first.client == "Neovim"
+    press(desk, keys, line)
+    row = counted(desk, outcome)
+    assert (row.typed, row.saved, row.kept) == (typed, saved, saved)
+    assert row.client == "Neovim"
