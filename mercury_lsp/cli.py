@@ -12,6 +12,7 @@ COMMANDS = {
     "complete": ("complete", "print one completion"),
     "try": ("try_", "complete our examples through the server"),
     "watch": ("watch", "show the denoising step by step"),
+    "stats": ("stats", "show what became of the suggestions"),
     "doctor": ("doctor", "check the installation"),
 }
 """By name: the module in `commands`, and what it does."""

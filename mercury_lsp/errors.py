@@ -2,6 +2,7 @@
 
 MercuryError (mercury_engine.errors)
 ├── SettingsError      the client's configuration is wrong
+├── StatisticsError    the file with the statistics cannot be used
 ├── UnknownDocument    a request names a document that is not open
 └── UsageError         a command's arguments are wrong
 """
@@ -11,6 +12,10 @@ from mercury_engine.errors import MercuryError
 
 class SettingsError(MercuryError):
     """Unknown keys or values that are not allowed; the message names them all."""
+
+
+class StatisticsError(MercuryError):
+    """The file is damaged, not readable or of a newer version."""
 
 
 class UnknownDocument(MercuryError):

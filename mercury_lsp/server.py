@@ -25,6 +25,7 @@ from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.progress import loading_progress
 from mercury_lsp.protocol import MercuryProtocol
 from mercury_lsp.settings import Settings
+from mercury_lsp.statistics import Statistics
 from mercury_lsp.status import LOADING, Status, StatusBoard
 from mercury_lsp.structuring import converter
 from mercury_lsp.suggestions import Suggestion
@@ -62,6 +63,7 @@ class MercuryServer(LanguageServer):
         )
         self.documents = OpenDocuments()
         self.completer = Completer(load)
+        self.statistics = Statistics()
         self.editor = Editor()
         self.status = StatusBoard(self._show_status)
         self.model_folder: Path | None = None
@@ -93,6 +95,7 @@ class MercuryServer(LanguageServer):
     def begin(self, params: types.InitializeParams) -> None:
         """Keep what the client says of itself; of its options the object `mercury` is ours, or all."""
         self.editor = Editor.of(params)
+        self.statistics.observer.client = self.editor.name
         self.protocol.trace = params.trace or types.TraceValue.Off
         options = params.initialization_options
         if isinstance(options, Mapping):
@@ -136,6 +139,8 @@ class MercuryServer(LanguageServer):
             self.completer.settings = Settings.parse(_checked(self._options) | _checked(section))
         except SettingsError as error:
             self.tell(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
+        else:  # not before the settings are known, for they may say no
+            self.statistics.observer.switch(self.completer.settings.statistics)
         self.status.change(enabled=self.completer.settings.enabled)
         if self._loaded != self.completer.settings.engine:
             self._loaded = self.completer.settings.engine
@@ -148,6 +153,7 @@ class MercuryServer(LanguageServer):
         When the engine fails there are none, and the user is told once. Raises UnknownDocument and Cancelled.
         """
         context, snapshot = self.documents.context_at(uri, at)
+        asked = self.statistics.observer.asked(uri, context.offset, context.language_id, triggered)
         try:
             with self.status.busy():
                 found = await self.completer.complete(context, snapshot, triggered)
@@ -159,6 +165,7 @@ class MercuryServer(LanguageServer):
             return [], snapshot
         if not triggered:
             found = [each for first in found for each in (first, first.first_line()) if each is not None]
+        self.statistics.observer.shown(asked, found)
         return found, snapshot
 
     def files_changed(self, paths: list[Path]) -> None:
@@ -179,6 +186,7 @@ class MercuryServer(LanguageServer):
         if self._log is not None:
             self._log.detach()
         self.completer.close()
+        self.statistics.close()
 
     def tell(self, kind: types.MessageType, message: str) -> None:
         """Show the user a message, each once per connection."""
@@ -226,6 +234,7 @@ class MercuryServer(LanguageServer):
         shown = asyncio.ensure_future(loading_progress(self, settings.model, loading))
         try:
             engine = await loading
+            self.statistics.observer.model = engine.name
             self.window_log_message(
                 types.LogMessageParams(types.MessageType.Info, f"loaded {engine.name} on {engine.device}")
             )

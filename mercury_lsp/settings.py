@@ -30,6 +30,8 @@ class Settings:
     """Least confidence shown unasked, 0 to 1; None: the model's own."""
     enabled: bool = True
     disabled_languages: tuple[str, ...] = ()
+    statistics: bool = True
+    """Whether suggestions are counted, on this machine only."""
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Settings":
@@ -90,6 +92,7 @@ _RULES = {
         lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
         "a list of language ids",
     ),
+    "statistics": _Rule(lambda value: isinstance(value, bool), "true, false"),
 }
 
 

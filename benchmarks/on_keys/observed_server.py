@@ -4,6 +4,7 @@ Every fill becomes a line of JSON in the file RECORD, times in seconds of the sy
 """
 
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -70,6 +71,7 @@ def noting(fill: Callable[[Worker, FillRequest], Awaitable[Fill | None]]) -> Cal
 
 def main() -> None:
     record = Path(sys.argv[1])
+    os.environ["XDG_STATE_HOME"] = str(record.absolute().parent)  # what is counted here is not the user's
 
     def load(settings: Settings) -> Engine:
         return Stopwatch(load_engine(settings), record)

@@ -86,7 +86,7 @@ def _bundled_folder() -> Path:
 
 
 def _start(client: Client, model: str | None) -> None:
-    options = {"mercury": {"model": model}}
+    options = {"mercury": {"model": model, "statistics": False}}
     client.request(
         "initialize",
         {"processId": None, "rootUri": None, "capabilities": {}, "initializationOptions": options},

@@ -7,6 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.documents import Change, Snapshot
 from mercury_lsp.server import MercuryServer
+from mercury_lsp.statistics import replacement
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +19,11 @@ def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams)
     if version < snapshot.version:
         logger.warning("%s goes from version %d back to %d", uri, snapshot.version, version)
     changes = _whole(params.content_changes, snapshot)
-    server.completer.edited(uri, server.documents.change(uri, version, changes))
+    edits = server.documents.change(uri, version, changes)
+    server.completer.edited(uri, edits)
+    if server.statistics.observer.watches(uri):
+        as_one = [replacement(snapshot, server.documents.snapshot(uri))] if edits is None else edits
+        server.statistics.observer.edited(uri, as_one)
     server.settle_soon(uri)
 
 

@@ -16,5 +16,8 @@ async def inline_completion(server: MercuryServer, params: types.InlineCompletio
         found, snapshot = await server.suggest(params.text_document.uri, params.position, triggered)
     selected = params.context.selected_completion_info
     if selected is not None:
-        return to_lsp(beyond(selected, found, snapshot))
+        fitting = beyond(selected, found, snapshot)
+        if not fitting:
+            server.statistics.observer.hidden(params.text_document.uri)
+        return to_lsp(fitting)
     return to_lsp(from_line_start(found, snapshot) if server.editor.is_copilot else found)

@@ -35,6 +35,7 @@ def test_null_means_default_where_there_is_one():
         ("disabledLanguages", "python", "a list"),
         ("disabledLanguages", [1], "a list"),
         ("model", "", "a folder"),
+        ("statistics", "off", "true, false"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: object, allowed: str):

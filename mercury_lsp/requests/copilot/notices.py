@@ -1,4 +1,5 @@
-"""What clients tell of suggestions and windows. Acceptance is seen in the edits, for not every client reports it."""
+"""What clients tell of suggestions and windows: for the statistics. Suggestions themselves go by the edits alone, for
+not every client reports."""
 
 from collections.abc import Sequence
 
@@ -20,6 +21,14 @@ class Item:
     """The item that was shown; some clients send only its command."""
 
     command: types.Command | None = None
+
+    @property
+    def suggestion_id(self) -> str:
+        """Empty if the client left it out."""
+        match self.command:
+            case types.Command(arguments=[str() as found, *_]):
+                return found
+        return ""
 
 
 @attrs.define
@@ -61,18 +70,29 @@ def did_focus(server: MercuryServer, params: Focus) -> None:
 
 
 def did_show(server: MercuryServer, params: Shown) -> None:
-    """Nothing depends on it."""
+    """From now on only what the client tells of counts as shown."""
+    server.statistics.observer.told_shown(params.item.suggestion_id)
 
 
 def did_partially_accept(server: MercuryServer, params: PartlyAccepted) -> None:
-    """The edit that follows tells which part remains."""
+    """The edit tells which part remains."""
+    server.statistics.observer.told_accepted(params.item.suggestion_id, in_part=True)
 
 
-def notify(server: MercuryServer, params: OneNotice) -> str:
-    """The edits tell."""
+def notify_shown(server: MercuryServer, params: OneNotice) -> str:
+    """The same as didShowCompletion."""
+    server.statistics.observer.told_shown(params.uuid)
+    return "OK"
+
+
+def notify_accepted(server: MercuryServer, params: OneNotice) -> str:
+    """With a length it may be a part; the edits tell which."""
+    server.statistics.observer.told_accepted(params.uuid, in_part=params.accepted_length is not None)
     return "OK"
 
 
 def notify_rejected(server: MercuryServer, params: ManyNotices) -> str:
     """What was not taken may be offered again where it fits."""
+    for each in params.uuids:
+        server.statistics.observer.told_rejected(each)
     return "OK"

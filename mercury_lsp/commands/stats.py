@@ -1,0 +1,119 @@
+"""`mercury-lsp stats`: what became of the suggestions shown on this machine."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from mercury_lsp.errors import UsageError
+from mercury_lsp.statistics import Record, store
+from mercury_lsp.statistics.summary import Summary, by_day, by_language
+
+COLUMNS = ("shown", "accepted", "partly", "kept", "rate", "saved", "p50 ms", "p95 ms")
+
+LEGEND = (
+    "accepted: whole; partly: a beginning; kept: of both, what still stood unchanged half a minute later; rate: of"
+    " both, among those shown; saved: characters that came in at once; p50, p95: from request to answer"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--days", type=_days, default=30, metavar="N", help="the last N days (default: 30)")
+    parser.add_argument("--json", action="store_true", help="print an object instead of tables")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw the days into a file")
+    parser.add_argument("--reset", action="store_true", help="delete all that was counted")
+    parser.add_argument("--yes", action="store_true", help="with --reset: do not ask")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the figures; or draw or delete them."""
+    path = store.default_path()
+    if arguments.reset:
+        return _reset(path, arguments.yes)
+    since = date.today() - timedelta(days=arguments.days - 1)
+    records = store.read(path, datetime.combine(since, datetime.min.time()).timestamp())
+    if arguments.plot is not None:
+        _plot(records, arguments.plot)
+    if arguments.json:
+        sys.stdout.write(json.dumps(_object(records, since), ensure_ascii=False) + "\n")
+    else:
+        _print(records, arguments.days)
+    return 0
+
+
+def _print(records: Sequence[Record], days: int) -> None:
+    console = Console(highlight=False)
+    if not records:
+        console.print(f"No suggestion was counted in the last {days} days. Write some code, then look again.")
+        return
+    total = Summary.of(records)
+    console.print(_table("language", by_language(records), total))
+    console.print(_table("day", by_day(records), total))
+    console.print(LEGEND, style="dim")
+
+
+def _table(key: str, rows: Mapping[str, Summary], total: Summary) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(key, overflow="fold", min_width=len("2026-01-01"))
+    for column in COLUMNS:
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, summary in rows.items():
+        table.add_row(name, *_cells(summary))
+    table.add_section()
+    table.add_row("all", *_cells(total), style="bold")
+    return table
+
+
+def _cells(of: Summary) -> list[str]:
+    counts = [f"{count:,}" for count in (of.shown, of.accepted, of.partly, of.kept)]
+    latency = [f"{milliseconds:,.0f}" for milliseconds in (of.latency_ms_p50, of.latency_ms_p95)]
+    return [*counts, f"{of.acceptance_rate:.0%}", f"{of.characters_saved:,}", *latency]
+
+
+def _object(records: Sequence[Record], since: date) -> dict[str, object]:
+    """The same figures for programs; `total` is null when nothing was counted."""
+    return {
+        "since": since.isoformat(),
+        "total": asdict(Summary.of(records)) if records else None,
+        "by_language": {name: asdict(each) for name, each in by_language(records).items()},
+        "by_day": {name: asdict(each) for name, each in by_day(records).items()},
+    }
+
+
+def _plot(records: Sequence[Record], path: Path) -> None:
+    try:
+        from mercury_lsp.statistics import plot
+    except ImportError as error:
+        raise UsageError(f"--plot needs {error.name}: pip install 'mercury-lsp[plots]'") from error
+    if not records:
+        raise UsageError("there is nothing to draw yet; use the editor for a while, or try a larger --days")
+    try:
+        plot.draw(by_day(records), path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}; name another file") from error
+
+
+def _reset(path: Path, sure: bool) -> int:
+    if not sure:
+        if not sys.stdin.isatty():
+            raise UsageError("--reset asks before it deletes; add --yes where nobody can answer")
+        if input(f"Delete all that was counted in {path}? [y/N] ").strip().lower() not in ("y", "yes"):
+            return 1
+    deleted = store.reset(path)
+    sys.stdout.write(f"deleted {deleted} {'row' if deleted == 1 else 'rows'}\n")
+    return 0
+
+
+def _days(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= store.DAYS:
+        raise argparse.ArgumentTypeError(f"from 1 to {store.DAYS} days")
+    return value

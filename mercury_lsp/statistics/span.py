@@ -1,0 +1,111 @@
+"""A stretch of a document that is followed through edits."""
+
+from dataclasses import dataclass
+
+from mercury_lsp.documents import Snapshot
+from mercury_lsp.edits import Edit
+
+MAX_TEXT = 2_000
+"""Code points; a span that has grown longer is no longer followed."""
+
+
+@dataclass(slots=True)
+class Span:
+    """Text that begins at an offset (code points) of a document."""
+
+    start: int
+    text: str = ""
+    lost: bool = False
+    """It is not followed any more; the text is what it last was."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind the text."""
+        return self.start + len(self.text)
+
+    def appended(self, edit: Edit) -> str | None:
+        """What an edit inserts right behind the text and nothing else, also written as a larger replacement."""
+        lead = self.end - edit.start
+        if not 0 <= lead <= len(edit.removed) or edit.removed[:lead] != edit.inserted[:lead]:
+            return None
+        tail, rest = edit.removed[lead:], edit.inserted[lead:]
+        return rest[: len(rest) - len(tail)] if rest.endswith(tail) else None
+
+    def append(self, text: str) -> None:
+        """Take in what was inserted behind the text."""
+        self._become(self.start, self.text + text)
+
+    def prepend(self, text: str) -> None:
+        """Take in what was inserted right before the text."""
+        self._become(self.start, text + self.text)
+
+    def follow(self, edit: Edit) -> bool:
+        """Move and change with an edit; False if it replaces what stands directly before, or reaches across an edge."""
+        if self.lost:
+            return False
+        edit = minimal(edit)
+        first, last = edit.start, edit.start + len(edit.removed)
+        if last <= self.start:
+            self.start += len(edit.inserted) - len(edit.removed)
+            return last < self.start or not edit.removed
+        if first >= self.end:
+            return True
+        if self.start <= first and last <= self.end:
+            self._become(self.start, _spliced(self.text, edit, first - self.start, last - self.start))
+        else:
+            self._replaced_across(edit, first, last)
+            return False
+        return True
+
+    def _replaced_across(self, edit: Edit, first: int, last: int) -> None:
+        """The text may stand unchanged in a larger replacement, as when a formatter sends the whole document."""
+        if not self.text:
+            self.start = first
+        elif (at := edit.inserted.find(self.text)) >= 0:
+            self.start = first + at
+        else:
+            head = self.text[: max(0, first - self.start)]
+            tail = self.text[last - self.start :] if last < self.end else ""
+            self._become(min(first, self.start), head + edit.inserted + tail)
+
+    def _become(self, start: int, text: str) -> None:
+        if len(text) > MAX_TEXT:
+            self.lost = True
+        else:
+            self.start, self.text = start, text
+
+
+def minimal(edit: Edit) -> Edit:
+    """The same edit without what is alike at the start and at the end of the texts."""
+    if not edit.removed or not edit.inserted:
+        return edit
+    room = min(len(edit.removed), len(edit.inserted))
+    lead = _alike(edit.removed, edit.inserted, room)
+    trail = _alike(edit.removed[::-1], edit.inserted[::-1], room - lead)
+    return Edit(
+        edit.start + lead,
+        edit.removed[lead : len(edit.removed) - trail],
+        edit.inserted[lead : len(edit.inserted) - trail],
+    )
+
+
+def replacement(before: Snapshot, after: Snapshot) -> Edit:
+    """The one edit that leads from a document to another, for changes that came as a whole text."""
+    start, end, new = before.source.difference(after.text)
+    return Edit(start, before.slice(start, end), new)
+
+
+def _alike(one: str, other: str, most: int) -> int:
+    """Code points, of the first `most`, up to which two texts are the same; by halves, for texts may be long."""
+    least = 0
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _spliced(text: str, edit: Edit, first: int, last: int) -> str:
+    return text[:first] + edit.inserted + text[last:]

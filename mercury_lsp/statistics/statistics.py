@@ -1,0 +1,40 @@
+"""The statistics of one server: observed on the event loop, written by a thread."""
+
+import asyncio
+from pathlib import Path
+
+from mercury_lsp.statistics.observer import Observer
+from mercury_lsp.statistics.store import default_path
+from mercury_lsp.statistics.writer import Writer
+
+SWEEP_SECONDS = 5.0
+"""Between looks at what has waited long enough."""
+
+CLOSE_SECONDS = 2.0
+"""Longest wait for the last rows when the server ends."""
+
+
+class Statistics:
+    """Off until switched on; to be used from the event loop's thread."""
+
+    def __init__(self, path: Path | None = None):
+        self._writer = Writer(path or default_path())
+        self._timer: asyncio.TimerHandle | None = None
+        self.observer = Observer(self._writer.put, self._sweep_later)
+
+    def close(self) -> None:
+        """Write what is not written yet."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.observer.close()
+        self._writer.close(CLOSE_SECONDS)
+
+    def _sweep_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        self._timer = None
+        self.observer.sweep()
+        if self.observer.is_waiting:
+            self._sweep_later()

@@ -1,0 +1,76 @@
+"""Figures over many records."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from mercury_lsp.statistics.record import Outcome, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of at least one record."""
+
+    shown: int
+    accepted: int
+    partly: int
+    typed: int
+    rejected: int
+    ignored: int
+    kept: int
+    """Of those accepted whole or in part, how many still stood unchanged some time later."""
+    acceptance_rate: float
+    """Accepted whole or in part, of those shown."""
+    characters_saved: int
+    characters_kept: int
+    latency_ms_p50: float
+    latency_ms_p95: float
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Summary":
+        """The figures of these; not of none."""
+        assert records
+        count = {outcome: sum(each.outcome == outcome for each in records) for outcome in OUTCOMES}
+        latencies = sorted(each.latency_ms for each in records)
+        return cls(
+            shown=len(records),
+            **count,
+            kept=sum(0 < each.saved <= each.kept for each in records),
+            acceptance_rate=round((count["accepted"] + count["partly"]) / len(records), 4),
+            characters_saved=sum(each.saved for each in records),
+            characters_kept=sum(each.kept for each in records),
+            latency_ms_p50=round(percentile(latencies, 0.5), 1),
+            latency_ms_p95=round(percentile(latencies, 0.95), 1),
+        )
+
+
+OUTCOMES: tuple[Outcome, ...] = ("accepted", "partly", "typed", "rejected", "ignored")
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The least of some ordered values that is not below this share of them (nearest rank)."""
+    rank = -(-share * len(ordered) // 1)
+    return ordered[max(0, int(rank) - 1)]
+
+
+def by_language(records: Iterable[Record]) -> dict[str, Summary]:
+    """The most used first."""
+    found = _grouped(records, lambda each: each.language)
+    return dict(sorted(found.items(), key=lambda item: -item[1].shown))
+
+
+def by_day(records: Iterable[Record]) -> dict[str, Summary]:
+    """Days as YYYY-MM-DD of the local time, in order; those without a record are left out."""
+    return dict(sorted(_grouped(records, lambda each: day(each.shown_at)).items()))
+
+
+def day(moment: float) -> str:
+    """The local day of a time in seconds since the epoch."""
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
+
+
+def _grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, Summary]:
+    groups: dict[str, list[Record]] = {}
+    for each in records:
+        groups.setdefault(key(each), []).append(each)
+    return {name: Summary.of(group) for name, group in groups.items()}

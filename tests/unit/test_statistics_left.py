@@ -1,0 +1,165 @@
+"""Rejected, ignored, not seen at all; and what still stands of what was accepted."""
+
+import pytest
+
+from mercury_lsp.statistics.observer import KEPT_AFTER, TOLD_WITHIN
+from tests.unit.statistics_desk import TEXT, URI, Desk, result
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+# Rejected and ignored
+
+
+def test_typing_something_else_is_a_rejection(desk: Desk):
+    desk.show(TEXT)
+    desk.type("vx")
+    assert result(desk.close()) == ("rejected", 1, 0, 0)
+
+
+def test_inserting_something_else_is_a_rejection(desk: Desk):
+    desk.show(TEXT)
+    desk.insert("values = 3")
+    assert desk.close().outcome == "rejected"
+
+
+def test_deleting_what_stands_before_it_is_a_rejection(desk: Desk):
+    desk.show(TEXT)
+    desk.change(3, 1, "")
+    assert desk.close().outcome == "rejected"
+
+
+def test_asking_elsewhere_means_that_the_user_went_away(desk: Desk):
+    desk.show(TEXT)
+    desk.observer.asked(URI, 0, "python", True)
+    assert desk.close().outcome == "rejected"
+
+
+def test_with_nothing_done_until_the_document_is_closed_it_was_ignored(desk: Desk):
+    desk.show(TEXT)
+    desk.observer.closed(URI)
+    assert desk.close().outcome == "ignored"
+
+
+def test_another_one_at_the_same_place_supersedes_it(desk: Desk):
+    desk.show(TEXT)
+    desk.show("other")
+    desk.insert("other")
+    desk.observer.close()
+    assert sorted(each.outcome for each in desk.records) == ["accepted", "ignored"]
+
+
+def test_an_acceptance_counts_for_the_last_shown_only(desk: Desk):
+    desk.show(TEXT)
+    desk.show(TEXT, automatic=False)
+    desk.insert(TEXT)
+    desk.observer.close()
+    assert sorted((each.outcome, each.saved) for each in desk.records) == [("accepted", 8), ("ignored", 0)]
+
+
+def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.type("vx")
+    desk.change(len(desk.text) - 1, 1, "")
+    desk.show("alue(1)", name="one")
+    desk.insert("alue(1)")
+    assert result(desk.close()) == ("accepted", 1, 7, 7)
+
+
+def test_what_comes_too_late_to_be_seen_does_not_count(desk: Desk):
+    request = desk.observer.asked(URI, 4, "python", True)
+    desk.type("x")
+    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.observer.close()
+    assert desk.records == []
+
+
+def test_what_was_typed_while_the_model_worked_is_neither_typed_nor_saved(desk: Desk):
+    request = desk.observer.asked(URI, 4, "python", True)
+    desk.type("va")
+    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.insert("lue(1)")
+    assert result(desk.close()) == ("accepted", 0, 6, 6)
+
+
+def test_the_answer_of_a_superseded_request_does_not_count(desk: Desk):
+    older = desk.observer.asked(URI, 4, "python", True)
+    desk.observer.asked(URI, 4, "python", True)
+    desk.observer.shown(older, [desk.suggestion(TEXT)])
+    desk.observer.close()
+    assert desk.records == []
+
+
+def test_what_is_hidden_by_a_popup_does_not_count(desk: Desk):
+    desk.show(TEXT)
+    desk.observer.hidden(URI)
+    desk.observer.close()
+    assert desk.records == []
+
+
+# Kept
+
+
+def test_undone_it_is_accepted_and_not_kept(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.change(4, 8, "")
+    assert result(desk.close()) == ("accepted", 0, 8, 0)
+
+
+def test_redone_it_is_kept_and_counts_once(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.change(4, 8, "")
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_a_word_changed_later_is_not_kept(desk: Desk):
+    desk.show("total + other")
+    desk.insert("total + other")
+    desk.change(4, 5, "number")
+    record = desk.close()
+    assert (record.saved, record.kept) == (13, round(13 * 6 / 11))
+
+
+def test_a_change_after_half_a_minute_matters_no_more(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.wait(KEPT_AFTER)
+    desk.change(0, len(desk.text), "")
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_layout_changed_by_a_formatter_is_no_change(desk: Desk):
+    desk.show("f(a,b)")
+    desk.insert("f(a,b)")
+    desk.insert(" ", at=8)
+    assert result(desk.close()) == ("accepted", 0, 6, 6)
+
+
+def test_text_written_behind_it_is_no_change(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.type(" + 1")
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_it_is_found_again_in_a_larger_replacement(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.change(0, len(desk.text), f"import os\n\ny = {TEXT}\n")
+    desk.change(0, 9, "import sys")
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_what_is_not_accepted_is_recorded_soon(desk: Desk):
+    desk.show(TEXT)
+    desk.type("x")
+    assert desk.observer.is_waiting
+    desk.wait(TOLD_WITHIN)
+    assert [each.outcome for each in desk.records] == ["rejected"]
+    assert not desk.observer.is_waiting
