@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(argv).parse_args(argv)
     if arguments.command is None:
-        from mercury_lsp.commands.serve import serve
+        from mercury_lsp.commands.stdio import serve
 
         serve()
     try:
