@@ -5,6 +5,7 @@ Two threads: one reads what the client says, the other what the daemon says; the
 
 import os
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable
 from threading import Event, Lock, Thread
@@ -85,6 +86,13 @@ class Relay:
             self._say(answer)
 
     def _listen(self, link: Link) -> None:
+        try:
+            self._follow(link)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)  # an editor starts a server anew that has ended, not one that has gone deaf
+
+    def _follow(self, link: Link) -> None:
         """All that daemons say, one after another."""
         while True:
             was_told = False
