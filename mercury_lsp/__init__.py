@@ -1,1 +1,8 @@
 """Speaks the Language Server Protocol; asks the engine for fills."""
+
+
+def version() -> str:
+    """Of the installed package."""
+    from importlib import metadata  # takes 30 ms, which --help and tests of parts need not pay
+
+    return metadata.version("mercury-lsp")

@@ -4,11 +4,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 
 from mercury_engine.errors import MercuryError
 
+from mercury_lsp import version
+from mercury_lsp.commands import relay
+from mercury_lsp.commands.serve import add_address_arguments
+
 COMMANDS = {
+    "serve": ("serve", "hold the model for many editors"),
     "complete": ("complete", "print one completion"),
     "try": ("try_", "complete our examples through the server"),
     "watch": ("watch", "show the denoising step by step"),
@@ -22,12 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 if it went well, 2 if it was asked for what cannot be done."""
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(argv).parse_args(argv)
-    if arguments.command is None:
-        from mercury_lsp.commands.serve import serve
-
-        serve()
     try:
-        return arguments.run(arguments)
+        return relay.run(arguments) if arguments.command is None else arguments.run(arguments)
     except MercuryError as error:
         print(f"mercury-lsp: {error}", file=sys.stderr)
         return 2
@@ -40,7 +40,11 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         prog="mercury-lsp", description="Code completion by a diffusion model; without a command: the server."
     )
     parser.add_argument("--stdio", action="store_true", help="serve over stdio, which is the only way there is")
-    parser.add_argument("--version", action="version", version=f"mercury-lsp {version('mercury-lsp')}")
+    parser.add_argument(
+        "--in-process", action="store_true", help="hold the model in this process instead of sharing one"
+    )
+    add_address_arguments(parser)
+    parser.add_argument("--version", action="version", version=f"mercury-lsp {version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module_name, purpose) in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")

@@ -13,11 +13,12 @@ from mercury_lsp.context import CompletionContext
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.drafting import DraftIndex, old_suggestion
 from mercury_lsp.edits import Edit, EditHistory, Place
+from mercury_lsp.engines import Engines
 from mercury_lsp.settings import Settings
 from mercury_lsp.suggestions import Suggestion
 from mercury_lsp.syntax import first_error
 from mercury_lsp.trim import trim
-from mercury_lsp.worker import Engine, LoadEngine, Worker, load_engine
+from mercury_lsp.worker import Engine
 
 LEAST_INVOKED = 0.02
 """When the user asks for a suggestion the gate does not apply, but what is surely wrong is cut off."""
@@ -41,9 +42,9 @@ class _Pending:
 class Completer:
     """Completes in all open documents; to be used from the event loop's thread."""
 
-    def __init__(self, load: LoadEngine = load_engine):
+    def __init__(self, engines: Engines):
         self.settings = Settings()
-        self._worker = Worker(load)
+        self._lease = engines.lease()
         self._pending: dict[str, _Pending] = {}
         self._histories: dict[str, EditHistory] = {}
         self.drafts = DraftIndex()
@@ -52,11 +53,14 @@ class Completer:
     @property
     def engine(self) -> Engine | None:
         """None while there is none."""
-        return self._worker.engine
+        return self._lease.engine
 
-    async def load(self) -> Engine:
-        """Load the engine that the settings name; requests wait. Raises whatever the loading raises."""
-        return await self._worker.load(self.settings)
+    async def load(self, anew: bool = False) -> Engine:
+        """Load the engine that the settings name, or join those who have it; requests wait.
+
+        `anew`: although it is loaded, for its files have changed. Raises whatever the loading raises.
+        """
+        return await self._lease.load(self.settings, anew)
 
     async def complete(self, context: CompletionContext, snapshot: Snapshot, triggered: bool) -> list[Suggestion]:
         """Suggestions at the context's cursor, valid for its version only; empty when silence is better.
@@ -112,7 +116,7 @@ class Completer:
         self._stop_looking_ahead()
         for uri in tuple(self._pending):
             self._supersede(uri)
-        self._worker.close()
+        self._lease.close()
 
     def _draft(self, history: EditHistory, context: CompletionContext, snapshot: Snapshot) -> str:
         """What the canvas starts from."""
@@ -131,7 +135,7 @@ class Completer:
             draft=draft,
             cancel=cancel,
         )
-        pending = _Pending(asyncio.ensure_future(self._worker.fill(request)), cancel)
+        pending = _Pending(asyncio.ensure_future(self._lease.fill(request)), cancel)
         self._pending[context.uri] = pending
         try:
             return await pending.job
@@ -152,7 +156,7 @@ class Completer:
         cancel = Event()
         request = context.request(max_slots=self.settings.max_slots, give_up_below=self._gate(), cancel=cancel)
         try:
-            fill = await self._worker.fill(request)
+            fill = await self._lease.fill(request, ahead=True)
         except Cancelled:
             return
         finally:
@@ -181,7 +185,7 @@ class Completer:
     def _gate(self) -> float:
         if self.settings.gate is not None:
             return self.settings.gate
-        return self._worker.engine.gate if self._worker.engine else 0.0
+        return self._lease.engine.gate if self._lease.engine else 0.0
 
     def _history(self, uri: str) -> EditHistory:
         return self._histories.setdefault(uri, EditHistory())

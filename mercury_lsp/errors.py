@@ -1,6 +1,7 @@
 """Errors of the server and its commands. Each message names the mend.
 
 MercuryError (mercury_engine.errors)
+├── DaemonError        no daemon can be had, or not a safe one
 ├── SettingsError      the client's configuration is wrong
 ├── StatisticsError    the file with the statistics cannot be used
 ├── UnknownDocument    a request names a document that is not open
@@ -8,6 +9,10 @@ MercuryError (mercury_engine.errors)
 """
 
 from mercury_engine.errors import MercuryError
+
+
+class DaemonError(MercuryError):
+    """The model cannot be shared: there is no private folder, no daemon starts, or it is one we must not talk to."""
 
 
 class SettingsError(MercuryError):

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 from lsprotocol import types
 
 from mercury_lsp.convert import ACCEPTED
+from mercury_lsp.engines import Engines
 from mercury_lsp.requests import status
 from mercury_lsp.requests.copilot import account, get_completions, inline_edit, notices, panel
 from mercury_lsp.requests.did_change import did_change
@@ -19,7 +20,6 @@ from mercury_lsp.requests.initialize import initialize
 from mercury_lsp.requests.initialized import initialized
 from mercury_lsp.requests.inline_completion import inline_completion
 from mercury_lsp.server import MercuryServer
-from mercury_lsp.worker import LoadEngine, load_engine
 
 LSP: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: initialize,
@@ -64,9 +64,9 @@ BEYOND_LSP: dict[str, Callable[..., Any]] = {
 OPTIONS = {types.TEXT_DOCUMENT_INLINE_COMPLETION: types.InlineCompletionOptions(work_done_progress=True)}
 
 
-def create_server(load: LoadEngine = load_engine) -> MercuryServer:
-    """A server that answers; load makes its engine."""
-    server = MercuryServer(load)
+def create_server(engines: Engines) -> MercuryServer:
+    """A server that answers one client, with one of these engines."""
+    server = MercuryServer(engines)
     for method, handler in (LSP | BEYOND_LSP).items():
         server.feature(method, OPTIONS.get(method))(handler)
     for name in (ACCEPTED, status.STATUS):

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
@@ -19,8 +19,9 @@ from mercury_lsp import registrations, wire
 from mercury_lsp.completer import Completer
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.editor import Editor
+from mercury_lsp.engines import Engines
 from mercury_lsp.errors import SettingsError
-from mercury_lsp.logs import ClientLog
+from mercury_lsp.logs import ClientLog, spoken_for
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.progress import loading_progress
 from mercury_lsp.protocol import MercuryProtocol
@@ -30,7 +31,6 @@ from mercury_lsp.status import LOADING, Status, StatusBoard
 from mercury_lsp.structuring import converter
 from mercury_lsp.suggestions import Suggestion
 from mercury_lsp.uris import path_of
-from mercury_lsp.worker import LoadEngine, load_engine
 
 logger = logging.getLogger(__name__)
 
@@ -57,17 +57,19 @@ class MercuryServer(LanguageServer):
 
     protocol: MercuryProtocol
 
-    def __init__(self, load: LoadEngine = load_engine):
+    def __init__(self, engines: Engines):
         super().__init__(
             "mercury-lsp", version("mercury-lsp"), protocol_cls=MercuryProtocol, converter_factory=converter
         )
         self.documents = OpenDocuments()
-        self.completer = Completer(load)
+        self.completer = Completer(engines)
         self.statistics = Statistics()
         self.editor = Editor()
         self.status = StatusBoard(self._show_status)
         self.model_folder: Path | None = None
         """Whose files the client watches."""
+        self.started_in: Path | None = None
+        """Where the editor was started, if that is not our own working folder: a relative `model` counts from there."""
         self._folders: dict[str, Path] = {}
         self._options: Any = None
         self._loaded: tuple[Any, ...] | None = None
@@ -82,11 +84,21 @@ class MercuryServer(LanguageServer):
         """Serve one client until it sends exit or closes the pipe."""
         self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
         try:
-            asyncio.run(self._serve(stdin or sys.stdin.buffer))
+            asyncio.run(self.serve(_read(stdin or sys.stdin.buffer)))
         except KeyboardInterrupt:
             pass
         finally:
             self.shutdown()
+
+    async def serve(self, messages: AsyncIterator[Any]) -> None:
+        """Handle what the client sends until it sends exit or there is no more."""
+        spoken_for.set(self)
+        async for message in messages:
+            self.protocol.receive(message)
+            # A request begins now, so that it sees the document as it was when it was sent.
+            await asyncio.sleep(0)
+            if self._stopped:
+                return
 
     def stop(self) -> None:
         """Leave the main loop once the message is handled that asks for it."""
@@ -105,7 +117,7 @@ class MercuryServer(LanguageServer):
         if not uris and params.root_uri:
             uris = [params.root_uri]
         self.change_folders(uris, ())
-        self._log = ClientLog(asyncio.get_running_loop(), self.window_log_message)
+        self._log = ClientLog(asyncio.get_running_loop(), self.window_log_message, self)
         self._log.attach()
 
     def change_folders(self, added: list[str], removed: list[str] | tuple[str, ...]) -> None:
@@ -136,7 +148,8 @@ class MercuryServer(LanguageServer):
         if section is None:
             section = await self._pull()
         try:
-            self.completer.settings = Settings.parse(_checked(self._options) | _checked(section))
+            settings = Settings.parse(_checked(self._options) | _checked(section))
+            self.completer.settings = settings.seen_from(self.started_in)
         except SettingsError as error:
             self.tell(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
         else:  # not before the settings are known, for they may say no
@@ -174,7 +187,7 @@ class MercuryServer(LanguageServer):
             if self._reloading is not None:
                 self._reloading.cancel()
             loop = asyncio.get_running_loop()
-            self._reloading = loop.call_later(QUIET, lambda: asyncio.ensure_future(self._load()))
+            self._reloading = loop.call_later(QUIET, lambda: asyncio.ensure_future(self._load(anew=True)))
 
     @property
     def exit_code(self) -> int:
@@ -183,6 +196,9 @@ class MercuryServer(LanguageServer):
 
     def shutdown(self) -> None:
         """Stop without waiting: a thread may still sit in a read of stdin or load a model."""
+        self._stopped = True
+        for timer in (*self._settling.values(), *([self._reloading] if self._reloading else [])):
+            timer.cancel()
         if self._log is not None:
             self._log.detach()
         self.completer.close()
@@ -207,30 +223,13 @@ class MercuryServer(LanguageServer):
 
     def _index(self) -> None:
         """Read a slice of what drafts may come from; on with the next one after whatever else is to do."""
-        if self.completer.drafts.work():
+        if not self._stopped and self.completer.drafts.work():
             asyncio.get_running_loop().call_later(INDEX_EVERY, self._index)
 
-    async def _serve(self, stdin: BinaryIO) -> None:
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
-
-        def listen() -> None:
-            try:
-                for message in wire.messages(lambda: stdin.read1(READ_BYTES)):  # type: ignore[attr-defined]
-                    loop.call_soon_threadsafe(queue.put_nowait, message)
-                loop.call_soon_threadsafe(queue.put_nowait, END)
-            except RuntimeError as error:
-                logger.debug("the loop has ended before its input: %s", error)
-
-        Thread(target=listen, name="mercury-stdin", daemon=True).start()
-        while not self._stopped and (message := await queue.get()) is not END:
-            self.protocol.receive(message)
-            # A request begins now, so that it sees the document as it was when it was sent.
-            await asyncio.sleep(0)
-
-    async def _load(self) -> None:
+    async def _load(self, anew: bool = False) -> None:
         settings = self.completer.settings
         self.status.change(LOADING)
-        loading = asyncio.ensure_future(self.completer.load())
+        loading = asyncio.ensure_future(self.completer.load(anew))
         shown = asyncio.ensure_future(loading_progress(self, settings.model, loading))
         try:
             engine = await loading
@@ -280,6 +279,23 @@ class MercuryServer(LanguageServer):
             self.protocol.notify("didChangeStatus", status.to_lsp())
         if self.editor.is_copilot:
             self.protocol.notify("statusNotification", status.to_older())
+
+
+async def _read(stdin: BinaryIO) -> AsyncIterator[Any]:
+    """Messages of a pipe, which only a thread of its own can wait for."""
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
+
+    def listen() -> None:
+        try:
+            for message in wire.messages(lambda: stdin.read1(READ_BYTES)):  # type: ignore[attr-defined]
+                loop.call_soon_threadsafe(queue.put_nowait, message)
+            loop.call_soon_threadsafe(queue.put_nowait, END)
+        except RuntimeError as error:
+            logger.debug("the loop has ended before its input: %s", error)
+
+    Thread(target=listen, name="mercury-stdin", daemon=True).start()
+    while (message := await queue.get()) is not END:
+        yield message
 
 
 def _checked(section: Any) -> dict[str, Any]:

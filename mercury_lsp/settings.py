@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from mercury_engine.requests import Effort
@@ -41,6 +42,13 @@ class Settings:
         values = {_snake(key): value for key, value in raw.items() if key not in _THE_CLIENTS_OWN}
         values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
         return cls(**values)
+
+    def seen_from(self, folder: Path | None) -> "Settings":
+        """The same; a model that is a folder below this one is named by its whole path."""
+        if folder is None or self.model is None:
+            return self
+        path = folder / Path(self.model).expanduser()
+        return replace(self, model=str(path)) if path.is_dir() else self
 
     @property
     def engine(self) -> tuple[str | None, Device, int | None]:

@@ -24,43 +24,58 @@ class Unreadable:
     reason: str
 
 
+class Decoder:
+    """Takes bytes in whatever pieces they come."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._length: int | None = None
+        """Of the body that is being awaited; None while a header is."""
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """Every message that is complete now as decoded JSON, and `Unreadable` for what stands in its place."""
+        self._buffer += data
+        while True:
+            if self._length is None:
+                broken = self._take_header()
+                if broken is not None:
+                    yield broken
+                elif self._length is None:
+                    return
+            elif len(self._buffer) >= self._length:
+                message, used = _decoded(bytes(self._buffer[: self._length]))
+                del self._buffer[:used]
+                self._length = None
+                yield message
+            else:
+                return
+
+    def _take_header(self) -> Unreadable | None:
+        """Set the length if a header is complete; what is wrong with it, if it is."""
+        found = _BLANK_LINE.search(self._buffer)
+        if found is None:
+            if len(self._buffer) <= MAX_HEADER:
+                return None
+            del self._buffer[: -len("Content-Length: ") - 20]
+            return Unreadable(f"no header within {MAX_HEADER} bytes")
+        self._length = _length(bytes(self._buffer[: found.end()]))
+        del self._buffer[: found.end()]
+        return (
+            None if self._length is not None else Unreadable(f"a header without a Content-Length from 0 to {MAX_BODY}")
+        )
+
+
 def messages(read: Callable[[], bytes]) -> Iterator[Any]:
-    """Every message as decoded JSON, and `Unreadable` for what stands in its place; read gives b"" at the end."""
-    buffer = bytearray()
-    while (header := _header_end(buffer, read)) is not None:
-        if not header:
-            yield Unreadable(f"no header within {MAX_HEADER} bytes")
-            del buffer[: -len("Content-Length: ") - 20]
-            continue
-        length = _length(bytes(buffer[:header]))
-        del buffer[:header]
-        if length is None:
-            yield Unreadable(f"a header without a Content-Length from 0 to {MAX_BODY}")
-            continue
-        if not _fill(buffer, length, read):
-            return
-        message, used = _decoded(bytes(buffer[:length]))
-        del buffer[:used]
-        yield message
+    """Every message of a stream, and `Unreadable` for what stands in its place; read gives b"" at the end."""
+    decoder = Decoder()
+    while data := read():
+        yield from decoder.feed(data)
 
 
-def _header_end(buffer: bytearray, read: Callable[[], bytes]) -> int | None:
-    """Where the body starts; 0 if no header is in sight, None at the end of the stream."""
-    while (found := _BLANK_LINE.search(buffer)) is None:
-        if len(buffer) > MAX_HEADER:
-            return 0
-        if not _fill(buffer, len(buffer) + 1, read):
-            return None
-    return found.end()
-
-
-def _fill(buffer: bytearray, size: int, read: Callable[[], bytes]) -> bool:
-    """Read until the buffer has so many bytes; False if the stream ends before."""
-    while len(buffer) < size:
-        if not (chunk := read()):
-            return False
-        buffer += chunk
-    return True
+def framed(message: Any) -> bytes:
+    """A message as it is sent."""
+    body = json.dumps(message, separators=(",", ":")).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
 def _length(header: bytes) -> int | None:

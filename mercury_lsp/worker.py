@@ -1,9 +1,17 @@
-"""The one thread that owns the engine."""
+"""The one thread that owns an engine, and whose turn it is.
+
+Whoever asks goes before whoever looks ahead, and stops what looks ahead. Among those who ask, the connection that
+was served longest ago comes first, so that nobody's typing keeps others waiting for more than a fill each.
+"""
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from mercury_engine.errors import Cancelled
 from mercury_engine.requests import Fill, FillRequest
@@ -40,38 +48,114 @@ def load_engine(settings: Settings) -> Engine:
     return Engine.load(settings.model, device=settings.device, threads=settings.threads)
 
 
-class Worker:
-    """Loads the engine and runs fills, one after another, off the event loop."""
+@dataclass(slots=True, eq=False)
+class _Job:
+    """A fill that somebody waits for."""
 
-    def __init__(self, load: LoadEngine):
+    request: FillRequest
+    owner: object
+    ahead: bool
+    done: asyncio.Future[Fill | None]
+
+
+class Worker:
+    """Loads one engine and runs fills, one at a time, off the event loop; to be used from the loop's thread."""
+
+    def __init__(self, load: Callable[[], Engine]):
         self.engine: Engine | None = None
         """None before the first load, while loading and after a failed load."""
         self._load = load
-        self._asked = asyncio.Event()
+        self._loading: asyncio.Future[Engine] | None = None
+        """The newest load; None before the first one and after a failed one."""
+        self._begun = False
+        """Whether the thread is at the newest load already."""
+        self._loads = 0
+        self._waiting: list[_Job] = []
+        self._running: _Job | None = None
+        self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        self._turn = count(1)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mercury-engine")
 
-    async def load(self, settings: Settings) -> Engine:
-        """Replace the engine; fills asked for meanwhile wait. Raises whatever the loading raises."""
-        loading = asyncio.get_running_loop().run_in_executor(self._executor, self._replace, settings)
-        self._asked.set()
-        return await loading
+    async def load(self, anew: bool = False) -> Engine:
+        """The engine, loaded once for all who ask; fills asked for meanwhile wait. Raises whatever the loading raises.
 
-    async def fill(self, request: FillRequest) -> Fill | None:
-        """The engine's answer, after the load if that is not over; None when there is no engine."""
-        await self._asked.wait()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._fill, request)
+        `anew`: its files are others now, so that only a load counts that has not begun yet.
+        """
+        if self._loading is None or (anew and self._begun):
+            self._begun = False
+            self._loads += 1
+            self._loading = asyncio.get_running_loop().run_in_executor(self._executor, self._replace)
+            self._loading.add_done_callback(self._loaded)
+        return await asyncio.shield(self._loading)
 
-    def close(self) -> None:
-        """Start nothing more; returns at once."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+    async def fill(self, request: FillRequest, owner: object, ahead: bool = False) -> Fill | None:
+        """The engine's answer when it is the owner's turn; None when there is no engine.
 
-    def _replace(self, settings: Settings) -> Engine:
+        `ahead`: nobody waits for it, so that it is given up for anyone who asks. Raises Cancelled. When the caller's
+        task is cancelled the fill stops before its next step.
+        """
+        job = _Job(request, owner, ahead, asyncio.get_running_loop().create_future())
+        self._waiting.append(job)
+        if self._running is not None and self._running.ahead and not ahead:
+            self._running.request.cancel.set()
+        self._next()
+        try:
+            return await job.done
+        except asyncio.CancelledError:
+            request.cancel.set()
+            raise
+        finally:
+            if job in self._waiting:
+                self._waiting.remove(job)
+
+    def close(self) -> "Future[None]":
+        """Let go of the engine and start nothing more; returns at once, the future is done when its memory is free."""
+        if self._running is not None:
+            self._running.request.cancel.set()
+        self._loading = None  # its result is the engine
+        freed = self._executor.submit(self._drop)
+        self._executor.shutdown(wait=False)
+        return freed
+
+    def _next(self) -> None:
+        """Hand the next job to the thread, if it is free."""
+        if self._running is not None or self._loads or not self._waiting:
+            return
+        # min keeps the order of arrival among equals.
+        job = min(self._waiting, key=lambda job: (job.ahead, self._served.get(job.owner, 0)))
+        self._waiting.remove(job)
+        self._served[job.owner] = next(self._turn)
+        self._running = job
+        filling = asyncio.get_running_loop().run_in_executor(self._executor, self._fill, job.request)
+        filling.add_done_callback(partial(self._filled, job))
+
+    def _filled(self, job: _Job, filling: asyncio.Future[Fill | None]) -> None:
+        self._running = None
+        if filling.cancelled():
+            job.done.cancel()
+        elif error := filling.exception():
+            if not job.done.done():
+                job.done.set_exception(error)
+        elif not job.done.done():
+            job.done.set_result(filling.result())
+        self._next()
+
+    def _loaded(self, loading: asyncio.Future[Engine]) -> None:
+        self._loads -= 1
+        if loading is self._loading and (loading.cancelled() or loading.exception()):
+            self._loading = None
+        self._next()
+
+    def _replace(self) -> Engine:
         # Let go of the old weights first: two models may not fit into memory.
-        self.engine = None
-        self.engine = self._load(settings)
+        self._begun, self.engine = True, None
+        self.engine = self._load()
         return self.engine
 
     def _fill(self, request: FillRequest) -> Fill | None:
         if request.cancel.is_set():
             raise Cancelled("superseded while waiting for the engine")
         return self.engine.fill(request) if self.engine is not None else None
+
+    def _drop(self) -> None:
+        self.engine = None

@@ -1,4 +1,8 @@
-"""No test reads or writes the statistics of the user who runs it; processes that tests start inherit this."""
+"""What processes that tests start inherit: a state folder of the tests' own, and to keep the model to themselves.
+
+So no test reads or writes the statistics of the user who runs it, or joins the user's daemon; those tests that are
+about sharing the model take `MERCURY_IN_PROCESS` away again.
+"""
 
 import os
 import tempfile
@@ -11,6 +15,7 @@ _state = tempfile.TemporaryDirectory(prefix="mercury-state-")
 def pytest_configure(config: pytest.Config) -> None:
     """Before any test module is imported."""
     os.environ["XDG_STATE_HOME"] = _state.name
+    os.environ["MERCURY_IN_PROCESS"] = "1"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

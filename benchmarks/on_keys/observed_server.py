@@ -13,7 +13,7 @@ from typing import Any
 
 from mercury_engine.requests import Fill, FillRequest
 
-from mercury_lsp.commands.serve import serve
+from mercury_lsp.commands.stdio import serve
 from mercury_lsp.settings import Settings
 from mercury_lsp.worker import Engine, Worker, load_engine
 
@@ -56,13 +56,13 @@ asked_at: dict[int, float] = {}
 """When the event loop handed a request to the worker, by identity of the request."""
 
 
-def noting(fill: Callable[[Worker, FillRequest], Awaitable[Fill | None]]) -> Callable[..., Awaitable[Fill | None]]:
+def noting(fill: Callable[..., Awaitable[Fill | None]]) -> Callable[..., Awaitable[Fill | None]]:
     """The worker's `fill`, which notes when it was called."""
 
-    async def noted(worker: Worker, request: FillRequest) -> Fill | None:
+    async def noted(worker: Worker, request: FillRequest, *whose: Any) -> Fill | None:
         asked_at[id(request)] = monotonic()
         try:
-            return await fill(worker, request)
+            return await fill(worker, request, *whose)
         finally:
             asked_at.pop(id(request), None)
 

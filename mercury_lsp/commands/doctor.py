@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from mercury_engine.errors import MercuryError
 from mercury_engine.requests import FillRequest
 from rich.console import Console
 from rich.text import Text
 
+from mercury_lsp.daemon import control
+from mercury_lsp.daemon.address import all_addresses
 from mercury_lsp.settings import Settings
 from mercury_lsp.worker import Engine, LoadEngine, load_engine
 
@@ -53,6 +56,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield Finding("platform", platform.platform())
     for package in PACKAGES:
         yield _package(package)
+    yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("torch", _torch, "pip install torch")
     yield _guarded("kernels", _kernels, "reinstall mercury-lsp")
     engine: list[Engine] = []
@@ -71,6 +75,19 @@ def _package(name: str) -> Finding:
         return Finding(name, version(name))
     except PackageNotFoundError:
         return Finding(name, "not installed", f"pip install {name}")
+
+
+def _daemons() -> str:
+    """Those of all versions: an older one lives on while its editors do."""
+    running = [status for each in all_addresses() if (status := control.ask(each, "status"))]
+    return "; ".join(map(_daemon, running)) or "none runs; the next editor starts one"
+
+
+def _daemon(status: dict[str, Any]) -> str:
+    engines = ", ".join(f"{each['name']} on {each['device']}" for each in status["engines"]) or "no model"
+    editors = f"{status['connections']} editor{'' if status['connections'] == 1 else 's'}"
+    memory = f", {status['memoryMb']:.0f} MB" if status["memoryMb"] else ""
+    return f"process {status['pid']} of version {status['version']}, {editors}, {engines}{memory}"
 
 
 def _torch() -> str:

@@ -1,22 +1,115 @@
-"""`mercury-lsp`: the language server over stdio."""
+"""`mercury-lsp serve`: one process that holds the model for many editors."""
 
+import argparse
+import gc
 import logging
 import os
 import sys
-from typing import NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
-from mercury_lsp.handlers import create_server
-from mercury_lsp.worker import LoadEngine, load_engine
+from mercury_lsp.daemon import control, lock
+from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
+from mercury_lsp.errors import DaemonError, UsageError
+
+if TYPE_CHECKING:
+    from mercury_lsp.worker import LoadEngine
 
 
-def serve(load: LoadEngine = load_engine) -> NoReturn:
-    """Serve one client until it sends exit or closes the pipe; then end the process."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    # The client reads file descriptor 1: a library that prints must not reach it.
-    protocol_out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    server = create_server(load)
-    server.start_io(stdout=protocol_out)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add_address_arguments(parser)
+    parser.add_argument(
+        "--idle-exit",
+        type=_minutes,
+        metavar="MINUTES",
+        help="end when no editor was there for so long (default: never)",
+    )
+    parser.add_argument("--stop", action="store_true", help="end the one that is running")
+
+
+def add_address_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to meet; the relay takes the same."""
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--socket", type=Path, metavar="PATH", help="a Unix socket (default: one for this version)")
+    place.add_argument("--tcp", type=_port, metavar="PORT", help="a port of the loopback interface; 0 for a free one")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="with --tcp: holds the port and the token")
+
+
+def address_of(arguments: argparse.Namespace) -> Address:
+    """Where to meet. Raises UsageError and DaemonError."""
+    if (arguments.tcp is None) != (arguments.token_file is None):
+        raise UsageError("--tcp and --token-file go together")
+    if arguments.tcp is not None:
+        return TcpAddress(arguments.token_file.absolute(), arguments.tcp)
+    if arguments.socket is not None:
+        return UnixAddress(arguments.socket.absolute())
+    return default_address()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until stopped, or end the daemon that runs."""
+    address = address_of(arguments)
+    if arguments.stop:
+        sys.stderr.write("stopped\n" if control.stop(address) else "none was running\n")
+        return 0
+    idle = arguments.idle_exit
+    if not serve(address, None if idle is None else idle * 60):
+        sys.stderr.write(f"mercury-lsp: one is running already at {address.path}\n")
+        return control.ALREADY_RUNNING
+    return end_at_once(0)
+
+
+def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None" = None) -> bool:
+    """Serve until it is over; False if another daemon has the address.
+
+    Listens before anything slow is imported, so that whoever comes meanwhile waits instead of starting another.
+    """
+    try:
+        if lock.take(control.lock_path(address)) is None:
+            return False
+    except OSError as error:
+        raise DaemonError(f"cannot lock {control.lock_path(address)}: {error}") from error
+    listening, key = address.listen()
+
+    import asyncio
+
+    from mercury_lsp.daemon.server import Daemon
+    from mercury_lsp.logs import Discreet
+    from mercury_lsp.worker import load_engine
+
+    # A full collection of what the imports made took 30 ms, in which everybody waited.
+    gc.collect()
+    gc.freeze()
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Discreet())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+    async def main() -> None:
+        await Daemon(address, load or load_engine, idle_seconds).run(listening, key)
+
+    asyncio.run(main())
+    return True
+
+
+def end_at_once(code: int) -> NoReturn:
+    """Not sys.exit: that waits for threads, and one may still be loading a model."""
     sys.stderr.flush()
-    # Not sys.exit: that waits for threads, and one may still be loading a model.
-    os._exit(server.exit_code)
+    os._exit(code)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = -1.0
+    if not 0 <= minutes < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes")
+    return minutes

@@ -19,7 +19,8 @@ from mercury_lsp.languages import language_of
 CURSOR = "‹cursor›"
 """Marks the cursor in an example; taken out before the file is opened."""
 
-SERVER = (sys.executable, "-m", "mercury_lsp", "--stdio")
+SERVER = (sys.executable, "-m", "mercury_lsp", "--in-process")
+"""Not shared: nothing is to stay behind when the examples are done."""
 
 LINES_AROUND = 4
 

@@ -5,7 +5,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,7 +29,9 @@ class Refused(Exception):
 class Editor:
     """One server process and what it said; `answers` says what its requests are answered with."""
 
-    def __init__(self, answers: dict[str, Callable[[Any], Any]] | None = None):
+    def __init__(
+        self, answers: dict[str, Callable[[Any], Any]] | None = None, command: Sequence[str] = COMMAND, **process: Any
+    ):
         self.answers = answers or {}
         self.notices: list[tuple[str, Any]] = []
         """Notifications and requests of the server: method and parameters."""
@@ -37,7 +39,7 @@ class Editor:
         self.capabilities: dict[str, Any] = {}
         self._last_id = 0
         self._incoming: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self.process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **process)
         threading.Thread(target=self._listen, daemon=True).start()
 
     def __enter__(self) -> Self:

@@ -13,7 +13,7 @@ import attrs
 from mercury_engine.errors import Cancelled, ModelNotFound
 from mercury_engine.requests import Fill, FillRequest
 
-from mercury_lsp.commands.serve import serve
+from mercury_lsp.commands.stdio import serve
 from mercury_lsp.errors import UnknownDocument
 from mercury_lsp.handlers import BEYOND_LSP
 from mercury_lsp.server import MercuryServer

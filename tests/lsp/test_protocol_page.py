@@ -21,6 +21,7 @@ FILES = {
     "C": "test_copilot.py",
     "M": "test_malformed.py",
     "T": "test_statistics.py",
+    "R": "test_relay.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
     types.SHUTDOWN,

@@ -9,6 +9,7 @@ from mercury_engine.errors import Cancelled
 from mercury_engine.requests import Fill, FillRequest
 
 from mercury_lsp.completer import Completer
+from mercury_lsp.engines import Engines
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.settings import Settings
 
@@ -41,7 +42,7 @@ class Editor:
 
     def __init__(self, engine: FakeEngine, text: str):
         self.engine = engine
-        self.completer = Completer(lambda settings: engine)
+        self.completer = Completer(Engines(lambda settings: engine))
         self.documents = OpenDocuments()
         self.documents.open(types.TextDocumentItem(URI, "python", 1, text))
 
@@ -120,7 +121,7 @@ async def test_without_an_engine_nothing_is_suggested():
         raise RuntimeError("no")
 
     editor = Editor(FakeEngine(), "x = ")
-    editor.completer = Completer(fail)
+    editor.completer = Completer(Engines(fail))
     with pytest.raises(RuntimeError):
         await editor.completer.load()
     assert await editor.ask(4) == []

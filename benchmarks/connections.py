@@ -1,0 +1,223 @@
+"""One daemon, many editors: `python benchmarks/connections.py [--quick] [--json] [--out FILE]`.
+
+Types into 16 connections at once, 200 keys a second in all, each key a change and a request for inline completion. The
+engine answers at once, so that all the time is the server's own: first over the socket, then through the relays that
+editors start. `server_ms` is taken inside the daemon, from a request's being read to its reply's being written;
+`round_trip_ms` by the typist, so it holds the socket, the time that the daemon was busy with others, and the typist's
+own; `late_ms` is how late the typist itself came to its keys, hence what the machine's other work does to anybody.
+`cpu_ms` is the daemon's processor time per key, which no other process on the machine can lengthen much. Then the
+memory of a daemon with the real model and one editor against the same with all of them.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_engine.evaluation import suite  # noqa: E402
+from mercury_engine.evaluation.gaps import documents  # noqa: E402
+from on_connections.typists import connected  # noqa: E402
+from on_keys import figures  # noqa: E402
+from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from mercury_lsp.commands.client import Client  # noqa: E402
+from mercury_lsp.daemon import control  # noqa: E402
+from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
+
+CORPUS = HERE.parent / "tests" / "data" / "held_out"
+
+SETTLED_AFTER = 4.0
+"""Seconds for the documents just opened to be parsed and searched for drafts: what is timed is typing, not opening."""
+
+INSTANT = (sys.executable, str(HERE / "on_connections" / "instant_daemon.py"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few seconds of typing")
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--model", help="for the memory: a folder or a name; the bundled model by default")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--keys-per-second", type=float, default=200.0, help="of all connections together")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "connections.json")
+    parser.set_defaults(plots=None)
+    options = parser.parse_args()
+    try:
+        found = measured(options, 5.0 if options.quick else 20.0)
+        suite.deliver(found, table(found), options, lambda record, folder: None)
+    except MercuryError as error:
+        parser.exit(1, f"{error}\n")
+    return 0
+
+
+def measured(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
+    """The record of a run."""
+    scripts = drawn(options, seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        ways = {name: typed(Path(folder), options, scripts, seconds, name == "relay") for name in ("socket", "relay")}
+        memory = remembered(Path(folder), options, scripts)
+    return {
+        "server_p95_ms": ways["socket"]["server_ms"]["p95"],
+        "round_trip_p95_ms": ways["socket"]["round_trip_ms"]["p95"],
+        "memory_ratio": memory["ratio"],
+        "connections": options.connections,
+        "keys_per_second": options.keys_per_second,
+        "seconds": seconds,
+        **ways,
+        "memory": memory,
+        "seed": options.seed,
+        "machine": suite.machine("cpu"),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": date.today().isoformat(),
+    }
+
+
+def drawn(options: argparse.Namespace, seconds: float) -> list[Script]:
+    """What is typed into each connection: lines of files of the corpus, the same for the same seed."""
+    keys = round(2 * seconds * options.keys_per_second / options.connections)
+    found = [each for each in documents(options.corpus) if each.language == "python"] or documents(options.corpus)
+    chosen = random.Random(options.seed).choices(found, k=options.connections)
+    return [
+        retyped(each.text, *lines_to_type(each.text, keys, options.seed + number), options.seed)
+        for number, each in enumerate(chosen)
+    ]
+
+
+@contextmanager
+def daemon(address: UnixAddress, command: Sequence[str]) -> Iterator[int]:
+    """A daemon that answers; its process."""
+    process = subprocess.Popen([*command, *address.arguments])
+    try:
+        while control.ask(address, "status") is None:
+            time.sleep(0.02)
+        yield process.pid
+    finally:
+        control.stop(address)
+        process.wait()
+
+
+def typed(
+    folder: Path, options: argparse.Namespace, scripts: list[Script], seconds: float, through_relays: bool
+) -> dict[str, Any]:
+    """Type into all connections at once: what it took."""
+    address, record = UnixAddress(folder / "instant.sock"), folder / f"{through_relays}"
+    pace = options.connections / options.keys_per_second
+    rng = random.Random(options.seed)
+
+    async def play() -> dict[str, Any]:
+        async with connected(address, scripts, through_relays) as (typists, _):
+            await asyncio.sleep(SETTLED_AFTER)
+            before = len(record.read_text().splitlines()) if record.exists() else 0
+            cpu = cpu_seconds(pid)
+            await asyncio.gather(*(each.type(seconds, pace, rng) for each in typists))
+            cpu = cpu_seconds(pid) - cpu
+            inside = [float(line) for line in record.read_text().splitlines()[before:]]
+            took = [each for typist in typists for each in typist.took]
+            return {
+                "server_ms": figures.spread(inside),
+                "round_trip_ms": figures.spread(took),
+                "late_ms": figures.spread([each for typist in typists for each in typist.late]),
+                "cpu_ms": 1e3 * cpu / len(took),
+                "answers_per_second": round(len(took) / seconds, 1),
+                "unanswered": sum(len(typist.sent) for typist in typists),
+                "superseded": sum(typist.superseded for typist in typists),
+            }
+
+    with daemon(address, [*INSTANT, str(record)]) as pid:
+        return asyncio.run(play())
+
+
+def remembered(folder: Path, options: argparse.Namespace, scripts: list[Script]) -> dict[str, Any]:
+    """Memory with the real model, relays counted in: one editor with one document, the same with all documents, and
+    an editor for each document. In each document a suggestion is made, for that fills the engine's caches."""
+    address = UnixAddress(folder / "real.sock")
+    command = (sys.executable, "-m", "mercury_lsp", *address.arguments)
+    clients: list[Client] = []
+
+    def now() -> dict[str, float]:
+        return {"daemon_mb": shared_mb(pid), "relays_mb": sum(shared_mb(each._process.pid) for each in clients)}
+
+    with daemon(address, (sys.executable, "-m", "mercury_lsp", "serve")) as pid:
+        clients.append(introduced(command, options.model))
+        suggested(clients[0], 0, scripts[0])
+        one = now()
+        for number, script in enumerate(suite.progress(scripts, "opening")):
+            suggested(clients[0], number, script)
+        one_with_all_documents = now()
+        for number, script in enumerate(suite.progress(scripts[1:], "connecting")):
+            clients.append(introduced(command, options.model))
+            suggested(clients[-1], number + 1, script)
+        all_editors = now()
+        for client in clients:
+            client.__exit__()
+    return {
+        "one": one,
+        "one_with_all_documents": one_with_all_documents,
+        "all": all_editors,
+        "ratio": sum(all_editors.values()) / sum(one.values()),
+        "ratio_with_the_same_documents": sum(all_editors.values()) / sum(one_with_all_documents.values()),
+    }
+
+
+def introduced(command: Sequence[str], model: str | None) -> Client:
+    """An editor whose server has loaded its model, or is about to."""
+    client = Client(command)
+    about = {"capabilities": {}, "processId": None, "rootUri": None, "initializationOptions": {"model": model}}
+    client.request("initialize", about)
+    client.notify("initialized", {})
+    return client
+
+
+def suggested(client: Client, number: int, script: Script) -> None:
+    """Open a document and have something suggested in it."""
+    uri = f"file:///work/{number}.py"
+    document = {"uri": uri, "languageId": "python", "version": 1, "text": script.text}
+    client.notify("textDocument/didOpen", {"textDocument": document})
+    here = {"line": script.text.count("\n", 0, script.keys[0].start), "character": 0}
+    asked = {"textDocument": {"uri": uri}, "position": here, "context": {"triggerKind": 2}}
+    client.request("textDocument/inlineCompletion", asked)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def shared_mb(pid: int) -> float:
+    """Memory of a process in MiB; of pages shared with others its part (Linux's proportional set size)."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+
+
+def table(record: dict[str, Any]) -> Table:
+    """What the record says, to read."""
+    made = Table("way", "what", "p50 ms", "p95 ms", "p99 ms", "answers a second")
+    for way in ("socket", "relay"):
+        for what in ("server_ms", "round_trip_ms", "late_ms"):
+            row = record[way][what]
+            made.add_row(
+                way, what, *(f"{row[p]:.2f}" for p in ("p50", "p95", "p99")), f"{record[way]['answers_per_second']}"
+            )
+    made.caption = f"memory of {record['connections']} connections over that of one: {record['memory_ratio']:.2f}"
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

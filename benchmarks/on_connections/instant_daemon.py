@@ -1,0 +1,51 @@
+"""The daemon with an engine that answers at once, and a stopwatch around requests: `instant_daemon.py RECORD ADDRESS`.
+
+Every answer becomes a line in the file RECORD: milliseconds from the request's being read to its reply's being written.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from mercury_engine.requests import Fill, FillRequest
+
+from mercury_lsp.commands import serve
+from mercury_lsp.protocol import MercuryProtocol
+
+
+class InstantEngine:
+    """Takes no time, so that what is measured is all the server's."""
+
+    name, device, gate = "instant", "cpu", 0.0
+
+    def fill(self, request: FillRequest) -> Fill:
+        """Always the same."""
+        return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)
+
+
+def noting(path: Path) -> Any:
+    """`_send_response`, which notes how long the request was with us."""
+    send, record = MercuryProtocol._send_response, path.open("a", buffering=1)
+
+    def noted(protocol: MercuryProtocol, msg_id: Any, result: Any = None, error: Any = None) -> None:
+        method, begun = protocol._begun.get(msg_id, ("", 0.0))
+        send(protocol, msg_id, result, error)
+        if method == "textDocument/inlineCompletion":
+            record.write(f"{1e3 * (time.perf_counter() - begun)}\n")
+
+    return noted
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("record", type=Path)
+    serve.add_address_arguments(parser)
+    arguments = parser.parse_args()
+    MercuryProtocol._send_response = noting(arguments.record)  # type: ignore[method-assign]
+    serve.serve(serve.address_of(arguments), None, lambda settings: InstantEngine())
+    serve.end_at_once(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""`mercury-lsp --in-process`: the language server over stdio, with the model in this process."""
+
+import logging
+import os
+import sys
+from typing import NoReturn
+
+from mercury_lsp.engines import Engines
+from mercury_lsp.handlers import create_server
+from mercury_lsp.worker import LoadEngine, load_engine
+
+
+def serve(load: LoadEngine = load_engine) -> NoReturn:
+    """Serve one client until it sends exit or closes the pipe; then end the process."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    # The client reads file descriptor 1: a library that prints must not reach it.
+    protocol_out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    server = create_server(Engines(load))
+    server.start_io(stdout=protocol_out)
+    sys.stderr.flush()
+    # Not sys.exit: that waits for threads, and one may still be loading a model.
+    os._exit(server.exit_code)

@@ -1,0 +1,184 @@
+"""Where a daemon is met, and whom the file system lets come there.
+
+A Unix socket is for its owner by its mode, in a folder that is for its owner by its mode. Where there are none, the
+daemon listens on the loopback interface, which every user can reach: there a token proves who may come. The token
+stands beside the port in a file that only its owner can read.
+
+The name holds the version and a digest of where we are installed, so that two versions never meet by chance.
+"""
+
+import os
+import secrets
+import socket
+import stat
+import struct
+import sys
+import tempfile
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import mercury_lsp
+from mercury_lsp.errors import DaemonError
+
+TOKEN_BYTES = 32
+
+LOOPBACK = "127.0.0.1"
+
+BACKLOG = 64
+
+CONNECT_SECONDS = 2.0
+
+NO_KEY = b""
+"""Of a socket that other users cannot reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnixAddress:
+    """A socket in the file system."""
+
+    path: Path
+
+    @property
+    def arguments(self) -> list[str]:
+        """What makes `mercury-lsp serve` listen here."""
+        return ["--socket", str(self.path)]
+
+    def connect(self) -> tuple[socket.socket, bytes]:
+        """A connection and the key that both sides know. Raises OSError where nobody listens."""
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.settimeout(CONNECT_SECONDS)
+            connection.connect(str(self.path))
+            if peer_user(connection) not in (None, os.getuid()):
+                raise PermissionError(f"{self.path} belongs to another user")
+        except BaseException:
+            connection.close()
+            raise
+        return connection, NO_KEY
+
+    def listen(self) -> tuple[socket.socket, bytes]:
+        """A socket that listens; for whoever holds the lock, since a file left by a daemon that crashed is removed."""
+        self.path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX)
+        before = os.umask(0o177)
+        try:
+            listening.bind(str(self.path))
+        except OSError as error:  # also for a path of more than about 100 bytes
+            raise DaemonError(f"cannot listen on {self.path}: {error}; name another with --socket") from error
+        finally:
+            os.umask(before)
+        listening.listen(BACKLOG)
+        return listening, NO_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class TcpAddress:
+    """A port of the loopback interface; the file holds the port and the token."""
+
+    path: Path
+    port: int = 0
+    """0: one that is free."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """What makes `mercury-lsp serve` listen here."""
+        return ["--tcp", str(self.port), "--token-file", str(self.path)]
+
+    def connect(self) -> tuple[socket.socket, bytes]:
+        """A connection and the key that both sides know. Raises OSError where nobody listens."""
+        port, key = self._read()
+        return socket.create_connection((LOOPBACK, port), CONNECT_SECONDS), key
+
+    def listen(self) -> tuple[socket.socket, bytes]:
+        """A socket that listens, with a new token; for whoever holds the lock."""
+        listening = socket.socket(socket.AF_INET)
+        if sys.platform != "win32":  # there the option would let two processes share the port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((LOOPBACK, self.port))
+        except OSError as error:
+            raise DaemonError(f"cannot listen on port {self.port}: {error}; name another with --tcp") from error
+        listening.listen(BACKLOG)
+        key = secrets.token_bytes(TOKEN_BYTES)
+        self._write(listening.getsockname()[1], key)
+        return listening, key
+
+    def _read(self) -> tuple[int, bytes]:
+        try:
+            port, token = self.path.read_text(encoding="ascii").split()
+            return int(port), bytes.fromhex(token)
+        except ValueError as error:
+            raise OSError(f"{self.path} does not hold a port and a token") from error
+
+    def _write(self, port: int, key: bytes) -> None:
+        """Under a new name first, so that nobody reads half of it, nor follows a link that lies in its place."""
+        new = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            new.unlink(missing_ok=True)
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(f"{port} {key.hex()}\n")
+            new.replace(self.path)
+        except OSError as error:
+            raise DaemonError(f"cannot write {self.path}: {error}; name another with --token-file") from error
+
+
+Address = UnixAddress | TcpAddress
+
+
+def default_address() -> Address:
+    """Where this version's daemon of this user is. Raises DaemonError if no folder can be made private."""
+    folder = runtime_folder()
+    if sys.platform == "win32":
+        return TcpAddress(folder / f"{build()}.token")
+    return UnixAddress(folder / f"{build()}.sock")
+
+
+def all_addresses() -> list[Address]:
+    """Where daemons of any version may be."""
+    folder = runtime_folder()
+    return [*map(UnixAddress, sorted(folder.glob("*.sock"))), *map(TcpAddress, sorted(folder.glob("*.token")))]
+
+
+def build() -> str:
+    """The version and a digest of where we are installed."""
+    installed = str(Path(mercury_lsp.__file__).resolve().parent)
+    return f"{mercury_lsp.version()}-{sha256(installed.encode()).hexdigest()[:8]}"
+
+
+def runtime_folder() -> Path:
+    """A folder that is this user's alone, made if need be. Raises DaemonError if it is not or cannot be."""
+    try:
+        folder = _runtime_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sys.platform != "win32":
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+                raise DaemonError(f"{folder} is not a folder for you alone; remove it, or set XDG_RUNTIME_DIR")
+    except OSError as error:
+        raise DaemonError(f"no folder for the socket: {error}; set XDG_RUNTIME_DIR to one of yours") from error
+    return folder
+
+
+def log_file(address: Address) -> Path:
+    """Where the daemon of an address writes its log when it has no terminal. Raises OSError."""
+    state = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME")
+    folder = (Path(state) if state else Path.home() / ".local" / "state") / "mercury-lsp"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / f"{address.path.stem}.log"
+
+
+def peer_user(connection: socket.socket) -> int | None:
+    """The user at the other end of a Unix socket; None where the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return struct.unpack("3i", credentials)[1]
+
+
+def _runtime_folder() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or tempfile.gettempdir()) / "mercury-lsp"
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(runtime) / "mercury-lsp"
+    return Path(tempfile.gettempdir()) / f"mercury-lsp-{os.getuid()}"

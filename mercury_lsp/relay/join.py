@@ -1,0 +1,120 @@
+"""Finding the daemon, or starting it."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from mercury_lsp.daemon import handshake, lock
+from mercury_lsp.daemon.address import Address, log_file
+from mercury_lsp.daemon.control import ALREADY_RUNNING
+from mercury_lsp.errors import DaemonError
+
+START_SECONDS = 30.0
+"""For a daemon to listen and say its hello; it imports neither torch nor a model before that."""
+
+LOOK_EVERY = 0.02
+
+IDLE_MINUTES = 10
+"""A daemon that was started on demand ends when no editor was there for so long."""
+
+MAX_LOG = 2**20
+
+
+DETACHED = 0x00000208 if sys.platform == "win32" else 0
+"""DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP: what start_new_session does elsewhere."""
+
+SERVE = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exit", str(IDLE_MINUTES))
+"""Starts a daemon, its address behind it. -P: the working folder must not decide what is imported."""
+
+
+def join(address: Address, serve: Sequence[str] = SERVE) -> socket.socket:
+    """A connection on which LSP may be spoken; the daemon is started if none runs. Raises DaemonError.
+
+    Of several who find none only one starts it, and the others wait.
+    """
+    if (connection := connect(address)) is not None:
+        return connection
+    deadline = time.monotonic() + START_SECONDS
+    starting: int | None = None
+    daemon: subprocess.Popen[bytes] | None = None
+    try:
+        while time.monotonic() < deadline:
+            if starting is None:
+                starting = lock.take(address.path.with_name(f"{address.path.name}.start"))
+            if (connection := connect(address)) is not None:
+                return connection
+            if starting is not None:
+                daemon = _keep_starting(daemon, address, serve)
+            time.sleep(LOOK_EVERY)
+    except OSError as error:
+        raise DaemonError(f"the daemon cannot be started: {error}") from error
+    finally:
+        if starting is not None:
+            os.close(starting)
+    raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
+
+
+def _keep_starting(
+    daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str]
+) -> "subprocess.Popen[bytes]":
+    ended = daemon.poll() if daemon is not None else None
+    if daemon is None or ended == ALREADY_RUNNING:  # the one that ran was about to end
+        return start(address, serve)
+    if ended is not None:
+        raise DaemonError(f"the daemon ended with code {ended}; its log says why: {log_name(address)}")
+    return daemon
+
+
+def connect(address: Address) -> socket.socket | None:
+    """A connection to the daemon that runs; None if none does. Raises DaemonError for one we must not talk to."""
+    try:
+        connection, key = address.connect()
+    except PermissionError as error:
+        raise DaemonError(str(error)) from error
+    except OSError:
+        return None
+    try:
+        handshake.call(connection, key, "lsp")
+    except handshake.NoDaemon:
+        connection.close()
+        return None
+    except DaemonError:
+        connection.close()
+        raise
+    return connection
+
+
+def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Start a daemon that outlives us. Raises OSError."""
+    with _open_log(address) as log:
+        return subprocess.Popen(
+            [*serve, *address.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=address.path.parent,  # the editor's may be removed, or unmounted
+            start_new_session=True,
+            creationflags=DETACHED,
+        )
+
+
+def log_name(address: Address) -> str:
+    """Where to look for the daemon's last words."""
+    try:
+        return str(log_file(address))
+    except (OSError, RuntimeError):  # there is no home folder
+        return "nowhere"
+
+
+def _open_log(address: Address) -> BinaryIO:
+    """Begun anew when it has become long; the null device where there is no place for a log."""
+    try:
+        path = log_file(address)
+        mode = os.O_TRUNC if path.exists() and path.stat().st_size > MAX_LOG else 0
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | mode, 0o600), "ab")
+    except (OSError, RuntimeError):
+        return open(os.devnull, "wb")

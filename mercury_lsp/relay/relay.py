@@ -1,0 +1,180 @@
+"""Passes messages between an editor on stdio and the daemon, and takes the session up again when the daemon is lost.
+
+Two threads: one reads what the client says, the other what the daemon says; the other also finds the next daemon.
+"""
+
+import os
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Any, BinaryIO
+
+from mercury_lsp import wire
+from mercury_lsp.daemon.handshake import GOODBYE
+from mercury_lsp.errors import DaemonError
+from mercury_lsp.relay.link import Link
+from mercury_lsp.relay.session import RESUMED, Message, Session
+
+DELAYS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 30.0)
+"""Seconds before the next attempt, by how many there were lately."""
+
+LATELY = 60.0
+
+TELL_AFTER = 4
+"""Losses lately after which the user is told, once."""
+
+LAST_WORDS = 2.0
+"""Seconds that the daemon has for what it still says once the client has ended."""
+
+PARSE_ERROR = -32700
+
+
+class Relay:
+    """Between one client and one daemon after another; join connects with a daemon, or raises DaemonError."""
+
+    def __init__(self, join: Callable[[], Link], hint: str = "mercury-lsp doctor"):
+        self._join = join
+        self._hint = hint
+        self._session = Session()
+        self._lock = Lock()
+        """Of the session and of the link: what the client says and what a new daemon hears first must not mix."""
+        self._link: Link | None = None
+        self._out: BinaryIO = sys.stdout.buffer
+        self._out_lock = Lock()
+        self._ending = Event()
+        self._wanted = Event()
+        """Set by whatever the client says."""
+        self._losses: deque[float] = deque(maxlen=len(DELAYS))
+        self._has_told = False
+
+    def run(self, read: Callable[[], bytes], out: BinaryIO) -> int:
+        """Relay until the client exits; what the process is to end with. Raises DaemonError if no daemon can be had."""
+        self._out = out
+        self._link = self._join()
+        listening = Thread(target=self._listen, args=(self._link,), name="mercury-daemon", daemon=True)
+        listening.start()
+        for message in wire.messages(read):
+            self._take(message)
+            if isinstance(message, dict) and message.get("method") == "exit":
+                break
+        self._ending.set()
+        self._wanted.set()
+        with self._lock:
+            if self._link is not None:
+                self._link.hang_up()
+        listening.join(LAST_WORDS)
+        return 0 if self._session.was_shut_down else 1
+
+    def _take(self, message: Any) -> None:
+        """One message of the client."""
+        if isinstance(message, wire.Unreadable):
+            error = {"code": PARSE_ERROR, "message": message.reason}
+            self._say({"jsonrpc": "2.0", "id": None, "error": error})
+            return
+        with self._lock:
+            is_wanted = self._session.hear_client(message)
+            answer = None
+            if self._link is None:
+                answer = self._session.answer_alone(message.get("id")) if isinstance(message, dict) else None
+            elif is_wanted:
+                self._link.send(message)
+        self._wanted.set()
+        if answer is not None:
+            self._say(answer)
+
+    def _listen(self, link: Link) -> None:
+        try:
+            self._follow(link)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)  # an editor starts a server anew that has ended, not one that has gone deaf
+
+    def _follow(self, link: Link) -> None:
+        """All that daemons say, one after another."""
+        while True:
+            was_told = False
+            for message in link.messages:
+                was_told = isinstance(message, dict) and message.get("method") == GOODBYE
+                self._pass(message)
+            self._lose(link)
+            if self._ending.is_set() or self._session.was_shut_down:
+                return
+            if was_told:
+                self._wanted.wait()
+            while (found := self._rejoin()) is None:
+                if self._ending.is_set():
+                    return
+            link = found
+
+    def _pass(self, message: Any) -> None:
+        """One message of the daemon."""
+        with self._lock:
+            is_wanted = self._session.hear_daemon(message)
+        if is_wanted:
+            self._say(message)
+
+    def _lose(self, link: Link) -> None:
+        with self._lock:
+            self._link = None
+            self._wanted.clear()
+            answers = list(self._session.lose())
+        link.close()
+        for answer in answers:
+            self._say(answer)
+
+    def _rejoin(self) -> Link | None:
+        """One attempt to take up the session with another daemon."""
+        now = monotonic()
+        self._losses.append(now)
+        lately = sum(now - each < LATELY for each in self._losses)
+        if lately >= TELL_AFTER and not self._has_told:
+            self._has_told = True
+            text = f"Mercury's daemon keeps ending; it is started again, less and less often. See {self._hint}"
+            self._say({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
+        if self._ending.wait(DELAYS[lately - 1]):
+            return None
+        try:
+            link = self._join()
+        except DaemonError:
+            return None
+        return link if self._resume(link) else None
+
+    def _resume(self, link: Link) -> bool:
+        """Tell a new daemon all that the old one knew; False if it is gone as well."""
+        with self._lock:
+            introduction, taken_back = self._session.introduction(), self._session.taken_back()
+        if taken_back is not None:
+            self._say(taken_back)
+        if introduction is not None and introduction["id"] == RESUMED:
+            link.send(introduction)
+            if not self._is_introduced(link):
+                link.close()
+                return False
+        with self._lock:
+            if introduction is None or introduction["id"] != RESUMED:
+                introduction = self._session.introduction()  # the client may have begun meanwhile
+                if introduction is not None:
+                    link.send(introduction)
+            for message in self._session.rest():
+                link.send(message)
+            self._link = link
+        return True
+
+    def _is_introduced(self, link: Link) -> bool:
+        for message in link.messages:
+            self._pass(message)
+            if isinstance(message, dict) and message.get("id") == RESUMED:
+                return "error" not in message
+        return False
+
+    def _say(self, message: Message) -> None:
+        try:
+            with self._out_lock:
+                self._out.write(wire.framed(message))
+                self._out.flush()
+        except (OSError, ValueError):  # the editor is gone
+            if not self._ending.is_set():
+                os._exit(1)

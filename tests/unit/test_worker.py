@@ -1,0 +1,148 @@
+"""One engine for several connections: whose turn it is, and who has it loaded."""
+
+import asyncio
+from threading import Event
+
+import pytest
+from mercury_engine.errors import Cancelled
+from mercury_engine.requests import Fill, FillRequest
+
+from mercury_lsp.engines import Engines, Lease
+from mercury_lsp.settings import Settings
+
+
+class Held:
+    """Fills when it is let go, one after another; notes what it fills."""
+
+    name, device, gate = "held", "cpu", 0.0
+
+    def __init__(self):
+        self.order: list[str] = []
+        self.begun, self.go = Event(), Event()
+
+    def fill(self, request: FillRequest) -> Fill:
+        self.order.append(request.near)
+        self.begun.set()
+        while not self.go.wait(0.002):
+            if request.cancel.is_set():
+                raise Cancelled("cancelled")
+        return Fill(request.near, 1.0, steps=1, elapsed=0.0)
+
+
+class Desk:
+    """Some connections to one engine, whose first fill is under way."""
+
+    def __init__(self, names: str):
+        self.engine = Held()
+        self.loads: list[Settings] = []
+        self.engines = Engines(self.load)
+        self.leases = {name: self.engines.lease() for name in names}
+
+    def load(self, settings: Settings) -> Held:
+        self.loads.append(settings)
+        return self.engine
+
+    async def begin(self, ahead: bool = False) -> "asyncio.Task[Fill | None]":
+        for lease in self.leases.values():
+            await lease.load(Settings())
+        first = self.ask(next(iter(self.leases)), "first", ahead)
+        assert await asyncio.to_thread(self.engine.begun.wait, 10)
+        return first
+
+    def ask(self, name: str, text: str, ahead: bool = False) -> "asyncio.Task[Fill | None]":
+        request = FillRequest(near=text, suffix=(), cancel=Event())
+        return asyncio.ensure_future(self.leases[name].fill(request, ahead))
+
+
+async def test_connections_are_served_in_turn_and_not_by_who_asks_most():
+    desk = Desk("abc")
+    asked = [await desk.begin(), desk.ask("a", "a1"), desk.ask("a", "a2"), desk.ask("b", "b1"), desk.ask("c", "c1")]
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(*asked)
+    assert desk.engine.order == ["first", "b1", "c1", "a1", "a2"]
+
+
+async def test_whoever_asks_goes_before_whoever_looks_ahead():
+    desk = Desk("ab")
+    asked = [await desk.begin(), desk.ask("b", "ahead", ahead=True), desk.ask("a", "asked")]
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(*asked)
+    assert desk.engine.order == ["first", "asked", "ahead"]
+
+
+async def test_looking_ahead_is_given_up_for_another_connections_request():
+    desk = Desk("ab")
+    ahead = await desk.begin(ahead=True)
+    asked = desk.ask("b", "asked")
+    with pytest.raises(Cancelled):
+        await ahead
+    desk.engine.go.set()
+    assert (await asked).text == "asked"
+
+
+async def test_what_is_cancelled_while_it_waits_never_reaches_the_engine():
+    desk = Desk("ab")
+    first, waiting, last = await desk.begin(), desk.ask("b", "waiting"), desk.ask("b", "last")
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(first, last)
+    assert desk.engine.order == ["first", "last"]
+
+
+async def test_several_who_load_the_same_cause_one_load():
+    desk = Desk("abcd")
+    await asyncio.gather(*(lease.load(Settings(gate=0.1 * n)) for n, lease in enumerate(desk.leases.values())))
+    assert len(desk.loads) == 1
+
+
+async def test_changed_files_are_loaded_anew_once_for_all_who_notice_meanwhile():
+    desk = Desk("abcd")
+    go, begun = Event(), Event()
+
+    def load(settings: Settings) -> Held:
+        begun.set()
+        assert go.wait(10)
+        return desk.load(settings)
+
+    desk.engines._load = load
+    first = asyncio.gather(*(lease.load(Settings()) for lease in desk.leases.values()))
+    assert await asyncio.to_thread(begun.wait, 10)
+    again = asyncio.gather(*(lease.load(Settings(), anew=True) for lease in desk.leases.values()))
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(first, again)
+    assert len(desk.loads) == 2
+
+
+async def test_an_engine_is_kept_when_its_last_user_leaves_and_goes_when_another_needs_the_room():
+    desk = Desk("ab")
+    a, b = desk.leases.values()
+    await a.load(Settings())
+    a.close()
+    assert [users for _, users in desk.engines.loaded()] == [0]
+    await b.load(Settings())
+    assert len(desk.loads) == 1
+    await b.load(Settings(model="other"))
+    assert [users for _, users in desk.engines.loaded()] == [1]
+    assert [settings.model for settings in desk.loads] == [None, "other"]
+
+
+async def test_after_a_failed_load_the_next_one_who_asks_tries_again():
+    def fail(settings: Settings) -> Held:
+        tried.append(settings)
+        raise RuntimeError("no")
+
+    tried: list[Settings] = []
+    engines = Engines(fail)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            await engines.lease().load(Settings())
+    assert len(tried) == 2
+
+
+def test_a_lease_may_be_closed_before_it_has_loaded():
+    Lease(Engines(lambda settings: Held())).close()
