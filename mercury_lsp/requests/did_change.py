@@ -18,7 +18,9 @@ def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams)
     if version < snapshot.version:
         logger.warning("%s goes from version %d back to %d", uri, snapshot.version, version)
     changes = _whole(params.content_changes, snapshot)
-    server.completer.edited(uri, server.documents.change(uri, version, changes))
+    edits = server.documents.change(uri, version, changes)
+    server.completer.edited(uri, edits)
+    server.other_files.edited(uri, edits)
     server.settle_soon(uri)
 
 

@@ -8,4 +8,5 @@ from mercury_lsp.server import MercuryServer
 def did_close(server: MercuryServer, params: types.DidCloseTextDocumentParams) -> None:
     """Forget it."""
     server.completer.forget(params.text_document.uri)
+    server.other_files.forget(params.text_document.uri)
     server.documents.close(params.text_document.uri)
