@@ -14,6 +14,7 @@ from mercury_lsp.documents import Snapshot
 from mercury_lsp.drafting import DraftIndex, old_suggestion
 from mercury_lsp.edits import Edit, EditHistory, Place
 from mercury_lsp.engines import Engines
+from mercury_lsp.secret_lines import is_secret_line
 from mercury_lsp.settings import Settings
 from mercury_lsp.suggestions import Suggestion
 from mercury_lsp.syntax import first_error
@@ -70,7 +71,7 @@ class Completer:
         """
         self._supersede(context.uri)
         self._stop_looking_ahead()
-        if not self.settings.allows(context.language_id):
+        if not self.settings.allows(context.language_id) or context.on_secret:
             return []
         history = self._history(context.uri)
         if triggered and (rest := history.rest(snapshot, context.offset)):
@@ -121,7 +122,9 @@ class Completer:
     def _draft(self, history: EditHistory, context: CompletionContext, snapshot: Snapshot) -> str:
         """What the canvas starts from."""
         self.drafts.update(snapshot)
-        return old_suggestion(history, snapshot, context.offset) or self.drafts.draft(context)
+        draft = old_suggestion(history, snapshot, context.offset) or self.drafts.draft(context)
+        lines = (context.line_prefix + draft).splitlines()
+        return "" if any(is_secret_line(line, context.language_id) for line in lines) else draft
 
     async def _fill(self, context: CompletionContext, snapshot: Snapshot, triggered: bool, draft: str) -> Fill | None:
         cancel = Event()

@@ -1,4 +1,7 @@
-"""The text around the cursor, in blocks that stay the same between keystrokes so that caches hold."""
+"""The text around the cursor, in blocks that stay the same between keystrokes so that caches hold.
+
+Lines that look like secrets are cut out of every block, but for the cursor's own (see `on_secret`).
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,6 +11,7 @@ from mercury_engine.requests import FillRequest
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.languages import language
 from mercury_lsp.scope import CursorClass, classify, headers
+from mercury_lsp.secret_lines import after_cursor, before_cursor, is_secret_line, without_secrets
 
 MAX_LINE_PREFIX = 1600
 MAX_LINE_SUFFIX = 800
@@ -36,6 +40,13 @@ class CompletionContext:
     """The cursor's line up to the cursor, its end when it is very long."""
     line_suffix: str
     """The rest of that line without terminator, its start when it is very long."""
+    snippets: tuple[str, ...] = ()
+    """Blocks of other files."""
+
+    @property
+    def on_secret(self) -> bool:
+        """Whether the cursor's line looks like a secret; the model is not to see it then."""
+        return is_secret_line(self.line_prefix + self.line_suffix, self.language_id)
 
     def after(self, text: str) -> "CompletionContext":
         """The context with a text typed at the cursor; what follows stays as it was, and so does the position."""
@@ -46,7 +57,7 @@ class CompletionContext:
         """The engine's request for this place; overrides are fields of `FillRequest`."""
         fields: dict[str, Any] = {
             "near": self.near,
-            "far": self.far,
+            "far": (*self.snippets, *self.far),
             "suffix": self.suffix,
             "multiline": self.multiline,
         }
@@ -69,6 +80,7 @@ class ContextBuilder:
         offset = min(max(0, offset), source.length)
         index = source.chunk_at(offset)
         start = self._window_start(snapshot.chunks, index)
+        far = (*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index])
         line_start, line_end = source.line_bounds(offset)
         cursor_class = classify(snapshot, offset)
         return CompletionContext(
@@ -78,8 +90,8 @@ class ContextBuilder:
             offset=offset,
             position=source.position_at(offset),
             cursor_class=cursor_class,
-            near=source.slice(source.starts[index], offset),
-            far=(*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index]),
+            near=before_cursor(source.slice(source.starts[index], offset), snapshot.language_id),
+            far=tuple(filter(None, (without_secrets(block, snapshot.language_id) for block in far))),
             suffix=self._suffix(snapshot, offset, index),
             multiline=cursor_class.multiline,
             line_prefix=source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset),
@@ -109,7 +121,8 @@ class ContextBuilder:
         # Never cut shorter, for the next block must follow on it; a chunk is bounded anyway.
         head = source.slice(offset, source.starts[index + 1])
         following = chunks[index + 1 : self._window_end(chunks, index)]
-        return (head, *following) if head else following
+        kept = (without_secrets(block, snapshot.language_id) for block in following)
+        return tuple(filter(None, (after_cursor(head, snapshot.language_id), *kept)))
 
     def _window_start(self, chunks: tuple[str, ...], index: int) -> int:
         """First chunk of the window before chunk index."""

@@ -256,6 +256,8 @@ _EXTENSIONS = {
     "html": "html htm",
     "css": "css",
 }
+"""By language, endings of file names."""
+
 _ID_OF = {extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()}
 
 
@@ -267,6 +269,11 @@ def language(language_id: str) -> Language:
 def language_of(path: str) -> str:
     """The languageId that a file's extension stands for; `plaintext` when it is not known."""
     return _ID_OF.get(PurePath(path).suffix.lower().removeprefix("."), "plaintext")
+
+
+def extensions(language_id: str) -> list[str]:
+    """The endings of a language's files, without the dot."""
+    return _EXTENSIONS.get(language_id, "").split()
 
 
 @cache

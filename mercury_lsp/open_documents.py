@@ -66,6 +66,10 @@ class OpenDocuments:
         offset = snapshot.offset_at(position.line, position.character)
         return found.builder.build(snapshot, offset, found.path), snapshot
 
+    def path(self, uri: str) -> str:
+        """The document's path as the model is told it: relative to its folder, or its name."""
+        return self._find(uri).path or ""
+
     def __contains__(self, uri: str) -> bool:
         return uri in self._open
 

@@ -1,4 +1,4 @@
-"""What the client is asked to tell of: changed settings, and changed files of the model in use."""
+"""What the client is asked to tell of: changed settings, and changed files of the workspace and the model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,9 +7,11 @@ from typing import Any
 from lsprotocol import types
 from pygls.uris import from_fs_path
 
+from mercury_lsp.workspace import IGNORE_FILES, SOURCE_EXTENSIONS
+
 MODEL_FILES = "*.{json,safetensors,gguf}"
 
-SETTINGS_ID, FILES_ID = "mercury-settings", "mercury-model-files"
+SETTINGS_ID, FILES_ID, SOURCES_ID = "mercury-settings", "mercury-model-files", "mercury-source-files"
 
 
 def settings() -> types.RegistrationParams:
@@ -25,6 +27,14 @@ def model_files(folder: Path, takes_relative_patterns: bool) -> types.Registrati
     pattern = types.RelativePattern(uri, MODEL_FILES) if relative and uri else f"{folder.as_posix()}/{MODEL_FILES}"
     options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(pattern)])
     return _registration(FILES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+
+
+def source_files() -> types.RegistrationParams:
+    """Files whose declarations are shown to the model, and those that say which are not to be opened."""
+    patterns = [f"**/*.{{{','.join(sorted(SOURCE_EXTENSIONS))}}}", *(f"**/{name}" for name in IGNORE_FILES)]
+    watchers = [types.FileSystemWatcher(pattern) for pattern in patterns]
+    options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+    return _registration(SOURCES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
 
 
 def no_model_files() -> types.UnregistrationParams:

@@ -15,7 +15,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 
-from mercury_lsp import registrations, wire
+from mercury_lsp import registrations, secret_lines, wire
 from mercury_lsp.completer import Completer
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.editor import Editor
@@ -31,6 +31,7 @@ from mercury_lsp.status import LOADING, Status, StatusBoard
 from mercury_lsp.structuring import converter
 from mercury_lsp.suggestions import Suggestion
 from mercury_lsp.uris import path_of
+from mercury_lsp.workspace import Workspace, is_secret
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class MercuryServer(LanguageServer):
         self.documents = OpenDocuments()
         self.completer = Completer(engines)
         self.statistics = Statistics()
+        self.other_files = Workspace(self.documents)
         self.editor = Editor()
         self.status = StatusBoard(self._show_status)
         self.model_folder: Path | None = None
@@ -78,6 +80,7 @@ class MercuryServer(LanguageServer):
         self._reloading: asyncio.TimerHandle | None = None
         self._told: set[str] = set()
         self._stopped = False
+        self._watches_sources = False
         self._log: ClientLog | None = None
 
     def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
@@ -126,6 +129,7 @@ class MercuryServer(LanguageServer):
             self._folders.pop(uri, None)
         self._folders |= {uri: path for uri in added if (path := path_of(uri)) is not None}
         self.documents.roots = tuple(self._folders.values())
+        self.other_files.change(self.documents.roots)
 
     def settle_soon(self, uri: str) -> None:
         """Let the document finish its parsing once no edit has come for a while."""
@@ -135,6 +139,7 @@ class MercuryServer(LanguageServer):
 
     async def start(self) -> None:
         """The client listens now: register with it, ask for its settings and load the model."""
+        asyncio.get_running_loop().run_in_executor(None, secret_lines.prepare)
         if self.editor.registers_configuration:
             self.client_register_capability(registrations.settings())
         await self.reconfigure()
@@ -155,6 +160,7 @@ class MercuryServer(LanguageServer):
         else:  # not before the settings are known, for they may say no
             self.statistics.observer.switch(self.completer.settings.statistics)
         self.status.change(enabled=self.completer.settings.enabled)
+        self._look_around()
         if self._loaded != self.completer.settings.engine:
             self._loaded = self.completer.settings.engine
             self._watch_model()
@@ -166,7 +172,10 @@ class MercuryServer(LanguageServer):
         When the engine fails there are none, and the user is told once. Raises UnknownDocument and Cancelled.
         """
         context, snapshot = self.documents.context_at(uri, at)
+        if _is_secret(uri):
+            return [], snapshot
         asked = self.statistics.observer.asked(uri, context.offset, context.language_id, triggered)
+        context = self.other_files.with_snippets(context, snapshot)
         try:
             with self.status.busy():
                 found = await self.completer.complete(context, snapshot, triggered)
@@ -182,7 +191,8 @@ class MercuryServer(LanguageServer):
         return found, snapshot
 
     def files_changed(self, paths: list[Path]) -> None:
-        """Load the model anew once its files stay as they are."""
+        """Load the model anew once its files stay as they are; the workspace reads its own when they are needed."""
+        self.other_files.files_changed(paths)
         if registrations.is_among(self.model_folder, paths):
             if self._reloading is not None:
                 self._reloading.cancel()
@@ -201,6 +211,7 @@ class MercuryServer(LanguageServer):
             timer.cancel()
         if self._log is not None:
             self._log.detach()
+        self.other_files.close()
         self.completer.close()
         self.statistics.close()
 
@@ -215,9 +226,10 @@ class MercuryServer(LanguageServer):
 
     def _settle(self, uri: str) -> None:
         self._settling.pop(uri, None)
-        if uri not in self.documents:  # closed meanwhile
+        if uri not in self.documents or _is_secret(uri):  # closed meanwhile
             return
         self.documents.settle(uri)
+        self.other_files.prepare(uri)
         self.completer.drafts.update(self.documents.snapshot(uri))
         self._index()
 
@@ -260,6 +272,14 @@ class MercuryServer(LanguageServer):
             return None
         return answer[0] if answer else None
 
+    def _look_around(self) -> None:
+        """Look at other files of the workspace, or at none, as the settings have it."""
+        is_wanted = self.completer.settings.workspace_context
+        if is_wanted and self._folders and self.editor.registers_files and not self._watches_sources:
+            self._watches_sources = True
+            self.client_register_capability(registrations.source_files())
+        self.other_files.enable(is_wanted, client_watches=self._watches_sources)
+
     def _watch_model(self) -> None:
         """Have the client tell of changes in the model's folder, if it is one."""
         if not self.editor.registers_files:
@@ -296,6 +316,12 @@ async def _read(stdin: BinaryIO) -> AsyncIterator[Any]:
     Thread(target=listen, name="mercury-stdin", daemon=True).start()
     while (message := await queue.get()) is not END:
         yield message
+
+
+def _is_secret(uri: str) -> bool:
+    """Whether a document is a file of secrets, of which the model sees nothing."""
+    path = path_of(uri)
+    return path is not None and is_secret(path)
 
 
 def _checked(section: Any) -> dict[str, Any]:

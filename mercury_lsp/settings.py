@@ -33,6 +33,8 @@ class Settings:
     disabled_languages: tuple[str, ...] = ()
     statistics: bool = True
     """Whether suggestions are counted, on this machine only."""
+    workspace_context: bool = True
+    """Whether other files of the workspace are looked at."""
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Settings":
@@ -87,6 +89,8 @@ def _choice(literal: Any) -> _Rule:
     return _Rule(lambda value: isinstance(value, str) and value in choices, ", ".join(choices))
 
 
+_SWITCH = _Rule(lambda value: isinstance(value, bool), "true, false")
+
 _RULES = {
     "model": _Rule(_optional(_is_text), "a folder, a model name or null"),
     "device": _choice(Device),
@@ -95,12 +99,13 @@ _RULES = {
     "deadlineMs": _Rule(_optional(_count(60_000)), "an integer from 1 to 60000 or null"),
     "maxSlots": _Rule(_count(MAX_SLOTS), f"an integer from 1 to {MAX_SLOTS}"),
     "gate": _Rule(_optional(_is_share), "a number from 0 to 1 or null"),
-    "enabled": _Rule(lambda value: isinstance(value, bool), "true, false"),
+    "enabled": _SWITCH,
     "disabledLanguages": _Rule(
         lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
         "a list of language ids",
     ),
-    "statistics": _Rule(lambda value: isinstance(value, bool), "true, false"),
+    "statistics": _SWITCH,
+    "workspaceContext": _SWITCH,
 }
 
 

@@ -24,6 +24,7 @@ def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams)
     if server.statistics.observer.watches(uri):
         as_one = [replacement(snapshot, server.documents.snapshot(uri))] if edits is None else edits
         server.statistics.observer.edited(uri, as_one)
+    server.other_files.edited(uri, edits)
     server.settle_soon(uri)
 
 

@@ -1,4 +1,4 @@
-"""workspace/didChangeWatchedFiles: the client watches the files of the model."""
+"""workspace/didChangeWatchedFiles: the client watches the files of the model and of the workspace."""
 
 from lsprotocol import types
 

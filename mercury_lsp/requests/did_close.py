@@ -9,4 +9,5 @@ def did_close(server: MercuryServer, params: types.DidCloseTextDocumentParams) -
     """Forget it."""
     server.completer.forget(params.text_document.uri)
     server.statistics.observer.closed(params.text_document.uri)
+    server.other_files.forget(params.text_document.uri)
     server.documents.close(params.text_document.uri)

@@ -1,13 +1,15 @@
 """The real server with an engine whose fills are written in the document, and a request that reads documents.
 
 A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last one
-counts. An echo is the first line of what the engine was given.
+counts. An echo is the first line of what the engine was given. `test/given` tells all that it was given last, and
+`test/opened` the files that the process has opened.
 """
 
 import json
 import re
 import sys
 import time
+from typing import Any, ClassVar
 
 import attrs
 from mercury_engine.errors import Cancelled, ModelNotFound
@@ -25,12 +27,16 @@ _SCRIPT = re.compile(r"\[\[(\{.*?\})\]\]")
 class FakeEngine:
     """Fills as the document says, in small steps that can be cancelled."""
 
+    given: ClassVar[dict[str, object]] = {}
+    """Of the last request."""
+
     name = "fake"
     device = "cpu"
     gate = 0.5
 
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
+        self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})
         given = "".join((*request.far, request.near, *request.suffix))
         found = _SCRIPT.findall(given)
         script = json.loads(found[-1]) if found else {}
@@ -74,7 +80,34 @@ def text(server: MercuryServer, params: TextParams) -> str | None:
         return None
 
 
+@attrs.define
+class NoParams:
+    """Of requests without any."""
+
+
+def given(server: MercuryServer, params: NoParams) -> dict[str, object]:
+    """The blocks of the last request to the engine."""
+    return FakeEngine.given
+
+
+opened: set[str] = set()
+
+
+def note(event: str, arguments: tuple[Any, ...]) -> None:
+    """Keep the names of files that are opened."""
+    if event == "open" and isinstance(arguments[0], str):
+        opened.add(arguments[0])
+
+
+def names(server: MercuryServer, params: NoParams) -> list[str]:
+    """The files that were opened so far."""
+    return sorted(opened)
+
+
 if __name__ == "__main__":
+    sys.addaudithook(note)
     BEYOND_LSP["test/text"] = text
+    BEYOND_LSP["test/given"] = given
+    BEYOND_LSP["test/opened"] = names
     sys.stdout.reconfigure(line_buffering=True)
     serve(load)

@@ -1,0 +1,182 @@
+"""Do snippets of other files help? `python benchmarks/snippets.py [--corpus DIR] [--limit N] [--json] [--out FILE]`.
+
+At gaps to the end of the line, in files that import others of their corpus, the model's surprise at the true text
+(nats a token of the reader; nats of the mixture at one place in the gap) without snippets, with those that the server
+would show, and with ones of another repository, which tell what mere length does. DIR is a folder of repositories.
+"""
+
+import argparse
+import math
+import os
+import random
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from mercury_engine.engine import Engine
+from mercury_engine.evaluation import mixture, suite
+from mercury_engine.evaluation.gaps import Document, Gap, documents, gap_at, places
+from mercury_engine.reader_stack import ReaderStack
+from mercury_engine.requests import FillRequest
+from rich.table import Table
+
+from mercury_lsp.workspace.choice import Kind, Snippet, choose, snippets_of, words_of
+from mercury_lsp.workspace.declarations import Declarer
+from mercury_lsp.workspace.files import FileIndex
+from mercury_lsp.workspace.imports import imports
+from mercury_lsp.workspace.library import FILES_OF_A_PACKAGE, PART_CHARS, READ_FILES
+from mercury_lsp.workspace.workspace import AROUND_CHARS
+
+HERE = Path(__file__).resolve().parent
+CORPUS = HERE.parent / "tests" / "data" / "held_out"
+TOP = "/corpus/"
+
+
+class Repositories:
+    """A corpus as the server would see it if all of it were one workspace."""
+
+    def __init__(self, found: Sequence[Document]):
+        self.documents = {TOP + document.name: document for document in found}
+        self._index = FileIndex()
+        for path in self.documents:
+            self._index.add(path)
+        self._declarer = Declarer(lambda: None)
+        self._known: dict[str, list[Snippet]] = {}
+
+    def imported(self, document: Document) -> list[str]:
+        """Files that a document imports."""
+        path = TOP + document.name
+        wanted = imports(document.language, document.text, path)
+        found = chain.from_iterable(self._index.resolve(each, path, FILES_OF_A_PACKAGE) for each in wanted)
+        return list(dict.fromkeys(found))[:READ_FILES]
+
+    def shown(self, files: Sequence[str], around: frozenset[str]) -> list[str]:
+        """The snippets of these files that are shown."""
+        candidates = [snippet for path in files for snippet in self._snippets(path)]
+        return [snippet.text for snippet in choose(candidates, around)]
+
+    def _snippets(self, path: str) -> list[Snippet]:
+        if path not in self._known:
+            document = self.documents[path]
+            declared = self._declarer.declarations(document.language, document.text)
+            parts = ((Kind.DECLARATIONS, declared), (Kind.CODE, document.text[:PART_CHARS]))
+            name, language = document.name, document.language
+            self._known[path] = [each for kind, text in parts for each in snippets_of(kind, name, language, text)]
+        return self._known[path]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of repositories")
+    parser.add_argument("--limit", type=int, default=60, help="gaps (default 60)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "snippets.json")
+    options = parser.parse_args()
+    options.plots = None
+    repositories = Repositories(documents(options.corpus))
+    cases = list(drawn(repositories, options.limit, options.seed))
+    if not cases:
+        print(f"no file below {options.corpus} imports another one; name a folder of repositories", file=sys.stderr)
+        return 0
+    engine = Engine.load(options.model, device="cpu", threads=options.threads)
+    rows = [compared(engine, gap, ways) for gap, ways in suite.progress(cases, "reading")]
+    found = {way: summary(rows, way) for way in rows[0]}
+    circumstances = {
+        "model": engine.name,
+        "gaps": len(rows),
+        "seed": options.seed,
+        "corpus": options.corpus.name,
+        "machine": suite.machine("cpu"),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": date.today().isoformat(),
+    }
+    suite.deliver(found | circumstances, table(found), options, lambda *_: None)
+    return 0
+
+
+def drawn(repositories: Repositories, limit: int, seed: int) -> Iterator[tuple[Gap, dict[str, list[str]]]]:
+    """Gaps for which the server would show snippets, and the blocks of each way; same seed, same gaps."""
+    rng = random.Random(f"snippets {seed}")
+    importing = [each for each in repositories.documents.values() if repositories.imported(each)]
+    if not importing:
+        return
+    count = 0
+    for document, start, end in places(importing, 4 * limit, seed, "rest_of_line"):
+        text = document.text
+        around = words_of(text[max(0, start - AROUND_CHARS) : start] + text[end : end + AROUND_CHARS])
+        if shown := repositories.shown(repositories.imported(document), around):
+            strangers = [p for p, other in repositories.documents.items() if other.repository != document.repository]
+            foreign = repositories.shown(rng.sample(strangers, min(READ_FILES, len(strangers))), around)
+            yield gap_at(document, start, end, "rest_of_line"), {"none": [], "shown": shown, "foreign": foreign}
+            count += 1
+        if count == limit:
+            return
+
+
+def compared(engine: Engine, gap: Gap, ways: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """For every way: nats of the reader over the gap, its tokens, nats of the mixture at a place, tokens read anew."""
+    found = {}
+    for way, blocks in ways.items():
+        asked = replace(gap, request=replace(gap.request, far=(*blocks, *gap.request.far)))
+        nats, tokens, read = reader_nats(engine, asked.request, gap.truth)
+        found[way] = {"nats": nats, "tokens": tokens, "read": read, "mixture": mixture_nats(engine, asked)}
+    return found
+
+
+@torch.inference_mode()
+def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float, int, int]:
+    """Of the true text, read from left to right behind the blocks before the gap."""
+    cut = engine.codec.cut(request.near)
+    target = engine.codec.encode(cut.spell + truth)
+    around = engine.surroundings(request, [*cut.read, *cut.known], 0)
+    reading = ReaderStack(engine.reader, around.context.before, around.last, around.ends)
+    [logp] = reading.look([[]], [target])
+    return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.context.tokens_read
+
+
+def mixture_nats(engine: Engine, gap: Gap) -> float | None:
+    """Of the true token at one place inside the gap, as fills are settled; None where the gap is too long."""
+    if engine.writer is None:
+        return None
+    found = [place for place in mixture.places(engine, gap, random.Random(1)) if place.ahead == 0]
+    if not found:
+        return None
+    place = found[0]
+    mixed_V = engine.denoiser.mix(place.request, place.canvas, place.written_V, place.read_V, place.ahead)
+    return min(20.0, -float(mixed_V[place.target]))
+
+
+def summary(rows: list[dict[str, dict[str, Any]]], way: str) -> dict[str, float | int | None]:
+    """Means, and how a way differs from no snippets; the error is that of the mean over gaps."""
+    tokens = sum(row[way]["tokens"] for row in rows)
+    differences = [row[way]["nats"] - row["none"]["nats"] for row in rows]
+    mixed = [row[way]["mixture"] for row in rows if row[way]["mixture"] is not None]
+    return {
+        "reader_nats": sum(row[way]["nats"] for row in rows) / tokens,
+        "difference": sum(differences) / tokens,
+        "standard_error": statistics.stdev(differences) * math.sqrt(len(rows)) / tokens if len(rows) > 1 else None,
+        "better": sum(each < 0 for each in differences),
+        "worse": sum(each > 0 for each in differences),
+        "mixture_nats": statistics.fmean(mixed) if mixed else None,
+        "tokens_read": statistics.fmean(row[way]["read"] for row in rows),
+    }
+
+
+def table(found: dict[str, dict[str, Any]]) -> Table:
+    shown = Table("snippets", *next(iter(found.values())))
+    for way, figures in found.items():
+        shown.add_row(way, *(f"{each:.3f}" if isinstance(each, float) else str(each) for each in figures.values()))
+    return shown
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""What a large workspace costs: `python benchmarks/workspace.py [--quick] [--json] [--out FILE]`.
+
+Makes a workspace of 50,000 small files, finds them as the server does in the background, and takes the time and the
+memory. Then types into the server while it finds them again, and once more when it is done: the same keys in the same
+document, so that the ratio of the two times is what finding files costs whoever types.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from mercury_engine.evaluation import suite  # noqa: E402
+from on_keys import editor, figures  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from mercury_lsp.workspace.library import Library  # noqa: E402
+from mercury_lsp.workspace.pace import Pace  # noqa: E402
+
+FILES_IN_FOLDER = 20
+MODULE = (
+    "import os\n\n\nclass Part{0}:\n    size = {0}\n\n    def combine(self, other):\n        return self.size + other\n"
+)
+IGNORED = "*.log\nbuild/\n*.pyc\n__pycache__/\n.cache\n*.tmp\n/docs/_build\n*.swp\n.coverage\n*.egg-info\n"
+MAIN = (
+    "from pkg0.mod0.file3 import Part3\n\n\ndef main(part: Part3, count: int):\n    total = 0\n    \n    return total\n"
+)
+TYPED = "vtq = kparz.zombine(xqjot)"
+"""Nothing that a suggestion would say: every key asks the model."""
+
+
+QUICK = {"files": 5_000, "rounds": 2}
+FULL = {"files": 50_000, "rounds": 5}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="5,000 files and two rounds")
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "workspace.json")
+    options = parser.parse_args()
+    options.plots = None
+    sizes = QUICK if options.quick else FULL
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "work"
+        make(root, sizes["files"])
+        found = indexed(root) | typing(root, Path(folder) / "fills.jsonl", sizes["rounds"], options.model)
+    circumstances = {
+        "quick": options.quick,
+        "machine": suite.machine("cpu"),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": date.today().isoformat(),
+    }
+    suite.deliver(found | circumstances, table(found), options, lambda *_: None)
+    return 0
+
+
+def make(root: Path, files: int) -> None:
+    """A workspace of so many files in folders of folders, some of its patterns in .gitignore."""
+    for number in range(files):
+        folder = root / f"pkg{number // 1000}" / f"mod{number // FILES_IN_FOLDER % 50}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"file{number}.py").write_text(MODULE.format(number))
+    (root / ".git").mkdir()
+    (root / ".gitignore").write_text(IGNORED)
+
+
+def indexed(root: Path) -> dict[str, Any]:
+    """Find all files at the pace of the background: seconds by the clock, of the processor, and memory."""
+    pace = Pace()
+    library = Library(pace, lambda *_: None, lambda _: None)
+    before, started, worked = editor.resident_mb(os.getpid()), time.monotonic(), time.thread_time()
+    library.open((root,))
+    while library.step():
+        pace.breathe()
+    after = editor.resident_mb(os.getpid())
+    return {
+        "files": len(library.index),
+        "index_seconds": time.monotonic() - started,
+        "index_processor_seconds": time.thread_time() - worked,
+        "added_mb": after - before if after is not None and before is not None else None,
+    }
+
+
+def typing(root: Path, record: Path, rounds: int, model: str | None) -> dict[str, Any]:
+    """Milliseconds per key while files are found, and when they are."""
+    main = root / "main.py"
+    main.write_text(MAIN)
+    times: dict[str, list[float]] = {"during": [], "after": []}
+    with editor.server(root, record, max(1, (os.cpu_count() or 2) // 2), model) as typist:
+        typist.open(main.as_uri(), "python", MAIN, MAIN.index("    \n") + 4)
+        typist.retype(main.as_uri(), MAIN, TYPED)  # fills the caches
+        for _ in suite.progress(range(rounds), "typing"):
+            time.sleep(SETTLED)  # before either, for after a rest all is slower
+            typist.changed((root / ".gitignore").as_uri())  # all is found anew
+            times["during"] += typist.retype(main.as_uri(), MAIN, TYPED)
+            time.sleep(SETTLED)
+            times["after"] += typist.retype(main.as_uri(), MAIN, TYPED)
+    return {
+        "during_ms": figures.spread(times["during"]),
+        "after_ms": figures.spread(times["after"]),
+        "ratio_p50": statistics.median(times["during"]) / statistics.median(times["after"]),
+        "ratio_mean": statistics.fmean(times["during"]) / statistics.fmean(times["after"]),
+    }
+
+
+SETTLED = 8
+"""Seconds after which the files are surely found."""
+
+
+def table(found: dict[str, Any]) -> Table:
+    shown = Table("figure", "value")
+    for name, value in found.items():
+        shown.add_row(name, f"{value:.2f}" if isinstance(value, float) else str(value))
+    return shown
+
+
+if __name__ == "__main__":
+    sys.exit(main())
