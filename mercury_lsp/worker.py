@@ -37,6 +37,13 @@ class Engine(Protocol):
         """Blocking; raises Cancelled once the request's cancel flag is set."""
         ...
 
+    def rest(self) -> None:
+        """Nobody asks for a while."""
+        ...
+
+
+REST_AFTER = 2.0
+"""Seconds without a fill after which the engine may rest."""
 
 LoadEngine = Callable[[Settings], Engine]
 
@@ -72,6 +79,8 @@ class Worker:
         self._loads = 0
         self._waiting: list[_Job] = []
         self._running: _Job | None = None
+        self._resting: asyncio.TimerHandle | None = None
+        self._closed = False
         self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._turn = count(1)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mercury-engine")
@@ -112,6 +121,9 @@ class Worker:
         """Let go of the engine and start nothing more; returns at once, the future is done when its memory is free."""
         if self._running is not None:
             self._running.request.cancel.set()
+        if self._resting is not None:
+            self._resting.cancel()
+        self._closed = True
         self._loading = None  # its result is the engine
         freed = self._executor.submit(self._drop)
         self._executor.shutdown(wait=False)
@@ -138,7 +150,20 @@ class Worker:
                 job.done.set_exception(error)
         elif not job.done.done():
             job.done.set_result(filling.result())
+        self._rest_later()
         self._next()
+
+    def _rest_later(self) -> None:
+        """Let the engine rest unless another fill ends before."""
+        if self._closed:
+            return
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(REST_AFTER, self._rest)
+
+    def _rest(self) -> None:
+        if self._running is None and self.engine is not None:
+            self._executor.submit(self.engine.rest)
 
     def _loaded(self, loading: asyncio.Future[Engine]) -> None:
         self._loads -= 1

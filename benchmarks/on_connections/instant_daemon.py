@@ -19,6 +19,9 @@ class InstantEngine:
 
     name, device, gate = "instant", "cpu", 0.0
 
+    def rest(self) -> None:
+        """Nothing to give back."""
+
     def fill(self, request: FillRequest) -> Fill:
         """Always the same."""
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)

@@ -56,12 +56,12 @@ def _compile(network: Network, threads: int) -> tuple[Network, Network | None]:
     torch.set_num_threads(1)  # what is left to torch is small, and waiting threads would hinder OpenVINO's
     reader, writer = compiled(network, threads)
     network.layers = nn.ModuleList()
-    _give_back_memory()
+    give_back_memory()
     return reader, writer
 
 
-def _give_back_memory() -> None:
-    """Return freed memory to the system: half of the resident memory after loading, where glibc keeps it."""
+def give_back_memory() -> None:
+    """Return freed memory to the system where glibc keeps it: half of what is resident after loading, later 100 MB."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -44,7 +44,7 @@ class BlockCache:
     for the bundled model.
     """
 
-    def __init__(self, network: Network, start_id: int, budget: int = 96 << 20, assembled: int = 2) -> None:
+    def __init__(self, network: Network, start_id: int, budget: int = 64 << 20, assembled: int = 1) -> None:
         self.network, self.start_id, self.budget, self.assembled = network, start_id, budget, assembled
         self.tokens_read = 0
         self.bytes = 0

@@ -34,6 +34,9 @@ class FakeEngine:
     device = "cpu"
     gate = 0.5
 
+    def rest(self) -> None:
+        """Nothing to give back."""
+
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
         self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})

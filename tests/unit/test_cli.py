@@ -21,6 +21,9 @@ class FakeEngine:
 
     name, device, gate = "fake", "cpu", 0.5
 
+    def rest(self) -> None:
+        """Nothing to give back."""
+
     def fill(self, request: FillRequest) -> Fill:
         first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))
         last = (SlotView("1", "committed", 0.9), SlotView(" + 1", "draft", 0.4), SlotView("", "end", 1.0))

@@ -27,6 +27,9 @@ class FakeEngine:
         self.held = False
         self.begun = Event()
 
+    def rest(self) -> None:
+        """Nothing to give back."""
+
     def fill(self, request: FillRequest) -> Fill:
         self.asked.append(request)
         self.begun.set()

@@ -12,6 +12,9 @@ from tests.unit.test_completer import Editor, FakeEngine, begun
 class Counting(FakeEngine):
     """Fills `one`, then `two` behind it."""
 
+    def rest(self) -> None:
+        """Nothing to give back."""
+
     def fill(self, request):
         super().fill(request)
         text = " two" if request.near.endswith("one") else "one"

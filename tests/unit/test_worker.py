@@ -18,7 +18,11 @@ class Held:
 
     def __init__(self):
         self.order: list[str] = []
+        self.rested = Event()
         self.begun, self.go = Event(), Event()
+
+    def rest(self) -> None:
+        self.rested.set()
 
     def fill(self, request: FillRequest) -> Fill:
         self.order.append(request.near)
@@ -146,3 +150,14 @@ async def test_after_a_failed_load_the_next_one_who_asks_tries_again():
 
 def test_a_lease_may_be_closed_before_it_has_loaded():
     Lease(Engines(lambda settings: Held())).close()
+
+
+async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
+    monkeypatch.setattr("mercury_lsp.worker.REST_AFTER", 0.01)
+    desk = Desk("a")
+    first, waiting = await desk.begin(), desk.ask("a", "next")
+    await asyncio.sleep(0.05)
+    assert not desk.engine.rested.is_set(), "a fill is under way"
+    desk.engine.go.set()
+    await asyncio.gather(first, waiting)
+    assert await asyncio.to_thread(desk.engine.rested.wait, 10)
