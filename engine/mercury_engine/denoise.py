@@ -9,6 +9,7 @@ the canvas, revisable, when the entropy bound accepts them.
 Dimensions: S slots, V vocabulary with mask and end.
 """
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from mercury_engine.canvas import Alphabet, Canvas
 from mercury_engine.codec import Codec
 from mercury_engine.commit import choose, choose_confident
-from mercury_engine.errors import Cancelled
+from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.model import Network, packed
 from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
@@ -137,7 +138,12 @@ class Denoiser:
             mixed_V = self.mix(request, canvas, written_V, read_V, i)
             rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
             token = int(mixed_V.topk(rank + 1).indices[-1])
-            canvas.settle(token, float(mixed_V[token].exp()))
+            chance = float(mixed_V[token].exp())
+            if math.isnan(chance):
+                raise ModelCorrupt(
+                    "the weights compute no numbers; fetch the model again, or set mercury.model to null"
+                )
+            canvas.settle(token, chance)
             if canvas.ended or i >= len(draft) or (token != draft[i] and not final):
                 break
 

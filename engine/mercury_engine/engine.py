@@ -17,7 +17,8 @@ from mercury_engine.calibration import Calibration
 from mercury_engine.canvas import Canvas
 from mercury_engine.codec import Codec, Cut
 from mercury_engine.denoise import Denoiser, Rule
-from mercury_engine.errors import Cancelled, ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.limits import far_part, near_part, suffix_part
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.requests import Effort, Fill, FillRequest
@@ -86,8 +87,22 @@ class Engine:
         return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule, calibration=calibration)
 
     def fill(self, request: FillRequest) -> Fill:
-        """Text for the gap. Raises Cancelled when the request's flag is set, RequestError when it asks too much."""
-        started = time.perf_counter()
+        """Text for the gap; of a longer context than `limits` allows, what lies nearest to it is read.
+
+        Raises Cancelled when the request's flag is set, RequestError when it asks too much, ModelCorrupt when the
+        weights compute no numbers, and DeviceError when memory is full; the engine can be asked again after each.
+        """
+        try:
+            return self._filled(request, time.perf_counter())
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            self.cache.clear()
+            self.rest()
+            raise DeviceError(
+                f"no memory left on {self.device} ({error}); what was cached is freed, try again, or set "
+                'mercury.device to "cpu" or mercury.maxSlots lower'
+            ) from error
+
+    def _filled(self, request: FillRequest, started: float) -> Fill:
         if not 1 <= request.max_slots <= MAX_SLOTS:
             raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
         if request.cancel.is_set():
@@ -102,13 +117,16 @@ class Engine:
 
     def rest(self) -> None:
         """Nobody asks for a while: give back memory that fills have freed. Takes some 30 ms."""
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
         give_back_memory()
 
     @torch.inference_mode()
     def surroundings(self, request: FillRequest, near: list[int], settled: int) -> Surroundings:
         """What a canvas behind the tokens of `near` sees, its first slots being settled; reads what is new of it."""
-        ids = (*near,) or (self.codec.start_id,)
-        far, suffix = ([self._tokens(b) for b in blocks] for blocks in (request.far, request.suffix))
+        ids = near_part(near) or (self.codec.start_id,)
+        far = far_part([self._tokens(block) for block in request.far])
+        suffix = suffix_part([self._tokens(block) for block in request.suffix])
         return Surroundings(self.cache.context(far, ids[:-1], suffix), ids[-1], len(ids) - 1, settled)
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:

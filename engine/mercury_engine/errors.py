@@ -4,6 +4,7 @@ MercuryError
 ├── ModelError             the model folder cannot be used
 │   ├── ModelNotFound      no such folder or name
 │   └── ModelCorrupt       files are damaged or do not fit together
+├── DeviceError            the device cannot do it now
 ├── Cancelled              the request was superseded; not a fault
 └── RequestError           the request asks for what the model cannot do
 """
@@ -23,6 +24,10 @@ class ModelNotFound(ModelError):
 
 class ModelCorrupt(ModelError):
     """The model's files are damaged or do not fit together."""
+
+
+class DeviceError(MercuryError):
+    """The device cannot do it now, as when its memory is full; the next request may succeed."""
 
 
 class Cancelled(MercuryError):
