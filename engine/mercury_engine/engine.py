@@ -26,6 +26,12 @@ BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
 
 MAX_SLOTS = 64
 
+EVEN = 0.5
+"""A text of a lower chance to be kept is likelier wrong than right."""
+
+PART_OF_A_CHARACTER = "\ufffd"
+"""What tokens decode to whose last character is not finished."""
+
 _SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 
 
@@ -97,7 +103,7 @@ class Engine:
         place = self.surroundings(request, cut.read, len(cut.known))
         canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
         self.denoiser.run(request, canvases, place, started)
-        fills = [self._fill(request, cut, canvas, started, place.context.tokens_read) for canvas in canvases]
+        fills = [self._fill(request, canvas, started, place.context.tokens_read) for canvas in canvases]
         return _ranked(fills)
 
     @torch.inference_mode()
@@ -113,9 +119,10 @@ class Engine:
         mask = self.reader.config.mask_id
         draft = self.codec.encode(cut.spell + request.draft)[:slots] if request.draft and not choice else []
         ids = [*cut.known, *draft, *[mask] * (slots - len(draft))]
-        return Canvas(self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice)
+        on_step = None if choice else request.on_step
+        return Canvas(self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice, on_step=on_step)
 
-    def _fill(self, request: FillRequest, cut: Cut, canvas: Canvas, started: float, tokens_read: int) -> Fill:
+    def _fill(self, request: FillRequest, canvas: Canvas, started: float, tokens_read: int) -> Fill:
         sure(canvas, request.give_up_below)
         text = self.denoiser.text(canvas)
         if not canvas.ended:
@@ -125,10 +132,16 @@ class Engine:
             confidence=self.calibration.kept(canvas.confidence),
             steps=canvas.steps,
             elapsed=time.perf_counter() - started,
-            trace=tuple(canvas.trace),
-            repeated=len(self.codec.decode(cut.known) + cut.spell),
+            unsure_from=self._unsure_from(canvas, text),
             tokens_read=tokens_read,
         )
+
+    def _unsure_from(self, canvas: Canvas, text: str) -> int | None:
+        """Where the text stops being likelier right than wrong, by the calibrated chance of all up to there."""
+        slots = canvas.sure_slots(self.calibration.raw(EVEN))
+        ids = canvas.ids[canvas.known : slots]
+        characters = max(0, len(self.codec.decode(ids).rstrip(PART_OF_A_CHARACTER)) - len(canvas.begun))
+        return characters if characters < len(text) else None
 
     def _tokens(self, text: str) -> Tokens:
         """Tokens of a block, remembered: most blocks are the same at every keystroke."""
