@@ -4,12 +4,11 @@ Dimensions: S open slots, V vocabulary with mask and end.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from mercury_engine.requests import SlotView
+from mercury_engine.requests import OnStep, SlotView
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Canvas:
     banned: dict[int, int] = field(default_factory=dict)
     """Tokens that proved wrong, by slot."""
     steps: int = 0
-    on_step: Callable[[tuple[SlotView, ...]], None] | None = None
+    on_step: OnStep | None = None
     """Wants to see the canvas after every step."""
 
     def __post_init__(self) -> None:

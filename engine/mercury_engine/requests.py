@@ -18,6 +18,9 @@ class SlotView:
     confidence: float
 
 
+OnStep = Callable[[tuple[SlotView, ...]], None]
+
+
 @dataclass(frozen=True, slots=True)
 class FillRequest:
     """Text on both sides of a gap, in blocks that are read and cached one by one.
@@ -46,7 +49,7 @@ class FillRequest:
 
     The slots from there on are masked again and filled otherwise, once; what is then still broken is cut off.
     """
-    on_step: Callable[[tuple[SlotView, ...]], None] | None = None
+    on_step: OnStep | None = None
     """Called after every step of the first candidate with its canvas, on the caller's thread; the fill waits."""
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`; when they are over the confident part so far is returned."""

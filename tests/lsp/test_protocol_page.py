@@ -20,6 +20,7 @@ FILES = {
     "P": "test_completion.py",
     "C": "test_copilot.py",
     "M": "test_malformed.py",
+    "D": "test_denoising.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
     types.SHUTDOWN,
