@@ -28,6 +28,7 @@ class FakeEngine:
 
     name = "fake"
     device = "cpu"
+    backend = "torch"
     gate = 0.5
 
     def fill(self, request: FillRequest) -> Fill:

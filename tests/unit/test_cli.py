@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 class FakeEngine:
     """Completes `1 + 1` in two steps."""
 
-    name, device, gate = "fake", "cpu", 0.5
+    name, device, backend, gate = "fake", "cpu", "torch", 0.5
 
     def fill(self, request: FillRequest) -> Fill:
         first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))
