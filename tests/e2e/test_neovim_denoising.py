@@ -1,10 +1,11 @@
 """The plugin shows the denoising of what was asked for, and which part of a suggestion is unsure."""
 
+import sys
 from typing import Any
 
 import pytest
 
-from tests.e2e.neovim import Desk, Neovim, rule, shows, span, until
+from tests.e2e.neovim import MODEL_WAIT_S, Desk, Neovim, rule, shows, span, until
 
 
 def canvas(*runs: tuple[str, str, int]) -> list[dict[str, Any]]:
@@ -147,3 +148,25 @@ def test_the_unsure_end_is_told_apart_around_text_that_stays(desk: Desk) -> None
     nvim = desk.start_attached(")\n")
     nvim.keys("if(")
     until(lambda: nvim.painted() == [("a, ", "MercuryGhost"), ("(b", "MercuryUnsure"), (")", "MercuryUnsure")])
+
+
+WATCHED = """
+_G.seen = {}
+local set = vim.api.nvim_buf_set_extmark
+vim.api.nvim_buf_set_extmark = function(buffer, namespace, row, col, opts)
+  for _, chunk in ipairs(opts.virt_text or {}) do seen[chunk[2]] = true end
+  return set(buffer, namespace, row, col, opts)
+end
+"""
+
+
+@pytest.mark.slow
+def test_the_real_server_shows_its_denoising(desk: Desk) -> None:
+    text = "def add(a, b):\n    return a + b\n\n\n\n"
+    cmd = [sys.executable, "-m", "mercury_lsp"]
+    nvim = desk.start(text, options="denoising = true", before=WATCHED, cmd=cmd)
+    until(lambda: nvim.lua("return require('mercury').statusline()") == "mercury ready", MODEL_WAIT_S)
+    nvim.keys("Gidef subtract(a, b):<CR>")
+    nvim.keys("<M-]>")
+    until(lambda: nvim.lua("return seen.MercuryMask and seen.MercuryGhost"), MODEL_WAIT_S)
+    until(lambda: nvim.painted() and all(group != "MercuryMask" for _, group in nvim.painted()), MODEL_WAIT_S)
