@@ -141,7 +141,7 @@ class Engine:
         slots = canvas.sure_slots(self.calibration.raw(EVEN))
         ids = canvas.ids[canvas.known : slots]
         characters = max(0, len(self.codec.decode(ids).rstrip(PART_OF_A_CHARACTER)) - len(canvas.begun))
-        return characters if characters < len(text) else None
+        return _word_start(text, characters) if characters < len(text) else None
 
     def _tokens(self, text: str) -> Tokens:
         """Tokens of a block, remembered: most blocks are the same at every keystroke."""
@@ -200,7 +200,18 @@ def _begun(text: str, suffix: str) -> str:
     return _whole_words(text).rstrip(" \t.([{,=+-*/&|<:")
 
 
+def _word_start(text: str, place: int) -> int:
+    """The place, or where the word begins that goes across it: a word is unsure as a whole."""
+    while place and _in_word(text[place - 1]) and _in_word(text[place]):
+        place -= 1
+    return place
+
+
 def _whole_words(text: str) -> str:
     """The text without a last word that may be unfinished."""
-    cut = max((i for i, c in enumerate(text) if not (c.isalnum() or c == "_")), default=-1)
+    cut = max((i for i, c in enumerate(text) if not _in_word(c)), default=-1)
     return text[: cut + 1].rstrip(" \t") if cut + 1 < len(text) else text
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mercury_engine.engine import MAX_SLOTS, Engine
+from mercury_engine.engine import MAX_SLOTS, Engine, _word_start
 from mercury_engine.errors import RequestError
 from mercury_engine.requests import FillRequest
 
@@ -142,3 +142,8 @@ def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch):
     with pytest.raises(RequestError, match="cuda"):
         Engine.load(folders["reader"], device="cuda")
     assert Engine.load(folders["reader"], device="auto").device == "cpu"
+
+
+@pytest.mark.parametrize(("place", "start"), [(0, 0), (3, 0), (4, 4), (5, 5), (7, 5), (10, 5), (11, 11)])
+def test_a_word_is_unsure_as_a_whole(place, start):
+    assert _word_start("self.name_1 =", place) == start
