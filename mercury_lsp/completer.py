@@ -7,7 +7,7 @@ from functools import partial
 from threading import Event
 
 from mercury_engine.errors import Cancelled
-from mercury_engine.requests import Fill
+from mercury_engine.requests import Fill, OnStep, SlotView
 
 from mercury_lsp.context import CompletionContext
 from mercury_lsp.documents import Snapshot
@@ -63,11 +63,14 @@ class Completer:
         """
         return await self._lease.load(self.settings, anew)
 
-    async def complete(self, context: CompletionContext, snapshot: Snapshot, triggered: bool) -> list[Suggestion]:
+    async def complete(
+        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, on_step: OnStep | None = None
+    ) -> list[Suggestion]:
         """Suggestions at the context's cursor, valid for its version only; empty when silence is better.
 
         `triggered`: the editor asked by itself, so the silence gate applies. Raises Cancelled when a newer
-        request for the document arrives; when the caller's task is cancelled the fill stops too.
+        request for the document arrives; when the caller's task is cancelled the fill stops too. `on_step` sees the
+        canvas as it is denoised, until then.
         """
         self._supersede(context.uri)
         self._stop_looking_ahead()
@@ -78,7 +81,7 @@ class Completer:
             return [rest]
         draft = self._draft(history, context, snapshot)
         place = history.ask(context.offset)
-        if (fill := await self._fill(context, snapshot, triggered, draft)) is None:
+        if (fill := await self._fill(context, snapshot, triggered, draft, on_step)) is None:
             return []
         found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
         shown = [
@@ -126,7 +129,9 @@ class Completer:
         lines = (context.line_prefix + draft).splitlines()
         return "" if any(is_secret_line(line, context.language_id) for line in lines) else draft
 
-    async def _fill(self, context: CompletionContext, snapshot: Snapshot, triggered: bool, draft: str) -> Fill | None:
+    async def _fill(
+        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, draft: str, on_step: OnStep | None
+    ) -> Fill | None:
         cancel = Event()
         request = context.request(
             effort=self.settings.effort,
@@ -136,6 +141,7 @@ class Completer:
             candidates=1 if triggered else CANDIDATES,
             check=partial(first_error, snapshot, context.offset),
             draft=draft,
+            on_step=_on_loop(on_step, cancel) if on_step is not None else None,
             cancel=cancel,
         )
         pending = _Pending(asyncio.ensure_future(self._lease.fill(request)), cancel)
@@ -192,6 +198,20 @@ class Completer:
 
     def _history(self, uri: str) -> EditHistory:
         return self._histories.setdefault(uri, EditHistory())
+
+
+def _on_loop(on_step: OnStep, cancel: Event) -> OnStep:
+    """To be called on the engine's thread; runs on the event loop's, and no more once the fill is cancelled."""
+    loop = asyncio.get_running_loop()
+
+    def tell(slots: tuple[SlotView, ...]) -> None:
+        if not cancel.is_set():
+            on_step(slots)
+
+    def hand_over(slots: tuple[SlotView, ...]) -> None:
+        loop.call_soon_threadsafe(tell, slots)
+
+    return hand_over
 
 
 def _different(suggestions: list[Suggestion]) -> list[Suggestion]:

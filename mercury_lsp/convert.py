@@ -1,7 +1,6 @@
 """Suggestions as the JSON of an InlineCompletionList, and the pieces that other answers share."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
@@ -14,9 +13,12 @@ ACCEPTED = "mercury.accepted"
 """Command that clients run when a suggestion is accepted; arguments: its id, and the length if in part."""
 
 
-def to_lsp(suggestions: Iterable[Suggestion]) -> dict[str, Any]:
-    """The list, never null and without nested nulls: some clients take a null for a value."""
-    return {"items": [_item(each) for each in suggestions]}
+def to_lsp(suggestions: Iterable[Suggestion], confident: bool = False) -> dict[str, Any]:
+    """The list, never null and without nested nulls: some clients take a null for a value.
+
+    `confident`: with our own field, for clients that want to know how sure the model is.
+    """
+    return {"items": [_item(each) | ({"mercury": _confidence(each)} if confident else {}) for each in suggestions]}
 
 
 def beyond(
@@ -28,7 +30,7 @@ def beyond(
     start, end = _position(selected.range.start), _position(selected.range.end)
     typed = snapshot.slice(snapshot.offset_at(*start), snapshot.offset_at(*end))
     return [
-        replace(each, text=typed + each.text, start=start)
+        each.led_by(typed, start)
         for each in suggestions
         if end == each.end and start[0] == end[0] and (typed + each.text).startswith(selected.text)
     ]
@@ -56,17 +58,24 @@ def to_range(start: Position, end: Position) -> dict[str, Any]:
 
 
 def _item(suggestion: Suggestion) -> dict[str, Any]:
-    # A dict, for lsprotocol's item has no field for `data`; clients ignore it, `mercury-lsp try` prints it.
     return {
         "insertText": suggestion.text,
         "range": to_range(suggestion.start, suggestion.end),
         "command": accepted_command(suggestion),
-        "data": {
-            "confidence": round(suggestion.confidence, 4),
-            "steps": suggestion.steps,
-            "elapsedMs": round(suggestion.elapsed_ms, 3),
-        },
     }
+
+
+def _confidence(suggestion: Suggestion) -> dict[str, Any]:
+    """How sure the model is, and from which UTF-16 unit of the text on it is likelier wrong than right."""
+    told = {
+        "confidence": round(suggestion.confidence, 4),
+        "steps": suggestion.steps,
+        "elapsedMs": round(suggestion.elapsed_ms, 3),
+    }
+    if suggestion.unsure_from is not None:
+        sure = suggestion.text[: suggestion.unsure_from]
+        told["unsureFrom"] = len(sure.encode("utf-16-le", "surrogatepass")) // 2
+    return told
 
 
 def _position(position: types.Position) -> Position:
@@ -78,4 +87,4 @@ def _from_line_start(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
     if column > MAX_LINE_PREFIX:
         return suggestion
     before = snapshot.slice(snapshot.offset_at(line, 0), snapshot.offset_at(line, column))
-    return replace(suggestion, text=before + suggestion.text, start=(line, 0))
+    return suggestion.led_by(before, (line, 0))

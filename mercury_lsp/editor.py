@@ -35,6 +35,10 @@ class Editor:
     registers_configuration: bool = False
     registers_files: bool = False
     takes_relative_patterns: bool = False
+    takes_confidence: bool = False
+    """It declared that items may tell how sure the model is of them."""
+    takes_denoising: bool = False
+    """It declared that parts of an answer under way take each other's place."""
 
     @classmethod
     def of(cls, params: types.InitializeParams) -> "Editor":
@@ -53,6 +57,7 @@ class Editor:
         popup = get_capability(params.capabilities, "text_document.completion", None) is not None
         actions = get_capability(params.capabilities, "text_document.code_action", None) is not None
         item = "text_document.completion.completion_item"
+        ours = _ours(params.capabilities.experimental)
         return cls(
             name=name,
             is_copilot=is_copilot,
@@ -71,4 +76,12 @@ class Editor:
             registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
             registers_files=can("workspace.did_change_watched_files.dynamic_registration"),
             takes_relative_patterns=can("workspace.did_change_watched_files.relative_pattern_support"),
+            takes_confidence=ours.get("confidence") is True,
+            takes_denoising=ours.get("denoising") is True,
         )
+
+
+def _ours(experimental: Any) -> Mapping[str, Any]:
+    """What a client declares as able to do with Mercury alone."""
+    declared = experimental.get("mercury") if isinstance(experimental, Mapping) else None
+    return declared if isinstance(declared, Mapping) else {}

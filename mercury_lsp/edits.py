@@ -83,7 +83,7 @@ class EditHistory:
             return _at(place.ahead, snapshot, offset) if place.ahead else None
         if place.accepted or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
             return None
-        return _at(replace(place.suggestion, text=text[len(typed) :]), snapshot, offset)
+        return _at(place.suggestion.behind(len(typed)), snapshot, offset)
 
     def was_deleted(self, offset: int, text: str) -> bool:
         """Whether text is, or starts with, what the last deletion removed at offset."""

@@ -71,5 +71,6 @@ def create_server(engines: Engines) -> MercuryServer:
         server.feature(method, OPTIONS.get(method))(handler)
     for name in (ACCEPTED, status.STATUS):
         server.command(name)(COMMANDS[name])
-    server.protocol.params_types = {method: get_type_hints(handler)["params"] for method, handler in BEYOND_LSP.items()}
+    ours = BEYOND_LSP | {types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion}
+    server.protocol.params_types = {method: get_type_hints(handler)["params"] for method, handler in ours.items()}
     return server

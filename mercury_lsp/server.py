@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from lsprotocol import types
 from mercury_engine.errors import Cancelled, MercuryError
+from mercury_engine.requests import OnStep
 from pygls.exceptions import JsonRpcException
 from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
@@ -166,10 +167,13 @@ class MercuryServer(LanguageServer):
             self._watch_model()
             await self._load()
 
-    async def suggest(self, uri: str, at: types.Position, triggered: bool) -> tuple[list[Suggestion], Snapshot]:
+    async def suggest(
+        self, uri: str, at: types.Position, triggered: bool, on_step: OnStep | None = None
+    ) -> tuple[list[Suggestion], Snapshot]:
         """Suggestions at a place of a document as it is now, and that document; several if asked for.
 
-        When the engine fails there are none, and the user is told once. Raises UnknownDocument and Cancelled.
+        `on_step` sees the denoising. When the engine fails there are none, and the user is told once. Raises
+        UnknownDocument and Cancelled.
         """
         context, snapshot = self.documents.context_at(uri, at)
         if _is_secret(uri):
@@ -178,7 +182,7 @@ class MercuryServer(LanguageServer):
         context = self.other_files.with_snippets(context, snapshot)
         try:
             with self.status.busy():
-                found = await self.completer.complete(context, snapshot, triggered)
+                found = await self.completer.complete(context, snapshot, triggered, on_step)
         except Cancelled:
             raise
         except Exception as error:

@@ -29,6 +29,9 @@ class Engine(Protocol):
     def device(self) -> str: ...
 
     @property
+    def backend(self) -> str: ...
+
+    @property
     def gate(self) -> float:
         """Least confidence worth showing unasked."""
         ...

@@ -4,11 +4,11 @@ Dimensions: S open slots, V vocabulary with mask and end.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from mercury_engine.requests import SlotView
+from mercury_engine.requests import OnStep, SlotView
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class Canvas:
     banned: dict[int, int] = field(default_factory=dict)
     """Tokens that proved wrong, by slot."""
     steps: int = 0
-    trace: list[tuple[SlotView, ...]] = field(default_factory=list)
+    on_step: OnStep | None = None
+    """Wants to see the canvas after every step."""
 
     def __post_init__(self) -> None:
         self.known, self.capacity, self.spell = self.settled, len(self.ids), self.begun
@@ -85,11 +86,32 @@ class Canvas:
                 return slot
         return self.settled - 1
 
-    def view(self, written_SV: Tensor | None, first: int) -> tuple[SlotView, ...]:
-        """The slots to look at; the writer's log-probabilities begin with slot `first`."""
-        return tuple(self._slot_view(slot, token, written_SV, first) for slot, token in enumerate(self.ids))
+    def step_done(self, written_SV: Tensor | None, first: int) -> None:
+        """Count a step and show it, for what the writer said of the slots from `first` on."""
+        self.steps += 1
+        if self.on_step is not None:
+            self.on_step(self.view(written_SV, first))
 
-    def _slot_view(self, slot: int, token: int, written_SV: Tensor | None, first: int) -> SlotView:
+    def view(self, written_SV: Tensor | None, first: int) -> tuple[SlotView, ...]:
+        """The slots behind the cursor; the writer's log-probabilities [S,V] begin with slot `first`."""
+        views, hidden = [], len(self.begun)
+        for slot in range(self.known, len(self.ids)):
+            seen = self._slot_view(slot, written_SV, first)
+            views.append(replace(seen, text=seen.text[hidden:]) if hidden else seen)
+            hidden = max(0, hidden - len(seen.text))
+        return tuple(views)
+
+    def sure_slots(self, least: float) -> int:
+        """How many slots from the start have at least this chance to be right all together."""
+        chance = 1.0
+        for slot, each in enumerate(self.chances[: self.settled]):
+            chance *= each
+            if chance < least:
+                return slot
+        return self.settled
+
+    def _slot_view(self, slot: int, written_SV: Tensor | None, first: int) -> SlotView:
+        token = self.ids[slot]
         if slot < self.settled:
             return SlotView(self.alphabet.texts[token], "committed", self.chances[slot])
         if token == self.alphabet.mask_id or written_SV is None or slot - first >= len(written_SV):

@@ -120,8 +120,7 @@ class Denoiser:
             canvas.ended |= final and whole
             if written_SV is not None and not canvas.ended:
                 self._keep_drafts(canvas, written_SV[canvas.settled - offset :])
-            canvas.steps += 1
-            canvas.trace.append(canvas.view(written_SV, offset))
+            canvas.step_done(written_SV, offset)
 
     def _agree(
         self,

@@ -27,6 +27,12 @@ BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
 
 MAX_SLOTS = 64
 
+EVEN = 0.5
+"""A text of a lower chance to be kept is likelier wrong than right."""
+
+PART_OF_A_CHARACTER = "\ufffd"
+"""What tokens decode to whose last character is not finished."""
+
 _SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 
 
@@ -112,7 +118,7 @@ class Engine:
         place = self.surroundings(request, cut.read, len(cut.known))
         canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
         self.denoiser.run(request, canvases, place, started)
-        fills = [self._fill(request, cut, canvas, started, place.context.tokens_read) for canvas in canvases]
+        fills = [self._fill(request, canvas, started, place.context.tokens_read) for canvas in canvases]
         return _ranked(fills)
 
     def rest(self) -> None:
@@ -135,9 +141,10 @@ class Engine:
         mask = self.reader.config.mask_id
         draft = self.codec.encode(cut.spell + request.draft)[:slots] if request.draft and not choice else []
         ids = [*cut.known, *draft, *[mask] * (slots - len(draft))]
-        return Canvas(self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice)
+        on_step = None if choice else request.on_step
+        return Canvas(self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice, on_step=on_step)
 
-    def _fill(self, request: FillRequest, cut: Cut, canvas: Canvas, started: float, tokens_read: int) -> Fill:
+    def _fill(self, request: FillRequest, canvas: Canvas, started: float, tokens_read: int) -> Fill:
         sure(canvas, request.give_up_below)
         text = self.denoiser.text(canvas)
         if not canvas.ended:
@@ -147,10 +154,16 @@ class Engine:
             confidence=self.calibration.kept(canvas.confidence),
             steps=canvas.steps,
             elapsed=time.perf_counter() - started,
-            trace=tuple(canvas.trace),
-            repeated=len(self.codec.decode(cut.known) + cut.spell),
+            unsure_from=self._unsure_from(canvas, text),
             tokens_read=tokens_read,
         )
+
+    def _unsure_from(self, canvas: Canvas, text: str) -> int | None:
+        """Where the text stops being likelier right than wrong, by the calibrated chance of all up to there."""
+        slots = canvas.sure_slots(self.calibration.raw(EVEN))
+        ids = canvas.ids[canvas.known : slots]
+        characters = max(0, len(self.codec.decode(ids).rstrip(PART_OF_A_CHARACTER)) - len(canvas.begun))
+        return _word_start(text, characters) if characters < len(text) else None
 
     def _tokens(self, text: str) -> Tokens:
         """Tokens of a block, remembered: most blocks are the same at every keystroke."""
@@ -209,7 +222,18 @@ def _begun(text: str, suffix: str) -> str:
     return _whole_words(text).rstrip(" \t.([{,=+-*/&|<:")
 
 
+def _word_start(text: str, place: int) -> int:
+    """The place, or where the word begins that goes across it: a word is unsure as a whole."""
+    while place and _in_word(text[place - 1]) and _in_word(text[place]):
+        place -= 1
+    return place
+
+
 def _whole_words(text: str) -> str:
     """The text without a last word that may be unfinished."""
-    cut = max((i for i, c in enumerate(text) if not (c.isalnum() or c == "_")), default=-1)
+    cut = max((i for i, c in enumerate(text) if not _in_word(c)), default=-1)
     return text[: cut + 1].rstrip(" \t") if cut + 1 < len(text) else text
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

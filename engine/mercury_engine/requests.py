@@ -9,6 +9,19 @@ Effort = Literal["instant", "low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
+class SlotView:
+    """One slot of the canvas after a step, for looking at the denoising."""
+
+    text: str
+    """What it puts behind the cursor."""
+    state: Literal["mask", "draft", "committed", "end"]
+    confidence: float
+
+
+OnStep = Callable[[tuple[SlotView, ...]], None]
+
+
+@dataclass(frozen=True, slots=True)
 class FillRequest:
     """Text on both sides of a gap, in blocks that are read and cached one by one.
 
@@ -36,21 +49,14 @@ class FillRequest:
 
     The slots from there on are masked again and filled otherwise, once; what is then still broken is cut off.
     """
+    on_step: OnStep | None = None
+    """Called after every step of the first candidate with its canvas, on the caller's thread; the fill waits."""
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`; when they are over the confident part so far is returned."""
     give_up_below: float = 0.0
     """Stop when the confidence falls below this; the part that was surer is returned."""
     cancel: Event = field(default_factory=Event)
     """Set it from any thread: the loop stops before its next step and raises `Cancelled`."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotView:
-    """One slot of the canvas after a step, for looking at the denoising."""
-
-    text: str
-    state: Literal["mask", "draft", "committed", "end"]
-    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +70,8 @@ class Fill:
     """Denoising steps, each one forward pass of the writer."""
     elapsed: float
     """Seconds inside the engine."""
-    trace: tuple[tuple[SlotView, ...], ...] = ()
-    """The canvas after every step."""
-    repeated: int = 0
-    """Characters before the cursor that the first slots of the trace spell again."""
+    unsure_from: int | None = None
+    """Character of the text from which on it is likelier wrong than right; None when it is not."""
     tokens_read: int = 0
     """Context tokens that no cache held."""
     others: tuple["Fill", ...] = ()

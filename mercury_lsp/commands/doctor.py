@@ -107,8 +107,7 @@ def _kernels() -> str:
 def _model(settings: Settings, load: LoadEngine, loaded: list[Engine]) -> str:
     loaded.append(load(settings))
     place = getattr(loaded[0], "path", None) or settings.model or "bundled"
-    backend = getattr(loaded[0], "backend", "torch")
-    return f"{loaded[0].name} ({place}) on {loaded[0].device} by {backend}"
+    return f"{loaded[0].name} ({place}) on {loaded[0].device} by {loaded[0].backend}"
 
 
 def _fill(engine: Engine) -> str:

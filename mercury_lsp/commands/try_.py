@@ -22,6 +22,8 @@ CURSOR = "‹cursor›"
 SERVER = (sys.executable, "-m", "mercury_lsp", "--in-process")
 """Not shared: nothing is to stay behind when the examples are done."""
 
+CAPABILITIES = {"experimental": {"mercury": {"confidence": True}}}
+
 LINES_AROUND = 4
 
 
@@ -90,7 +92,7 @@ def _start(client: Client, model: str | None) -> None:
     options = {"mercury": {"model": model, "statistics": False}}
     client.request(
         "initialize",
-        {"processId": None, "rootUri": None, "capabilities": {}, "initializationOptions": options},
+        {"processId": None, "rootUri": None, "capabilities": CAPABILITIES, "initializationOptions": options},
     )
     client.notify("initialized", {})
 
@@ -126,5 +128,5 @@ def _show(console: Console, example: Example, suggestion: dict[str, Any] | None)
 def _figures(suggestion: dict[str, Any] | None) -> str:
     if suggestion is None:
         return "silent: not sure enough"
-    data = suggestion["data"]
-    return f"{data['steps']} steps, {data['elapsedMs']:.1f} ms, confidence {data['confidence']:.2f}"
+    told = suggestion["mercury"]
+    return f"{told['steps']} steps, {told['elapsedMs']:.1f} ms, confidence {told['confidence']:.2f}"

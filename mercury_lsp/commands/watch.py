@@ -3,9 +3,8 @@
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
-from mercury_engine.requests import Fill, SlotView
+from mercury_engine.requests import SlotView
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -34,30 +33,18 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(highlight=False)
     settings = Settings(model=arguments.model)
     engine = load_engine(settings)
-    fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots))
+    steps: list[tuple[SlotView, ...]] = []
+    fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots, on_step=steps.append))
     if console.is_terminal:
-        _play(console, context, fill, arguments.delay)
+        _play(console, context, steps, arguments.delay)
     else:
-        _list(console, fill)
+        _list(console, steps)
     console.print(
         f"{fill.steps} steps, {fill.elapsed * 1000:.1f} ms, confidence {fill.confidence:.2f}, "
         f"{engine.name} on {engine.device}",
         style="dim",
     )
     return 0
-
-
-def views(fill: Fill) -> list[list[SlotView]]:
-    """The canvas after every step, without the text before the cursor that its first slots spell again."""
-    return [_behind(slots, fill.repeated) for slots in fill.trace]
-
-
-def _behind(slots: Sequence[SlotView], repeated: int) -> list[SlotView]:
-    shown = []
-    for slot in slots:
-        shown.append(replace(slot, text=slot.text[repeated:]))
-        repeated = max(0, repeated - len(slot.text))
-    return shown
 
 
 def canvas(slots: Sequence[SlotView]) -> Text:
@@ -79,16 +66,16 @@ def _shade(confidence: float) -> str:
     return _SHADES[min(int(confidence * len(_SHADES)), len(_SHADES) - 1)]
 
 
-def _play(console: Console, context: CompletionContext, fill: Fill, delay: float) -> None:
+def _play(console: Console, context: CompletionContext, steps: Sequence[Sequence[SlotView]], delay: float) -> None:
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
-        for number, slots in enumerate(views(fill), 1):
-            title = Text(f"step {number} of {fill.steps}\n", "dim")
+        for number, slots in enumerate(steps, 1):
+            title = Text(f"step {number} of {len(steps)}\n", "dim")
             live.update(title + Text(context.line_prefix) + canvas(slots) + context.line_suffix, refresh=True)
             time.sleep(delay)
 
 
-def _list(console: Console, fill: Fill) -> None:
-    for number, slots in enumerate(views(fill), 1):
+def _list(console: Console, steps: Sequence[Sequence[SlotView]]) -> None:
+    for number, slots in enumerate(steps, 1):
         line = canvas(slots).plain.replace("\r", "").replace("\n", "⏎")
         console.print(Text(f"{number:3} {line}"), soft_wrap=True)
 

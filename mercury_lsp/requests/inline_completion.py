@@ -2,22 +2,37 @@
 
 from typing import Any
 
+import attrs
 from lsprotocol import types
 
 from mercury_lsp.convert import beyond, from_line_start, to_lsp
+from mercury_lsp.denoising import Denoising
 from mercury_lsp.progress import Work
 from mercury_lsp.server import MercuryServer
 
 
-async def inline_completion(server: MercuryServer, params: types.InlineCompletionParams) -> dict[str, Any]:
-    """One item while typing, several to cycle through when the user asks."""
+@attrs.define
+class InlineCompletionParams(types.InlineCompletionParams):
+    """LSP 3.18 has no partial results for this request; our own clients may ask for them."""
+
+    partial_result_token: types.ProgressToken | None = None
+
+
+async def inline_completion(server: MercuryServer, params: InlineCompletionParams) -> dict[str, Any]:
+    """One item while typing, several to cycle through when the user asks; their denoising to who declared it."""
     triggered = params.context.trigger_kind != types.InlineCompletionTriggerKind.Invoked
-    with Work(server, params.work_done_token, "Completing", cancellable=True):
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, triggered)
     selected = params.context.selected_completion_info
+    streams = server.editor.takes_denoising and not triggered and selected is None
+    token = params.partial_result_token if streams else None
+    with (
+        Work(server, params.work_done_token, "Completing", cancellable=True),
+        Denoising(server, token, params.position) as denoising,
+    ):
+        found, snapshot = await server.suggest(params.text_document.uri, params.position, triggered, denoising.on_step)
     if selected is not None:
-        fitting = beyond(selected, found, snapshot)
-        if not fitting:
+        found = beyond(selected, found, snapshot)
+        if not found:
             server.statistics.observer.hidden(params.text_document.uri)
-        return to_lsp(fitting)
-    return to_lsp(from_line_start(found, snapshot) if server.editor.is_copilot else found)
+    elif server.editor.is_copilot:
+        found = from_line_start(found, snapshot)
+    return to_lsp(found, server.editor.takes_confidence)

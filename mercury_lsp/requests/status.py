@@ -24,7 +24,7 @@ def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
     """How the server, its model and a document are."""
     told = server.status.current.to_lsp() | {"version": server.version, "model": server.completer.settings.model}
     if engine := server.completer.engine:
-        told |= {"engine": {"name": engine.name, "device": engine.device}}
+        told |= {"engine": {"name": engine.name, "device": engine.device, "backend": engine.backend}}
     if params.text_document is not None:
         language = server.documents.snapshot(params.text_document.uri).language_id
         told |= {"languageId": language, "suggests": server.completer.settings.allows(language)}

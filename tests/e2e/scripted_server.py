@@ -9,10 +9,11 @@ RULES.json is read anew at every request: a list of rules, of which the first th
     result         the result, sent as it is; it may be null
     error          an error code, sent in place of a result
     gate           the reply waits until this file exists
+    parts          values sent under the request's partialResultToken, before the reply and its gate
     ignore_cancel  the reply is sent although the request was cancelled
 
 A request that no rule fits is answered by an empty list. LOG.jsonl gets every message from the client, and
-`{"answered": id}` after every reply.
+`{"answered": id}` after every reply. The notification `$/test/say` makes the server send its parameters.
 """
 
 from __future__ import annotations
@@ -73,9 +74,14 @@ class ScriptedServer:
                 self.cancelled.add(params["id"])
             case "textDocument/inlineCompletion":
                 rule = self.rule_for(params)
-                threading.Thread(target=self.answer, args=(message["id"], rule), daemon=True).start()
+                token = params.get("partialResultToken")
+                threading.Thread(target=self.answer, args=(message["id"], rule, token), daemon=True).start()
             case "initialize":
                 self.send({"id": message["id"], "result": {"capabilities": CAPABILITIES}})
+            case "mercury/status":
+                self.send({"id": message["id"], "result": STATUS})
+            case "$/test/say":
+                self.send(params)
             case "shutdown" | "workspace/executeCommand":
                 self.send({"id": message["id"], "result": None})
             case _ if "id" in message and "method" in message:
@@ -90,7 +96,9 @@ class ScriptedServer:
                 return rule
         return {"result": []}
 
-    def answer(self, request: int | str, rule: Message) -> None:
+    def answer(self, request: int | str, rule: Message, token: int | str | None) -> None:
+        for value in rule.get("parts", ()) if token is not None else ():
+            self.send({"method": "$/progress", "params": {"token": token, "value": value}})
         while "gate" in rule and not Path(rule["gate"]).exists():
             if request in self.cancelled and not rule.get("ignore_cancel"):
                 break
@@ -107,12 +115,21 @@ class ScriptedServer:
         with self.writing:
             sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
             sys.stdout.buffer.flush()
-            self.note({"answered": message["id"]})
+            self.note({"answered": message["id"]} if "id" in message else {"said": message["method"]})
 
     def note(self, entry: Message) -> None:
         with self.log.open("a", encoding="utf-8") as log:
             log.write(json.dumps(entry) + "\n")
 
+
+STATUS = {
+    "kind": "Normal",
+    "busy": False,
+    "message": "",
+    "version": "1.2.3",
+    "model": None,
+    "engine": {"name": "scripted", "device": "cpu", "backend": "paper"},
+}
 
 CAPABILITIES = {
     "positionEncoding": "utf-16",

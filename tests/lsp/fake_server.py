@@ -1,8 +1,9 @@
 """The real server with an engine whose fills are written in the document, and a request that reads documents.
 
 A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last one
-counts. An echo is the first line of what the engine was given. `test/given` tells all that it was given last, and
-`test/opened` the files that the process has opened.
+counts. An echo is the first line of what the engine was given. `steps` are canvases of [state, text] each,
+`step_ms` apart and played in so many `rounds`; `unsure_from` is what the fill tells. `test/given` tells all that the
+engine was given last, and `test/opened` the files that the process has opened.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 
 import attrs
 from mercury_engine.errors import Cancelled, ModelNotFound
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Fill, FillRequest, SlotView
 
 from mercury_lsp.commands.stdio import serve
 from mercury_lsp.errors import UnknownDocument
@@ -32,6 +33,7 @@ class FakeEngine:
 
     name = "fake"
     device = "cpu"
+    backend = "torch"
     gate = 0.5
 
     def rest(self) -> None:
@@ -47,14 +49,24 @@ class FakeEngine:
             script["text"] = given.partition("\n")[0]
         if script.get("error"):
             raise RuntimeError(script["error"])
-        end = time.monotonic() + script.get("ms", 0) / 1000
-        while True:
-            if request.cancel.is_set():
-                raise Cancelled("cancelled")
-            if time.monotonic() >= end:
-                break
-            time.sleep(0.005)
-        return Fill(script.get("text", "suggested"), script.get("confidence", 0.9), steps=3, elapsed=0.001)
+        for slots in script.get("steps", []) * script.get("rounds", 1):
+            if request.on_step is not None:
+                request.on_step(tuple(SlotView(text, state, 0.5) for state, text in slots))
+            _wait(request, script.get("step_ms", 0))
+        _wait(request, script.get("ms", 0))
+        text, confidence = script.get("text", "suggested"), script.get("confidence", 0.9)
+        return Fill(text, confidence, steps=3, elapsed=0.001, unsure_from=script.get("unsure_from"))
+
+
+def _wait(request: FillRequest, milliseconds: int) -> None:
+    """Raises Cancelled when the flag is set meanwhile."""
+    end = time.monotonic() + milliseconds / 1000
+    while True:
+        if request.cancel.is_set():
+            raise Cancelled("cancelled")
+        if time.monotonic() >= end:
+            return
+        time.sleep(0.005)
 
 
 def load(settings: Settings) -> FakeEngine:

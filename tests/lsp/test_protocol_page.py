@@ -22,6 +22,7 @@ FILES = {
     "M": "test_malformed.py",
     "T": "test_statistics.py",
     "R": "test_relay.py",
+    "D": "test_denoising.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
     types.SHUTDOWN,

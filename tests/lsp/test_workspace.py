@@ -162,7 +162,7 @@ def test_the_status_names_model_version_and_document(editor: Editor):
     uri = opened(editor, "x = ", language="python")
     status = editor.request("mercury/status", {"textDocument": {"uri": uri}})
     assert (status["kind"], status["busy"], status["message"]) == ("Normal", False, "")
-    assert status["engine"] == {"name": "fake", "device": "cpu"}
+    assert status["engine"] == {"name": "fake", "device": "cpu", "backend": "torch"}
     assert status["suggests"] is True and status["languageId"] == "python" and status["version"]
 
 

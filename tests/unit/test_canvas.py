@@ -62,3 +62,15 @@ def test_a_view_tells_committed_slots_from_masks():
         ("", "mask", 0.0),
         ("", "mask", 0.0),
     ]
+
+
+def test_a_view_shows_only_what_stands_behind_the_cursor():
+    canvas = Canvas(ALPHABET, [1, 6, 6, 6], 1, "ur")
+    canvas.settle(2, 0.5)
+    canvas.settle(3, 0.5)
+    assert [view.text for view in canvas.view(None, 3)] == ["n", " x", ""]
+
+
+@pytest.mark.parametrize(("least", "slots"), [(0.0, 5), (0.5**5, 5), (0.5**3, 3), (0.4, 1), (0.6, 0)])
+def test_the_sure_slots_have_the_least_chance_all_together(least, slots):
+    assert filled().sure_slots(least) == slots

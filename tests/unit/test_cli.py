@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 class FakeEngine:
     """Completes `1 + 1` in two steps."""
 
-    name, device, gate = "fake", "cpu", 0.5
+    name, device, backend, gate = "fake", "cpu", "torch", 0.5
 
     def rest(self) -> None:
         """Nothing to give back."""
@@ -27,7 +27,9 @@ class FakeEngine:
     def fill(self, request: FillRequest) -> Fill:
         first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))
         last = (SlotView("1", "committed", 0.9), SlotView(" + 1", "draft", 0.4), SlotView("", "end", 1.0))
-        return Fill("1 + 1", 0.75, steps=2, elapsed=0.002, trace=(first, last))
+        for slots in (first, last) if request.on_step else ():
+            request.on_step(slots)
+        return Fill("1 + 1", 0.75, steps=2, elapsed=0.002)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from mercury_engine.canvas import Canvas
 from mercury_engine.commit import choose, choose_confident
 from mercury_engine.errors import Cancelled
 from mercury_engine.requests import FillRequest
@@ -91,30 +92,43 @@ def test_a_flag_set_during_a_step_stops_before_the_next(engine):
 
 
 def test_a_deadline_that_is_over_gives_an_empty_fill(engine):
-    fill = engine.fill(FillRequest(near=NEAR, suffix=SUFFIX, deadline_ms=0))
-    assert (fill.text, fill.steps, fill.trace) == ("", 0, ())
+    fill, canvases = tiny.watched(engine, FillRequest(near=NEAR, suffix=SUFFIX, deadline_ms=0))
+    assert (fill.text, fill.steps, canvases) == ("", 0, [])
 
 
 def test_slots_are_settled_from_the_left_and_never_changed(engine):
-    fill = engine.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True))
+    fill, canvases = tiny.watched(engine, FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True))
     before: list[str] = []
-    assert fill.steps == len(fill.trace) > 0
-    for canvas in fill.trace:
+    assert fill.steps == len(canvases) > 0
+    for canvas in canvases:
         states = [slot.state for slot in canvas]
         settled = [slot.text for slot in canvas if slot.state == "committed"]
         assert states[: len(settled)] == ["committed"] * len(settled)
         assert settled[: len(before)] == before
-        assert len(settled) > len(before) or canvas is fill.trace[-1]
+        assert len(settled) > len(before) or canvas is canvases[-1]
         before = settled
 
 
 def test_steps_are_limited_and_the_last_one_settles_what_the_writer_drafted(writing):
-    free = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True))
-    once = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, max_steps=1, multiline=True))
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True)
+    free, first = tiny.watched(writing, request)
+    once, only = tiny.watched(writing, replace(request, max_steps=1))
     assert free.steps > 1
     assert once.steps == 1
-    settled = [slot for slot in once.trace[0] if slot.state == "committed"]
-    assert len(settled) > len([slot for slot in free.trace[0] if slot.state == "committed"])
+    settled = [slot for slot in only[0] if slot.state == "committed"]
+    assert len(settled) > len([slot for slot in first[0] if slot.state == "committed"])
+
+
+def test_only_the_first_candidate_shows_its_steps(engine):
+    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
+    _, alone = tiny.watched(engine, request)
+    _, several = tiny.watched(engine, replace(request, candidates=3))
+    assert [[slot.text for slot in canvas] for canvas in several] == [[slot.text for slot in c] for c in alone]
+
+
+def test_steps_that_nobody_watches_build_no_views(engine, monkeypatch):
+    monkeypatch.setattr(Canvas, "view", lambda *_: pytest.fail("a view was built"))
+    assert engine.fill(FillRequest(near=NEAR, suffix=SUFFIX)).steps > 0
 
 
 def test_candidates_differ_and_come_surest_first(engine):
@@ -146,18 +160,16 @@ def test_the_best_candidate_of_several_is_filled_as_if_alone(engine):
 
 def test_a_right_draft_is_settled_in_one_step(writing):
     request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, multiline=True)
-    plain = writing.fill(request)
-    drafted = writing.fill(replace(request, draft=plain.text))
-    first = [slot.text for slot in drafted.trace[0] if slot.state in ("committed", "draft")]
-    assert len(first) >= len([slot for slot in plain.trace[0] if slot.state == "committed"])
+    plain, steps = tiny.watched(writing, request)
+    _, drafted = tiny.watched(writing, replace(request, draft=plain.text))
+    first = [slot.text for slot in drafted[0] if slot.state in ("committed", "draft")]
+    assert len(first) >= len([slot for slot in steps[0] if slot.state == "committed"])
     assert "".join(first)
 
 
 def test_a_draft_longer_than_the_canvas_is_cut(engine):
-    fill = engine.fill(
-        FillRequest(near=NEAR, suffix=SUFFIX, max_slots=4, draft="x = 1 + 2 + 3 + 4 + 5", multiline=True)
-    )
-    assert all(len(view) <= 5 for view in fill.trace)
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=4, draft="x = 1 + 2 + 3 + 4 + 5", multiline=True)
+    assert all(len(view) <= 5 for view in tiny.watched(engine, request)[1])
 
 
 def breaking(*positions):
@@ -177,8 +189,8 @@ def sentence(writing):
     """A request whose fill ends by itself, and that fill."""
     for seed in range(60):
         request = FillRequest(near=f"x{seed} = ", suffix=("\n",), max_slots=24)
-        fill = writing.fill(request)
-        if len(fill.text) > 6 and fill.trace[-1] and all(slot.state == "committed" for slot in fill.trace[-1]):
+        fill, canvases = tiny.watched(writing, request)
+        if len(fill.text) > 6 and canvases[-1] and all(slot.state == "committed" for slot in canvases[-1]):
             return request, fill
     pytest.fail("no random fill ended by itself")
 

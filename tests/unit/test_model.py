@@ -69,9 +69,9 @@ def test_logits_equal_those_of_transformers(kind, tmp_path, ids):
 def test_a_plain_checkpoint_fills_one_slot_a_step(kind, tmp_path):
     saved(kind, tmp_path)
     engine = tiny.load(tmp_path)
-    fill = engine.fill(FillRequest(near="x = 1", suffix=("\n",), max_slots=8, multiline=True))
+    fill, canvases = tiny.watched(engine, FillRequest(near="x = 1", suffix=("\n",), max_slots=8, multiline=True))
     assert engine.writer is None
-    settled = [sum(slot.state == "committed" for slot in canvas) for canvas in fill.trace]
+    settled = [sum(slot.state == "committed" for slot in canvas) for canvas in canvases]
     assert fill.steps == len(settled) > 2
     steps = [now - before for before, now in pairwise(settled)]
     assert set(steps[:-1]) == {1}

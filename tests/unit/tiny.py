@@ -2,12 +2,14 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from mercury_engine import weights
 from mercury_engine.engine import Engine
 from mercury_engine.model import ModelConfig, Network
+from mercury_engine.requests import Fill, FillRequest, SlotView
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -94,6 +96,12 @@ def state(made: Network) -> dict[str, torch.Tensor]:
 
 def load(path: Path) -> Engine:
     return Engine.load(path, device="cpu", dtype=torch.float32)
+
+
+def watched(engine: Engine, request: FillRequest) -> tuple[Fill, list[tuple[SlotView, ...]]]:
+    """The fill, and the canvas after each of its steps."""
+    canvases: list[tuple[SlotView, ...]] = []
+    return engine.fill(replace(request, on_step=canvases.append)), canvases
 
 
 def corpus(path: Path, files: list[tuple[str, str, str]]) -> Path:

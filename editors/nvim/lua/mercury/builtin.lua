@@ -19,12 +19,17 @@ function M.detach(bufnr)
   attached[bufnr] = nil
 end
 
----@param enabled boolean
-function M.enable(enabled)
-  M.enabled = enabled
+--- Start where suggestions are wanted now, stop where they are not.
+function M.refresh()
   for bufnr in pairs(attached) do
     M.attach(bufnr)
   end
+end
+
+---@param bufnr integer
+---@return boolean
+function M.is_attached(bufnr)
+  return attached[bufnr] == true
 end
 
 --- What of an item stands behind the cursor. The range's fields were renamed while 0.12 was made.

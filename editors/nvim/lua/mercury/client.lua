@@ -1,10 +1,7 @@
 local config = require("mercury.config")
+local status = require("mercury.status")
 
 local M = { name = "mercury", method = "textDocument/inlineCompletion" }
-
---- What the server last said of itself (`didChangeStatus`).
----@type { kind?: string, message?: string }?
-M.server_status = nil
 
 --- One model in memory is enough: every project shares the running server.
 ---@param client vim.lsp.Client
@@ -13,17 +10,28 @@ local function reuse(client, wanted)
   return client.name == wanted.name and not client:is_stopped()
 end
 
+---@return lsp.ClientCapabilities
+local function capabilities()
+  return {
+    textDocument = { inlineCompletion = { dynamicRegistration = false } },
+    experimental = { mercury = { confidence = config.current.dim_unsure, denoising = config.current.denoising } },
+  }
+end
+
 --- Define the `mercury` configuration and let Neovim start it for every buffer that wants it.
 function M.start()
   vim.lsp.config(M.name, {
     cmd = config.current.cmd,
-    capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
+    capabilities = capabilities(),
     settings = config.current.settings,
     handlers = {
-      didChangeStatus = function(_, status)
-        M.server_status = status
+      didChangeStatus = function(_, said)
+        status.note(said)
       end,
+      ["$/progress"] = require("mercury.denoising").on_progress,
     },
+    on_init = status.started,
+    on_exit = vim.schedule_wrap(status.ended),
     reuse_client = reuse,
     root_dir = function(bufnr, on_dir)
       if config.wants(bufnr) then
@@ -31,6 +39,11 @@ function M.start()
       end
     end,
   })
+  M.attach_wanting()
+end
+
+--- Attach to the loaded buffers that want it and are not attached yet, starting the server if need be.
+function M.attach_wanting()
   vim.lsp.enable(M.name)
 end
 

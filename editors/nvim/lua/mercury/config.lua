@@ -10,6 +10,8 @@ local M = {}
 
 ---@class mercury.Opts
 ---@field cmd? string[] How the server is started.
+---@field denoising? boolean Show the steps of a suggestion that was asked for (our own ghost text).
+---@field dim_unsure? boolean Let the part look different that is likelier wrong than right (our own ghost text).
 ---@field debounce_ms? integer Quiet time after a keystroke before the server is asked (our own ghost text).
 ---@field enabled? boolean Whether suggestions are on from the start.
 ---@field filetypes? table<string, boolean> `["*"]` speaks for the filetypes not named.
@@ -19,6 +21,8 @@ local M = {}
 M.defaults = {
   cmd = { "mercury-lsp" },
   debounce_ms = 40,
+  denoising = false,
+  dim_unsure = true,
   enabled = true,
   filetypes = { ["*"] = true, gitcommit = false },
   ghost_text = "auto",
@@ -54,10 +58,12 @@ function M.use(opts)
   opts = opts or {}
   refuse_unknown(opts, M.defaults, "setup()")
   refuse_unknown(opts.keys or {}, M.defaults.keys, "keys")
-  local merged = vim.tbl_deep_extend("force", M.defaults, opts)
+  local merged = vim.tbl_deep_extend("force", vim.deepcopy(M.defaults), opts)
   vim.validate("cmd", merged.cmd, "table")
   vim.validate("debounce_ms", merged.debounce_ms, "number")
-  vim.validate("enabled", merged.enabled, "boolean")
+  for _, switch in ipairs({ "denoising", "dim_unsure", "enabled" }) do
+    vim.validate(switch, merged[switch], "boolean")
+  end
   vim.validate("filetypes", merged.filetypes, "table")
   vim.validate("ghost_text", merged.ghost_text, function(value)
     return vim.list_contains({ "auto", "own", "builtin" }, value)
@@ -67,19 +73,27 @@ function M.use(opts)
   return merged
 end
 
---- Whether suggestions are wanted in a buffer: its filetype is allowed and `vim.b.mercury` is not false.
----@param bufnr integer
+--- Whether suggestions are wanted in buffers of a filetype.
+---@param filetype string
 ---@return boolean
-function M.wants(bufnr)
-  if vim.b[bufnr].mercury == false then
-    return false
-  end
+function M.allows(filetype)
   local filetypes = M.current.filetypes
-  local answer = filetypes[vim.bo[bufnr].filetype]
+  local answer = filetypes[filetype]
   if answer == nil then
     answer = filetypes["*"]
   end
   return answer == true
+end
+
+--- Whether suggestions are wanted in a buffer: `vim.b.mercury` says so, or else its filetype.
+---@param bufnr integer
+---@return boolean
+function M.wants(bufnr)
+  local answer = vim.b[bufnr].mercury
+  if answer == nil then
+    return M.allows(vim.bo[bufnr].filetype)
+  end
+  return answer ~= false and answer ~= 0
 end
 
 return M

@@ -1,11 +1,13 @@
 --- Ghost text of our own, for Neovim 0.11: one State per buffer.
 
 local config = require("mercury.config")
+local denoising = require("mercury.denoising")
+local draw = require("mercury.draw")
+local items = require("mercury.item")
 local mercury_client = require("mercury.client")
 local pieces = require("mercury.piece")
 
 local api = vim.api
-local namespace = api.nvim_create_namespace("mercury")
 local Trigger = { invoked = 1, automatic = 2 }
 
 -- RequestCancelled, ContentModified, ServerCancelled: the question was overtaken, nothing went wrong.
@@ -19,14 +21,8 @@ local overtaken = { [-32800] = true, [-32801] = true, [-32802] = true }
 ---@class mercury.Question : mercury.Place
 ---@field id? integer the request, so that it can be cancelled
 ---@field step? integer how far to cycle when the answer comes
-
----@class mercury.Item
----@field row integer the line of the item's range, 0-based
----@field head string that line up to the range
----@field after string what stood behind the cursor; unchanged while the user types the suggestion
----@field replaced string the part of `after` which the range covers
----@field text string
----@field command? lsp.Command
+---@field shown? string what was shown when it was asked
+---@field token? string under which the server shows the denoising
 
 ---@class mercury.State
 ---@field bufnr integer
@@ -34,6 +30,7 @@ local overtaken = { [-32800] = true, [-32801] = true, [-32802] = true }
 ---@field items mercury.Item[]
 ---@field index integer the shown item; 0 when none is
 ---@field invoked boolean the items answer an explicit request, so there are no more to ask for
+---@field denoising boolean a canvas is shown in place of an item
 ---@field asked? mercury.Question the newest question, while it is open
 ---@field seen? mercury.Place
 ---@field timer uv.uv_timer_t
@@ -60,78 +57,9 @@ local function same(a, b)
 end
 
 ---@param bufnr integer
----@param row integer
----@return string?
-local function line_at(bufnr, row)
-  return api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
-end
-
----@param bufnr integer
 ---@return boolean
 local function inserting_in(bufnr)
   return api.nvim_get_current_buf() == bufnr and vim.startswith(api.nvim_get_mode().mode, "i")
-end
-
---- Tabs of inline virtual text are drawn eight wide whatever 'tabstop' says, so they become blanks.
----@param text string
----@param before string the text in front of it on the line
-local function expand_tabs(text, before)
-  local shown = before
-  for i, part in ipairs(vim.split(text, "\t", { plain = true })) do
-    if i > 1 then
-      local width = vim.fn.strdisplaywidth(shown)
-      shown = shown .. (" "):rep(vim.fn.strdisplaywidth("\t", width))
-    end
-    shown = shown .. part
-  end
-  return shown:sub(#before + 1)
-end
-
---- Where the new text of a line goes between the characters that stay.
----@param line string
----@param kept string
----@return { at: integer, text: string }[]? nil when `kept` is not contained in `line`, in order
-local function weave(line, kept)
-  local chars, next_char, at = vim.fn.split(kept, "\\zs"), 1, 0
-  local strands = { { at = 0, text = "" } }
-  for _, char in ipairs(vim.fn.split(line, "\\zs")) do
-    if char == chars[next_char] then
-      next_char, at = next_char + 1, at + #char
-      strands[#strands + 1] = { at = at, text = "" }
-    else
-      strands[#strands].text = strands[#strands].text .. char
-    end
-  end
-  return next_char > #chars and strands or nil
-end
-
---- Translate an item of the server; nil when it cannot be shown as text at the cursor.
----@param bufnr integer
----@param raw lsp.InlineCompletionItem
----@param place mercury.Place
----@param encoding string
----@return mercury.Item?
-local function read_item(bufnr, raw, place, encoding)
-  local line = assert(line_at(bufnr, place.row))
-  local first, last = place.col, place.col
-  if type(raw.range) == "table" then
-    if raw.range.start.line ~= place.row or raw.range["end"].line ~= place.row then
-      return
-    end
-    first = vim.str_byteindex(line, encoding, raw.range.start.character, false)
-    last = vim.str_byteindex(line, encoding, raw.range["end"].character, false)
-  end
-  if type(raw.insertText) ~= "string" or first > place.col or last < place.col then
-    return
-  end
-  return {
-    row = place.row,
-    head = line:sub(1, first),
-    after = line:sub(place.col + 1),
-    replaced = line:sub(place.col + 1, last),
-    text = (raw.insertText:gsub("\r\n?", "\n")),
-    command = type(raw.command) == "table" and raw.command or nil,
-  }
 end
 
 ---@param bufnr integer
@@ -143,6 +71,7 @@ function State.new(bufnr, client_id)
     items = {},
     index = 0,
     invoked = false,
+    denoising = false,
     timer = assert(vim.uv.new_timer()),
     augroup = api.nvim_create_augroup("mercury.ghost." .. bufnr, {}),
   }, State)
@@ -169,27 +98,11 @@ function State:destroy()
   api.nvim_del_augroup_by_id(self.augroup)
 end
 
---- What is still to be inserted of an item; nil when the buffer no longer leads to it.
----@param item? mercury.Item
+--- What is still to be inserted of the shown item; nil when the buffer no longer leads to it.
 ---@return string?
-function State:rest(item)
-  item = item or self.items[self.index]
-  local place = here(self.bufnr)
-  if not item or place.row < item.row then
-    return
-  end
-  local first, line = line_at(self.bufnr, item.row), line_at(self.bufnr, place.row)
-  if not first or not line or not vim.startswith(first, item.head) then
-    return
-  end
-  if line:sub(place.col + 1) ~= item.after or (place.row == item.row and place.col < #item.head) then
-    return
-  end
-  local typed = api.nvim_buf_get_text(self.bufnr, item.row, #item.head, place.row, place.col, {})
-  local prefix = table.concat(typed, "\n")
-  if vim.startswith(item.text, prefix) and #item.text > #prefix then
-    return item.text:sub(#prefix + 1)
-  end
+function State:rest()
+  local item = self.items[self.index]
+  return item and items.rest(self.bufnr, item, here(self.bufnr))
 end
 
 --- Show the current item at the cursor.
@@ -199,55 +112,42 @@ function State:draw()
   if not item or not rest then
     return false
   end
-  api.nvim_buf_clear_namespace(self.bufnr, namespace, 0, -1)
-  local place = here(self.bufnr)
-  local lines = vim.split(rest, "\n", { plain = true })
-  local strands = weave(lines[1], item.replaced)
-  if not strands then
-    strands = { { at = 0, text = lines[1] } }
-    api.nvim_buf_set_extmark(self.bufnr, namespace, place.row, place.col, {
-      end_col = place.col + #item.replaced,
-      hl_group = "MercuryReplaced",
-    })
-  end
-  local before = assert(line_at(self.bufnr, place.row)):sub(1, place.col)
-  for _, strand in ipairs(strands) do
-    if strand.text ~= "" then
-      api.nvim_buf_set_extmark(self.bufnr, namespace, place.row, place.col + strand.at, {
-        virt_text = { { expand_tabs(strand.text, before), "MercuryGhost" } },
-        virt_text_pos = "inline",
-        hl_mode = "combine",
-      })
-    end
-  end
-  self:draw_below(place.row, vim.list_slice(lines, 2))
+  draw.show(self.bufnr, here(self.bufnr), items.chunks(item, rest, config.current.dim_unsure), item.replaced)
   return true
 end
 
----@param row integer
----@param lines string[]
-function State:draw_below(row, lines)
-  if #lines == 0 then
-    return
+--- Show the canvas of the open question; what stood there cannot be accepted any more, for nobody sees it.
+---@param question mercury.Question
+---@param canvas mercury.Run[]
+function State:draw_canvas(question, canvas)
+  if self.asked == question and inserting_in(self.bufnr) and same(question, here(self.bufnr)) then
+    self:hide()
+    self.denoising = true
+    draw.show(self.bufnr, question, denoising.chunks(canvas), "")
   end
-  local virt_lines = vim.tbl_map(function(line)
-    return { { line, "MercuryGhost" } }
-  end, lines)
-  api.nvim_buf_set_extmark(self.bufnr, namespace, row, 0, { virt_lines = virt_lines })
 end
 
 function State:hide()
-  self.items, self.index, self.invoked = {}, 0, false
-  if api.nvim_buf_is_valid(self.bufnr) then
-    api.nvim_buf_clear_namespace(self.bufnr, namespace, 0, -1)
+  self.items, self.index, self.invoked, self.denoising = {}, 0, false, false
+  draw.clear(self.bufnr)
+end
+
+--- Nobody waits for the newest question any more.
+---@return mercury.Question? question the one that was open
+function State:close_question()
+  local asked = self.asked
+  self.asked = nil
+  denoising.forget(asked and asked.token)
+  if self.denoising then
+    self:hide()
   end
+  return asked
 end
 
 --- Forget the open question and tell the server so.
 function State:cancel()
   self.timer:stop()
-  local asked = self.asked
-  self.asked = nil
+  local asked = self:close_question()
   local client = vim.lsp.get_client_by_id(self.client_id)
   if asked and asked.id and client then
     client:cancel_request(asked.id)
@@ -300,13 +200,20 @@ function State:ask(trigger, step)
   self:cancel()
   local question = here(self.bufnr) --[[@as mercury.Question]]
   question.step = step
+  question.shown = self:rest()
   self.asked = question
-  local line = assert(line_at(self.bufnr, question.row))
+  if trigger == Trigger.invoked and config.current.denoising then
+    question.token = denoising.expect(function(canvas)
+      self:draw_canvas(question, canvas)
+    end)
+  end
+  local line = api.nvim_get_current_line()
   local character = vim.str_utfindex(line, client.offset_encoding, question.col, false)
   local sent, id = client:request(mercury_client.method, {
     textDocument = { uri = vim.uri_from_bufnr(self.bufnr) },
     position = { line = question.row, character = character },
     context = { triggerKind = trigger },
+    partialResultToken = question.token,
   }, function(err, result)
     self:receive(question, err, result)
   end, self.bufnr)
@@ -322,7 +229,7 @@ function State:receive(question, err, result)
   if self.asked ~= question then
     return
   end
-  self.asked = nil
+  self:close_question()
   -- Nor is its answer always fit: a mapping or a timer may have edited the buffer before TextChangedI says so.
   if not inserting_in(self.bufnr) or not same(question, here(self.bufnr)) then
     return
@@ -340,19 +247,18 @@ end
 ---@param question mercury.Question
 function State:offer(raw_items, question)
   local client = assert(vim.lsp.get_client_by_id(self.client_id))
-  local shown = self:rest()
   self:hide()
   local position = 0
   for _, raw in ipairs(raw_items) do
-    local item = read_item(self.bufnr, raw, question, client.offset_encoding)
-    local rest = item and self:rest(item)
+    local item = items.read(self.bufnr, raw, question, client.offset_encoding)
+    local rest = item and items.rest(self.bufnr, item, question)
     if rest then
       table.insert(self.items, item)
-      position = rest == shown and #self.items or position
+      position = rest == question.shown and #self.items or position
     end
   end
   self.invoked = question.step ~= nil
-  self:show(question.step and shown and position + question.step or 1)
+  self:show(question.step and question.shown and position + question.step or 1)
 end
 
 ---@param index integer counted around both ends
@@ -417,12 +323,19 @@ function M.detach(bufnr)
   end
 end
 
----@param enabled boolean
-function M.enable(enabled)
-  M.enabled = enabled
-  for _, state in pairs(active) do
-    state:stop()
+--- Hide what is not wanted any more.
+function M.refresh()
+  for bufnr, state in pairs(active) do
+    if not M.enabled or not config.wants(bufnr) then
+      state:stop()
+    end
   end
+end
+
+---@param bufnr integer
+---@return boolean
+function M.is_attached(bufnr)
+  return active[bufnr] ~= nil
 end
 
 ---@return boolean
@@ -456,7 +369,7 @@ end
 ---@return boolean dismissed false when nothing was shown
 function M.dismiss()
   local state = current()
-  if not state or not M.visible() then
+  if not state or not (M.visible() or state.denoising) then
     return false
   end
   state:cancel()

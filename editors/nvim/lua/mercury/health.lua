@@ -1,15 +1,37 @@
+local mercury_client = require("mercury.client")
+
 local M = {}
 
+local SERVER_ANSWERS_IN_MS = 2000
+
+--- Other plugins that show text at the cursor: how each is recognized.
+---@type table<string, fun(): boolean>
+local other_sources = {
+  ["copilot.lua"] = function()
+    return package.loaded["copilot"] ~= nil
+  end,
+  ["copilot.vim"] = function()
+    return vim.g.loaded_copilot ~= nil
+  end,
+  ["supermaven-nvim"] = function()
+    return package.loaded["supermaven-nvim"] ~= nil
+  end,
+  ["windsurf.vim"] = function()
+    return vim.g.loaded_codeium ~= nil
+  end,
+}
+
 local function check_neovim()
+  local version = "Neovim " .. tostring(vim.version())
   if vim.fn.has("nvim-0.11") == 0 then
-    vim.health.error("Neovim 0.11 or newer is needed")
+    vim.health.error(version .. ": 0.11 or newer is needed")
     return
   end
   local builtin = vim.lsp.inline_completion ~= nil
-  vim.health.ok(builtin and "vim.lsp.inline_completion is there" or "ghost text is drawn by this plugin")
+  vim.health.ok(version .. (builtin and " with vim.lsp.inline_completion" or ", ghost text is drawn by this plugin"))
 end
 
-local function check_server()
+local function check_command()
   local cmd = vim.lsp.config.mercury and vim.lsp.config.mercury.cmd
   if not cmd then
     vim.health.error("mercury is not set up", "call require('mercury').setup()")
@@ -20,23 +42,85 @@ local function check_server()
   end
 end
 
-local function check_client()
-  local mercury_client = require("mercury.client")
+--- What the server answers to `mercury/status`.
+---@param said { kind: string, busy: boolean, message: string, version: string, engine?: table }
+local function tell_status(said)
+  vim.health.info("mercury-lsp " .. said.version)
+  if type(said.engine) == "table" then
+    local engine = said.engine
+    vim.health.ok(("the model %s runs on %s by %s"):format(engine.name, engine.device, engine.backend or "?"))
+  elseif said.kind == "Error" then
+    vim.health.error("there is no model: " .. said.message, "run `mercury-lsp doctor`")
+  else
+    vim.health.warn("the model is not there yet", "run :checkhealth mercury again in some seconds")
+  end
+  if said.kind == "Inactive" or said.kind == "Warning" then
+    vim.health.warn(said.message)
+  end
+end
+
+local function check_server()
   local client = mercury_client.get()
   if not client then
     vim.health.warn("the server is not running", "open a file, then run :checkhealth mercury again")
+    return
   elseif not client:supports_method(mercury_client.method) then
     vim.health.error("the server does not offer " .. mercury_client.method)
+    return
+  end
+  vim.health.ok(("the server runs (client %d, %s positions)"):format(client.id, client.offset_encoding))
+  local answer = client:request_sync("mercury/status", vim.empty_dict(), SERVER_ANSWERS_IN_MS)
+  if answer and type(answer.result) == "table" then
+    tell_status(answer.result)
   else
-    vim.health.ok(("the server runs (client %d, %s positions)"):format(client.id, client.offset_encoding))
+    vim.health.warn("the server does not tell its status", "is the option `cmd` mercury-lsp, and is it up to date?")
+  end
+end
+
+---@param lhs string
+---@param action string
+local function check_key(lhs, action)
+  for _, bufnr in ipairs(vim.tbl_filter(vim.api.nvim_buf_is_loaded, vim.api.nvim_list_bufs())) do
+    local old = vim.api.nvim_buf_call(bufnr, function()
+      return vim.fn.maparg(lhs, "i", false, true)
+    end)
+    if not vim.startswith(old.desc or "", "Mercury: ") then
+      local taken = vim.tbl_isempty(old) and "not mapped" or "mapped to " .. (old.desc or old.rhs or "a function")
+      local mend = ("call require('mercury').%s() from that mapping, or set keys.%s"):format(action, action)
+      vim.health.warn(("%s does not %s: it is %s (buffer %d)"):format(lhs, action, taken, bufnr), mend)
+      return
+    end
+  end
+end
+
+local function check_keys()
+  for action, lhs in vim.spairs(require("mercury.config").current.keys) do
+    if lhs then
+      check_key(lhs, action)
+    end
+  end
+end
+
+local function check_other_sources()
+  for name, is_loaded in vim.spairs(other_sources) do
+    if is_loaded() then
+      vim.health.warn(name .. " is loaded too", "two texts at one cursor are hard to read; switch one of them off")
+    end
+  end
+  for _, client in ipairs(vim.lsp.get_clients({ method = mercury_client.method })) do
+    if client.name ~= mercury_client.name then
+      vim.health.warn(client.name .. " offers inline completion too", "switch one of them off")
+    end
   end
 end
 
 function M.check()
   vim.health.start("mercury")
   check_neovim()
+  check_command()
   check_server()
-  check_client()
+  check_keys()
+  check_other_sources()
 end
 
 return M

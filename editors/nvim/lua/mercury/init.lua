@@ -13,8 +13,15 @@ local function choose_shower()
 end
 
 local function highlight()
-  vim.api.nvim_set_hl(0, "MercuryGhost", { link = "Comment", default = true })
-  vim.api.nvim_set_hl(0, "MercuryReplaced", { link = "DiffDelete", default = true })
+  for group, link in pairs({
+    MercuryGhost = "Comment",
+    MercuryUnsure = "NonText",
+    MercuryDraft = "NonText",
+    MercuryMask = "Whitespace",
+    MercuryReplaced = "DiffDelete",
+  }) do
+    vim.api.nvim_set_hl(0, group, { link = link, default = true })
+  end
 end
 
 local function watch()
@@ -101,21 +108,49 @@ function M.prev()
   return shown_by().cycle(-1)
 end
 
+--- Switch suggestions on or off: everywhere, or in this buffer or its filetype only.
 ---@param enabled? boolean default true
-function M.enable(enabled)
-  shown_by().enable(enabled ~= false)
+---@param scope? "buffer"|"filetype"
+function M.enable(enabled, scope)
+  local mercury_shower = shown_by()
+  enabled = enabled ~= false
+  local config = require("mercury.config")
+  if scope == "buffer" then
+    -- A buffer that says the same as its filetype follows it again.
+    vim.b.mercury = nil
+    if enabled ~= config.allows(vim.bo.filetype) then
+      vim.b.mercury = enabled
+    end
+  elseif scope == "filetype" then
+    config.current.filetypes[vim.bo.filetype] = enabled
+  else
+    mercury_shower.enabled = enabled
+  end
+  mercury_shower.refresh()
+  if enabled and scope then
+    require("mercury.client").attach_wanting()
+  end
 end
 
-function M.disable()
-  M.enable(false)
+---@param scope? "buffer"|"filetype"
+function M.disable(scope)
+  M.enable(false, scope)
 end
 
-function M.toggle()
-  M.enable(not M.is_enabled())
+---@param scope? "buffer"|"filetype"
+function M.toggle(scope)
+  M.enable(not M.is_enabled(scope), scope)
 end
 
+---@param scope? "buffer"|"filetype"
 ---@return boolean
-function M.is_enabled()
+function M.is_enabled(scope)
+  local config = require("mercury.config")
+  if scope == "buffer" then
+    return config.wants(vim.api.nvim_get_current_buf())
+  elseif scope == "filetype" then
+    return config.allows(vim.bo.filetype)
+  end
   return shown_by().enabled
 end
 
@@ -123,13 +158,26 @@ end
 ---@return string
 function M.status()
   local client = require("mercury.client").get(vim.api.nvim_get_current_buf())
-  local said = require("mercury.client").server_status
-  local parts = { "mercury: " .. (M.is_enabled() and "on" or "off") }
+  local said = require("mercury.status").said
+  local parts = { "mercury: " .. (M.is_enabled() and M.is_enabled("buffer") and "on" or "off") }
   table.insert(parts, client and ("server attached (client %d)"):format(client.id) or "no server in this buffer")
   if said and said.message and said.message ~= "" then
     table.insert(parts, said.message)
   end
   return table.concat(parts, ", ")
+end
+
+--- For a statusline: "mercury" and loading, ready, busy, off or error. Asks nobody; empty before `setup`.
+---@return string
+function M.statusline()
+  if not shower then
+    return ""
+  end
+  local bufnr, word = vim.api.nvim_get_current_buf(), require("mercury.status").word
+  local wanted = shower.enabled and require("mercury.config").wants(bufnr)
+  -- A server that ended or never ran is in no buffer.
+  local known = wanted and (shower.is_attached(bufnr) or word == "error")
+  return "mercury " .. (known and word or "off")
 end
 
 return M

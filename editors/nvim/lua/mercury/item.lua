@@ -1,0 +1,103 @@
+--- One item of the server's answer: what it inserts, and what of that is still to come.
+
+local api = vim.api
+
+local M = {}
+
+---@class mercury.Item
+---@field row integer the line of the item's range, 0-based
+---@field head string that line up to the range
+---@field after string what stood behind the cursor; unchanged while the user types the suggestion
+---@field replaced string the part of `after` which the range covers
+---@field text string
+---@field sure integer bytes of the text before the part that is likelier wrong than right
+---@field command? lsp.Command
+
+---@param bufnr integer
+---@param row integer
+---@return string?
+local function line_at(bufnr, row)
+  return api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
+end
+
+---@param text string
+---@return string
+local function with_line_feeds(text)
+  return (text:gsub("\r\n?", "\n"))
+end
+
+---@param raw lsp.InlineCompletionItem
+---@param encoding string
+---@return integer
+local function sure_bytes(raw, encoding)
+  local unsure_from = vim.tbl_get(raw, "mercury", "unsureFrom")
+  if type(unsure_from) ~= "number" then
+    return #raw.insertText
+  end
+  return #with_line_feeds(raw.insertText:sub(1, vim.str_byteindex(raw.insertText, encoding, unsure_from, false)))
+end
+
+--- Translate an item of the server; nil when it cannot be shown as text at the cursor.
+---@param bufnr integer
+---@param raw lsp.InlineCompletionItem
+---@param place mercury.Place
+---@param encoding string
+---@return mercury.Item?
+function M.read(bufnr, raw, place, encoding)
+  local line = assert(line_at(bufnr, place.row))
+  local first, last = place.col, place.col
+  if type(raw.range) == "table" then
+    if raw.range.start.line ~= place.row or raw.range["end"].line ~= place.row then
+      return
+    end
+    first = vim.str_byteindex(line, encoding, raw.range.start.character, false)
+    last = vim.str_byteindex(line, encoding, raw.range["end"].character, false)
+  end
+  if type(raw.insertText) ~= "string" or first > place.col or last < place.col then
+    return
+  end
+  return {
+    row = place.row,
+    head = line:sub(1, first),
+    after = line:sub(place.col + 1),
+    replaced = line:sub(place.col + 1, last),
+    text = with_line_feeds(raw.insertText),
+    sure = sure_bytes(raw, encoding),
+    command = type(raw.command) == "table" and raw.command or nil,
+  }
+end
+
+--- What is still to be inserted of an item; nil when the buffer no longer leads to it.
+---@param bufnr integer
+---@param item mercury.Item
+---@param place mercury.Place
+---@return string?
+function M.rest(bufnr, item, place)
+  if place.row < item.row then
+    return
+  end
+  local first, line = line_at(bufnr, item.row), line_at(bufnr, place.row)
+  if not first or not line or not vim.startswith(first, item.head) then
+    return
+  end
+  if line:sub(place.col + 1) ~= item.after or (place.row == item.row and place.col < #item.head) then
+    return
+  end
+  local typed = api.nvim_buf_get_text(bufnr, item.row, #item.head, place.row, place.col, {})
+  local prefix = table.concat(typed, "\n")
+  if vim.startswith(item.text, prefix) and #item.text > #prefix then
+    return item.text:sub(#prefix + 1)
+  end
+end
+
+--- The rest of an item as it is drawn.
+---@param item mercury.Item
+---@param rest string
+---@param dim boolean whether the part that is likelier wrong than right looks different
+---@return mercury.Chunk[]
+function M.chunks(item, rest, dim)
+  local sure = dim and math.max(0, item.sure - (#item.text - #rest)) or #rest
+  return { { rest:sub(1, sure), "MercuryGhost" }, { rest:sub(sure + 1), "MercuryUnsure" } }
+end
+
+return M

@@ -1,0 +1,149 @@
+"""What the plugin tells of itself, and where it is switched off."""
+
+import pytest
+
+from tests.e2e.neovim import Desk, Neovim, rule, shows, until
+
+LINE = "return require('mercury').statusline()"
+
+
+def says(nvim: Neovim, word: str) -> None:
+    until(lambda: nvim.lua(LINE) == "mercury " + word)
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ({"kind": "Normal", "busy": True, "message": "loading the model"}, "loading"),
+        ({"kind": "Normal", "busy": False, "message": ""}, "ready"),
+        ({"kind": "Normal", "busy": True, "message": ""}, "busy"),
+        ({"kind": "Inactive", "busy": False, "message": "switched off by mercury.enabled"}, "off"),
+        ({"kind": "Error", "busy": False, "message": "no model"}, "error"),
+    ],
+)
+def test_the_statusline_says_what_the_server_said_last(desk: Desk, status: dict, word: str) -> None:
+    nvim = desk.start_attached()
+    says(nvim, "loading")
+    desk.say("didChangeStatus", status)
+    says(nvim, word)
+
+
+def test_the_statusline_is_off_where_suggestions_are(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    desk.say("didChangeStatus", {"kind": "Normal", "busy": False, "message": ""})
+    says(nvim, "ready")
+    for command in ("disable", "disable buffer", "disable filetype"):
+        nvim.lua(f"vim.cmd.Mercury({{ args = vim.split('{command}', ' ') }})")
+        says(nvim, "off")
+        nvim.lua(f"vim.cmd.Mercury({{ args = vim.split('{command.replace('disable', 'enable')}', ' ') }})")
+        says(nvim, "ready")
+    nvim.lua("vim.cmd.enew()")
+    says(nvim, "off")
+
+
+def test_the_statusline_tells_that_the_server_has_died(desk: Desk) -> None:
+    nvim = desk.start(cmd=["false"])
+    says(nvim, "error")
+
+
+def test_the_statusline_asks_nobody(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    says(nvim, "loading")
+    before = desk.log.read_text()
+    for _ in range(5):
+        nvim.lua(LINE)
+    assert desk.log.read_text() == before
+
+
+def test_a_statusline_that_is_drawn_before_the_set_up_is_empty(desk: Desk) -> None:
+    nvim = desk.start_attached(before="_G.early = require('mercury').statusline()")
+    assert nvim.lua("return early") == ""
+
+
+def test_a_buffer_is_switched_off_and_on(desk: Desk) -> None:
+    desk.script([rule("", "text")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "text")
+    nvim.keys("<Cmd>Mercury disable buffer<CR>")
+    shows(nvim, "")
+    nvim.keys("<Esc>")
+    nvim.open(desk.folder / "b.py")
+    until(nvim.attached)
+    nvim.keys("iy")
+    shows(nvim, "text")
+    nvim.keys("<Esc>:buffer 1<CR>:Mercury toggle buffer<CR>az")
+    shows(nvim, "text")
+
+
+def test_a_filetype_is_switched_off_in_all_its_buffers_and_on_again(desk: Desk) -> None:
+    desk.script([rule("", "text")])
+    nvim = desk.start_attached()
+    nvim.lua("vim.cmd.Mercury({ args = { 'disable', 'filetype' } })")
+    nvim.open(desk.folder / "b.py")
+    nvim.keys("iy<Esc>")
+    assert nvim.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
+    assert desk.asked() == []
+    nvim.lua("vim.cmd.Mercury({ args = { 'enable', 'filetype' } })")
+    until(nvim.attached)
+    nvim.keys("az")
+    shows(nvim, "text")
+
+
+def test_a_buffer_of_a_filetype_switched_off_can_be_switched_on(desk: Desk) -> None:
+    desk.script([rule("", "text")])
+    nvim = desk.start(name="COMMIT_EDITMSG")
+    nvim.lua("vim.cmd.Mercury({ args = { 'enable', 'buffer' } })")
+    until(nvim.attached)
+    nvim.keys("ix")
+    shows(nvim, "text")
+
+
+@pytest.mark.parametrize("command", ["start", "accept buffer", "enable window", "enable buffer now"])
+def test_a_command_that_does_not_exist_is_refused(desk: Desk, command: str) -> None:
+    nvim = desk.start_attached()
+    nvim.keys(f":Mercury {command}<CR>")
+    told = "return vim.api.nvim_exec2('messages', { output = true }).output"
+    until(lambda: f"mercury: no such command: {command}" in nvim.lua(told))
+
+
+def test_commands_and_scopes_are_completed(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    complete = "return vim.fn.getcompletion('Mercury %s', 'cmdline')"
+    assert nvim.lua(complete % "dis") == ["disable", "dismiss"]
+    assert nvim.lua(complete % "disable ") == ["buffer", "filetype"]
+    assert nvim.lua(complete % "accept ") == []
+
+
+def health(nvim: Neovim) -> str:
+    nvim.lua("vim.cmd.checkhealth('mercury')")
+    return until(lambda: "\n".join(nvim.lines()))
+
+
+def test_health_names_server_model_backend_and_neovim(desk: Desk) -> None:
+    told = health(desk.start_attached())
+    for fact in ("mercury-lsp 1.2.3", "the model scripted runs on cpu by paper", "Neovim 0."):
+        assert fact in told
+    assert "WARNING" not in told
+
+
+def test_health_names_who_took_a_key(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    nvim.lua("vim.keymap.set('i', '<Tab>', '<C-n>', { desc = 'next entry' })")
+    told = health(nvim)
+    assert "<Tab> does not accept: it is mapped to next entry" in told
+    assert "call require('mercury').accept() from that mapping" in told
+
+
+def test_health_names_who_took_a_key_in_one_buffer(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    nvim.lua("vim.keymap.set('i', '<M-w>', 'x', { buffer = 0 })")
+    assert "<M-w> does not accept_word: it is mapped to x (buffer 1)" in health(nvim)
+
+
+@pytest.mark.parametrize(
+    ("loaded", "name"),
+    [("vim.g.loaded_copilot = 1", "copilot.vim"), ("package.loaded['copilot'] = {}", "copilot.lua")],
+)
+def test_health_names_other_sources_of_ghost_text(desk: Desk, loaded: str, name: str) -> None:
+    assert f"{name} is loaded too" in health(desk.start_attached(before=loaded))
