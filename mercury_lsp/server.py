@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from threading import Thread
 from typing import Any, BinaryIO
 
 from lsprotocol import types
@@ -16,7 +15,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 
-from mercury_lsp import registrations, secret_lines, wire
+from mercury_lsp import registrations, secret_lines
 from mercury_lsp.completer import Completer
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.editor import Editor
@@ -26,9 +25,10 @@ from mercury_lsp.logs import ClientLog, spoken_for
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.progress import loading_progress
 from mercury_lsp.protocol import MercuryProtocol
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Settings, section_of
 from mercury_lsp.statistics import Statistics
 from mercury_lsp.status import LOADING, Status, StatusBoard
+from mercury_lsp.stdin import messages
 from mercury_lsp.structuring import converter
 from mercury_lsp.suggestions import Suggestion
 from mercury_lsp.uris import path_of
@@ -47,11 +47,6 @@ INDEX_EVERY = 0.002
 
 QUIET = 1.0
 """Seconds without a change of the model's files after which they are taken to be whole."""
-
-READ_BYTES = 65536
-
-END = object()
-"""Stands behind the last message of the client."""
 
 
 class MercuryServer(LanguageServer):
@@ -88,7 +83,7 @@ class MercuryServer(LanguageServer):
         """Serve one client until it sends exit or closes the pipe."""
         self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
         try:
-            asyncio.run(self.serve(_read(stdin or sys.stdin.buffer)))
+            asyncio.run(self.serve(messages(stdin or sys.stdin.buffer)))
         except KeyboardInterrupt:
             pass
         finally:
@@ -154,7 +149,7 @@ class MercuryServer(LanguageServer):
         if section is None:
             section = await self._pull()
         try:
-            settings = Settings.parse(_checked(self._options) | _checked(section))
+            settings = Settings.parse(section_of(self._options) | section_of(section))
             self.completer.settings = settings.seen_from(self.started_in)
         except SettingsError as error:
             self.tell(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
@@ -305,32 +300,7 @@ class MercuryServer(LanguageServer):
             self.protocol.notify("statusNotification", status.to_older())
 
 
-async def _read(stdin: BinaryIO) -> AsyncIterator[Any]:
-    """Messages of a pipe, which only a thread of its own can wait for."""
-    loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
-
-    def listen() -> None:
-        try:
-            for message in wire.messages(lambda: stdin.read1(READ_BYTES)):  # type: ignore[attr-defined]
-                loop.call_soon_threadsafe(queue.put_nowait, message)
-            loop.call_soon_threadsafe(queue.put_nowait, END)
-        except RuntimeError as error:
-            logger.debug("the loop has ended before its input: %s", error)
-
-    Thread(target=listen, name="mercury-stdin", daemon=True).start()
-    while (message := await queue.get()) is not END:
-        yield message
-
-
 def _is_secret(uri: str) -> bool:
     """Whether a document is a file of secrets, of which the model sees nothing."""
     path = path_of(uri)
     return path is not None and is_secret(path)
-
-
-def _checked(section: Any) -> dict[str, Any]:
-    if section in (None, []):  # Lua's empty table may arrive as an empty list
-        return {}
-    if not isinstance(section, Mapping):
-        raise SettingsError(f"mercury is {section!r}; allowed: an object")
-    return dict(section)

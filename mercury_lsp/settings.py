@@ -130,3 +130,12 @@ def _problem(key: str, value: Any) -> str | None:
 
 def _snake(key: str) -> str:
     return re.sub("[A-Z]", lambda found: "_" + found[0].lower(), key)
+
+
+def section_of(section: Any) -> dict[str, Any]:
+    """What a client sent as our section; raises SettingsError when that is no object."""
+    if section in (None, []):  # Lua's empty table may arrive as an empty list
+        return {}
+    if not isinstance(section, Mapping):
+        raise SettingsError(f"mercury is {section!r}; allowed: an object")
+    return dict(section)

@@ -1,27 +1,14 @@
 """The plugin in a real Neovim over the real server with a scripted engine: what its keys count as."""
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from mercury_lsp.statistics import Record, store
-from tests.e2e.test_neovim import Desk, find_nvim, shows, until
+from tests.e2e.neovim import Desk, shows, until
 from tests.lsp.editor import COMMAND, script
 
 TEXT = script(text="one(two)") + "x = \n"
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    binary = find_nvim()
-    if binary is None:
-        pytest.skip("no nvim beside this Python or on the PATH")
-    made = Desk(binary, tmp_path)
-    yield made
-    if made.nvim:
-        made.nvim.close()
 
 
 def press(desk: Desk, keys: list[str], line: str) -> None:
