@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -480,6 +481,17 @@ def test_help_opens(desk: Desk) -> None:
         "vim.cmd.help('mercury-options')"
     )
     assert nvim.lua("return vim.fn.expand('%:t')") == "mercury.txt"
+
+
+def test_a_question_by_key_outlives_the_events_of_the_keys_before_it(desk: Desk) -> None:
+    """Keys read at once are all handled before Neovim says that the text changed."""
+    desk.script([rule("x", "unasked", trigger=2), rule("x", "asked", trigger=1)])
+    nvim = desk.start_attached()
+    nvim.keys("ix<M-]>")
+    shows(nvim, "asked")
+    time.sleep(0.1)  # ten times the debounce
+    assert nvim.ghost() == "asked"
+    assert [question["params"]["context"]["triggerKind"] for question in desk.asked()] == [1]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def denoising(desk: Desk, *parts: Any, **more: Any) -> Neovim:
     desk.script([asked | {"result": {"items": [{"insertText": "a + c"}]}} | more])
     nvim = desk.start_attached(options="denoising = true")
     nvim.keys("ix")
-    nvim.keys("<M-]>")  # apart, for Neovim tells of changed text only when no keys are left
+    nvim.keys("<M-]>")
     return nvim
 
 

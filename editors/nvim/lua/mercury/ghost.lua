@@ -202,6 +202,7 @@ function State:ask(trigger, step)
   question.step = step
   question.shown = self:rest()
   self.asked = question
+  self.seen = question -- of keys read at once, the events of those before come only now: they must not ask anew
   if trigger == Trigger.invoked and config.current.denoising then
     question.token = denoising.expect(function(canvas)
       self:draw_canvas(question, canvas)
