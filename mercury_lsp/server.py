@@ -88,6 +88,7 @@ class MercuryServer(LanguageServer):
             pass
         finally:
             self.shutdown()
+            self.statistics.wait()
 
     async def serve(self, messages: AsyncIterator[Any]) -> None:
         """Handle what the client sends until it sends exit or there is no more."""

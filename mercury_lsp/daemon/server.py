@@ -118,6 +118,7 @@ class Daemon:
             self._servers.discard(server)
             server.shutdown()
             self._rest()
+            await asyncio.to_thread(server.statistics.wait)
 
     def _rest(self) -> None:
         """Stop after a while if nobody is there."""

@@ -15,7 +15,7 @@ CLOSE_SECONDS = 2.0
 
 
 class Statistics:
-    """Off until switched on; to be used from the event loop's thread."""
+    """Off until switched on; to be used from the event loop's thread, but for `wait`."""
 
     def __init__(self, path: Path | None = None):
         self._writer = Writer(path or default_path())
@@ -23,11 +23,15 @@ class Statistics:
         self.observer = Observer(self._writer.put, self._sweep_later)
 
     def close(self) -> None:
-        """Write what is not written yet."""
+        """Have all that is not written yet written; returns at once."""
         if self._timer is not None:
             self._timer.cancel()
         self.observer.close()
-        self._writer.close(CLOSE_SECONDS)
+        self._writer.close()
+
+    def wait(self) -> None:
+        """Wait until that is done, or has taken too long; to be called from a thread that may wait."""
+        self._writer.wait(CLOSE_SECONDS)
 
     def _sweep_later(self) -> None:
         if self._timer is None:

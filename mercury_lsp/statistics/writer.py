@@ -4,8 +4,7 @@ import logging
 import sqlite3
 from pathlib import Path
 from queue import Empty, Full, Queue
-from threading import Thread
-from time import monotonic
+from threading import Event, Thread
 
 from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics import store
@@ -28,6 +27,7 @@ class Writer:
         self._queue: Queue[Record | None] = Queue(MOST_WAITING)
         """None stands behind the last row."""
         self._thread: Thread | None = None
+        self._closing = Event()
         self._connection: sqlite3.Connection | None = None
         self._opened: int | None = None
         """Which file the connection is to."""
@@ -46,13 +46,18 @@ class Writer:
         except Full:
             self._complain("too many rows wait; further ones are dropped")
 
-    def close(self, timeout: float) -> None:
-        """Write what is there; waits no longer than timeout, in seconds."""
+    def close(self) -> None:
+        """Have the rest written; returns at once."""
+        self._closing.set()
         if self._thread is not None and not self._has_failed:
             try:
-                self._queue.put(None, timeout=timeout)
+                self._queue.put_nowait(None)
             except Full:
-                return
+                self._complain("too many rows wait; they are dropped")
+
+    def wait(self, timeout: float) -> None:
+        """Wait for the rest to be written after `close`, no longer than timeout, in seconds."""
+        if self._thread is not None:
             self._thread.join(timeout)
 
     def _run(self) -> None:
@@ -69,12 +74,15 @@ class Writer:
             self._disconnect()
 
     def _gather(self) -> tuple[list[Record], bool]:
-        """The rows of about a second, and whether they are the last."""
+        """The rows of about a second, and whether they are the last.
+
+        In between it does not listen: waking for every row would take the interpreter from whoever has put it.
+        """
         found = [self._queue.get()]
-        until = monotonic() + GATHER_SECONDS
-        while found[-1] is not None and (left := until - monotonic()) > 0:
+        self._closing.wait(GATHER_SECONDS)
+        while found[-1] is not None:
             try:
-                found.append(self._queue.get(timeout=left))
+                found.append(self._queue.get_nowait())
             except Empty:
                 break
         return [each for each in found if each is not None], found[-1] is None

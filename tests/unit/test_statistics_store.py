@@ -26,7 +26,8 @@ from mercury_lsp.statistics.writer import Writer
 writer = Writer(Path(sys.argv[1]))
 for number in range(200):
     writer.put(Record(int(time.time()), "python", sys.argv[2], "m", True, 0.8, 1.0, 8, "accepted", 0, 8, 8))
-writer.close(60)
+writer.close()
+writer.wait(60)
 """
 
 
@@ -39,7 +40,8 @@ def written(path: Path, *rows: Record) -> None:
     writer = Writer(path)
     for row in rows or (ROW,):
         writer.put(row)
-    writer.close(30)
+    writer.close()
+    writer.wait(30)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -58,7 +60,7 @@ def test_only_the_time_asked_for_is_read(path: Path):
 
 
 def test_without_a_row_there_is_no_file(path: Path):
-    Writer(path).close(1)
+    Writer(path).close()
     assert not path.parent.exists()
     assert store.read(path, 0) == []
 
@@ -99,7 +101,8 @@ def test_rows_wait_while_another_process_has_locked_the_file(path: Path, caplog,
             time.sleep(0.02)
     other.close()
     writer.put(ROW)
-    writer.close(30)
+    writer.close()
+    writer.wait(30)
     assert len(store.read(path, 0)) == 3
     assert len(warnings(caplog)) == 1 and "locked" in warnings(caplog)[0]
 
@@ -112,7 +115,8 @@ def test_a_file_that_stays_locked_does_not_hold_up_the_end(path: Path, monkeypat
     writer = Writer(path)
     writer.put(ROW)
     begun = time.monotonic()
-    writer.close(0.2)
+    writer.close()
+    writer.wait(0.2)
     assert time.monotonic() - begun < 5
     other.close()
 
@@ -153,9 +157,11 @@ def test_a_folder_that_cannot_be_written_to_costs_one_line_of_the_log(path: Path
     try:
         writer = Writer(path)
         writer.put(ROW)
-        writer.close(30)
+        writer.close()
+        writer.wait(30)
         writer.put(ROW)
-        writer.close(30)
+        writer.close()
+        writer.wait(30)
     finally:
         path.parent.chmod(0o700)
     assert len(warnings(caplog)) == 1 and "cannot be written" in warnings(caplog)[0]
@@ -166,7 +172,8 @@ def test_a_folder_that_cannot_be_made_costs_one_line_of_the_log(tmp_path: Path, 
     writer = Writer(tmp_path / "state" / "statistics.sqlite")
     for _ in range(3):
         writer.put(ROW)
-        writer.close(30)
+        writer.close()
+        writer.wait(30)
     assert len(warnings(caplog)) == 1 and "cannot be written" in warnings(caplog)[0]
 
 
@@ -221,7 +228,8 @@ def test_a_reset_deletes_all_rows_and_the_server_goes_on(path: Path):
     written(path)
     assert store.reset(path) >= 1
     writer.put(ROW)
-    writer.close(30)
+    writer.close()
+    writer.wait(30)
     assert ROW in store.read(path, 0)
     assert store.reset(path) >= 1
     assert store.read(path, 0) == []

@@ -32,7 +32,8 @@ def counted(*rows: Record) -> None:
     writer = Writer(store.default_path())
     for row in rows:
         writer.put(row)
-    writer.close(30)
+    writer.close()
+    writer.wait(30)
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
