@@ -57,10 +57,13 @@ class BlockCache:
         """The sides for these blocks; reads only tokens never read in their place before."""
         before = self.tokens_read
         far_key, suffix_key = tuple(b for b in far if b), tuple(b for b in suffix if b)
-        sides = [self._side(far_key, leading=True)]
+        ahead, behind = (True, far_key), (False, suffix_key)
+        missing = [key for side in (ahead, behind) if side not in self._sides for key in side[1]]
+        blocks = self._read(missing)  # at once, for a block may stand on both sides
+        sides = [self._side(*ahead, blocks)]
         if near:
             sides.append(self._near(far_key, near, sides[0]))
-        after = [self._side(suffix_key, leading=False)] if suffix_key else []
+        after = [self._side(*behind, blocks)] if suffix_key else []
         return Context(sides, after, self.tokens_read - before)
 
     def clear(self) -> None:
@@ -70,18 +73,18 @@ class BlockCache:
         self._stacks.clear()
         self.bytes = 0
 
-    def _side(self, key: tuple[Tokens, ...], leading: bool) -> Side:
+    def _side(self, leading: bool, key: tuple[Tokens, ...], read: dict[Tokens, Block]) -> Side:
         """Blocks next to each other, ending at position -1 (leading) or starting at 0."""
         if found := _fresh(self._sides, (leading, key)):
             return found
-        blocks = ([self._start] if leading else []) + self._read(key)
+        blocks = ([self._start] if leading else []) + [read[k] for k in key]
         side = side_by_side(self.network, blocks, leading)
         _keep(self._sides, (leading, key), side, 2 * self.assembled)
         return side
 
-    def _read(self, keys: tuple[Tokens, ...]) -> list[Block]:
-        missing = sorted({k for k in keys if k not in self._blocks}, key=lambda k: (len(k), k))
+    def _read(self, keys: list[Tokens]) -> dict[Tokens, Block]:
         found = {k: self._blocks[k] for k in keys if k in self._blocks}
+        missing = sorted({k for k in keys if k not in found}, key=lambda k: (len(k), k))
         for key in missing:  # one by one: padding would make the arithmetic depend on the neighbours
             found[key] = self._blocks[key] = read_alone(self.network, [key], self.start_id)[0]
             self.tokens_read += len(key)
@@ -90,7 +93,7 @@ class BlockCache:
             self._blocks.move_to_end(key)
         while self.bytes > self.budget and len(self._blocks) > 1:
             self.bytes -= _size(self._blocks.popitem(last=False)[1].keys)
-        return [found[k] for k in keys]
+        return found
 
     def _near(self, far: tuple[Tokens, ...], near: Tokens, far_side: Side) -> Side:
         """The near stack with exactly these tokens on it."""

@@ -18,6 +18,7 @@ from mercury_engine.canvas import Canvas
 from mercury_engine.codec import Codec, Cut
 from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.layout import rest_and_below
 from mercury_engine.limits import far_part, near_part, suffix_part
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
@@ -131,8 +132,9 @@ class Engine:
     def surroundings(self, request: FillRequest, near: list[int], settled: int) -> Surroundings:
         """What a canvas behind the tokens of `near` sees, its first slots being settled; reads what is new of it."""
         ids = near_part(near) or (self.codec.start_id,)
-        far = far_part([self._tokens(block) for block in request.far])
-        suffix = suffix_part([self._tokens(block) for block in request.suffix])
+        line, below = rest_and_below(request.suffix)
+        far = far_part([self._tokens(block) for block in (*reversed(below), *request.far)])
+        suffix = suffix_part([self._tokens(block) for block in (*line, *below)])
         return Surroundings(self.cache.context(far, ids[:-1], suffix), ids[-1], len(ids) - 1, settled)
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:

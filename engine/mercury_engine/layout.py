@@ -1,5 +1,7 @@
 """Blocks around a cursor, for text that no editor holds; the server's own layout follows the same rule."""
 
+from collections.abc import Sequence
+
 from mercury_engine.chunks import split
 from mercury_engine.comments import comment_line
 
@@ -39,6 +41,19 @@ def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int)
     far = _within(chunks[:number][::-1], prefix_chars)[::-1]
     following = _within(chunks[number + 1 :], suffix_chars)
     return far, near, [head, *following] if head else following
+
+
+def rest_and_below(suffix: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Suffix blocks apart: what is left of the cursor's line, and what stands below it.
+
+    What stands below does not change while that line is typed, so the reader, which goes from left to right, can
+    have seen it before all else: blocks in front of the far ones, those next to the cursor last.
+    """
+    if not suffix:
+        return [], []
+    head, *following = suffix
+    end = head.find("\n") + 1 or len(head)
+    return [head[:end]], [block for block in (head[end:], *following) if block]
 
 
 def _within(chunks: list[str], budget: int) -> list[str]:

@@ -27,7 +27,8 @@ class FillRequest:
 
     Reading order of the document is `far` + `near` | gap | `suffix`. The blocks of `far` and `suffix` should
     be chunks that survive edits (`chunks.split`); `near` starts where the last far block ends and ends at the
-    cursor; `suffix[0]` starts at the cursor and ends at a stable boundary.
+    cursor; `suffix[0]` starts at the cursor and ends at a stable boundary. What of it stands below the cursor's line
+    is shown to the reader as well, in front of `far`.
     """
 
     near: str

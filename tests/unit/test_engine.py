@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.engine import MAX_SLOTS, Engine, _word_start
 from mercury_engine.errors import RequestError
+from mercury_engine.layout import rest_and_below
 from mercury_engine.requests import FillRequest
 
 from mercury_lsp.context import ContextBuilder
@@ -116,6 +117,32 @@ def test_a_line_of_100_000_characters_is_filled(engine, cursor):
     fill = engine.fill(request_at("ab1 = cd, " * 10_000, cursor))
     assert fill.steps >= 1
     assert fill.tokens_read < 1000
+
+
+@pytest.mark.parametrize(
+    ("suffix", "line", "below"),
+    [
+        ((), [], []),
+        ((")",), [")"], []),
+        (("\n",), ["\n"], []),
+        (("\ny = 2\n",), ["\n"], ["y = 2\n"]),
+        ((")\ny = 2\n", "z = 3\n"), [")\n"], ["y = 2\n", "z = 3\n"]),
+    ],
+)
+def test_the_rest_of_the_line_and_what_stands_below_are_told_apart(suffix, line, below):
+    assert rest_and_below(suffix) == (line, below)
+
+
+def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_is_typed(engine):
+    engine.cache.clear()
+    asked = FillRequest(near="x = fo", far=("import a\n",), suffix=(")\nfoot = 2\n", "print(foot)\n"), max_slots=2)
+    blind = engine.surroundings(replace(asked, suffix=asked.suffix[:1]), [5, 6], 0).context.before
+    seeing = engine.surroundings(asked, [5, 6], 0).context.before
+    assert seeing[0].keys.shape[3] > blind[0].keys.shape[3]
+    assert not torch.equal(seeing[1].keys, blind[1].keys)  # the near prefix as well
+    engine.fill(asked)
+    again = engine.fill(replace(asked, near="x = foo(", suffix=("))\nfoot = 2\n", asked.suffix[1])))
+    assert again.tokens_read <= len(engine.codec.encode("))\n")) + len(engine.codec.encode("foo("))
 
 
 def test_an_empty_document_is_filled(engine):
