@@ -20,7 +20,7 @@ from mercury_engine.canvas import Canvas
 from mercury_engine.denoise import Denoiser
 from mercury_engine.engine import Engine
 from mercury_engine.model import Network
-from mercury_engine.reader_stack import Surroundings
+from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
 from torch import Tensor
 
@@ -66,11 +66,11 @@ class Forgetful(Endless):
 
     remembered: "RememberedCache"
 
-    def write(self, canvases: list[Canvas], place: Surroundings) -> list[Tensor | None]:
-        """The writer's opinion, after all has been read once more."""
-        if canvases[0].steps:
+    def _step(self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack) -> None:
+        """One step, after all has been read once more."""
+        if live[0].steps:
             place.context = self.remembered.again()
-        return super().write(canvases, place)
+        super()._step(request, live, place, reading)
 
 
 class RememberedCache(BlockCache):
@@ -92,7 +92,9 @@ def ours(engine: Engine) -> Way:
 
 
 def left_to_right(engine: Engine) -> Way:
-    return _way(_with(engine, Endless, None))
+    other = _with(engine, Endless, None)
+    other.denoiser.rule = replace(engine.denoiser.rule, drafts="none")
+    return _way(other)
 
 
 def recompute(engine: Engine) -> Way:

@@ -1,10 +1,10 @@
 """The denoising loop: coarse to fine over one canvas, with the reader as a second opinion.
 
-Each step the writer looks at the whole canvas once and drafts every open slot; the reader then reads the run
-of settled slots and the draft behind it, as if typed. Slots are settled from the left by the mixture of both
-opinions for as long as it agrees with the draft, so one step settles several tokens. Behind a draft the writer's
-opinion is the one from the start of the step, made without the slots settled since. Drafts further right stay on
-the canvas, revisable, when the entropy bound accepts them.
+Each step the writer looks at the whole canvas once and drafts every open slot, or the context is looked through for
+a repeat (`Rule.drafts`). The reader then reads the run of settled slots and the draft behind it, as if typed. Slots
+are settled from the left by the mixture of both opinions for as long as it agrees with the draft, so one step settles
+several tokens. Behind a draft the writer's opinion is the one from the start of the step, made without the slots
+settled since. Its drafts further right stay on the canvas, revisable, when the entropy bound accepts them.
 
 Dimensions: S slots, V vocabulary with mask and end.
 """
@@ -12,6 +12,7 @@ Dimensions: S slots, V vocabulary with mask and end.
 import math
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from torch import Tensor
 from mercury_engine.canvas import Alphabet, Canvas
 from mercury_engine.codec import Codec
 from mercury_engine.commit import choose, choose_confident
+from mercury_engine.endings import Endings
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.model import Network, packed
 from mercury_engine.reader_stack import ReaderStack, Surroundings
@@ -34,6 +36,12 @@ SLACK = 4
 class Rule:
     """How much is done per step and how the opinions are weighed; weights are fitted on held-out text."""
 
+    drafts: Literal["writer", "context", "none"] = "writer"
+    """Where drafts come from when nobody looks at them and steps are not limited; else, and by default, the writer.
+
+    "context" is a lookup of what followed the last tokens before: no forward pass, so it is faster for as long as the
+    writer does not draft two tokens right. "none" decodes left to right, for comparison.
+    """
     bound: float = 0.1
     """Nats of entropy that drafts to the right may risk together."""
     next_weight: float = 0.5
@@ -51,14 +59,13 @@ class Rule:
 
 
 class Denoiser:
-    """Runs the loop for one model. Without a writer it decodes left to right: one slot a step."""
+    """Runs the loop for one model. Without a writer all drafts come from the context."""
 
     def __init__(self, reader: Network, writer: Network | None, codec: Codec, rule: Rule) -> None:
         self.reader, self.writer, self.codec, self.rule = reader, writer, codec, rule
         texts = codec.texts + [""] * (reader.config.vocab_size - codec.size)  # unused rows of the embedding
         self.alphabet = Alphabet(texts, reader.config.mask_id, reader.config.end_id)
-        self._breaks = torch.tensor([i for i, text in enumerate(texts) if "\n" in text])
-        self._ends_text = torch.tensor([i for i, t in enumerate(texts) if not t or t.startswith("<|")])
+        self._endings = Endings(codec, texts)
         self._spellings: dict[tuple[str, bool], Tensor] = {}
 
     @torch.inference_mode()
@@ -109,10 +116,10 @@ class Denoiser:
 
     def _step(self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack) -> None:
         """One look by the writer at all canvases, one by the reader, and what they agree on is settled."""
-        written = self.write(live, place)
+        written = self.write(live, place) if self._asks_writer(request) else [None] * len(live)
         final = request.max_steps is not None and live[0].steps + 1 >= request.max_steps
         most = self.rule.window if final else self.rule.lookahead
-        drafts = [self._draft(request, c, w, most) for c, w in zip(live, written, strict=True)]
+        drafts = [self._draft(request, c, w, most, place) for c, w in zip(live, written, strict=True)]
         read = reading.look([c.ids[place.settled : c.settled] for c in live], [draft for draft, _ in drafts])
         for canvas, written_SV, (draft, whole), read_SV in zip(live, written, drafts, read, strict=True):
             offset = canvas.settled
@@ -161,8 +168,12 @@ class Denoiser:
         logp = self.writer.writer_logits(torch.cat(opened)).log_softmax(-1)
         return list(logp.split([len(part) for part in opened]))
 
+    def _asks_writer(self, request: FillRequest) -> bool:
+        seen = request.on_step is not None or request.max_steps is not None
+        return self.writer is not None and (seen or self.rule.drafts == "writer")
+
     def _draft(
-        self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, most: int
+        self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, most: int, place: Surroundings
     ) -> tuple[list[int], bool]:
         """Best guesses for the first open slots, and whether an end marker follows them.
 
@@ -171,7 +182,8 @@ class Denoiser:
         if canvas.draft and not canvas.steps:
             return canvas.draft[:most], False
         if written_SV is None:
-            return [], False
+            repeats = self.rule.drafts != "none" and not canvas.spell
+            return place.lookup.draft((*place.near, *canvas.ids[: canvas.settled]), most) if repeats else [], False
         guesses = written_SV[:most].clone()
         if canvas.spell and len(guesses):
             guesses[0] = self._spelling(guesses[0], canvas.spell, request.multiline)
@@ -181,31 +193,27 @@ class Denoiser:
     def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
         """Log-probabilities [V] of the next slot by both opinions; the end has odds of its own."""
         size = len(read_V)
-        end_read = self._reader_end(request, read_V)
-        if written_V is None:
-            content_V, end = read_V, end_read
-        else:
+        follows = next((text for text in request.suffix if text), "")
+        ending = self._endings.at(follows, request.multiline, self.text(canvas))
+        end = HIDDEN if ending is None else float(read_V[ending.tokens].logsumexp(0))
+        content_V = read_V
+        if written_V is not None:
             share = self.rule.next_weight if ahead == 0 else self.rule.later_weight
             content_V = share * written_V[:size] + (1 - share) * read_V
-            end = self.rule.end_weight * float(written_V[self.alphabet.end_id]) + (1 - self.rule.end_weight) * end_read
+            if ending is not None:
+                share = self.rule.end_weight
+                end = share * float(written_V[self.alphabet.end_id]) + (1 - share) * end
         mixed_V = torch.cat((content_V, content_V.new_tensor([HIDDEN, end])))
-        mixed_V[self._ends_text] = HIDDEN
+        mixed_V[self._endings.ends_text] = HIDDEN
+        if ending is not None and ending.is_certain and not canvas.spell:
+            mixed_V[ending.tokens] = HIDDEN
         if canvas.settled in canvas.banned:
             mixed_V[canvas.banned[canvas.settled]] = HIDDEN
         if canvas.spell:
             mixed_V = self._spelling(mixed_V, canvas.spell, request.multiline)
         elif not request.multiline:
-            mixed_V[self._breaks] = HIDDEN
+            mixed_V[self._endings.breaks] = HIDDEN
         return mixed_V.log_softmax(-1)
-
-    def _reader_end(self, request: FillRequest, read_V: Tensor) -> float:
-        """How likely, for the reader, what follows the gap comes next: a line break, or the suffix's first token."""
-        follows = next((text for text in request.suffix if text), "")
-        if request.multiline and follows.startswith(("\n", "\r")):
-            return float(read_V[self.codec.beginning(follows)].logsumexp(0))
-        if follows.startswith(("\n", "\r")) or not follows.strip() or (self.writer is None and not request.multiline):
-            return float(torch.cat((read_V[self._breaks], read_V[self._ends_text])).logsumexp(0))
-        return float(read_V[self.codec.beginning(follows)].logsumexp(0))
 
     def _spelling(self, logp_V: Tensor, spell: str, multiline: bool) -> Tensor:
         """Hide every token that does not continue the text cut off before the cursor, or breaks the line behind it."""

@@ -20,6 +20,7 @@ from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.layout import rest_and_below
 from mercury_engine.limits import far_part, near_part, suffix_part
+from mercury_engine.lookup import Lookup
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.requests import Effort, Fill, FillRequest
@@ -59,6 +60,7 @@ class Engine:
         self.cache = BlockCache(reader, codec.start_id)
         self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
         self._encoded: dict[str, Tokens] = {}
+        self._lookup = Lookup()
 
     @classmethod
     def load(
@@ -135,7 +137,9 @@ class Engine:
         line, below = rest_and_below(request.suffix)
         far = far_part([self._tokens(block) for block in (*reversed(below), *request.far)])
         suffix = suffix_part([self._tokens(block) for block in (*line, *below)])
-        return Surroundings(self.cache.context(far, ids[:-1], suffix), ids[-1], len(ids) - 1, settled)
+        if self._lookup.blocks != far:
+            self._lookup = Lookup(far)
+        return Surroundings(self.cache.context(far, ids[:-1], suffix), ids, settled, self._lookup)
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""
@@ -147,10 +151,10 @@ class Engine:
         return Canvas(self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice, on_step=on_step)
 
     def _fill(self, request: FillRequest, canvas: Canvas, started: float, tokens_read: int) -> Fill:
-        sure(canvas, request.give_up_below)
+        behind = sure(canvas, request.give_up_below)
         text = self.denoiser.text(canvas)
         if not canvas.ended:
-            text = _begun(text, next(iter(request.suffix), ""))
+            text = _begun(text, behind)
         return Fill(
             text=text,
             confidence=self.calibration.kept(canvas.confidence),
@@ -186,12 +190,19 @@ def _ranked(fills: list[Fill]) -> Fill:
     return replace(first, others=tuple(others))
 
 
-def sure(canvas: Canvas, least: float) -> None:
-    """Take back the last slots of a canvas that gave up, until its confidence is at least `least`."""
+def sure(canvas: Canvas, least: float) -> str | None:
+    """Take back the last slots of a canvas that gave up, until its confidence is at least `least`.
+
+    Returns the best guess for what follows the part that is left, "" for the end; None when nothing was taken back.
+    """
+    behind = None
     while canvas.confidence < least and canvas.settled and canvas.chances:
+        at = len(canvas.chances) - 1
+        behind = "" if canvas.ended else canvas.alphabet.texts[canvas.ids[at]]
         canvas.ended = False
         canvas.confidence = min(1.0, canvas.confidence / max(canvas.chances.pop(), 1e-12))
-        canvas.settled = min(canvas.settled, len(canvas.chances))
+        canvas.settled = min(canvas.settled, at)
+    return behind
 
 
 def find(path_or_name: str | Path | None) -> Path:
@@ -217,11 +228,10 @@ def _device(wanted: str) -> torch.device:
     return torch.device(wanted)
 
 
-def _begun(text: str, suffix: str) -> str:
-    """What may be shown of a text that was not finished: nothing in the middle of a line, else its whole words."""
-    if suffix.partition("\n")[0].strip():
-        return ""
-    return _whole_words(text).rstrip(" \t.([{,=+-*/&|<:")
+def _begun(text: str, behind: str | None) -> str:
+    """What may be shown of a text that was not finished: its whole words. `behind` is what would follow, if known."""
+    whole = text if behind is not None and not _in_word(behind[:1]) else _whole_words(text)
+    return whole.rstrip(" \t.([{,=+-*/&|<:")
 
 
 def _word_start(text: str, place: int) -> int:
@@ -238,4 +248,4 @@ def _whole_words(text: str) -> str:
 
 
 def _in_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return character.isalnum() or character in ("_", PART_OF_A_CHARACTER)

@@ -9,18 +9,30 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mercury_engine.block_cache import Context
+from mercury_engine.block_cache import Context, Tokens
+from mercury_engine.lookup import Lookup
 from mercury_engine.model import Block, Network, Side, join, packed
 
 
 @dataclass(slots=True)
 class Surroundings:
-    """Where canvases stand: behind `last` at position `ends`; `settled` slots are on the reader's stack."""
+    """Where canvases stand: behind the near prefix; `settled` slots are on the reader's stack."""
 
     context: Context
-    last: int
-    ends: int
+    near: Tokens
+    """The last one is the first row of every canvas."""
     settled: int
+    lookup: Lookup
+
+    @property
+    def last(self) -> int:
+        """The token in front of the first slot."""
+        return self.near[-1]
+
+    @property
+    def ends(self) -> int:
+        """Its position in the prefix frame."""
+        return len(self.near) - 1
 
 
 class ReaderStack:

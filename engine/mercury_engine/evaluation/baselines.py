@@ -34,13 +34,13 @@ def mercury(engine: Engine, max_steps: int | None = None) -> Fills:
 
 
 def left_to_right(engine: Engine) -> Engine:
-    """The same reader without a writer."""
+    """The same reader without any drafts: one token a step."""
     return Engine(
         engine.reader,
         None,
         engine.codec,
         path=engine.path,
-        rule=engine.denoiser.rule,
+        rule=replace(engine.denoiser.rule, drafts="none"),
         calibration=engine.calibration,
     )
 
