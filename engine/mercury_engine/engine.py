@@ -92,6 +92,8 @@ class Engine:
             rule = Rule(**settings.rule)
         except TypeError as error:
             raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
+        if writer is not None and rule.drafts == "writer":
+            writer.prepare()
         calibration = Calibration(settings.calibration)
         return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule, calibration=calibration)
 

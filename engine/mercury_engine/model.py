@@ -216,6 +216,9 @@ class Network(nn.Module):
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
 
+    def prepare(self) -> None:
+        """Do now what would else delay the first use; here there is nothing."""
+
     def embed(self, ids: Tensor) -> Tensor:
         """ids [...] including mask and end to [...,C]."""
         size = self.config.vocab_size

@@ -43,19 +43,14 @@ _TYPES = {torch.bfloat16: Type.bf16, torch.float32: Type.f32}
 
 
 def compiled(source: Network, threads: int) -> "tuple[OpenVinoNetwork, OpenVinoNetwork | None]":
-    """The reader and, where there is an adapter, the writer; both have run once, so that all is laid out."""
+    """The reader, ready to run, and where there is an adapter the writer, compiled when it is first asked."""
     spill, compiler = Spill(), _Compiler(threads)
     head = compiler.request(_Graph(source, spill).head())
-    reader = OpenVinoNetwork(source, compiler.request(_Graph(source, spill).stack()), head)
-    _, start = reader.read(torch.zeros(1, 1, dtype=torch.long))
+    reader = OpenVinoNetwork(source, compiler, _Graph(source, spill).stack(), head, spill)
     writer = None
     if source.config.adapter_rank:
-        writer = OpenVinoNetwork(
-            source, compiler.request(_Graph(source, spill, writes=True).stack()), head, writes=True
-        )
-        side = reader.rotated(start, 0)
-        writer.writer_logits(writer.write(torch.zeros(1, 2, dtype=torch.long), [side], [side], torch.ones(1)))
-    spill.release()
+        writer = OpenVinoNetwork(source, compiler, _Graph(source, spill, writes=True).stack(), head, spill, writes=True)
+    reader.prepare()
     return reader, writer
 
 
@@ -84,7 +79,9 @@ class OpenVinoNetwork(Network):
     backend = "openvino"
 
     @torch.no_grad()
-    def __init__(self, source: Network, stack: Any, head: Any, *, writes: bool = False) -> None:
+    def __init__(
+        self, source: Network, compiler: _Compiler, stack: ov.Model, head: Any, spill: Spill, *, writes: bool = False
+    ) -> None:
         config = source.config
         nn.Module.__init__(self)
         self.config, self.groups, self.writes = config, source.groups, writes
@@ -92,18 +89,34 @@ class OpenVinoNetwork(Network):
         self.markers = nn.Parameter(source.markers.detach().to(source.embedding.dtype), requires_grad=False)
         self.layers = nn.ModuleList()
         self.kept = source.embedding.dtype
-        self._stack, self._head = stack, head
+        self._compiler, self._graph, self._spill = compiler, stack, spill
+        self._stack: Any = None
+        self._head = head
         heads, width = config.num_key_value_heads, config.head_dim
         self._fed: dict[str, Tensor] = {}
         empty = torch.zeros(config.num_hidden_layers, 1, heads, 0, width, dtype=self.kept)
         self._nothing = Side(empty, empty)
         self._sides: dict[str, Side] = {}
 
+    def prepare(self) -> None:
+        """Compile, and run once so that all weights are laid out; takes a second or two the first time."""
+        if self._stack is not None:
+            return
+        self._stack, self._graph = self._compiler.request(self._graph), None
+        if self.writes:
+            zeros = torch.zeros_like(F.pad(self._nothing.keys, (0, 0, 0, 1)))
+            side = [Side(zeros, zeros)]
+            self.writer_logits(self.write(torch.zeros(1, 2, dtype=torch.long), side, side, torch.ones(1)))
+        else:
+            self.read(torch.zeros(1, 1, dtype=torch.long))
+        self._spill.release()
+
     def run(
         self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
     ) -> tuple[Tensor, Block | None]:
         """See `Network.run`."""
         assert adapted == self.writes and x_BRC.shape[0] == 1, "one compiled network reads or writes one request"
+        self.prepare()
         rows = x_BRC.shape[1]
         more = _room(rows) - rows
         self._feed("x", F.pad(x_BRC.float(), (0, 0, 0, more)))
