@@ -47,6 +47,8 @@ class Canvas:
     steps: int = 0
     on_step: OnStep | None = None
     """Wants to see the canvas after every step."""
+    follows: str = ""
+    """What stands behind the gap."""
 
     def __post_init__(self) -> None:
         self.known, self.capacity, self.spell = self.settled, len(self.ids), self.begun

@@ -20,7 +20,7 @@ from torch import Tensor
 from mercury_engine.canvas import Alphabet, Canvas
 from mercury_engine.codec import Codec
 from mercury_engine.commit import choose, choose_confident
-from mercury_engine.endings import Endings
+from mercury_engine.endings import Endings, end_in
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.model import Network, packed
 from mercury_engine.reader_stack import ReaderStack, Surroundings
@@ -104,9 +104,15 @@ class Denoiser:
         return wrong is not None
 
     def text(self, canvas: Canvas) -> str:
-        """What the settled slots put behind the cursor."""
+        """What the settled slots put behind the cursor, up to where they go on with what stands there."""
         whole = self.codec.decode(canvas.ids[canvas.known : canvas.settled])
-        return whole[len(canvas.begun) :] if whole.startswith(canvas.begun) else ""
+        text = whole[len(canvas.begun) :] if whole.startswith(canvas.begun) else ""
+        return text[: end_in(text, canvas.follows)]
+
+    def _goes_beyond(self, canvas: Canvas) -> bool:
+        """Whether the last token goes on with what stands behind the gap."""
+        whole = self.codec.decode(canvas.ids[canvas.known : canvas.settled])
+        return end_in(whole[len(canvas.begun) :], canvas.follows) is not None
 
     def _open(self, request: FillRequest, canvas: Canvas) -> bool:
         """Whether another step makes sense."""
@@ -150,6 +156,7 @@ class Denoiser:
                     "the weights compute no numbers; fetch the model again, or set mercury.model to null"
                 )
             canvas.settle(token, chance)
+            canvas.ended |= not canvas.spell and self._goes_beyond(canvas)
             if canvas.ended or i >= len(draft) or (token != draft[i] and not final):
                 break
 
@@ -193,8 +200,7 @@ class Denoiser:
     def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
         """Log-probabilities [V] of the next slot by both opinions; the end has odds of its own."""
         size = len(read_V)
-        follows = next((text for text in request.suffix if text), "")
-        ending = self._endings.at(follows, request.multiline, self.text(canvas))
+        ending = self._endings.at(canvas.follows, request.multiline, self.text(canvas))
         end = HIDDEN if ending is None else float(read_V[ending.tokens].logsumexp(0))
         content_V = read_V
         if written_V is not None:

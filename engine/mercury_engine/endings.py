@@ -1,5 +1,6 @@
 """Where a fill ends, for the reader: it knows no end marker, so the end is that what follows the gap comes next."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -12,8 +13,6 @@ MARKS = ")]};,:\"'`"
 
 AFTER_BRACKETS = ")]};,:"
 """Of these, those that belong to the fill while it has a bracket open."""
-
-PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +53,42 @@ class Endings:
 
 
 def has_open_bracket(text: str) -> bool:
-    """Whether a bracket that the text opens is not closed in it; what stands in strings is not told apart."""
-    opened: list[str] = []
-    for character in text:
-        if character in "([{":
-            opened.append(character)
-        elif opened and PAIRS.get(character) == opened[-1]:
-            opened.pop()
-    return bool(opened)
+    """Whether a bracket that the text opens outside strings is not closed in it."""
+    depth = 0
+    for _, character, depth in outside_strings(text):  # noqa: B007
+        pass
+    return depth > 0
+
+
+def end_in(text: str, follows: str) -> int | None:
+    """Where a text goes on with what stands behind the gap; None if it does not.
+
+    A token may hold both, as `")` does. What goes on is a bracket that the text did not open, or a mark outside all
+    brackets and strings.
+    """
+    if not follows or follows[0] not in AFTER_BRACKETS:
+        return None
+    before = 0
+    for at, character, depth in outside_strings(text):
+        if character == follows[0] and not before and depth <= 0:
+            return at
+        before = max(0, depth)
+    return None
+
+
+def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
+    """The characters that stand outside strings, and how many brackets are open behind them; -1 for one too many."""
+    quote, depth, escaped = "", 0, False
+    for at, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and not escaped else quote
+            escaped = character == "\\" and not escaped
+            continue
+        if character in '"`' or (character == "'" and not text[:at][-1:].isalnum()):
+            quote = character
+            continue
+        depth = max(0, depth) + (character in "([{") - (character in ")]}")
+        yield at, character, depth
 
 
 def _tensor(ids: list[int]) -> Tensor:

@@ -150,7 +150,10 @@ class Engine:
         draft = self.codec.encode(cut.spell + request.draft)[:slots] if request.draft and not choice else []
         ids = [*cut.known, *draft, *[mask] * (slots - len(draft))]
         on_step = None if choice else request.on_step
-        return Canvas(self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice, on_step=on_step)
+        follows = next((block for block in request.suffix if block), "")
+        return Canvas(
+            self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice, on_step=on_step, follows=follows
+        )
 
     def _fill(self, request: FillRequest, canvas: Canvas, started: float, tokens_read: int) -> Fill:
         behind = sure(canvas, request.give_up_below)
@@ -231,9 +234,12 @@ def _device(wanted: str) -> torch.device:
 
 
 def _begun(text: str, behind: str | None) -> str:
-    """What may be shown of a text that was not finished: its whole words. `behind` is what would follow, if known."""
+    """What may be shown of a text that was not finished: its whole words, if there are any.
+
+    `behind` is what would follow, if known.
+    """
     whole = text if behind is not None and not _in_word(behind[:1]) else _whole_words(text)
-    return whole.rstrip(" \t.([{,=+-*/&|<:")
+    return whole.rstrip(" \t.([{,=+-*/&|<:") if any(map(_in_word, whole)) else ""
 
 
 def _word_start(text: str, place: int) -> int:

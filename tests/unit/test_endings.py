@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.canvas import Canvas
-from mercury_engine.endings import Endings, has_open_bracket
+from mercury_engine.endings import Endings, end_in, has_open_bracket
 from mercury_engine.engine import Engine
 from mercury_engine.requests import FillRequest
 
@@ -28,7 +28,12 @@ def engine(request, tmp_path_factory) -> Engine:
         (")", False),
         (")(", True),
         ("{a: (b", True),
-        ("(]", True),
+        ("(]", False),
+        ('f(")', True),
+        ("f('(')", False),
+        ("don't (", True),
+        ('"(" + (', True),
+        ('"\\"(" ', False),
     ],
 )
 def test_open_brackets(text, is_open):
@@ -46,7 +51,7 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
     [token] = engine.codec.encode(likely)
     settled = engine.codec.encode(written)
     alphabet = engine.denoiser.alphabet
-    canvas = Canvas(alphabet, [*settled, *[alphabet.mask_id] * 4], 0)
+    canvas = Canvas(alphabet, [*settled, *[alphabet.mask_id] * 4], 0, follows=suffix)
     canvas.settled = len(settled)
     read_V = torch.full((engine.reader.config.vocab_size,), -20.0)
     read_V[token] = -1e-4
@@ -72,6 +77,27 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
 )
 def test_a_fill_ends_before_what_stands_there_already(engine, suffix, written, likely, expected):
     assert chosen(engine, suffix, written, likely) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "follows", "end"),
+    [
+        ('path, "r") as file:', ") as file:", 9),
+        ('"select":', ":\n", 8),
+        ('"a: b"', ":\n", None),
+        ("{ return sum + item }, 0);", ", 0);", 21),
+        ("f(x)", ")", None),
+        ("f(x))", ")", 4),
+        ("[f(x)]", ")", None),
+        ("x", ")", None),
+        ("", ")", None),
+        (")", ")", 0),
+        ("a, b", " + c", None),
+        ("a, b", "", None),
+    ],
+)
+def test_a_token_that_holds_the_end_and_more_is_cut_there(text, follows, end):
+    assert end_in(text, follows) == end
 
 
 def test_between_lines_a_line_break_may_belong_to_the_fill(engine):

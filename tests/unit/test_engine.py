@@ -189,6 +189,8 @@ def test_a_word_is_unsure_as_a_whole(place, start):
         ("self.value", "s", "self"),
         ("call(", "x", "call"),
         ("", " x", ""),
+        ('"', "select", ""),
+        ('"', " x", ""),
     ],
 )
 def test_of_an_unfinished_text_whole_words_are_shown(text, behind, shown):
