@@ -494,6 +494,22 @@ def test_a_question_by_key_outlives_the_events_of_the_keys_before_it(desk: Desk)
     assert [question["params"]["context"]["triggerKind"] for question in desk.asked()] == [1]
 
 
+def test_a_timer_that_fired_before_the_key_asks_nothing_after_it(desk: Desk) -> None:
+    desk.script([rule("x", "unasked", trigger=2), rule("x", "asked", trigger=1)])
+    nvim = desk.start_attached()
+    nvim.lua(
+        "local wrap = vim.schedule_wrap\n"
+        "vim.schedule_wrap = function(act) return function() vim.uv.new_timer():start(200, 0, wrap(act)) end end"
+    )
+    nvim.keys("ix")
+    time.sleep(0.1)  # the debounce is over, its callback still in the queue
+    nvim.keys("<M-]>")
+    shows(nvim, "asked")
+    time.sleep(0.3)
+    assert nvim.ghost() == "asked"
+    assert [question["params"]["context"]["triggerKind"] for question in desk.asked()] == [1]
+
+
 @pytest.mark.slow
 def test_the_real_server_shows_text_that_accept_inserts_unchanged(desk: Desk) -> None:
     nvim = desk.start("def add(a, b):\n    return a + b\n\n\n\n", cmd=[sys.executable, "-m", "mercury_lsp"])

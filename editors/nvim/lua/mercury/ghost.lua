@@ -33,6 +33,7 @@ local overtaken = { [-32800] = true, [-32801] = true, [-32802] = true }
 ---@field denoising boolean a canvas is shown in place of an item
 ---@field asked? mercury.Question the newest question, while it is open
 ---@field seen? mercury.Place
+---@field waiting? mercury.Place where to ask once the user has paused
 ---@field timer uv.uv_timer_t
 ---@field augroup integer
 local State = {}
@@ -147,6 +148,7 @@ end
 --- Forget the open question and tell the server so.
 function State:cancel()
   self.timer:stop()
+  self.waiting = nil
   local asked = self:close_question()
   local client = vim.lsp.get_client_by_id(self.client_id)
   if asked and asked.id and client then
@@ -172,11 +174,15 @@ function State:follow()
     return
   end
   self:hide()
+  self.waiting = place
   self.timer:start(
     config.current.debounce_ms,
     0,
     vim.schedule_wrap(function()
-      self:ask(Trigger.automatic)
+      -- A timer that was stopped may have fired already: its callback then waits in Neovim's queue.
+      if self.waiting == place then
+        self:ask(Trigger.automatic)
+      end
     end)
   )
 end
