@@ -184,7 +184,7 @@ class Layer(nn.Module):
         if frames.attend is not None:
             attended = frames.attend(near, away)
         else:
-            alone = not adapted and not before
+            alone = frames.away is None and not before
             attended = causal_attention(*own[:3]) if alone else segmented_attention(near + away)
         return self.finish(x, attended, adapted), k, v
 
@@ -271,7 +271,7 @@ class Network(nn.Module):
     def run(
         self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
     ) -> tuple[Tensor, Block | None]:
-        """Embedded rows through all layers and the last norm; the reader's rows also leave their block."""
+        """Embedded rows through all layers and the last norm; rows of one frame only also leave their block."""
         x = x_BRC
         keys, values = [], []
         for number, layer in enumerate(self._layers()):
@@ -279,7 +279,7 @@ class Network(nn.Module):
             x, k, v = layer(x, frames, *sides, adapted)
             keys.append(k)
             values.append(v)
-        block = None if adapted else Block(torch.stack(keys), torch.stack(values))
+        block = Block(torch.stack(keys), torch.stack(values)) if frames.away is None else None
         return rms_norm(x, self.norm, self.config.rms_norm_eps), block
 
     def logits(self, hidden: Tensor) -> Tensor:

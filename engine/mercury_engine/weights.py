@@ -20,6 +20,9 @@ from mercury_engine.model import Layer, ModelConfig, Network
 
 GROUP = 32
 
+READER = "reader.safetensors"
+"""Optional: what training changed in the reader, a low-rank product for every matrix."""
+
 _FUSED = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "out": ("self_attn.o_proj",),
@@ -81,21 +84,41 @@ def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> dict[str,
 def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Network:
     """Reader, and where the folder holds one the writer's adapter, from a model folder."""
     config = read_config(folder)
-    state = read_tensors(folder)
     network = Network(config).to(dtype)
-    fill(network, state, folder)
+    fill_reader(network, folder)
     if config.adapter_rank:
         fill_adapter(network, read_tensors(folder, "adapter*.safetensors"), folder)
     return network.to(device)
 
 
-@torch.no_grad()
-def fill(network: Network, state: dict[str, Tensor], folder: Path) -> None:
-    """Copy checkpoint tensors into the network; every shape is checked."""
+def fill_reader(network: Network, folder: Path) -> None:
+    """Copy the folder's weights into the network, with the change of `reader.safetensors` if there is one."""
+    change = read_tensors(folder, READER) if (folder / READER).is_file() else {}
+    fill(network, read_tensors(folder), folder, change)
 
-    def put(target: Tensor, *names: str) -> None:
-        parts = [unpack(state, name, folder) for name in names]
-        _copy(target, torch.cat(parts), " + ".join(names), folder)
+
+def _product(change: dict[str, Tensor], name: str, weight: Tensor, folder: Path) -> Tensor:
+    """The low-rank change of a matrix, float32 [out, in]."""
+    if f"{name}.up" not in change or f"{name}.down" not in change:
+        raise ModelCorrupt(f"{READER} in {folder} lacks {name}; export it again")
+    up, down = change[f"{name}.up"], change[f"{name}.down"]
+    if up.ndim != 2 or down.ndim != 2 or up.shape[1] != len(down) or (len(up), down.shape[1]) != weight.shape:
+        raise ModelCorrupt(
+            f"{name} in {folder / READER} has shapes {list(up.shape)} and {list(down.shape)}, the matrix "
+            f"{list(weight.shape)}; the files do not belong together"
+        )
+    return up.float() @ down.float()
+
+
+@torch.no_grad()
+def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None) -> None:
+    """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
+
+    def put(target: Tensor, *names: str, changed_by: str = "") -> None:
+        whole = torch.cat([unpack(state, name, folder) for name in names])
+        if change and changed_by:
+            whole = whole.float() + _product(change, changed_by, target, folder)
+        _copy(target, whole, " + ".join(names), folder)
 
     put(network.embedding, "model.embed_tokens.weight")
     put(network.norm, "model.norm.weight")
@@ -108,7 +131,7 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path) -> None:
         put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
         for matrix, names in _FUSED.items():
             linear = getattr(layer, matrix)
-            put(linear.weight, *(f"{stem}{name}.weight" for name in names))
+            put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
             if linear.bias is not None:
                 put(linear.bias, *(f"{stem}{name}.bias" for name in names))
 

@@ -1,4 +1,7 @@
-"""Write a model folder from a base and a run: `python -m mercury_engine.training export --base --run --out`."""
+"""Write a model folder from a base and a run: `python -m mercury_engine.training export --base --run --out`.
+
+Of a run of the reader comes a base for the writer's; of a run of the writer a model.
+"""
 
 import argparse
 import json
@@ -8,7 +11,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from mercury_engine.errors import ModelNotFound
+from mercury_engine import weights
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
 
 
 def export(base: Path, run: Path, out: Path, name: str) -> None:
@@ -18,17 +22,26 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
         raise ModelNotFound(f"no checkpoint.pt in {run}; run the train step first")
     saved = torch.load(checkpoint, weights_only=True, map_location="cpu")
     out.mkdir(parents=True, exist_ok=True)
-    for file in ("model.safetensors", "tokenizer.json"):
-        if not (out / file).exists() or (out / file).stat().st_size != (base / file).stat().st_size:
+    for file in ("model.safetensors", "tokenizer.json", weights.READER):
+        if (base / file).is_file() and not _same_size(base / file, out / file):
             shutil.copyfile(base / file, out / file)
+    trained = {k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}
     config = json.loads((base / "config.json").read_text("utf-8"))
-    config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}
+    if saved.get("part") == "reader":
+        if (base / weights.READER).is_file():
+            raise ModelCorrupt(f"the reader of {base} was trained already; name the base that this run began with")
+        target = out / weights.READER
+    else:
+        target = out / "adapter.safetensors"
+        config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    adapter = out / "adapter.safetensors"
-    save_file({k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}, adapter)
-    size = f"{adapter.stat().st_size / 1e6:.1f} MB adapter"
-    spent = f"step {saved['step']}, {saved['canvas_tokens']} canvas tokens, {saved['elapsed'] / 60:.0f} minutes"
-    print(f"{out}: {spent}, {size}")
+    save_file(trained, target)
+    spent = f"step {saved['step']}, {saved['canvas_tokens']} tokens learned, {saved['elapsed'] / 60:.0f} minutes"
+    print(f"{out}: {spent}, {target.stat().st_size / 1e6:.1f} MB {target.stem}")
+
+
+def _same_size(one: Path, other: Path) -> bool:
+    return other.exists() and one.stat().st_size == other.stat().st_size
 
 
 def main(argv: list[str]) -> int:

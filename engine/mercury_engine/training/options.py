@@ -1,4 +1,4 @@
-"""The options of the train step, and the plan and setup that they mean; what they leave open depends on the device."""
+"""The options of runs, and the plan and setup that they mean; what they leave open depends on the device."""
 
 import argparse
 import math
@@ -11,8 +11,8 @@ from mercury_engine.errors import RequestError
 from mercury_engine.training.plan import Plan, Setup
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="mercury_engine.training train", description=description)
+def parser(description: str | None, step: str = "train") -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog=f"mercury_engine.training {step}", description=description)
     made.add_argument("--base", type=Path, required=True, help="folder written by the base step")
     made.add_argument("--corpus", type=Path, required=True)
     made.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log; resumed when it exists")
@@ -20,7 +20,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made.add_argument("--leg", type=float, default=math.inf, help="stop after this many minutes, to be resumed")
     made.add_argument("--parent", type=Path, help="folder of the run whose weights a fresh run starts from")
     made.add_argument("--files", type=int, default=2, help="files per step")
-    made.add_argument("--gaps", type=int, default=16, help="gaps per file")
+    made.add_argument("--gaps", type=int, default=16, help="gaps per file, of a reader's run passages")
     made.add_argument("--canvases", type=int, choices=(3, 4), help="canvases per gap at most (4 on a GPU, else 3)")
     made.add_argument("--edits", type=float, default=0.12, help="share of gaps that are edits")
     made.add_argument("--context", type=int, help="characters before the cursor's chunk (2400 on a GPU, else 800)")

@@ -76,20 +76,21 @@ class Steps(Dataset[list[Layout]]):
         found = [layout.room for step in range(SIZED) for layout in self[step] if isinstance(layout, Packed)]
         return replace(self, room=Room.covering(found)) if found else self
 
-    def loader(self, first: int, workers: int) -> Iterator[list[Layout]]:
-        """The steps from the first on without end, drawn ahead by so many processes; 0: by this one, when asked."""
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        ahead: dict[str, Any] = {"prefetch_factor": 2, "multiprocessing_context": "fork"} if workers else {}
-        numbers = range(first, first + (1 << 40))
-        drawn = iter(DataLoader(self, batch_size=None, sampler=numbers, num_workers=workers, **ahead))
-        return _one_ahead(drawn) if workers else drawn
+
+def ahead(steps: Dataset[list[Any]], first: int, workers: int) -> Iterator[list[Any]]:
+    """The steps from the first on without end, drawn ahead by so many processes; 0: by this one, when asked."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    options: dict[str, Any] = {"prefetch_factor": 2, "multiprocessing_context": "fork"} if workers else {}
+    numbers = range(first, first + (1 << 40))
+    drawn = iter(DataLoader(steps, batch_size=None, sampler=numbers, num_workers=workers, **options))
+    return _one_ahead(drawn) if workers else drawn
 
 
-def _one_ahead(drawn: Iterator[list[Layout]]) -> Iterator[list[Layout]]:
+def _one_ahead(drawn: Iterator[list[Any]]) -> Iterator[list[Any]]:
     """The same; each is taken over from its process while the one before is computed."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, drawn)
         while True:
-            layouts = following.result()
+            batch = following.result()
             following = pool.submit(next, drawn)
-            yield layouts
+            yield batch
