@@ -93,7 +93,7 @@ def ours(engine: Engine) -> Way:
 
 def left_to_right(engine: Engine) -> Way:
     other = _with(engine, Endless, None)
-    other.denoiser.rule = replace(engine.denoiser.rule, drafts="none")
+    other.denoiser.rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
     return _way(other)
 
 
