@@ -70,6 +70,7 @@ class Run:
     def all(self) -> None:
         """The whole benchmark."""
         from mercury_kernels import launch
+        from on_gpu import budgets
 
         self.compile_ahead()
         self.kernels()
@@ -80,7 +81,7 @@ class Run:
         self.real_fills()
         for number in range(len(self.models)):
             self.fills(number, main=False)
-        self.result["fallbacks"] = dict(launch.broken)
+        self.result["fallbacks"], self.result["budgets"] = dict(launch.broken), budgets.held(self.result)
         self.table()
         self.write(picture=True)
 
@@ -245,6 +246,10 @@ class Run:
                         print("   ", way, _short(found))
                     elif way == "agreement":
                         print("    same tokens as the plain model:", found)
+        for row in self.result["budgets"]:
+            bound = f"at most {row['most']} ms" if "most" in row else f"at least {row['least']}"
+            verdict = {None: "not measured", True: "met", False: "MISSED"}[row["met"]]
+            print(f"{row['model']:20} {row['what']:40} {bound}: {row['measured']} {verdict}")
         print("real fills:", json.dumps(self.result.get("real_fills", "left out")))
         print(f"left out for time: {len(self.result['left_out'])}; kernels off: {self.result['fallbacks'] or 'none'}")
 

@@ -1,5 +1,6 @@
 """The benchmark that a GPU is measured with runs through on a CPU, every part of it."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -11,6 +12,23 @@ import pytest
 pytest.importorskip("triton")
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def budgets(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module("on_gpu.budgets")
+
+
+def test_figures_are_held_against_their_budgets_and_what_is_missing_is_not_met(budgets):
+    main = {"slots": 32, "context": 1536, "sessions": 1}
+    ours = {"step": {"p50_ms": 0.19}, "fill": {"p50_ms": 0.9, "p99_ms": 0.95}}
+    points = [{"point": main, "ours": ours, "compiled": {"step": {"p50_ms": 0.25}}}]
+    points += [{"point": main | {"sessions": 64}, "ours": {"failed": "no memory"}}]
+    rows = budgets.held({"models": [{"model": budgets.BUNDLED, "points": points}]})
+    met = [row["met"] for row in rows if row["model"] == budgets.BUNDLED]
+    assert met == [True, False, True, None, False]
+    assert {row["met"] for row in rows if row["model"] != budgets.BUNDLED} == {None}
 
 
 def told(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -34,6 +52,7 @@ def test_a_rehearsal_runs_every_part_and_none_of_them_fails(tmp_path):
         assert {"ours", "left_to_right", "eager", "compiled"} <= set(main)
         assert others and all(point["ours"]["fill"]["count"] for point in others)
     assert found["real_fills"]["agreement"]["same"] == 1.0
+    assert len(found["budgets"]) == 9
     assert found["real_fills"]["keys"]["key"]["count"] > 0
 
 

@@ -15,6 +15,7 @@ from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.evaluation.gaps import KINDS, gaps
 from mercury_engine.requests import FillRequest
 from mercury_kernels import attention, commit, head, linear, ops, qkv
+from mercury_kernels.buffers import Buffers
 from mercury_kernels.launch import INTERPRETED
 
 from tests.unit import tiny
@@ -148,6 +149,14 @@ def test_what_breaks_the_syntax_is_filled_otherwise_on_both_ways(engine):
         found, _ = both(engine, replace(request, check=lambda text, wrong=plain.text: 2 if text == wrong else None))
         mended += found.text != plain.text
     assert mended > 2
+
+
+def test_the_host_reads_once_a_chunk(on_cpu, monkeypatch):
+    on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
+    reads, chunk = count(monkeypatch, Buffers, "fetch"), on_cpu.loop.filler.chunk
+    fill = on_cpu.fill(replace(REQUEST, near="x = 1", multiline=True))
+    assert fill.steps > 2 * chunk
+    assert len(reads) == -(-fill.steps // chunk)
 
 
 def test_an_unsure_fill_is_given_up_after_a_chunk_and_keeps_what_was_sure(on_cpu, monkeypatch):
