@@ -46,9 +46,9 @@ Way = Callable[[FillRequest], Timed]
 class Endless(Denoiser):
     """Writes on to the last slot."""
 
-    def write(self, canvases: list[Canvas], place: Surroundings) -> list[Tensor | None]:
+    def write(self, canvases: list[Canvas], place: Surroundings, window: int | None = None) -> list[Tensor | None]:
         """The writer's opinion, that never ends."""
-        found = super().write(canvases, place)
+        found = super().write(canvases, place, window)
         for written_SV in found:
             if written_SV is not None:
                 written_SV[:, self.alphabet.end_id] = NEVER

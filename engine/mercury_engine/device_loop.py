@@ -12,7 +12,7 @@ import torch
 
 from mercury_engine.canvas import Canvas
 from mercury_engine.denoise import Denoiser
-from mercury_engine.graphs import Filled, Filler, Job
+from mercury_engine.graphs import SLOTS, Filled, Filler, Job
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.requests import FillRequest
@@ -46,13 +46,15 @@ class DeviceLoop:
     def takes(self, request: FillRequest, canvases: list[Canvas]) -> bool:
         """Whether the fill may stay on the device.
 
-        Not when somebody looks at its steps or the threshold decides, nor with several canvases; and while a word is
-        spelled steps cannot be limited, for those behind a part of it are taken in vain.
+        Not when somebody looks at its steps or the threshold decides, nor with several canvases or one that is longer
+        than graphs are made for; and while a word is spelled steps cannot be limited, for those behind a part of it
+        are taken in vain.
         """
-        rule = self.denoiser.rule
+        rule, canvas = self.denoiser.rule, canvases[0]
         alone = len(canvases) == 1 and request.on_step is None
-        counted = request.max_steps is not None and bool(canvases[0].spell)
-        return alone and not counted and rule.decides == "writer" and rule.threshold is None
+        counted = request.max_steps is not None and bool(canvas.spell)
+        fits = len(canvas.ids) <= SLOTS[-1] and not counted
+        return alone and fits and rule.decides == "writer" and rule.threshold is None
 
     def run(self, request: FillRequest, canvas: Canvas, place: Surroundings, started: float) -> None:
         """Settle slots until the end, the deadline or the cancel flag, as `Denoiser.run` does.

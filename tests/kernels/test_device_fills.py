@@ -208,6 +208,8 @@ def test_fills_that_are_looked_at_or_have_rivals_take_the_plain_loop(on_cpu, mon
     seen, canvases = tiny.watched(on_cpu, request)
     rivals = on_cpu.fill(replace(request, candidates=3))
     limited = on_cpu.fill(replace(WORD, max_steps=2))
+    assert len(on_cpu.codec.cut("世" * 60).known) > 96 - 12
+    on_cpu.fill(replace(REQUEST, near="世" * 60))
     on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, threshold=0.5)
     on_cpu.fill(request)
     assert len(on_device) == 1
