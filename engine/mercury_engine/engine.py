@@ -59,7 +59,7 @@ class Engine:
         self.path, self.name = path, reader.config.name
         self.calibration = calibration or Calibration()
         self.gate = self.calibration.kept(gate)
-        self.device, self.backend = str(reader.embedding.device), reader.backend
+        self.device = str(reader.embedding.device)
         self.codec, self.reader, self.writer = codec, reader, writer
         self.cache = BlockCache(reader, codec.start_id)
         self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
@@ -103,6 +103,11 @@ class Engine:
             writer.prepare()
         calibration = Calibration(settings.calibration)
         return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule, calibration=calibration)
+
+    @property
+    def backend(self) -> str:
+        """What runs the model, for people to read."""
+        return self.reader.backend if self.loop is None else f"{self.reader.backend}, device loop"
 
     def fill(self, request: FillRequest) -> Fill:
         """Text for the gap; of a longer context than `limits` allows, what lies nearest to it is read.

@@ -244,7 +244,11 @@ def test_weights_that_compute_no_numbers_are_an_error(engine):
 
 def test_where_the_reader_decides_nothing_is_kept_for_a_device_loop(tmp_path):
     engine = tiny.load(tiny.folder(tmp_path))
-    assert engine.loop is None
+    assert (engine.loop, engine.backend) == (None, "torch")
+
+
+def test_who_asks_the_engine_is_told_of_its_device_loop(on_cpu):
+    assert on_cpu.backend == "torch, device loop"
 
 
 def test_without_a_gpu_the_log_says_that_the_plain_loop_fills(tmp_path, caplog):

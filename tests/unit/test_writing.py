@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.canvas import Canvas
 from mercury_engine.denoise import Rule
+from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.requests import FillRequest
 from mercury_engine.writing import Limits
@@ -194,6 +195,15 @@ def test_the_reader_is_not_asked_about_slots_where_the_writer_decides(engine, mo
     engine.fill(request)
     monkeypatch.setattr(engine.reader, "read", lambda *_: pytest.fail("the reader was asked"))
     assert engine.fill(request).steps > 0
+
+
+def test_the_writer_decides_in_eight_bits_as_well(engine):
+    compiled = Engine.load(engine.path, device="cpu")
+    assert compiled.backend == "openvino"
+    request = FillRequest(near="x = 1", suffix=("\n",), max_slots=8, multiline=True)
+    fill, views = tiny.watched(compiled, request)
+    assert fill.steps == len(views) > 0
+    assert all(slot.state in ("committed", "end") for slot in views[-1])
 
 
 def test_a_model_without_a_writer_cannot_let_it_decide(tmp_path):
