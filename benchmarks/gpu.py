@@ -1,8 +1,10 @@
 """Kernels and fills on a GPU against floors and baselines: `python benchmarks/gpu.py [--minutes 4] [--out DIR]`.
 
-Needs torch, triton and matplotlib, neither pygls nor tree-sitter. Weights are random, so the figures are about the
-machine: milliseconds a step, and a fill of four steps. Compared in the same run with the plain model, eager and
-under torch.compile with CUDA graphs, and with left-to-right decoding of the same network with cache and graphs.
+Needs torch, triton and matplotlib, for real fills tokenizers and safetensors; neither pygls nor tree-sitter. Real code
+is filled by the bundled model, its writer deciding, on the device and by the plain loop, and keys are timed. Elsewhere
+weights are random, so the figures are about the machine: milliseconds a step, and a fill of four steps. They are
+compared in the same run with the plain model, eager and under torch.compile with CUDA graphs, and with left-to-right
+decoding of the same network with cache and graphs.
 What does not fit into the time is left out and listed. `--rehearse` runs all parts at tiny size on a CPU, kernels
 in Triton's interpreter.
 """
@@ -68,6 +70,7 @@ class Run:
     def all(self) -> None:
         """The whole benchmark."""
         from mercury_kernels import launch
+        from on_gpu import budgets
 
         self.compile_ahead()
         self.kernels()
@@ -75,9 +78,10 @@ class Run:
             self.result["models"].append({"model": model.name, "points": []})
         for number in range(len(self.models)):
             self.fills(number, main=True)
+        self.real_fills()
         for number in range(len(self.models)):
             self.fills(number, main=False)
-        self.result["fallbacks"] = dict(launch.broken)
+        self.result["fallbacks"], self.result["budgets"] = dict(launch.broken), budgets.held(self.result)
         self.table()
         self.write(picture=True)
 
@@ -122,6 +126,24 @@ class Run:
                 row = attempt(lambda case=case: measure(case, self.clock, self.limits, self.seconds / 4))
                 self.result["kernels"].append({"kernel": case.name, "model": model.name, **row})
         self.write()
+
+    def real_fills(self) -> None:
+        """The bundled model through the engine, on real code."""
+        from on_gpu import fills
+
+        seconds = min(50.0, 0.5 * self.left())
+        if seconds < 5 and not self.tiny:
+            self.result["left_out"].append("real fills")
+            return
+        self.result["real_fills"] = fills.attempt(lambda: self._real_fills(seconds))
+        self.write()
+
+    def _real_fills(self, seconds: float) -> dict[str, Any]:
+        from on_gpu import fills
+        from on_gpu.real_fills import RealFills
+
+        real = RealFills(self.clock, 1 if self.tiny else 200, seconds, self.tiny)
+        return {way: fills.attempt(getattr(real, way)) for way in ("agreement", "keys")}
 
     def fills(self, number: int, main: bool) -> None:
         """One model: everything at the main point, or the device loop and left-to-right decoding at the others."""
@@ -224,6 +246,11 @@ class Run:
                         print("   ", way, _short(found))
                     elif way == "agreement":
                         print("    same tokens as the plain model:", found)
+        for row in self.result["budgets"]:
+            bound = f"at most {row['most']} ms" if "most" in row else f"at least {row['least']}"
+            verdict = {None: "not measured", True: "met", False: "MISSED"}[row["met"]]
+            print(f"{row['model']:20} {row['what']:40} {bound}: {row['measured']} {verdict}")
+        print("real fills:", json.dumps(self.result.get("real_fills", "left out")))
         print(f"left out for time: {len(self.result['left_out'])}; kernels off: {self.result['fallbacks'] or 'none'}")
 
     def write(self, picture: bool = False) -> None:

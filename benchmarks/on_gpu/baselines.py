@@ -6,7 +6,7 @@ Dimensions: B sessions, R canvas rows, L layers, H key heads, G query heads per 
 from collections.abc import Callable
 
 import torch
-from mercury_engine.graphs import Weights, forward
+from mercury_engine.fused_network import Weights, forward
 from mercury_engine.model import Network, Side
 from mercury_kernels import ops, reference
 from mercury_kernels.operands import Choice, Frames, Slots, Table

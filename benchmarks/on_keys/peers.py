@@ -46,9 +46,9 @@ Way = Callable[[FillRequest], Timed]
 class Endless(Denoiser):
     """Writes on to the last slot."""
 
-    def write(self, canvases: list[Canvas], place: Surroundings) -> list[Tensor | None]:
+    def write(self, canvases: list[Canvas], place: Surroundings, window: int | None = None) -> list[Tensor | None]:
         """The writer's opinion, that never ends."""
-        found = super().write(canvases, place)
+        found = super().write(canvases, place, window)
         for written_SV in found:
             if written_SV is not None:
                 written_SV[:, self.alphabet.end_id] = NEVER
@@ -93,7 +93,7 @@ def ours(engine: Engine) -> Way:
 
 def left_to_right(engine: Engine) -> Way:
     other = _with(engine, Endless, None)
-    other.denoiser.rule = replace(engine.denoiser.rule, drafts="none")
+    other.denoiser.rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
     return _way(other)
 
 

@@ -21,6 +21,9 @@ Backend = Literal["auto", "openvino", "torch"]
 MOST_THREADS = 8
 """CPU threads at most, unless asked for more: further ones bring little to so small a model."""
 
+OLDEST_BFLOAT16 = (8, 0)
+"""Compute capability of the first GPUs that multiply it."""
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of glibc's `mallopt`, from malloc.h."""
 
@@ -82,7 +85,12 @@ def give_back_memory() -> None:
 def _dtype(device: torch.device) -> torch.dtype:
     """bfloat16 where the processor multiplies it natively, else float32."""
     if device.type == "cuda":
-        return torch.bfloat16
+        found = torch.cuda.get_device_capability(device)
+        if found >= OLDEST_BFLOAT16:
+            return torch.bfloat16
+        name = torch.cuda.get_device_name(device)
+        _log.warning("%s (compute capability %d.%d) has no bfloat16: the model runs in float32, slower", name, *found)
+        return torch.float32
     capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
     return torch.bfloat16 if native else torch.float32

@@ -44,6 +44,8 @@ class Canvas:
     ended: bool = False
     banned: dict[int, int] = field(default_factory=dict)
     """Tokens that proved wrong, by slot."""
+    ahead: dict[int, float] = field(default_factory=dict)
+    """Slots behind the settled ones that are final as well, with their chances: where the writer decides alone."""
     steps: int = 0
     on_step: OnStep | None = None
     """Wants to see the canvas after every step."""
@@ -80,6 +82,15 @@ class Canvas:
         self.settled, self.chances = slot, self.chances[:slot]
         self.spell = self.begun[len(self.alphabet.spelled(self.ids[self.known : slot])) :]
         self.confidence = math.prod(self.chances)
+        self.ahead.clear()
+
+    def write_again(self) -> None:
+        """Open all slots behind the settled ones again; of a draft that those follow the rest stays."""
+        done = self.settled - self.known
+        kept = self.draft[done:] if self.ids[self.known : self.settled] == self.draft[:done] else []
+        masks = [self.alphabet.mask_id] * (self.capacity - self.settled - len(kept))
+        self.ids = [*self.ids[: self.settled], *kept, *masks]
+        self.ahead.clear()
 
     def _slot_at(self, position: int) -> int:
         for slot in range(self.known, self.settled):
@@ -116,6 +127,9 @@ class Canvas:
         token = self.ids[slot]
         if slot < self.settled:
             return SlotView(self.alphabet.texts[token], "committed", self.chances[slot])
+        if slot in self.ahead:
+            end = token == self.alphabet.end_id
+            return SlotView("" if end else self.alphabet.texts[token], "end" if end else "committed", self.ahead[slot])
         if token == self.alphabet.mask_id or written_SV is None or slot - first >= len(written_SV):
             return SlotView("", "mask", 0.0)
         chance = float(written_SV[slot - first, token].exp())

@@ -5,6 +5,7 @@ a repeat (`Rule.drafts`). The reader then reads the run of settled slots and the
 are settled from the left by the mixture of both opinions for as long as it agrees with the draft, so one step settles
 several tokens. Behind a draft the writer's opinion is the one from the start of the step, made without the slots
 settled since. Its drafts further right stay on the canvas, revisable, when the entropy bound accepts them.
+Where the writer decides (`Rule.decides`), a step is one look of the writer and nothing else (`writing.py`).
 
 Dimensions: S slots, V vocabulary with mask and end.
 """
@@ -25,6 +26,7 @@ from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.model import Network, packed
 from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
+from mercury_engine.writing import Writing
 
 HIDDEN = float("-inf")
 
@@ -34,8 +36,17 @@ SLACK = 4
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How much is done per step and how the opinions are weighed; weights are fitted on held-out text."""
+    """How much is done per step and how the opinions are weighed; weights are fitted on held-out text.
 
+    Raises ValueError for words it does not know.
+    """
+
+    decides: Literal["reader", "writer"] = "reader"
+    """Who settles slots: the reader from the left, in a mixture with the writer, or the writer alone.
+
+    Alone it commits slots in any order by `bound` or `threshold`, which need no reader and no host: on a GPU such
+    fills do not leave the device. The weights, `drafts`, `lookahead` and `window` are then without effect.
+    """
     drafts: Literal["writer", "context", "none"] = "writer"
     """Where drafts come from when nobody looks at them and steps are not limited; else, and by default, the writer.
 
@@ -57,6 +68,11 @@ class Rule:
     threshold: float | None = None
     """Keep drafts that are at least this sure, in place of the entropy bound."""
 
+    def __post_init__(self) -> None:
+        for name, known in (("decides", ("reader", "writer")), ("drafts", ("writer", "context", "none"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; known are {', '.join(known)}")
+
 
 class Denoiser:
     """Runs the loop for one model. Without a writer all drafts come from the context."""
@@ -66,6 +82,7 @@ class Denoiser:
         texts = codec.texts + [""] * (reader.config.vocab_size - codec.size)  # unused rows of the embedding
         self.alphabet = Alphabet(texts, reader.config.mask_id, reader.config.end_id)
         self._endings = Endings(codec, texts)
+        self.writing = Writing(codec, self.alphabet, self._endings)
         self._spellings: dict[tuple[str, bool], Tensor] = {}
 
     @torch.inference_mode()
@@ -76,7 +93,7 @@ class Denoiser:
         `time.perf_counter`.
         """
         reading = self._reading(place, canvases[0])
-        while live := [c for c in canvases if self._open(request, c)]:
+        while live := [c for c in canvases if self.is_open(request, c)]:
             if request.cancel.is_set():
                 raise Cancelled("superseded by a newer request")
             if request.deadline_ms is not None and (time.perf_counter() - started) * 1e3 >= request.deadline_ms:
@@ -86,7 +103,7 @@ class Denoiser:
                 reading.push(live[0].ids[place.settled : live[0].settled])
                 place.settled = live[0].settled
             for canvas in live:
-                if canvas.ended and self._repaired(request, canvas) and canvas.settled < place.settled:
+                if canvas.ended and self.repaired(request, canvas) and canvas.settled < place.settled:
                     place.settled = canvas.settled
                     reading = self._reading(place, canvas)
 
@@ -96,7 +113,7 @@ class Denoiser:
         reading.push(canvas.ids[: place.settled])
         return reading
 
-    def _repaired(self, request: FillRequest, canvas: Canvas) -> bool:
+    def repaired(self, request: FillRequest, canvas: Canvas) -> bool:
         """Whether slots of a finished canvas were opened again, for its text breaks the syntax."""
         wrong = request.check(self.text(canvas)) if request.check else None
         if wrong is not None:
@@ -114,7 +131,7 @@ class Denoiser:
         whole = self.codec.decode(canvas.ids[canvas.known : canvas.settled])
         return end_in(whole[len(canvas.begun) :], canvas.follows) is not None
 
-    def _open(self, request: FillRequest, canvas: Canvas) -> bool:
+    def is_open(self, request: FillRequest, canvas: Canvas) -> bool:
         """Whether another step makes sense."""
         if canvas.ended or canvas.settled >= len(canvas.ids) or canvas.confidence < request.give_up_below:
             return False
@@ -122,6 +139,9 @@ class Denoiser:
 
     def _step(self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack) -> None:
         """One look by the writer at all canvases, one by the reader, and what they agree on is settled."""
+        if self.rule.decides == "writer":
+            self._write_step(request, live, place)
+            return
         written = self.write(live, place) if self._asks_writer(request) else [None] * len(live)
         final = request.max_steps is not None and live[0].steps + 1 >= request.max_steps
         most = self.rule.window if final else self.rule.lookahead
@@ -134,6 +154,27 @@ class Denoiser:
             if written_SV is not None and not canvas.ended:
                 self._keep_drafts(canvas, written_SV[canvas.settled - offset :])
             canvas.step_done(written_SV, offset)
+
+    def _write_step(self, request: FillRequest, live: list[Canvas], place: Surroundings) -> None:
+        """One look by the writer at all canvases, and what it is sure of is committed."""
+        rule = self.rule
+        written = self.write(live, place, max(len(canvas.ids) for canvas in live))
+        for canvas, written_SV in zip(live, written, strict=True):
+            assert written_SV is not None, "no writer that could decide"
+            offset, final = canvas.settled, request.max_steps is not None and canvas.steps + 1 >= request.max_steps
+            self.writing.decide(canvas, written_SV, request.multiline, rule.bound, rule.threshold, final)
+            self.advance(canvas)
+            canvas.step_done(written_SV, offset)
+
+    def advance(self, canvas: Canvas) -> None:
+        """Settle what is final from the left; what stands behind a part of a word to spell is written again."""
+        while not canvas.ended and canvas.settled in canvas.ahead:
+            chance = _number(canvas.ahead.pop(canvas.settled))
+            canvas.settle(canvas.ids[canvas.settled], chance)
+            if canvas.spell:
+                canvas.write_again()
+            else:
+                canvas.ended |= self._goes_beyond(canvas)
 
     def _agree(
         self,
@@ -150,22 +191,18 @@ class Denoiser:
             mixed_V = self.mix(request, canvas, written_V, read_V, i)
             rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
             token = int(mixed_V.topk(rank + 1).indices[-1])
-            chance = float(mixed_V[token].exp())
-            if math.isnan(chance):
-                raise ModelCorrupt(
-                    "the weights compute no numbers; fetch the model again, or set mercury.model to null"
-                )
-            canvas.settle(token, chance)
+            canvas.settle(token, _number(float(mixed_V[token].exp())))
             canvas.ended |= not canvas.spell and self._goes_beyond(canvas)
             if canvas.ended or i >= len(draft) or (token != draft[i] and not final):
                 break
 
-    def write(self, canvases: list[Canvas], place: Surroundings) -> list[Tensor | None]:
+    def write(self, canvases: list[Canvas], place: Surroundings, window: int | None = None) -> list[Tensor | None]:
         """The writer's log-probabilities [S,V] for the open slots within the window of each canvas."""
         if self.writer is None:
             return [None] * len(canvases)
         device = self.writer.embedding.device
-        rows = [[place.last, *c.ids[: c.settled + self.rule.window]] for c in canvases]
+        window = window or self.rule.window
+        rows = [[place.last, *c.ids[: c.settled + window]] for c in canvases]
         ids_BR, packing = packed(rows, device)
         ends = torch.tensor([place.ends], device=device)
         context = place.context
@@ -230,9 +267,7 @@ class Denoiser:
 
     def _allowed(self, spell: str, multiline: bool) -> Tensor:
         if (spell, multiline) not in self._spellings:
-            texts = self.alphabet.texts
-            kept = [i for i in self.codec.spelling(spell) if multiline or "\n" not in texts[i][len(spell) :]]
-            self._spellings = {(spell, multiline): torch.tensor(kept)}
+            self._spellings = {(spell, multiline): torch.tensor(self.writing.allowed(spell, multiline))}
         return self._spellings[spell, multiline]
 
     def _keep_drafts(self, canvas: Canvas, open_SV: Tensor) -> None:
@@ -260,3 +295,10 @@ class Denoiser:
         """Drop slots far behind a sure end marker: they cost time and are end markers too."""
         if ends:
             canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLACK]
+
+
+def _number(chance: float) -> float:
+    """The chance, if it is one. Raises ModelCorrupt."""
+    if math.isnan(chance):
+        raise ModelCorrupt("the weights compute no numbers; fetch the model again, or set mercury.model to null")
+    return chance

@@ -3,6 +3,7 @@
 Not thread-safe; its one caller owns it. Only a request's cancel flag may be set from another thread.
 """
 
+import logging
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from mercury_engine.calibration import Calibration
 from mercury_engine.canvas import Canvas
 from mercury_engine.codec import Codec, Cut
 from mercury_engine.denoise import Denoiser, Rule
+from mercury_engine.device_loop import device_loop
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.layout import rest_and_below
 from mercury_engine.limits import far_part, near_part, suffix_part
@@ -34,6 +36,8 @@ EVEN = 0.5
 
 PART_OF_A_CHARACTER = "\ufffd"
 """What tokens decode to whose last character is not finished."""
+
+_log = logging.getLogger(__name__)
 
 _SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 
@@ -55,10 +59,11 @@ class Engine:
         self.path, self.name = path, reader.config.name
         self.calibration = calibration or Calibration()
         self.gate = self.calibration.kept(gate)
-        self.device, self.backend = str(reader.embedding.device), reader.backend
+        self.device = str(reader.embedding.device)
         self.codec, self.reader, self.writer = codec, reader, writer
         self.cache = BlockCache(reader, codec.start_id)
         self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
+        self.loop = device_loop(writer, self.denoiser)
         self._encoded: dict[str, Tokens] = {}
         self._lookup = Lookup()
 
@@ -90,12 +95,19 @@ class Engine:
         settings = weights.read_settings(folder)
         try:
             rule = Rule(**settings.rule)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
-        if writer is not None and rule.drafts == "writer":
+        if writer is None and rule.decides == "writer":
+            raise ModelCorrupt(f"settings.json in {folder} lets a writer decide, but there is none; fetch it again")
+        if writer is not None and "writer" in (rule.drafts, rule.decides):
             writer.prepare()
         calibration = Calibration(settings.calibration)
         return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule, calibration=calibration)
+
+    @property
+    def backend(self) -> str:
+        """What runs the model, for people to read."""
+        return self.reader.backend if self.loop is None else f"{self.reader.backend}, device loop"
 
     def fill(self, request: FillRequest) -> Fill:
         """Text for the gap; of a longer context than `limits` allows, what lies nearest to it is read.
@@ -107,6 +119,8 @@ class Engine:
             return self._filled(request, time.perf_counter())
         except (torch.OutOfMemoryError, MemoryError) as error:
             self.cache.clear()
+            if self.loop is not None:
+                self.loop.filler.forget()
             self.rest()
             raise DeviceError(
                 f"no memory left on {self.device} ({error}); what was cached is freed, try again, or set "
@@ -122,7 +136,10 @@ class Engine:
         cut = self.codec.cut(request.near)
         place = self.surroundings(request, cut.read, len(cut.known))
         canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
-        self.denoiser.run(request, canvases, place, started)
+        if self.loop is not None and self.loop.takes(request, canvases):
+            self.loop.run(request, canvases[0], place, started)
+        else:
+            self.denoiser.run(request, canvases, place, started)
         fills = [self._fill(request, canvas, started, place.context.tokens_read) for canvas in canvases]
         return _ranked(fills)
 
@@ -228,6 +245,8 @@ def find(path_or_name: str | Path | None) -> Path:
 def _device(wanted: str) -> torch.device:
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
+        if wanted == "cpu":
+            _log.info("no CUDA device: the model runs on the CPU")
     if wanted == "cuda" and not torch.cuda.is_available():
         raise RequestError("device is 'cuda' but torch finds no CUDA device; set mercury.device to 'cpu' or 'auto'")
     return torch.device(wanted)

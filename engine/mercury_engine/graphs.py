@@ -3,14 +3,11 @@
 A chunk is a few denoising steps captured as one CUDA graph per bucket of canvas length, context and batch; what a
 fill needs goes over in one copy and comes back in another. A cancel flag or a deadline therefore costs at most
 one chunk. On a CPU the same code runs step by step.
-
-Dimensions: B requests, R canvas rows (the last prefix token, then the slots), M = B*R, W table columns, V
-vocabulary with mask and end, L layers, H key heads, T tokens, D head width.
 """
 
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
@@ -20,88 +17,18 @@ import torch
 from mercury_kernels import ops
 from mercury_kernels.buffers import Bucket, Buffers
 from mercury_kernels.capture import Captures
-from mercury_kernels.ops import Choice, Frames, Matrix, Table
+from mercury_kernels.ops import Choice, Frames
 from mercury_kernels.pages import PagePool
-from torch import Tensor
-from torch.nn import functional as F
 
 from mercury_engine.errors import Cancelled, RequestError
-from mercury_engine.model import Layer, Network, Side
+from mercury_engine.forbidden import Forbidden
+from mercury_engine.fused_network import Weights, forward
+from mercury_engine.model import Network, Side
 
 SLOTS = (8, 16, 32, 64, 96)
-COLUMNS = (8, 16, 32, 64, 128)
+COLUMNS = (8, 16, 32, 64, 128, 192)
 """Pages a request may see, its canvas included."""
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
-
-RULES = 16
-"""Lists of forbidden tokens that are known at a time; list 0 forbids the mask only."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerWeights:
-    """One layer's norms and matrices."""
-
-    attn_norm: Tensor
-    qkv: Matrix
-    out: Matrix
-    ffn_norm: Tensor
-    gate_up: Matrix
-    down: Matrix
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """A network as the kernels want it: the vocabulary with mask and end behind it, matrices plain or 8-bit."""
-
-    table: Tensor
-    head: Matrix
-    norm: Tensor
-    layers: tuple[LayerWeights, ...]
-    eps: float
-
-    @classmethod
-    @torch.no_grad()
-    def of(cls, network: Network, eight_bit: torch.dtype | None = None) -> "Weights":
-        """Weights of a reader or a merged writer (adapter_rank 0); eight_bit: int8 or float8_e4m3fn matrices.
-
-        The network's own embedding and head become parts of the longer ones, so nothing is held twice.
-        """
-        assert network.config.adapter_rank == 0
-        table = _lengthened(network.embedding, network.markers)
-        rows = table if network.head is None else _lengthened(network.head, network.markers)
-        layers = tuple(_layer(layer, eight_bit) for layer in network.layers if isinstance(layer, Layer))
-        return cls(table, _matrix(rows, None, eight_bit), network.norm, layers, network.config.rms_norm_eps)
-
-
-def _lengthened(rows: torch.nn.Parameter, markers: Tensor) -> Tensor:
-    table = torch.cat((rows, markers.to(rows.dtype)))
-    rows.data = table[: len(rows)]
-    return table
-
-
-def _layer(layer: Layer, eight_bit: torch.dtype | None) -> LayerWeights:
-    qkv, out, gate_up, down = (
-        _matrix(part.weight, part.bias, eight_bit) for part in (layer.qkv, layer.out, layer.gate_up, layer.down)
-    )
-    return LayerWeights(layer.attn_norm, qkv, out, layer.ffn_norm, gate_up, down)
-
-
-def _matrix(weight: Tensor, bias: Tensor | None, eight_bit: torch.dtype | None) -> Matrix:
-    if eight_bit is None:
-        return Matrix(weight, bias)
-    codes, scale = ops.quantize_rows(weight, eight_bit)
-    return Matrix(codes, bias, scale)
-
-
-def forward(weights: Weights, ids: Tensor, frames: Frames, pool: PagePool, places: Tensor, table: Table) -> Tensor:
-    """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values go to places [M]."""
-    x = F.embedding(ids, weights.table)
-    for layer, keys, values in zip(weights.layers, pool.keys, pool.values, strict=True):
-        q = ops.project_qkv(x, layer.attn_norm, weights.eps, layer.qkv, frames, keys, values, places)
-        x = ops.linear(ops.paged_attention(q, keys, values, table), layer.out, residual=x)
-        inner = ops.linear(x, layer.gate_up, layer.ffn_norm, weights.eps, gated=True)
-        x = ops.linear(inner, layer.down, residual=x)
-    return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +45,27 @@ class Job:
     most: int = 1 << 20
     """Steps; the last one settles all that is open."""
     rule: int = 0
-    """Number of the list of forbidden tokens, from `Filler.forbid`."""
+    """Number of a list of `Filler.forbidden`."""
     first_rule: int | None = None
-    """Another list for the first open slot."""
+    """Another list for the first slot that is open or a draft."""
+    drafts: Sequence[int] = ()
+    """Slots whose tokens the first step judges: what the writer would choose stays, the others are masked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The slots of a canvas, how probable each was when it was settled (1 for given ones), and the steps taken."""
+    """The slots of a canvas, how probable each was when it was settled, and the steps taken.
+
+    The chance is 1 for given slots and those behind an end, 0 for drafts that no step has judged.
+    """
 
     ids: list[int]
     chances: list[float]
     steps: int
     done: bool
+
+
+Enough = Callable[[list[Filled]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,23 +108,20 @@ class Filler:
         self._buffers: dict[Bucket, Buffers] = {}
         self._placed: OrderedDict[int, _Run] = OrderedDict()
         self._canvases: list[list[int]] = []
-        self._banned = torch.zeros(RULES, len(self.weights.table), dtype=torch.bool, device=self.device)
-        self._banned[:, self.mask_id] = True
-        self._rules = 1
-
-    def forbid(self, tokens: Tensor) -> int:
-        """Number of the rule that forbids these tokens (and the mask); RULES - 1 rules are known at a time."""
-        number = self._rules = self._rules % (RULES - 1) + 1
-        self._banned[number] = False
-        self._banned[number, tokens.to(self.device)] = True
-        self._banned[number, self.mask_id] = True
-        return number
+        self.forbidden = Forbidden(len(self.weights.table), self.mask_id, self.device)
 
     @torch.inference_mode()
-    def fill(self, jobs: Sequence[Job], cancel: Event | None = None, deadline: float | None = None) -> list[Filled]:
+    def fill(
+        self,
+        jobs: Sequence[Job],
+        cancel: Event | None = None,
+        deadline: float | None = None,
+        enough: Enough | None = None,
+    ) -> list[Filled]:
         """Settle the slots of all canvases together; at the deadline (`time.perf_counter`) what is settled so far.
 
-        Raises Cancelled when the flag is set between two chunks, RequestError when the jobs exceed the buckets.
+        `enough` is shown the canvases after every chunk and may end the fill. Raises Cancelled when the flag is set
+        between two chunks, RequestError when the jobs exceed the buckets.
         """
         _check(cancel)
         bucket = self.bucket(jobs)
@@ -202,16 +134,21 @@ class Filler:
             if self.device.type == "cuda":
                 torch.cuda.current_stream(self.device).synchronize()
             _check(cancel)
-            if not buffers.host["open"].any():
+            if (enough and enough(_filled(buffers, jobs))) or not buffers.host["open"].any():
                 break
-        return [_filled(buffers, number, len(job.ids)) for number, job in enumerate(jobs)]
+        return _filled(buffers, jobs)
+
+    def forget(self) -> None:
+        """Give back the memory of all sides; they are copied again when they are needed."""
+        while self._placed:
+            self.pool.give(self._placed.popitem()[1].pages)
 
     def step(self, buffers: Buffers) -> None:
         """One denoising step of every canvas in the buffers."""
         frames = Frames(buffers.near, buffers.away, *self._angles, self._origin)
         hidden = forward(self.weights, buffers.slots.ids.view(-1), frames, self.pool, buffers.places, buffers.table)
         choice: Choice = ops.choices(
-            hidden, self.weights.head, self._banned, buffers.ban, self.weights.norm, self.weights.eps
+            hidden, self.weights.head, self.forbidden.table, buffers.ban, self.weights.norm, self.weights.eps
         )
         ops.commit(buffers.slots, choice, self.mask_id, self.end_id)
 
@@ -258,7 +195,7 @@ class Filler:
         used: set[int] = {id(side) for job in jobs for side in (*job.before, *job.after)}
         for number, job in enumerate(jobs):
             self._write(job, number, host, used)
-        host["open"][:] = [_open(job, self.mask_id) for job in jobs] + [0] * (bucket.batch - len(jobs))
+        host["open"][:] = [len(_wanted(job, self.mask_id)) for job in jobs] + [0] * (bucket.batch - len(jobs))
         host["steps"][:] = 0
         buffers.send()
 
@@ -274,13 +211,14 @@ class Filler:
         place = np.arange(rows)
         host["ids"][number, :rows] = [job.last, *job.ids]
         host["chance"][number] = 1.0
+        host["chance"][number, [slot + 1 for slot in job.drafts]] = 0.0
         host["rows"][number], host["bound"][number], host["most"][number] = rows, job.bound, job.most
         host["near"][number, :rows], host["away"][number, :rows] = job.ends + place, place - rows
         host["places"][number] = 0  # rows behind the canvas write to the scrap page
         host["places"][number, :rows] = np.array(canvas)[place // size] * size + place % size
         host["ban"][number] = job.rule
-        if job.first_rule is not None and self.mask_id in job.ids:
-            host["ban"][number, list(job.ids).index(self.mask_id)] = job.first_rule
+        if job.first_rule is not None and (wanted := _wanted(job, self.mask_id)):
+            host["ban"][number, wanted[0]] = job.first_rule
         host["pages"][number, : len(pages)], host["counts"][number, : len(pages)] = pages, counts
         host["ends"][number] = sum(len(c.pages) for c in (*before, own)), len(pages)
 
@@ -318,8 +256,9 @@ def _tokens(side: Side) -> int:
     return side.keys.shape[3]
 
 
-def _open(job: Job, mask_id: int) -> int:
-    return sum(token == mask_id for token in job.ids)
+def _wanted(job: Job, mask_id: int) -> list[int]:
+    """Slots that are not final."""
+    return [slot for slot, token in enumerate(job.ids) if token == mask_id or slot in job.drafts]
 
 
 def _check(cancel: Event | None) -> None:
@@ -327,11 +266,14 @@ def _check(cancel: Event | None) -> None:
         raise Cancelled("superseded by a newer request")
 
 
-def _filled(buffers: Buffers, number: int, slots: int) -> Filled:
+def _filled(buffers: Buffers, jobs: Sequence[Job]) -> list[Filled]:
     host = buffers.host
-    return Filled(
-        host["ids"][number, 1 : slots + 1].tolist(),
-        host["chance"][number, 1 : slots + 1].tolist(),
-        int(host["steps"][number]),
-        not host["open"][number],
-    )
+    return [
+        Filled(
+            host["ids"][number, 1 : len(job.ids) + 1].tolist(),
+            host["chance"][number, 1 : len(job.ids) + 1].tolist(),
+            int(host["steps"][number]),
+            not host["open"][number],
+        )
+        for number, job in enumerate(jobs)
+    ]

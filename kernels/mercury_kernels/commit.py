@@ -1,5 +1,7 @@
 """The decision at the end of a step, on the device: which slots to commit, what an end marker hides, what is open.
 
+Where there are drafts (tokens with a chance of 0), the step judges them and does nothing else: those that are the
+best token of their row stay, the others are masked. The last step takes the best token everywhere.
 Masked slots are committed by rising entropy while sum - max <= bound, at least one. Slot i is committed exactly
 when the entropies before it in rising order (ties by place) sum to at most the bound, which needs no sorting:
 sum_j e_j [(e_j, j) < (e_i, i)] <= bound. The sum is taken in float64 and rounded once. arXiv 2505.24857.
@@ -41,19 +43,24 @@ def _commit(
     at = batch * R + slot
     ids = tl.load(first + at + 1, inside, 0)
     masked = inside & (ids == mask_id)
+    draft = inside & (ids != mask_id) & (tl.load(chance + at + 1, inside, 1.0) == 0.0)
+    judging = tl.max(draft.to(tl.int32), 0)
     risk = tl.where(masked, tl.load(entropy + at, inside, 0.0), float("inf"))
     sooner = (risk[None, :] < risk[:, None]) | ((risk[None, :] == risk[:, None]) & (slot[None, :] < slot[:, None]))
     sooner = sooner & masked[None, :]
     before = tl.sum(tl.where(sooner, risk[None, :].to(tl.float64), 0.0), 1).to(tl.float32)
     leading = tl.sum(sooner.to(tl.int32), 1) == 0
-    done = tl.load(steps + batch) + tl.max(masked.to(tl.int32), 0)
+    done = tl.load(steps + batch) + tl.max((masked | draft).to(tl.int32), 0)
     final = done >= tl.load(most + batch)
-    chosen = masked & (leading | final | (before <= tl.load(bounds + batch)))
-    ids = tl.where(chosen, tl.load(token + at, inside, 0), ids)
+    best = tl.load(token + at, inside, 0)
+    sure_enough = masked & (judging == 0) & (leading | (before <= tl.load(bounds + batch)))
+    chosen = sure_enough | (draft & (best == ids)) | ((masked | draft) & final)
+    ids = tl.where(chosen, best, tl.where(draft, mask_id, ids))
     sure = tl.exp(tl.load(top + at, inside, 0.0) - tl.load(total + at, inside, 0.0))
-    tl.store(chance + at + 1, sure, chosen)
     end = tl.min(tl.where(inside & (ids == end_id), slot, BLOCK), 0)
-    ids = tl.where(slot > end, end_id, ids)
+    hidden = inside & (slot > end)
+    tl.store(chance + at + 1, tl.where(hidden, 1.0, sure), chosen | hidden)
+    ids = tl.where(hidden, end_id, ids)
     tl.store(first + at + 1, ids, inside)
     tl.store(left + batch, tl.sum((inside & (ids == mask_id)).to(tl.int32), 0))
     tl.store(steps + batch, done)

@@ -103,7 +103,8 @@ def _join(
     gain = tl.where(top == float("-inf"), 0.0, tl.exp(shift))
     total = tl.sum(amount * gain, 0)
     moment = tl.sum((moment + amount * shift) * gain, 0)
-    tl.store(token + row, tl.min(number, 0).to(tl.int32))
+    least = tl.min(number, 0)
+    tl.store(token + row, tl.where(least < float("inf"), least, 0.0).to(tl.int32))  # no number is the best of NaN
     tl.store(tops + row, best)
     tl.store(totals + row, best + tl.log(total))
     tl.store(entropies + row, tl.log(total) - moment / total)

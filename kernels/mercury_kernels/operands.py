@@ -69,7 +69,8 @@ class Slots:
 
     ids int32 [B,R], column 0 the last prefix token; rows int32 [B] used columns, 0 for an idle request; bound
     float32 [B] nats; most int32 [B] steps, the last of which commits all that is open; chance float32 [B,R] of
-    every token when it was committed; open int32 [B] slots still masked; steps int32 [B].
+    every token when it was committed, 1 behind an end, 0 for a draft; open int32 [B] slots still masked; steps int32
+    [B].
     """
 
     ids: Tensor

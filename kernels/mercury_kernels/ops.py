@@ -165,6 +165,7 @@ def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
     """One step's decision for every canvas, in place: commit within the bound; behind an end marker all is end.
 
     Row r of the choice [B*R] is about column r + 1 of the canvas. A canvas without open slots stays as it is.
+    Drafts, tokens with a chance of 0, are judged first: the best tokens among them stay, the others are masked.
     """
     kernels = _triton("commit") if slots.ids.is_cuda else reference
     kernels.commit(slots, choice, mask_id, end_id)

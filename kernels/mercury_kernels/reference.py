@@ -221,7 +221,8 @@ def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:
 
     arXiv 2505.24857.
     """
-    rising, order = entropy.masked_fill(~masked, float("inf")).sort(dim=-1, stable=True)
+    numbers = entropy.nan_to_num(nan=torch.finfo(entropy.dtype).max)  # what is no number comes last of those masked
+    rising, order = numbers.masked_fill(~masked, float("inf")).sort(dim=-1, stable=True)
     before = rising.cumsum(-1).roll(1, -1)
     within = before <= bound[:, None]
     within[:, 0] = True
@@ -232,19 +233,23 @@ def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
     """One step's decision for every canvas, in place: commit within the bound; behind an end marker all is end.
 
     Row r of the choice [B*R] is about column r + 1 of the canvas. A canvas without open slots stays as it is.
+    Drafts, tokens with a chance of 0, are judged first: the best tokens among them stay, the others are masked.
     """
     batch, rows = slots.ids.shape
     token, top, total, entropy = (t.view(batch, rows)[:, :-1] for t in _fields(choice))
     ids, chance = slots.ids[:, 1:], slots.chance[:, 1:]
     used = torch.arange(1, rows, device=ids.device) < slots.rows[:, None]
     masked = used & (ids == mask_id)
-    slots.steps.add_(masked.any(-1))
-    bound = slots.bound.masked_fill(slots.steps >= slots.most, float("inf"))
-    chosen = within_bound(entropy, masked, bound)
-    ids.copy_(torch.where(chosen, token, ids))
-    chance.copy_(torch.where(chosen, (top - total).exp(), chance))
-    ended = ((ids == end_id) & used).int().cumsum(-1) > 0
-    ids.masked_fill_(ended & used, end_id)
+    draft = used & (ids != mask_id) & (chance == 0)
+    slots.steps.add_((masked | draft).any(-1))
+    final = (slots.steps >= slots.most)[:, None]
+    chosen = within_bound(entropy, masked, slots.bound) & ~draft.any(-1, keepdim=True)
+    chosen = chosen | (draft & (token == ids)) | ((masked | draft) & final)
+    ids.copy_(torch.where(chosen, token, ids.masked_fill(draft, mask_id)))
+    end = ((ids == end_id) & used).int()
+    hidden = used & (end.cumsum(-1) > end)
+    chance.copy_(torch.where(hidden, 1.0, torch.where(chosen, (top - total).exp(), chance)))
+    ids.masked_fill_(hidden, end_id)
     slots.open.copy_((used & (ids == mask_id)).sum(-1))
 
 

@@ -58,11 +58,11 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         yield _package(package)
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("torch", _torch, "pip install torch")
-    yield _guarded("kernels", _kernels, "reinstall mercury-lsp")
     engine: list[Engine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
+    yield _guarded("kernels", _kernels, "reinstall mercury-lsp")  # behind the fill, which may have found some broken
 
 
 def _python() -> Finding:

@@ -20,15 +20,22 @@ def test_the_twins_rule_is_the_engines_rule(slots, bound):
     assert torch.equal(found[0], choose(entropy.float(), masked, bound))
 
 
-def state(ids, rows, bound, device="cpu", most=99):
-    """Canvases with row 0 for the last prefix token."""
+def test_where_entropies_are_no_numbers_a_masked_slot_is_committed_all_the_same():
+    masked = torch.tensor([[False, True, True, False]])
+    found = reference.within_bound(torch.full((1, 4), float("nan")), masked, torch.zeros(1))
+    assert found.tolist() == [[False, True, False, False]]
+
+
+def state(ids, rows, bound, device="cpu", most=99, chance=None):
+    """Canvases with row 0 for the last prefix token; a chance of 0 makes a token a draft."""
     batch, columns = ids.shape
+    chance = torch.ones(batch, columns) if chance is None else chance
     return Slots(
         ids.int().to(device),
         rows.int().to(device),
         bound.float().to(device),
         torch.full((batch,), most, dtype=torch.int32, device=device),
-        torch.ones(batch, columns, device=device),
+        chance.to(device, copy=True),
         torch.zeros(batch, dtype=torch.int32, device=device),
         torch.zeros(batch, dtype=torch.int32, device=device),
     )
@@ -50,12 +57,16 @@ def equal(left, right):
         torch.testing.assert_close(getattr(left, name), getattr(right, name), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("drafts", [0.0, 0.4])
 @pytest.mark.parametrize("shape", [(1, 2), (3, 5), (4, 17), (2, 33), (2, 65)])
-def test_commit_equals_its_twin_step_by_step(device, shape):
+def test_commit_equals_its_twin_step_by_step(device, shape, drafts):
     ids, rows, bound, _ = drawn(*shape, device)
-    left, right = (state(ids, rows, bound, device, most=4) for _ in range(2))
+    chance = (torch.rand(shape) < drafts).logical_not().float()
+    left, right = (state(ids, rows, bound, device, most=4, chance=chance) for _ in range(2))
     for _ in range(5):
         choice = drawn(*shape, device)[3]
+        kept = torch.rand(shape, device=device).flatten() < 0.5  # half of the drafts are what the row prefers
+        choice.token.copy_(torch.where(kept, left.ids.roll(-1, 1).flatten(), choice.token))
         commit.commit(left, choice, MASK, END)
         reference.commit(right, choice, MASK, END)
         equal(left, right)
@@ -86,6 +97,31 @@ def test_behind_a_committed_end_all_is_end_and_the_canvas_is_done(device):
     commit.commit(made, Choice(token, entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, 5, END, END, END, END]]
     assert (made.open.tolist(), made.steps.tolist()) == ([0], [1])
+
+
+def test_a_step_with_drafts_keeps_the_right_ones_and_does_nothing_else(device):
+    ids = torch.tensor([[1, 5, 6, MASK, 7, 8]])
+    chance = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0, 0.0]])  # the 7 is final
+    made = state(ids, torch.tensor([6]), torch.tensor([99.0]), device, chance=chance)
+    entropy = torch.full((6,), 0.1, device=device)
+    token = torch.tensor([5, 9, 9, 9, 8, 0], dtype=torch.int32, device=device)
+    commit.commit(made, Choice(token, -entropy, entropy, entropy), MASK, END)
+    assert made.ids.tolist() == [[1, 5, MASK, MASK, 7, 8]]
+    assert made.chance[0].cpu().tolist() == pytest.approx([1.0, 0.8187, 0.0, 1.0, 1.0, 0.8187], abs=1e-4)
+    assert (made.open.tolist(), made.steps.tolist()) == ([2], [1])
+    commit.commit(made, Choice(token, -entropy, entropy, entropy), MASK, END)
+    assert made.ids.tolist() == [[1, 5, 9, 9, 7, 8]]
+    assert float(made.chance.min()) > 0
+
+
+def test_a_draft_behind_an_end_is_no_draft_any_more(device):
+    ids, chance = torch.tensor([[1, MASK, 6, MASK]]), torch.tensor([[1.0, 1.0, 0.0, 1.0]])
+    made = state(ids, torch.tensor([4]), torch.tensor([0.0]), device, most=1, chance=chance)
+    entropy = torch.tensor([0.1, 0.2, 0.3, 0.0], device=device)
+    token = torch.tensor([END, 6, 9, 0], dtype=torch.int32, device=device)
+    commit.commit(made, Choice(token, entropy, entropy, entropy), MASK, END)
+    assert made.ids.tolist() == [[1, END, END, END]]
+    assert made.chance[0, 2:].tolist() == [1.0, 1.0]
 
 
 def test_the_last_step_commits_all_that_is_open(device):

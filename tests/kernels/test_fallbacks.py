@@ -1,5 +1,6 @@
 """Where a kernel cannot run its twin answers, and the user is told once."""
 
+import contextlib
 import importlib
 import logging
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mercury_kernels import launch, norm, ops, reference
+from mercury_kernels.capture import WARMUPS, Captures
 from mercury_kernels.operands import Matrix
 
 from tests.kernels.close import close, randn
@@ -62,6 +64,57 @@ def test_devices_older_than_needed_are_refused(monkeypatch):
     with pytest.raises(launch.Unsupported, match=r"7\.5"):
         launch.require(torch.device("cuda"), launch.OLDEST)
     launch.require(torch.device("cpu"), launch.OLDEST)
+
+
+def test_on_an_older_gpu_the_twin_answers_and_the_log_says_so_once(compiled, monkeypatch, caplog):
+    monkeypatch.setattr(launch, "capability", lambda _: (7, 5))
+    monkeypatch.setattr(launch, "_device", lambda _: torch.device("cuda"))
+    calls: list[str] = []
+    run = guarded(AssertionError("the kernel was launched"), calls)
+    with caplog.at_level(logging.WARNING):
+        assert [float(run(torch.ones(1))) for _ in range(2)] == [2.0, 2.0]
+    assert calls == ["twin", "twin"]
+    assert len(caplog.records) == 1
+    assert "7.5" in caplog.text
+
+
+@pytest.fixture
+def uncapturable(monkeypatch):
+    """As much of CUDA as a capture asks for; the capture itself fails with what is put into the list."""
+    errors: list[Exception] = []
+
+    def graph(*_, **__):
+        raise errors[0]
+
+    stream = SimpleNamespace(wait_stream=lambda _: None)
+    for name, fake in {
+        "graph_pool_handle": lambda: None,
+        "Stream": lambda _: stream,
+        "current_stream": lambda _: stream,
+        "stream": lambda _: contextlib.nullcontext(),
+        "CUDAGraph": type("CUDAGraph", (), {}),
+        "graph": graph,
+        "synchronize": lambda _: None,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    return errors
+
+
+def test_work_that_cannot_be_captured_runs_launch_by_launch_and_the_log_says_so_once(uncapturable, caplog):
+    uncapturable.append(RuntimeError("operation not permitted when stream is capturing"))
+    captures, runs = Captures(torch.device("cuda")), []
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            captures.prepare("a", lambda: runs.append(1))
+            captures.run("a")
+    assert len(runs) == WARMUPS + 3
+    assert caplog.text.count("cannot be captured") == 1
+
+
+def test_memory_that_is_full_while_capturing_is_not_hidden(uncapturable):
+    uncapturable.append(torch.OutOfMemoryError("full"))
+    with pytest.raises(torch.OutOfMemoryError):
+        Captures(torch.device("cuda")).prepare("a", lambda: None)
 
 
 def test_without_triton_the_twins_answer_and_the_log_says_so_once(monkeypatch, caplog):

@@ -72,3 +72,12 @@ def test_huge_logits_stay_finite(device):
     hidden, matrix, banned, ban = made(SHAPES[1], torch.float32, device)
     found = head.choices(hidden * 1e3, matrix, banned, ban)
     assert all(bool(torch.isfinite(t).all()) for t in (found.top, found.total, found.entropy))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_what_is_no_number_is_a_token_of_the_vocabulary_and_has_no_chance(device):
+    """A number beyond the vocabulary would be looked up in the embedding by the next step."""
+    hidden, matrix, banned, ban = made(SHAPES[1], torch.float32, device)
+    found = head.choices(hidden * float("nan"), matrix, banned, ban)
+    assert bool(((found.token >= 0) & (found.token < matrix.outputs)).all())
+    assert bool((found.top - found.total).isnan().all())

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.requests import Fill, FillRequest, SlotView
+from mercury_kernels import ops
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import complete, doctor, try_, watch
@@ -131,6 +133,26 @@ def test_doctor_names_the_mend_of_a_model_that_is_not_there():
     found = {each.name: each for each in doctor.findings(Settings(), fail)}
     assert found["model"].mend == "no model x; name another"
     assert "fill" not in found
+
+
+def test_doctor_tells_of_kernels_that_turned_out_broken_while_filling(monkeypatch: pytest.MonkeyPatch):
+    broken: list[str] = []
+
+    class Filling(FakeEngine):
+        def fill(self, request: FillRequest) -> Fill:
+            broken.append("linear (no compiler)")
+            return super().fill(request)
+
+    monkeypatch.setattr(ops, "availability", lambda: "; ".join(broken) or "kernels run")
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: Filling())}
+    assert found["kernels"].value == "linear (no compiler)"
+
+
+def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}
+    assert "no CUDA device" in found["torch"].value
+    assert "no CUDA device: torch twins are used" in found["kernels"].value
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)

@@ -1,5 +1,6 @@
 """What the engine answers to requests of every kind, with a tiny random model."""
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -165,11 +166,13 @@ def test_effort_bounds_the_canvas(engine):
         assert len(tiny.watched(engine, request)[1][0]) <= slots
 
 
-def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch):
+def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch, caplog):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RequestError, match="cuda"):
         Engine.load(folders["reader"], device="cuda")
-    assert Engine.load(folders["reader"], device="auto").device == "cpu"
+    with caplog.at_level(logging.INFO):
+        assert Engine.load(folders["reader"], device="auto").device == "cpu"
+    assert caplog.text.count("no CUDA device") == 1
 
 
 @pytest.mark.parametrize(("place", "start"), [(0, 0), (3, 0), (4, 4), (5, 5), (7, 5), (10, 5), (11, 11)])

@@ -40,7 +40,7 @@ def left_to_right(engine: Engine) -> Engine:
         None,
         engine.codec,
         path=engine.path,
-        rule=replace(engine.denoiser.rule, drafts="none"),
+        rule=replace(engine.denoiser.rule, decides="reader", drafts="none"),
         calibration=engine.calibration,
     )
 

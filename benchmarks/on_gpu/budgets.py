@@ -1,0 +1,54 @@
+"""What a run is held against: milliseconds at most, and how much faster a step must be than the compiled model's."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from on_gpu.shapes import MAIN, MODELS, Point
+
+BUNDLED, HALF, SEVEN = (model.name for model in MODELS)
+
+FASTER = 1.5
+"""Times, a step of ours against one of the plain model compiled with CUDA graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A figure of ours at one point of one model, in milliseconds at most."""
+
+    what: str
+    model: str
+    point: Point
+    work: str
+    figure: str
+    most: float
+
+
+BUDGETS = (
+    Budget("step", BUNDLED, MAIN, "step", "p50_ms", 0.2),
+    Budget("fill of four steps, median", BUNDLED, MAIN, "fill", "p50_ms", 0.8),
+    Budget("fill of four steps, one in a hundred", BUNDLED, MAIN, "fill", "p99_ms", 1.0),
+    Budget("fills of 64 sessions", BUNDLED, Point(MAIN.slots, MAIN.context, 64), "fill", "p95_ms", 5.0),
+    Budget("step", HALF, MAIN, "step", "p50_ms", 0.45),
+    Budget("step", SEVEN, MAIN, "step", "p50_ms", 4.2),
+)
+
+
+def held(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every budget with what was measured and whether it is met; None where a run has left it out."""
+    rows = []
+    for budget in BUDGETS:
+        found = _figure(result, budget.model, budget.point, "ours", budget.work, budget.figure)
+        row = {"what": budget.what, "model": budget.model, "most": budget.most, "measured": found}
+        rows.append(row | {"met": None if found is None else found <= budget.most})
+    for model in (BUNDLED, HALF, SEVEN):
+        ours, other = (_figure(result, model, MAIN, way, "step", "p50_ms") for way in ("ours", "compiled"))
+        times = other / ours if ours and other else None
+        row = {"what": "times faster a step than compiled", "model": model, "least": FASTER, "measured": times}
+        rows.append(row | {"met": None if times is None else times >= FASTER})
+    return rows
+
+
+def _figure(result: dict[str, Any], model: str, point: Point, way: str, work: str, figure: str) -> float | None:
+    points = (p for m in result["models"] if m["model"] == model for p in m["points"] if p["point"] == asdict(point))
+    found = next(points, {}).get(way, {})
+    return found.get(work, {}).get(figure)

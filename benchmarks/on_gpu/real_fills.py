@@ -1,0 +1,94 @@
+"""The bundled model on real code, its writer deciding: the device loop against the plain one, and what a key costs.
+
+Text and chances of both ways must be the same in float32. A key is timed inside the engine, in the model's own dtype:
+from the request to its fill, with caches warm from the key before, so the reading of what was typed is part of it.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import torch
+from mercury_engine.device_loop import DeviceLoop
+from mercury_engine.engine import Engine
+from mercury_engine.evaluation.gaps import KINDS, Gap, gaps
+from mercury_engine.requests import FillRequest
+
+from on_gpu.clock import Clock, spread
+
+HELD_OUT = Path(__file__).resolve().parents[2] / "tests" / "data" / "held_out"
+
+KEYS = 2
+"""Typed into each gap and timed."""
+
+
+class RealFills:
+    """`count` fills of real gaps, as many of them as fit into `seconds`; a rehearsal shortens contexts."""
+
+    def __init__(self, clock: Clock, count: int, seconds: float, tiny: bool) -> None:
+        self.clock, self.seconds, self.tiny = clock, seconds, tiny
+        self.gaps = [self._short(gap) for gap in gaps(HELD_OUT, max(1, count // len(KINDS)), 0, KINDS)][:count]
+        self.engine = cache(self._engine)
+
+    def _short(self, gap: Gap) -> Gap:
+        if not self.tiny:
+            return gap
+        request = replace(gap.request, near=gap.request.near[-80:], far=(), suffix=gap.request.suffix[:1], max_slots=8)
+        return replace(gap, request=request)
+
+    def agreement(self) -> dict[str, object]:
+        """How many fills were compared, and the share of them with the same text; steps of the fills."""
+        engine, same, steps = self.engine(torch.float32), 0, []
+        end = time.monotonic() + self.seconds / 2
+        for gap in self.gaps:
+            if steps and time.monotonic() > end:
+                break
+            found, plain = (self._fill(engine, gap.request, loop) for loop in (engine.loop, None))
+            same += found.text == plain.text and abs(found.confidence - plain.confidence) < 1e-3
+            steps.append(found.steps)
+        return {"compared": len(steps), "same": same / len(steps), "steps": sum(steps) / len(steps)}
+
+    def keys(self) -> dict[str, object]:
+        """Milliseconds of a key, and how many tokens it read; all graphs are captured by a pass before."""
+        engine = self.engine(torch.float32 if self.tiny else None)
+        end = time.monotonic() + self.seconds / 4
+        warm = [gap for gap in self.gaps if time.monotonic() < end and self._typed_into(engine, gap)]
+        timed = [key for gap in warm for key in self._typed_into(engine, gap)]
+        return {
+            "key": spread([milliseconds for milliseconds, _ in timed]),
+            "tokens_read": sum(read for _, read in timed) / len(timed),
+        }
+
+    def _typed_into(self, engine: Engine, gap: Gap) -> list[tuple[float, int]]:
+        """Milliseconds of each key and the tokens it read."""
+        keys = []
+        engine.fill(gap.request)
+        for request in self._typed(gap):
+            began = time.perf_counter()
+            fill = engine.fill(request)
+            self.clock.wait()
+            keys.append((1e3 * (time.perf_counter() - began), fill.tokens_read))
+        return keys
+
+    def _typed(self, gap: Gap) -> Iterator[FillRequest]:
+        """The gap with one character more each time, as an editor's keys ask."""
+        for typed in range(1, min(KEYS, len(gap.truth)) + 1):
+            slots = min(32, gap.request.max_slots)
+            yield replace(gap.request, near=gap.request.near + gap.truth[:typed], max_slots=slots)
+
+    def _engine(self, dtype: torch.dtype | None) -> Engine:
+        backend = "torch" if dtype is None else "auto"
+        engine = Engine.load(device=self.clock.device.type, dtype=dtype, backend=backend)
+        assert engine.writer is not None
+        engine.denoiser.rule = replace(engine.denoiser.rule, decides="writer")
+        engine.loop = DeviceLoop(engine.writer, engine.denoiser)
+        return engine
+
+    def _fill(self, engine: Engine, request: FillRequest, loop: DeviceLoop | None):
+        kept, engine.loop = engine.loop, loop
+        try:
+            return engine.fill(request)
+        finally:
+            engine.loop = kept

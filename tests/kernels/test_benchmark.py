@@ -1,0 +1,63 @@
+"""The benchmark that a GPU is measured with runs through on a CPU, every part of it."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton")
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def budgets(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module("on_gpu.budgets")
+
+
+def test_figures_are_held_against_their_budgets_and_what_is_missing_is_not_met(budgets):
+    main = {"slots": 32, "context": 1536, "sessions": 1}
+    ours = {"step": {"p50_ms": 0.19}, "fill": {"p50_ms": 0.9, "p99_ms": 0.95}}
+    points = [{"point": main, "ours": ours, "compiled": {"step": {"p50_ms": 0.25}}}]
+    points += [{"point": main | {"sessions": 64}, "ours": {"failed": "no memory"}}]
+    rows = budgets.held({"models": [{"model": budgets.BUNDLED, "points": points}]})
+    met = [row["met"] for row in rows if row["model"] == budgets.BUNDLED]
+    assert met == [True, False, True, None, False]
+    assert {row["met"] for row in rows if row["model"] != budgets.BUNDLED} == {None}
+
+
+def told(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), *arguments]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_rehearsal_runs_every_part_and_none_of_them_fails(tmp_path):
+    done = told("--rehearse", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "failed" not in done.stdout
+    found = json.loads((tmp_path / "gpu-rehearsal.json").read_text())
+    assert (tmp_path / "gpu-rehearsal.png").is_file()
+    assert (found["fallbacks"], found["left_out"]) == ({}, [])
+    assert all(row["error"] < 0.01 for row in found["kernels"])
+    assert len({row["kernel"] for row in found["kernels"]}) == 16
+    for model in found["models"]:
+        main, *others = model["points"]
+        assert main["agreement"] == 1.0
+        assert {"ours", "left_to_right", "eager", "compiled"} <= set(main)
+        assert others and all(point["ours"]["fill"]["count"] for point in others)
+    assert found["real_fills"]["agreement"]["same"] == 1.0
+    assert len(found["budgets"]) == 9
+    assert found["real_fills"]["keys"]["key"]["count"] > 0
+
+
+def test_without_a_gpu_nothing_is_measured_and_it_says_so(tmp_path):
+    done = told("--out", str(tmp_path), CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0
+    assert "no CUDA device" in done.stdout
+    assert not list(tmp_path.iterdir())
