@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 from lsprotocol import types
 
-PACKAGES = ("mercury_lsp", "mercury_engine")
+PACKAGES = ("mercury_lsp", "mercury_engine", "mercury_kernels")
 
 _KINDS = {logging.ERROR: types.MessageType.Error, logging.WARNING: types.MessageType.Warning}
 
