@@ -147,6 +147,17 @@ def test_a_document_that_changes_while_the_model_works_is_left_alone(editor: Edi
     assert editor.told("workspace/applyEdit") == []
 
 
+def test_what_the_editor_asks_by_itself_does_not_stop_the_action(editor: Editor):
+    uri = opened(editor, script(ms=300) + "x = ")
+    chosen = fill(editor, uri, 1, 4)
+    ghost = editor.inline(uri, 1, 4)
+    elsewhere = editor.inline(uri, 1, 2)
+    assert editor.result(chosen) == {"applied": True}
+    assert len(editor.result(elsewhere)["items"]) == 1
+    with pytest.raises(Refused):
+        editor.result(ghost)
+
+
 def test_without_versioned_edits_the_plain_form_is_used():
     with Editor(ANSWERS) as editor:
         editor.initialize({"workspace": {"applyEdit": True}})

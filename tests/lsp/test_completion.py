@@ -105,3 +105,14 @@ def test_acceptance_can_be_told(editor: Editor):
 
 def test_a_space_and_a_dot_ask_for_it(editor: Editor):
     assert {" ", ".", "("} <= set(editor.capabilities["completionProvider"]["triggerCharacters"])
+
+
+def test_a_popup_request_leaves_the_ghost_text_of_another_plugin_alone(editor: Editor):
+    """Neovim 0.11 with a popup plugin and ours: both ask at every key."""
+    uri = f"file:///{uuid4().hex}.py"
+    editor.open(uri, script(ms=300, text="value") + "x = ")
+    ghost = editor.inline(uri, 1, 4)
+    [item] = editor.request("textDocument/completion", place(uri, 1, 4))["items"]
+    [shown] = editor.result(ghost)["items"]
+    assert (item["textEdit"]["newText"], shown["insertText"]) == ("value", "value")
+    assert item["command"] == shown["command"]

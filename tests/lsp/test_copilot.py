@@ -197,6 +197,24 @@ def test_a_superseded_edit_request_is_answered_empty_for_one_client_waits_and_an
     assert editor.result(older) == {"edits": []}
 
 
+def test_ghost_text_and_a_next_edit_asked_at_one_cursor_are_both_answered(editor: Editor):
+    """sidekick.nvim beside a plugin for ghost text: two features on one client."""
+    uri = opened(editor, script(ms=300, text="value") + "x = ")
+    edit, ghost = editor.ask(EDIT, place(uri, 1, 4)), editor.inline(uri, 1, 4)
+    [found], [item] = editor.result(edit)["edits"], editor.result(ghost)["items"]
+    assert (found["text"], item["insertText"]) == ("value", "x = value")
+    assert found["command"] == item["command"]
+
+
+def test_a_panel_outlives_the_questions_that_the_editor_asks_by_itself(editor: Editor):
+    uri = opened(editor, script(ms=300, text="value") + "x = ")
+    panel = editor.ask("getPanelCompletions", {"doc": doc(uri, 1, 4), "panelId": "p2"})
+    editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
+    ghost = editor.inline(uri, 0, 4)
+    assert editor.result(panel) == {"solutionCountTarget": 1}
+    assert len(editor.result(ghost)["items"]) == 1
+
+
 def test_a_cancelled_edit_request_is_answered_as_cancelled(editor: Editor):
     uri = opened(editor, script(ms=60_000) + "x = ")
     asked = editor.ask(EDIT, place(uri, 1, 4))

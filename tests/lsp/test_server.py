@@ -273,6 +273,13 @@ async def test_a_newer_request_cancels_the_older_one(client: LanguageClient):
     assert texts(await newer) == ["newer"]
 
 
+async def test_the_editors_own_question_does_not_cancel_what_the_user_asked_for_by_key(client: LanguageClient):
+    open_document(client, script(ms=300, text="a = 1\n    b = 2") + "def f():\n    ")
+    by_key, by_itself = ask(client, 2, 4, automatic=False), ask(client, 2, 4)
+    assert texts(await by_key) == ["a = 1\n    b = 2", "a = 1"]
+    assert texts(await by_itself) == ["a = 1\n    b = 2"]
+
+
 async def test_a_request_for_another_document_cancels_nothing(client: LanguageClient):
     open_document(client, script(ms=200, text="first") + "x = ")
     open_document(client, script(text="second") + "x = ", uri="file:///other.py")

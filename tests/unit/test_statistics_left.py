@@ -69,6 +69,21 @@ def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Des
     assert result(desk.close()) == ("accepted", 1, 7, 7)
 
 
+def test_what_two_features_ask_for_at_one_place_counts_once(desk: Desk):
+    requests = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
+    for request in requests:
+        desk.observer.shown(request, [desk.suggestion(TEXT, name="one")])
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_one_features_answer_counts_also_when_the_others_never_comes(desk: Desk):
+    request, _ = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
+    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
 def test_what_comes_too_late_to_be_seen_does_not_count(desk: Desk):
     request = desk.observer.asked(URI, 4, "python", True)
     desk.type("x")
@@ -87,7 +102,7 @@ def test_what_was_typed_while_the_model_worked_is_neither_typed_nor_saved(desk: 
 
 def test_the_answer_of_a_superseded_request_does_not_count(desk: Desk):
     older = desk.observer.asked(URI, 4, "python", True)
-    desk.observer.asked(URI, 4, "python", True)
+    desk.observer.asked(URI, 2, "python", True)
     desk.observer.shown(older, [desk.suggestion(TEXT)])
     desk.observer.close()
     assert desk.records == []
