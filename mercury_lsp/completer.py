@@ -120,7 +120,7 @@ class Completer:
         """Ask the engine; edits are followed from now on."""
         history, cancel = self._history(context.uri), Event()
         draft = self._draft(history, context, snapshot)
-        place = history.ask(context.offset)
+        place = history.ask(snapshot, context.offset)
         request = context.request(
             effort=self.settings.effort,
             max_slots=self.settings.max_slots,
@@ -143,7 +143,7 @@ class Completer:
         found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
         history = self._history(context.uri)
         shown = [
-            s
+            place.known(s)
             for s in _different(found)
             if self._worth_showing(s, triggered) and not history.was_deleted(context.offset, s.text)
         ]

@@ -97,7 +97,7 @@ class Observer:
             return
         if watched.request is request:
             watched.request = None
-        if not suggestions or self._shows_rest(watched, request.place.end, suggestions[0]):
+        if not suggestions or self._shows_rest(watched, request.place.end, suggestions):
             return
         showing = Showing(suggestions, request.place, self._circumstances(request, suggestions[0]))
         if showing.fits():
@@ -169,8 +169,9 @@ class Observer:
             for showing in over:
                 self._finish(showing)
 
-    def _shows_rest(self, watched: _Watched, offset: int, suggestion: Suggestion) -> bool:
-        """Whether the suggestion is the rest of one that was shown before, and is on display now."""
+    def _shows_rest(self, watched: _Watched, offset: int, suggestions: Sequence[Suggestion]) -> bool:
+        """Whether the first suggestion is the rest of one that was shown before, and is on display now."""
+        suggestion = suggestions[0]
         for showing in (watched.showing, *watched.held):
             if showing is not None and suggestion.id in showing.ids:
                 if showing is not watched.showing:
@@ -178,6 +179,7 @@ class Observer:
                     watched.held.remove(showing)
                     watched.showing = showing
                 showing.show_rest(suggestion, offset)
+                showing.show_more(suggestions[1:])
                 return True
         return False
 

@@ -229,3 +229,17 @@ async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: Edi
     editor.replace(4, 4, "s")
     editor.engine.text = "gested"
     assert await editor.ask(5) == ["gested"]
+
+
+async def test_what_is_shown_already_keeps_its_id_when_the_user_asks_for_more(editor: Editor):
+    async def ids(column: int, triggered: bool) -> list[str]:
+        context, snapshot = editor.documents.context_at(URI, types.Position(0, column))
+        return [each.id for each in await editor.completer.complete(context, snapshot, triggered)]
+
+    shown = await ids(4, triggered=True)
+    assert await ids(4, triggered=False) == shown
+    editor.replace(4, 4, "sug")
+    editor.engine.text = "gested"
+    assert await ids(7, triggered=False) == shown
+    editor.engine.text = "other"
+    assert await ids(7, triggered=False) != shown

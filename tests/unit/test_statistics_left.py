@@ -60,6 +60,15 @@ def test_an_acceptance_counts_for_the_last_shown_only(desk: Desk):
     assert sorted((each.outcome, each.saved) for each in desk.records) == [("accepted", 8), ("ignored", 0)]
 
 
+def test_more_to_choose_from_beside_what_is_shown_already_is_one_and_the_same(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.type("va")
+    request = desk.observer.asked(URI, 6, "python", False)
+    desk.observer.shown(request, [desk.suggestion("lue(1)", "one"), desk.suggestion("rious", "two")])
+    desk.insert("rious")
+    assert result(desk.close()) == ("accepted", 2, 5, 5)
+
+
 def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Desk):
     desk.show(TEXT, name="one")
     desk.type("vx")
