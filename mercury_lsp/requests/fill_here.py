@@ -51,8 +51,12 @@ async def _apply(server: MercuryServer, uri: str, snapshot: Snapshot, suggestion
         changes = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, [edit])])
     else:
         changes = types.WorkspaceEdit(changes={uri: [edit]})
-    answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(changes, TITLE))
-    return answer.applied
+    try:
+        answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(changes, TITLE))
+    except JsonRpcException as error:
+        logger.warning("the client did not apply an edit: %s", error)
+        return False
+    return answer is not None and answer.applied
 
 
 async def _go_behind(server: MercuryServer, uri: str, suggestion: Suggestion) -> None:
