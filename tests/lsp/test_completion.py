@@ -34,9 +34,10 @@ def complete(editor: Editor, text: str, column: int, **more: Any) -> dict[str, A
         (HELIX, None, True),
         ({}, None, False),
         ({"textDocument": {"completion": {}, "inlineCompletion": {}}}, None, False),
+        ({"textDocument": {"completion": {}, "inlineCompletion": None}}, None, False),
         (HELIX, {"editorInfo": {"name": "Neovim", "version": "0.11.4"}}, False),
     ],
-    ids=["only completion", "neither", "inline completion too", "a client made for Copilot"],
+    ids=["only completion", "neither", "inline completion too", "as lsp-mode has it", "a client made for Copilot"],
 )
 def test_it_is_offered_to_clients_that_would_else_get_nothing(capabilities: Any, options: Any, expected: bool):
     with Editor() as editor:
