@@ -152,6 +152,10 @@ class Relay:
             link = self._join()
         except DaemonError as error:
             self._tell(f"Mercury: {error}")
+            with self._lock:
+                answer = self._session.refuse_introduction(str(error))
+            if answer is not None:
+                self._say(answer)
             return None
         return link if self._resume(link) else None
 

@@ -12,6 +12,8 @@ Message = dict[str, Any]
 CONTENT_MODIFIED = -32801
 """Clients drop a request that was answered so without a word, and ask again at the next occasion."""
 
+REQUEST_FAILED = -32803
+
 RESUMED = "mercury-relay-initialize"
 """The id of the initialize request that we repeat; its answer is not for the client."""
 
@@ -102,6 +104,15 @@ class Session:
         if (answer := self.answer_alone(msg_id)) is not None:
             self._answered.add(msg_id)
         return answer
+
+    def refuse_introduction(self, reason: str) -> Message | None:
+        """The answer to a client that still waits for that of initialize and would for long; it may start us anew."""
+        if self._initialize is None or self._initialize["id"] not in self._pending:
+            return None
+        msg_id = self._initialize["id"]
+        del self._pending[msg_id]
+        self._initialize = None
+        return {"jsonrpc": "2.0", "id": msg_id, "error": {"code": REQUEST_FAILED, "message": reason}}
 
     def introduction(self) -> Message | None:
         """What a new daemon hears first; None if the client has not introduced itself yet."""

@@ -106,7 +106,11 @@ def test_the_plain_command_starts_a_daemon_and_leaves_it_running(unix: Place, tm
     assert stop.stderr == b"stopped\n"
 
 
-@pytest.mark.parametrize("told", [["--in-process"], []], ids=["by an option", "by the environment"])
+@pytest.mark.parametrize(
+    "told",
+    [["--in-process"], ["--stdio", "--in-process"], []],
+    ids=["by an option", "beside the one that copilot.el and VS Code add", "by the environment"],
+)
 def test_told_so_it_serves_in_its_own_process(unix: Place, tmp_path: Path, told: list[str]):
     env = unix.env | ({} if told else {"MERCURY_IN_PROCESS": "1"})
     with Editor(command=[*PLAIN, *told], env=env) as editor:
@@ -340,6 +344,18 @@ def test_shutdown_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: su
     assert editor.request("shutdown", None) is None
     editor.notify("exit", None)
     assert editor.process.wait(PATIENCE) == 0
+    editor.process.stdin.close()
+    editor.process.stdout.close()
+
+
+def test_initialize_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
+    editor = unix.editor(None, "--hasty")
+    eventually(lambda: (unix.status() or {})["connections"])
+    stopped.send_signal(signal.SIGSTOP)
+    with pytest.raises(Refused, match="serve --stop"):
+        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    editor.notify("exit", None)
+    assert editor.process.wait(PATIENCE) == 1
     editor.process.stdin.close()
     editor.process.stdout.close()
 
