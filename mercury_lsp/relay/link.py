@@ -19,7 +19,7 @@ PING_AFTER, LOST_AFTER = 2, 6
 """Looks until it is asked whether it is alive, and until it is given up. A machine that was asleep has looked once."""
 
 SEND_SECONDS = 10.0
-"""For a daemon to take one message; one that hangs takes none once the socket's buffer is full."""
+"""For a daemon to take anything at all of a message; one that hangs takes nothing once the socket's buffer is full."""
 
 
 class Link:
@@ -43,7 +43,7 @@ class Link:
             self._asked.add(message["id"])
         try:
             with self._sending:
-                self._connection.sendall(wire.framed(message))
+                self._send(wire.framed(message))
         except TimeoutError:
             self._break()  # half a message is on its way
         except OSError:
@@ -66,6 +66,12 @@ class Link:
                 if "method" not in message and isinstance(message.get("id"), int | str):
                     self._asked.discard(message["id"])
             yield message
+
+    def _send(self, data: bytes) -> None:
+        """Not sendall: its time is that of the whole, and a large document may take longer where much is going on."""
+        left = memoryview(data)
+        while left:
+            left = left[self._connection.send(left) :]
 
     def _read(self) -> bytes:
         try:
@@ -95,7 +101,7 @@ class Link:
             return
         try:
             if select((), [self._connection], (), 0)[1]:
-                self._connection.sendall(wire.framed({"jsonrpc": "2.0", "method": PING}))
+                self._send(wire.framed({"jsonrpc": "2.0", "method": PING}))
         finally:
             self._sending.release()
 
