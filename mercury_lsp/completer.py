@@ -1,19 +1,19 @@
-"""From a context to suggestions: newest request wins, typing through needs no model, silence when unsure."""
+"""From a context to suggestions: typing through needs no model, and silence when unsure."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
 from mercury_engine.errors import Cancelled
-from mercury_engine.requests import Fill, OnStep, SlotView
+from mercury_engine.requests import FillRequest, OnStep, SlotView
 
 from mercury_lsp.context import CompletionContext
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.drafting import DraftIndex, old_suggestion
 from mercury_lsp.edits import Edit, EditHistory, Place
 from mercury_lsp.engines import Engines
+from mercury_lsp.questions import Feature, Pending, Question, Questions
 from mercury_lsp.secret_lines import is_secret_line
 from mercury_lsp.settings import Settings
 from mercury_lsp.suggestions import Suggestion
@@ -32,21 +32,13 @@ CANDIDATES = 3
 """Suggestions to choose from when the user asks for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A fill that somebody waits for."""
-
-    job: asyncio.Future[Fill | None]
-    cancel: Event
-
-
 class Completer:
     """Completes in all open documents; to be used from the event loop's thread."""
 
     def __init__(self, engines: Engines):
         self.settings = Settings()
         self._lease = engines.lease()
-        self._pending: dict[str, _Pending] = {}
+        self._questions = Questions()
         self._histories: dict[str, EditHistory] = {}
         self.drafts = DraftIndex()
         self._ahead: asyncio.Task[None] | None = None
@@ -64,35 +56,29 @@ class Completer:
         return await self._lease.load(self.settings, anew)
 
     async def complete(
-        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, on_step: OnStep | None = None
+        self,
+        context: CompletionContext,
+        snapshot: Snapshot,
+        triggered: bool,
+        on_step: OnStep | None = None,
+        feature: Feature = "inline",
     ) -> list[Suggestion]:
-        """Suggestions at the context's cursor, valid for its version only; empty when silence is better.
+        """Suggestions at the context's cursor, valid for its text only; empty when silence is better.
 
-        `triggered`: the editor asked by itself, so the silence gate applies. Raises Cancelled when a newer
-        request for the document arrives; when the caller's task is cancelled the fill stops too. `on_step` sees the
-        canvas as it is denoised, until then.
+        `triggered`: the editor asked by itself, so the silence gate applies. Raises Cancelled when a newer request
+        takes its place, see `Question.supersedes`; when the caller's task is cancelled the fill stops too, unless
+        another feature waits for it. `on_step` sees the canvas as it is denoised, until then.
         """
-        self._supersede(context.uri)
+        question = Question(feature, snapshot, context.offset, not triggered, on_step is not None)
+        self._questions.supersede(question.supersedes)
         self._stop_looking_ahead()
         if not self.settings.allows(context.language_id) or context.on_secret:
             return []
         history = self._history(context.uri)
         if triggered and (rest := history.rest(snapshot, context.offset)):
             return [rest]
-        draft = self._draft(history, context, snapshot)
-        place = history.ask(context.offset)
-        if (fill := await self._fill(context, snapshot, triggered, draft, on_step)) is None:
-            return []
-        found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
-        shown = [
-            s
-            for s in _different(found)
-            if self._worth_showing(s, triggered) and not history.was_deleted(context.offset, s.text)
-        ]
-        if shown:
-            place.suggestion = shown[0]
-            self._ahead = asyncio.create_task(self._look_ahead(context, snapshot, place))
-        return shown
+        found = await self._questions.ask(question, partial(self._begin, context, snapshot, triggered, on_step))
+        return [each for each in found[:1] if self._worth_showing(each, triggered)] if triggered else found
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
         """Tell of edits in order; None when the whole document was replaced."""
@@ -110,7 +96,7 @@ class Completer:
 
     def forget(self, uri: str) -> None:
         """The document was closed: nobody waits for its suggestions."""
-        self._supersede(uri)
+        self._questions.supersede(lambda question: question.snapshot.uri == uri)
         self._stop_looking_ahead()
         self._histories.pop(uri, None)
         self.drafts.forget(uri)
@@ -118,8 +104,7 @@ class Completer:
     def close(self) -> None:
         """Stop all work; returns at once."""
         self._stop_looking_ahead()
-        for uri in tuple(self._pending):
-            self._supersede(uri)
+        self._questions.supersede(lambda _: True)
         self._lease.close()
 
     def _draft(self, history: EditHistory, context: CompletionContext, snapshot: Snapshot) -> str:
@@ -129,10 +114,13 @@ class Completer:
         lines = (context.line_prefix + draft).splitlines()
         return "" if any(is_secret_line(line, context.language_id) for line in lines) else draft
 
-    async def _fill(
-        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, draft: str, on_step: OnStep | None
-    ) -> Fill | None:
-        cancel = Event()
+    def _begin(
+        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, on_step: OnStep | None
+    ) -> Pending:
+        """Ask the engine; edits are followed from now on."""
+        history, cancel = self._history(context.uri), Event()
+        draft = self._draft(history, context, snapshot)
+        place = history.ask(snapshot, context.offset)
         request = context.request(
             effort=self.settings.effort,
             max_slots=self.settings.max_slots,
@@ -144,18 +132,26 @@ class Completer:
             on_step=_on_loop(on_step, cancel) if on_step is not None else None,
             cancel=cancel,
         )
-        pending = _Pending(asyncio.ensure_future(self._lease.fill(request)), cancel)
-        self._pending[context.uri] = pending
-        try:
-            return await pending.job
-        except asyncio.CancelledError:
-            cancel.set()
-            if self._pending.get(context.uri) is pending:
-                raise
-            raise Cancelled("a newer request for this document took its place") from None
-        finally:
-            if self._pending.get(context.uri) is pending:
-                del self._pending[context.uri]
+        return Pending(asyncio.ensure_future(self._find(context, snapshot, triggered, place, request)), cancel)
+
+    async def _find(
+        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, place: Place, request: FillRequest
+    ) -> list[Suggestion]:
+        """What of the engine's answer is worth showing."""
+        if (fill := await self._lease.fill(request)) is None:
+            return []
+        found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
+        history = self._history(context.uri)
+        shown = [
+            place.known(s)
+            for s in _different(found)
+            if self._worth_showing(s, triggered) and not history.was_deleted(context.offset, s.text)
+        ]
+        if shown:
+            place.suggestion = shown[0]
+            self._stop_looking_ahead()
+            self._ahead = asyncio.create_task(self._look_ahead(context, snapshot, place))
+        return shown
 
     async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, place: Place) -> None:
         """While nobody asks, prepare what follows the shown suggestion should it be accepted."""
@@ -180,11 +176,6 @@ class Completer:
         if self._ahead is not None:
             self._ahead.cancel()
             self._ahead = None
-
-    def _supersede(self, uri: str) -> None:
-        if pending := self._pending.pop(uri, None):
-            pending.cancel.set()
-            pending.job.cancel()
 
     def _worth_showing(self, suggestion: Suggestion, triggered: bool) -> bool:
         if not suggestion.text:

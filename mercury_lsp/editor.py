@@ -81,6 +81,15 @@ class Editor:
         )
 
 
+def declared(params: Any) -> Any:
+    """Parameters of initialize, still JSON; lsp-mode declares inline completion by a null, which becomes an object."""
+    match params:
+        case {"capabilities": {"textDocument": {"inlineCompletion": None}}}:
+            document = params["capabilities"]["textDocument"] | {"inlineCompletion": {}}
+            return params | {"capabilities": params["capabilities"] | {"textDocument": document}}
+    return params
+
+
 def _ours(experimental: Any) -> Mapping[str, Any]:
     """What a client declares as able to do with Mercury alone."""
     declared = experimental.get("mercury") if isinstance(experimental, Mapping) else None

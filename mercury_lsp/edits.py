@@ -28,6 +28,14 @@ class Place:
     """What to show once the suggestion stands in the text, prepared before anybody asked."""
     accepted: bool = False
     """The suggestion is not offered again."""
+    earlier: Suggestion | None = None
+    """What was shown here already when the completion was asked for."""
+
+    def known(self, suggestion: Suggestion) -> Suggestion:
+        """The suggestion under the id that its text has here already, for clients that list several answers in one."""
+        if self.earlier is None or self.earlier.text != suggestion.text:
+            return suggestion
+        return replace(suggestion, id=self.earlier.id)
 
     def follow(self, edit: Edit) -> bool:
         """Move the end with an edit of the typed text; False when the edit touches anything else."""
@@ -63,9 +71,11 @@ class EditHistory:
         """Forget everything, for the document was replaced as a whole."""
         self._place = self._shown = self._deleted = None
 
-    def ask(self, offset: int) -> Place:
+    def ask(self, snapshot: Snapshot, offset: int) -> Place:
         """The place of a new request; edits are followed from now on, while the model works too."""
-        self._shown, self._place = self.shown, Place(offset, offset)
+        self._shown = self.shown
+        earlier = self._remaining(self._shown, snapshot, offset) if self._shown is not None else None
+        self._place = Place(offset, offset, earlier=earlier)
         return self._place
 
     def drop(self, suggestion_id: str) -> None:
@@ -78,12 +88,9 @@ class EditHistory:
         place = self._place
         if place is None or place.suggestion is None or place.end != offset:
             return None
-        typed, text = snapshot.slice(place.start, offset), place.suggestion.text
-        if typed == text:
+        if snapshot.slice(place.start, offset) == place.suggestion.text:
             return _at(place.ahead, snapshot, offset) if place.ahead else None
-        if place.accepted or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
-            return None
-        return _at(place.suggestion.behind(len(typed)), snapshot, offset)
+        return self._remaining(place, snapshot, offset)
 
     def was_deleted(self, offset: int, text: str) -> bool:
         """Whether text is, or starts with, what the last deletion removed at offset."""
@@ -91,6 +98,15 @@ class EditHistory:
             return False
         removed, offered = self._deleted.removed.rstrip(), text.rstrip()
         return offered.startswith(removed) or removed.startswith(offered)
+
+    def _remaining(self, place: Place, snapshot: Snapshot, offset: int) -> Suggestion | None:
+        """The rest of a place's suggestion behind what was typed of it; None if that is none, or was taken back."""
+        if place.suggestion is None or place.accepted or place.end != offset:
+            return None
+        typed, text = snapshot.slice(place.start, offset), place.suggestion.text
+        if typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
+            return None
+        return _at(place.suggestion.behind(len(typed)), snapshot, offset)
 
     def _took_back(self, offset: int, rest: str) -> bool:
         """Whether the last deletion removed the whole rest, which had been typed or accepted before."""

@@ -2,6 +2,7 @@
 
 MercuryError (mercury_engine.errors)
 ├── DaemonError        no daemon can be had, or not a safe one
+│   └── SilentDaemon   one is there and does not answer
 ├── SettingsError      the client's configuration is wrong
 ├── StatisticsError    the file with the statistics cannot be used
 ├── UnknownDocument    a request names a document that is not open
@@ -13,6 +14,10 @@ from mercury_engine.errors import MercuryError
 
 class DaemonError(MercuryError):
     """The model cannot be shared: there is no private folder, no daemon starts, or it is one we must not talk to."""
+
+
+class SilentDaemon(DaemonError):
+    """Whoever listens says nothing."""
 
 
 class SettingsError(MercuryError):

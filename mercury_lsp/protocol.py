@@ -21,6 +21,7 @@ from pygls.exceptions import (
 )
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
+from mercury_lsp.editor import declared
 from mercury_lsp.errors import SettingsError, UnknownDocument
 from mercury_lsp.structuring import MAX_EXPLANATION, explained, is_id
 from mercury_lsp.uris import path_of
@@ -126,6 +127,8 @@ class MercuryProtocol(LanguageServerProtocol):
         """Typed parameters; as they came for a method that we do not serve. Raises JsonRpcInvalidParams."""
         if not (method in self.fm.features or method in self.fm.builtin_features or method == types.CANCEL_REQUEST):
             return raw
+        if method == types.INITIALIZE:
+            raw = declared(raw)
         entry = types.METHOD_TO_TYPES.get(method)
         params_type: Any = self.params_types.get(method) or (entry[2] if entry else None)
         return raw if params_type is None else self.structure({} if raw is None else raw, params_type)

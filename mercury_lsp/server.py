@@ -25,6 +25,7 @@ from mercury_lsp.logs import ClientLog, spoken_for
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.progress import loading_progress
 from mercury_lsp.protocol import MercuryProtocol
+from mercury_lsp.questions import Feature
 from mercury_lsp.settings import Settings, section_of
 from mercury_lsp.statistics import Statistics
 from mercury_lsp.status import LOADING, Status, StatusBoard
@@ -164,12 +165,12 @@ class MercuryServer(LanguageServer):
             await self._load()
 
     async def suggest(
-        self, uri: str, at: types.Position, triggered: bool, on_step: OnStep | None = None
+        self, uri: str, at: types.Position, feature: Feature, triggered: bool, on_step: OnStep | None = None
     ) -> tuple[list[Suggestion], Snapshot]:
         """Suggestions at a place of a document as it is now, and that document; several if asked for.
 
-        `on_step` sees the denoising. When the engine fails there are none, and the user is told once. Raises
-        UnknownDocument and Cancelled.
+        `feature` shows them; `triggered`: the editor asked by itself. `on_step` sees the denoising. When the engine
+        fails there are none, and the user is told once. Raises UnknownDocument and Cancelled.
         """
         context, snapshot = self.documents.context_at(uri, at)
         if _is_secret(uri):
@@ -178,7 +179,7 @@ class MercuryServer(LanguageServer):
         context = self.other_files.with_snippets(context, snapshot)
         try:
             with self.status.busy():
-                found = await self.completer.complete(context, snapshot, triggered, on_step)
+                found = await self.completer.complete(context, snapshot, triggered, on_step, feature)
         except Cancelled:
             raise
         except Exception as error:

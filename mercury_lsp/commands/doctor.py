@@ -13,8 +13,8 @@ from mercury_engine.requests import FillRequest
 from rich.console import Console
 from rich.text import Text
 
-from mercury_lsp.daemon import control
-from mercury_lsp.daemon.address import all_addresses
+from mercury_lsp.daemon import control, lock
+from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.settings import Settings
 from mercury_lsp.worker import Engine, LoadEngine, load_engine
 
@@ -79,8 +79,14 @@ def _package(name: str) -> Finding:
 
 def _daemons() -> str:
     """Those of all versions: an older one lives on while its editors do."""
-    running = [status for each in all_addresses() if (status := control.ask(each, "status"))]
-    return "; ".join(map(_daemon, running)) or "none runs; the next editor starts one"
+    return "; ".join(filter(None, map(_told_at, all_addresses()))) or "none runs; the next editor starts one"
+
+
+def _told_at(address: Address) -> str:
+    if status := control.ask(address, "status"):
+        return _daemon(status)
+    hangs = lock.is_taken(control.lock_path(address))
+    return f"the one at {address.path} does not answer; mercury-lsp serve --stop ends it" if hangs else ""
 
 
 def _daemon(status: dict[str, Any]) -> str:

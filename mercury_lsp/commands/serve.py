@@ -66,8 +66,9 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     Listens before anything slow is imported, so that whoever comes meanwhile waits instead of starting another.
     """
     try:
-        if lock.take(control.lock_path(address)) is None:
+        if (taken := lock.take(control.lock_path(address))) is None:
             return False
+        lock.sign(taken)
     except OSError as error:
         raise DaemonError(f"cannot lock {control.lock_path(address)}: {error}") from error
     listening, key = address.listen()

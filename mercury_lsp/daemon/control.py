@@ -1,6 +1,8 @@
 """What others ask of a running daemon: how it is, and to end."""
 
 import json
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -33,12 +35,28 @@ def ask(address: Address, purpose: handshake.Purpose) -> dict[str, Any] | None:
 
 
 def stop(address: Address) -> bool:
-    """End the daemon and wait until it is gone; False if none ran. Raises DaemonError if it does not end."""
+    """End the daemon and wait until it is gone; False if none ran. One that does not answer is killed.
+
+    Raises DaemonError if it does not end.
+    """
     if ask(address, "stop") is None:
-        return False
+        if not lock.is_taken(lock_path(address)):
+            return False
+        _kill(address)
     deadline = time.monotonic() + STOP_SECONDS
     while lock.is_taken(lock_path(address)):
         if time.monotonic() > deadline:
             raise DaemonError(f"the daemon at {address.path} does not end; end its process")
         time.sleep(0.02)
     return True
+
+
+def _kill(address: Address) -> None:
+    """End a process that hears nothing."""
+    try:
+        if (process := lock.owner(lock_path(address))) is not None:
+            os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+    except ProcessLookupError:
+        pass
+    except OSError as error:
+        raise DaemonError(f"the daemon at {address.path} does not answer, nor can it be ended: {error}") from error

@@ -28,6 +28,9 @@ MAX_LINE = 4096
 SECONDS = 5.0
 """For each side to say its lines in."""
 
+PING, PONG = "mercury/ping", "mercury/pong"
+"""Notifications: the relay asks whether the daemon is alive, and the daemon says so at once."""
+
 GOODBYE = "mercury/goodbye"
 """The daemon's notification that it ends because it was told to, so that nobody hurries to start another."""
 
@@ -36,6 +39,10 @@ Purpose = Literal["lsp", "status", "stop"]
 
 class NoDaemon(OSError):
     """Whoever was there has gone, or does not speak this handshake."""
+
+
+class NoAnswer(NoDaemon):
+    """Whoever is there says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,10 @@ class Hello:
 
 
 def call(connection: socket.socket, key: bytes, purpose: Purpose) -> dict[str, Any]:
-    """Introduce ourselves; what the daemon said. Raises NoDaemon, and DaemonError for one we must not talk to."""
+    """Introduce ourselves; what the daemon said.
+
+    Raises NoDaemon, NoAnswer after `SECONDS`, and DaemonError for one that we must not talk to.
+    """
     nonce = secrets.token_hex(16)
     hello = {"mercury": PROTOCOL, "version": mercury_lsp.version(), "purpose": purpose, "folder": _folder()}
     connection.settimeout(SECONDS)
@@ -72,6 +82,8 @@ def call(connection: socket.socket, key: bytes, purpose: Purpose) -> dict[str, A
         if purpose == "lsp" and said.get("version") != hello["version"]:
             raise DaemonError(f"a daemon of version {said.get('version')} runs there; mercury-lsp serve --stop ends it")
         connection.sendall(encode({"proof": proof(key, "caller", str(said.get("nonce")))}))
+    except TimeoutError as error:
+        raise NoAnswer(str(error)) from error
     except (OSError, ValueError) as error:
         raise NoDaemon(str(error)) from error
     connection.settimeout(None)

@@ -4,6 +4,9 @@ import os
 import sys
 from pathlib import Path
 
+SIGNED_AT = 1
+"""Offset of the owner's process id; on Windows nobody else can read the byte that is locked."""
+
 
 def take(path: Path) -> int | None:
     """Take the lock until what this returns is closed, or the process ends; None if another has it. Raises OSError."""
@@ -13,7 +16,24 @@ def take(path: Path) -> int | None:
     except OSError:
         os.close(descriptor)
         return None
+    os.ftruncate(descriptor, 0)
     return descriptor
+
+
+def sign(descriptor: int) -> None:
+    """Write down whose lock it is. Raises OSError."""
+    os.lseek(descriptor, SIGNED_AT, os.SEEK_SET)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+
+
+def owner(path: Path) -> int | None:
+    """The process that has the lock; None if nobody has, or has not signed. Raises OSError."""
+    if not is_taken(path):
+        return None
+    with path.open("rb") as file:
+        file.seek(SIGNED_AT)
+        signed = file.read(32).strip()
+    return int(signed) if signed.isdigit() else None
 
 
 def is_taken(path: Path) -> bool:

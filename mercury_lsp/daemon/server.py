@@ -20,7 +20,7 @@ from mercury_lsp.daemon.welcome import welcome
 from mercury_lsp.engines import Engines
 from mercury_lsp.handlers import create_server
 from mercury_lsp.server import MercuryServer
-from mercury_lsp.wire import Decoder
+from mercury_lsp.wire import Decoder, framed
 from mercury_lsp.worker import LoadEngine
 
 logger = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Daemon:
         if self._idle is not None:
             self._idle.cancel()
         try:
-            await server.serve(_messages(reader))
+            await server.serve(_messages(reader, writer))
         except Exception:
             logger.exception("a connection has failed")
         finally:
@@ -146,11 +146,15 @@ class _Bounded:
         self._writer.close()
 
 
-async def _messages(reader: asyncio.StreamReader) -> AsyncIterator[Any]:
+async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[Any]:
+    """What the client says; its relay's pings are answered here."""
     decoder = Decoder()
     while data := await reader.read(READ_BYTES):
         for message in decoder.feed(data):
-            yield message
+            if isinstance(message, dict) and message.get("method") == handshake.PING:
+                writer.write(framed({"jsonrpc": "2.0", "method": handshake.PONG}))
+            else:
+                yield message
 
 
 def resident_mb() -> float | None:

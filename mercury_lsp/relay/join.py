@@ -11,12 +11,16 @@ from typing import BinaryIO
 from mercury_lsp.daemon import handshake, lock
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
-from mercury_lsp.errors import DaemonError
+from mercury_lsp.errors import DaemonError, SilentDaemon
 
 START_SECONDS = 30.0
 """For a daemon to listen and say its hello; it imports neither torch nor a model before that."""
 
 LOOK_EVERY = 0.02
+
+SILENCES = 3
+"""Calls without an answer, each of `handshake.SECONDS`, after which a daemon that listens is taken to hang, and not to
+start slowly. Editors wait 20 seconds for a server and longer."""
 
 IDLE_MINUTES = 10
 """A daemon that was started on demand ends when no editor was there for so long."""
@@ -36,18 +40,17 @@ def join(address: Address, serve: Sequence[str] = SERVE) -> socket.socket:
 
     Of several who find none only one starts it, and the others wait.
     """
-    if (connection := connect(address)) is not None:
-        return connection
     deadline = time.monotonic() + START_SECONDS
+    call = _Caller(address)
     starting: int | None = None
     daemon: subprocess.Popen[bytes] | None = None
     try:
-        while time.monotonic() < deadline:
+        while (connection := call()) is None:
+            if time.monotonic() > deadline:
+                raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
             if starting is None:
                 starting = lock.take(address.path.with_name(f"{address.path.name}.start"))
-            if (connection := connect(address)) is not None:
-                return connection
-            if starting is not None:
+            elif not call.silences:  # not before another call, for who had the lock may have started one
                 daemon = _keep_starting(daemon, address, serve)
             time.sleep(LOOK_EVERY)
     except OSError as error:
@@ -55,7 +58,28 @@ def join(address: Address, serve: Sequence[str] = SERVE) -> socket.socket:
     finally:
         if starting is not None:
             os.close(starting)
-    raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
+    return connection
+
+
+class _Caller:
+    """Calls again and again, but not somebody who never answers."""
+
+    def __init__(self, address: Address):
+        self.silences = 0
+        """Of the last calls."""
+        self._address = address
+
+    def __call__(self) -> socket.socket | None:
+        """As `connect`; the first silences may be those of a daemon that is starting."""
+        try:
+            connection = connect(self._address)
+        except SilentDaemon:
+            self.silences += 1
+            if self.silences >= SILENCES:
+                raise
+            return None
+        self.silences = 0
+        return connection
 
 
 def _keep_starting(
@@ -70,15 +94,23 @@ def _keep_starting(
 
 
 def connect(address: Address) -> socket.socket | None:
-    """A connection to the daemon that runs; None if none does. Raises DaemonError for one we must not talk to."""
+    """A connection to the daemon that runs; None if none does.
+
+    Raises SilentDaemon for one that does not answer, and DaemonError for one that we must not talk to.
+    """
     try:
         connection, key = address.connect()
     except PermissionError as error:
         raise DaemonError(str(error)) from error
+    except (TimeoutError, BlockingIOError) as error:  # too many wait to be let in
+        raise _silent(address) from error
     except OSError:
         return None
     try:
         handshake.call(connection, key, "lsp")
+    except handshake.NoAnswer as error:
+        connection.close()
+        raise _silent(address) from error
     except handshake.NoDaemon:
         connection.close()
         return None
@@ -86,6 +118,10 @@ def connect(address: Address) -> socket.socket | None:
         connection.close()
         raise
     return connection
+
+
+def _silent(address: Address) -> SilentDaemon:
+    return SilentDaemon(f"the daemon at {address.path} does not answer; mercury-lsp serve --stop ends it")
 
 
 def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, Timer
 from time import monotonic
 from typing import Any, BinaryIO
 
@@ -25,6 +25,9 @@ LATELY = 60.0
 
 TELL_AFTER = 4
 """Losses lately after which the user is told, once."""
+
+SHUTDOWN_SECONDS = 2.0
+"""For the daemon to answer shutdown; editors wait for that before they close."""
 
 LAST_WORDS = 2.0
 """Seconds that the daemon has for what it still says once the client has ended."""
@@ -84,6 +87,17 @@ class Relay:
         self._wanted.set()
         if answer is not None:
             self._say(answer)
+        elif isinstance(message, dict) and message.get("method") == "shutdown":
+            patience = Timer(SHUTDOWN_SECONDS, self._shut_down, [message.get("id")])
+            patience.daemon = True
+            patience.start()
+
+    def _shut_down(self, msg_id: Any) -> None:
+        """Answer shutdown, if the daemon has not."""
+        with self._lock:
+            answer = self._session.answer_for_daemon(msg_id)
+        if answer is not None:
+            self._say(answer)
 
     def _listen(self, link: Link) -> None:
         try:
@@ -130,17 +144,26 @@ class Relay:
         now = monotonic()
         self._losses.append(now)
         lately = sum(now - each < LATELY for each in self._losses)
-        if lately >= TELL_AFTER and not self._has_told:
-            self._has_told = True
-            text = f"Mercury's daemon keeps ending; it is started again, less and less often. See {self._hint}"
-            self._say({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
+        if lately >= TELL_AFTER:
+            self._tell(f"Mercury's daemon keeps ending; it is started again, less and less often. See {self._hint}")
         if self._ending.wait(DELAYS[lately - 1]):
             return None
         try:
             link = self._join()
-        except DaemonError:
+        except DaemonError as error:
+            self._tell(f"Mercury: {error}")
+            with self._lock:
+                answer = self._session.refuse_introduction(str(error))
+            if answer is not None:
+                self._say(answer)
             return None
         return link if self._resume(link) else None
+
+    def _tell(self, text: str) -> None:
+        """Show the user a message, the first of all."""
+        if not self._has_told:
+            self._has_told = True
+            self._say({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
 
     def _resume(self, link: Link) -> bool:
         """Tell a new daemon all that the old one knew; False if it is gone as well."""

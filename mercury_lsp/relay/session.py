@@ -12,6 +12,8 @@ Message = dict[str, Any]
 CONTENT_MODIFIED = -32801
 """Clients drop a request that was answered so without a word, and ask again at the next occasion."""
 
+REQUEST_FAILED = -32803
+
 RESUMED = "mercury-relay-initialize"
 """The id of the initialize request that we repeat; its answer is not for the client."""
 
@@ -30,6 +32,8 @@ class Session:
         self._documents: dict[str, Mirror] = {}
         self._pending: dict[Any, str] = {}
         """Methods of the requests that the client waits for, by id."""
+        self._answered: set[Any] = set()
+        """Ids of requests that were answered although the daemon still may."""
         self._asked: set[Any] = set()
         """Ids of what this daemon asked of the client, which has not answered yet."""
         self._registered: dict[Any, Any] = {}
@@ -59,6 +63,9 @@ class Session:
             return True
         msg_id, method = message.get("id"), message.get("method")
         if method is None:
+            if _is_key(msg_id) and msg_id in self._answered:
+                self._answered.discard(msg_id)
+                return False
             answered = self._pending.pop(msg_id, None) if _is_key(msg_id) else None
             self.was_shut_down |= answered == "shutdown" and "error" not in message
             if "error" in message and self._initialize is not None and msg_id == self._initialize["id"]:
@@ -72,6 +79,7 @@ class Session:
     def lose(self) -> Iterator[Message]:
         """The daemon is gone: what the client is to be told, so that it waits for nothing any more."""
         self._asked.clear()
+        self._answered.clear()
         for msg_id in list(self._pending):
             if (answer := self.answer_alone(msg_id)) is not None:
                 yield answer
@@ -90,6 +98,21 @@ class Session:
             return {"jsonrpc": "2.0", "id": msg_id, "result": None}
         error = {"code": CONTENT_MODIFIED, "message": "the server is being started again; ask once more"}
         return {"jsonrpc": "2.0", "id": msg_id, "error": error}
+
+    def answer_for_daemon(self, msg_id: Any) -> Message | None:
+        """The same while there is one that takes too long; what it says later is not for the client any more."""
+        if (answer := self.answer_alone(msg_id)) is not None:
+            self._answered.add(msg_id)
+        return answer
+
+    def refuse_introduction(self, reason: str) -> Message | None:
+        """The answer to a client that still waits for that of initialize and would for long; it may start us anew."""
+        if self._initialize is None or self._initialize["id"] not in self._pending:
+            return None
+        msg_id = self._initialize["id"]
+        del self._pending[msg_id]
+        self._initialize = None
+        return {"jsonrpc": "2.0", "id": msg_id, "error": {"code": REQUEST_FAILED, "message": reason}}
 
     def introduction(self) -> Message | None:
         """What a new daemon hears first; None if the client has not introduced itself yet."""

@@ -26,7 +26,7 @@ async def completion(server: MercuryServer, params: types.CompletionParams) -> d
     """One item at most. Its list is never complete: with more text typed the model may know better."""
     with Work(server, params.work_done_token, "Completing", cancellable=True):
         # A client does not say whether the user asked, so what is unsure is never shown.
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, triggered=True)
+        found, snapshot = await server.suggest(params.text_document.uri, params.position, "popup", triggered=True)
     return {"isIncomplete": True, "items": [_item(each, snapshot, server.editor) for each in found]}
 
 

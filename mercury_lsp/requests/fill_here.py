@@ -32,7 +32,7 @@ async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *a
     place = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, FillHere)
     uri = place.text_document.uri
     with Work(server, token or await new_token(server), TITLE, cancellable=True):
-        found, snapshot = await server.suggest(uri, place.position, triggered=False)
+        found, snapshot = await server.suggest(uri, place.position, "action", triggered=False)
     if server.documents.snapshot(uri).version != place.text_document.version:
         return _refused(server, "the document has changed; ask again")
     if not found:
@@ -51,8 +51,12 @@ async def _apply(server: MercuryServer, uri: str, snapshot: Snapshot, suggestion
         changes = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, [edit])])
     else:
         changes = types.WorkspaceEdit(changes={uri: [edit]})
-    answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(changes, TITLE))
-    return answer.applied
+    try:
+        answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(changes, TITLE))
+    except JsonRpcException as error:
+        logger.warning("the client did not apply an edit: %s", error)
+        return False
+    return answer is not None and answer.applied
 
 
 async def _go_behind(server: MercuryServer, uri: str, suggestion: Suggestion) -> None:

@@ -28,7 +28,8 @@ async def inline_completion(server: MercuryServer, params: InlineCompletionParam
         Work(server, params.work_done_token, "Completing", cancellable=True),
         Denoising(server, token, params.position) as denoising,
     ):
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, triggered, denoising.on_step)
+        uri, at, on_step = params.text_document.uri, params.position, denoising.on_step
+        found, snapshot = await server.suggest(uri, at, "inline", triggered, on_step)
     if selected is not None:
         found = beyond(selected, found, snapshot)
         if not found:

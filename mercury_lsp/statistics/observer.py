@@ -41,6 +41,10 @@ class _Watched:
     held: list[Showing] = field(default_factory=list)
     """Decided, and not recorded yet."""
 
+    def is_about(self, request: Request) -> bool:
+        """Whether it is the newest request, or one that another feature has asked again at the same place."""
+        return self.request is not None and self.request.place == request.place
+
 
 class Observer:
     """Told of everything in the order of its happening; gives every showing to `record` once it is over.
@@ -89,10 +93,11 @@ class Observer:
     def shown(self, request: Request | None, suggestions: Sequence[Suggestion]) -> None:
         """The request's answer, to choose from; unless its place has changed so that nothing is to be seen of it."""
         watched = self._documents.get(request.uri) if request is not None else None
-        if request is None or watched is None or watched.request is not request:
+        if request is None or watched is None or not watched.is_about(request):
             return
-        watched.request = None
-        if not suggestions or self._shows_rest(watched, request.place.end, suggestions[0]):
+        if watched.request is request:
+            watched.request = None
+        if not suggestions or self._shows_rest(watched, request.place.end, suggestions):
             return
         showing = Showing(suggestions, request.place, self._circumstances(request, suggestions[0]))
         if showing.fits():
@@ -164,8 +169,9 @@ class Observer:
             for showing in over:
                 self._finish(showing)
 
-    def _shows_rest(self, watched: _Watched, offset: int, suggestion: Suggestion) -> bool:
-        """Whether the suggestion is the rest of one that was shown before, and is on display now."""
+    def _shows_rest(self, watched: _Watched, offset: int, suggestions: Sequence[Suggestion]) -> bool:
+        """Whether the first suggestion is the rest of one that was shown before, and is on display now."""
+        suggestion = suggestions[0]
         for showing in (watched.showing, *watched.held):
             if showing is not None and suggestion.id in showing.ids:
                 if showing is not watched.showing:
@@ -173,6 +179,7 @@ class Observer:
                     watched.held.remove(showing)
                     watched.showing = showing
                 showing.show_rest(suggestion, offset)
+                showing.show_more(suggestions[1:])
                 return True
         return False
 

@@ -128,6 +128,12 @@ class Showing:
         there = self._texts[rest.id].removesuffix(with_plain_breaks(rest.text))
         self._span = Span(offset - len(there), there)
 
+    def show_more(self, others: Sequence[Suggestion]) -> None:
+        """There is more to choose from, that goes on from what stands at its place."""
+        there = with_plain_breaks(self._span.text)
+        for each in others:
+            self._texts.setdefault(each.id, there + with_plain_breaks(each.text))
+
     def verdict(self, otherwise: Outcome) -> Outcome:
         """What became of it; `otherwise` if nothing of it was taken or typed to its end."""
         if self._was_taken_whole:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 COMMAND = [sys.executable, str(Path(__file__).with_name("fake_server.py"))]
 
@@ -123,6 +124,19 @@ class Editor:
         """Open a document."""
         document = {"uri": uri, "languageId": language, "version": version, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": document})
+
+    def opened(self, text: str, language: str = "python") -> str:
+        """Open a document that no other test knows; its uri."""
+        uri = f"file:///{uuid4().hex}.py"
+        self.open(uri, text, language)
+        return uri
+
+    def quiet(self) -> Self:
+        """The same without what has been said so far, for the next test of those who share it."""
+        self.settle()
+        self.notices.clear()
+        self.replies.clear()
+        return self
 
     def change(self, uri: str, version: int, *changes: dict[str, Any]) -> None:
         """Edit a document."""

@@ -43,9 +43,9 @@ class Place:
     def tcp(cls, folder: Path) -> "Place":
         return cls(folder, TcpAddress(folder / "token"))
 
-    def editor(self, answers: dict[str, Callable[[Any], Any]] | None = None) -> Editor:
+    def editor(self, answers: dict[str, Callable[[Any], Any]] | None = None, *options: str) -> Editor:
         """An editor whose server is a relay."""
-        command = [sys.executable, str(HERE / "fake_relay.py"), str(self.loads), *self.address.arguments]
+        command = [sys.executable, str(HERE / "fake_relay.py"), str(self.loads), *options, *self.address.arguments]
         return Editor(answers, command, env=self.env, cwd=self.cwd)
 
     def daemon(self, *options: str) -> "subprocess.Popen[bytes]":
@@ -68,7 +68,7 @@ class Place:
         return self.loads.read_text().splitlines() if self.loads.exists() else []
 
     def close(self) -> None:
-        """End what runs."""
+        """End what runs, also what does not answer."""
         control.stop(self.address)
         for each in self._daemons:
             each.kill()

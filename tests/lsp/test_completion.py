@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -25,8 +24,7 @@ def editor() -> Iterator[Editor]:
 
 def complete(editor: Editor, text: str, column: int, **more: Any) -> dict[str, Any]:
     """The popup's list at a column of the last line."""
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, text)
+    uri = editor.opened(text)
     return editor.request("textDocument/completion", place(uri, text.count("\n"), column) | more)
 
 
@@ -36,9 +34,10 @@ def complete(editor: Editor, text: str, column: int, **more: Any) -> dict[str, A
         (HELIX, None, True),
         ({}, None, False),
         ({"textDocument": {"completion": {}, "inlineCompletion": {}}}, None, False),
+        ({"textDocument": {"completion": {}, "inlineCompletion": None}}, None, False),
         (HELIX, {"editorInfo": {"name": "Neovim", "version": "0.11.4"}}, False),
     ],
-    ids=["only completion", "neither", "inline completion too", "a client made for Copilot"],
+    ids=["only completion", "neither", "inline completion too", "as lsp-mode has it", "a client made for Copilot"],
 )
 def test_it_is_offered_to_clients_that_would_else_get_nothing(capabilities: Any, options: Any, expected: bool):
     with Editor() as editor:
@@ -105,3 +104,13 @@ def test_acceptance_can_be_told(editor: Editor):
 
 def test_a_space_and_a_dot_ask_for_it(editor: Editor):
     assert {" ", ".", "("} <= set(editor.capabilities["completionProvider"]["triggerCharacters"])
+
+
+def test_a_popup_request_leaves_the_ghost_text_of_another_plugin_alone(editor: Editor):
+    """Neovim 0.11 with a popup plugin and ours: both ask at every key."""
+    uri = editor.opened(script(ms=300, text="value") + "x = ")
+    ghost = editor.inline(uri, 1, 4)
+    [item] = editor.request("textDocument/completion", place(uri, 1, 4))["items"]
+    [shown] = editor.result(ghost)["items"]
+    assert (item["textEdit"]["newText"], shown["insertText"]) == ("value", "value")
+    assert item["command"] == shown["command"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -25,15 +24,7 @@ def shared() -> Iterator[Editor]:
 
 @pytest.fixture
 def editor(shared: Editor) -> Editor:
-    shared.settle()
-    shared.notices.clear()
-    return shared
-
-
-def opened(editor: Editor, text: str) -> str:
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, text)
-    return uri
+    return shared.quiet()
 
 
 def doc(uri: str, line: int, column: int) -> dict[str, Any]:
@@ -55,14 +46,14 @@ def test_options_that_are_not_ours_are_left_alone(options: dict[str, Any]):
         editor.initialize(options=options)
         settings = {"telemetry": {"telemetryLevel": "all"}, "github": {"copilot": {"selectedCompletionModel": ""}}}
         editor.notify("workspace/didChangeConfiguration", {"settings": settings | {"disabledLanguages": []}})
-        assert len(editor.items(opened(editor, "x = "), 0, 4)) == 1
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
         assert editor.told("window/showMessage") == []
 
 
 def test_ours_are_found_beside_theirs():
     with Editor() as editor:
         editor.initialize(options=INFO | {"mercury": {"disabledLanguages": ["python"]}})
-        assert editor.items(opened(editor, "x = "), 0, 4) == []
+        assert editor.items(editor.opened("x = "), 0, 4) == []
 
 
 @pytest.mark.parametrize("params", [{}, None, {"_": True}, {"options": {"localChecksOnly": True}, "_": True}], ids=repr)
@@ -108,28 +99,35 @@ def test_the_status_is_told_in_both_forms():
 
 
 def test_items_reach_from_the_start_of_the_line(editor: Editor):
-    uri = opened(editor, script(text="value") + "    x𝒳 = ")
+    uri = editor.opened(script(text="value") + "    x𝒳 = ")
     more = {"formattingOptions": {"tabSize": 4, "insertSpaces": True}}
     [item] = editor.items(uri, 1, 10, **more)
     assert item["range"] == span((1, 0), (1, 10))
     assert item["insertText"] == "    x𝒳 = value"
 
 
+@pytest.mark.parametrize("version", [None, 1, 0, 99, "1"])
+def test_a_request_for_ghost_text_may_name_a_version_of_any_kind(editor: Editor, version: Any):
+    """LSP has none there; Copilot's server takes one."""
+    uri = editor.opened("x = ")
+    assert len(editor.items(uri, 0, 4, textDocument={"uri": uri, "version": version})) == 1
+
+
 def test_a_very_long_line_is_not_repeated(editor: Editor):
-    uri = opened(editor, "x" * 5000 + " = ")
+    uri = editor.opened("x" * 5000 + " = ")
     [item] = editor.items(uri, 0, 5003)
     assert (item["insertText"], item["range"]) == ("suggested", span((0, 5003), (0, 5003)))
 
 
 def test_with_a_selected_popup_item_its_range_is_kept(editor: Editor):
-    uri = opened(editor, script(text="nt(x)") + "  pri")
+    uri = editor.opened(script(text="nt(x)") + "  pri")
     selected = {"range": span((1, 2), (1, 5)), "text": "print"}
     [item] = editor.items(uri, 1, 5, context={"triggerKind": 2, "selectedCompletionInfo": selected})
     assert (item["insertText"], item["range"]) == ("print(x)", span((1, 2), (1, 5)))
 
 
 def test_shown_and_partly_accepted_items_may_be_told_by_their_command_alone(editor: Editor):
-    uri = opened(editor, script(text="value(1)") + "x = ")
+    uri = editor.opened(script(text="value(1)") + "x = ")
     [item] = editor.items(uri, 1, 4)
     for sent in (item, {"command": item["command"]}):
         editor.notify("textDocument/didShowCompletion", {"item": sent})
@@ -140,8 +138,22 @@ def test_shown_and_partly_accepted_items_may_be_told_by_their_command_alone(edit
     assert rest["command"]["arguments"] == item["command"]["arguments"]
 
 
+@pytest.mark.parametrize(
+    "told", [len("x = 😀(") + 1, len("x = 😀("), 0, 10**9], ids=["UTF-16", "characters", "0", "more"]
+)
+def test_what_is_left_of_a_partly_accepted_item_goes_by_the_edit_and_not_by_the_length_told(editor: Editor, told: int):
+    """UTF-16 units in the protocol; one client counts characters, another tells the whole length for a word."""
+    uri = editor.opened(script(text="😀(😀)") + "x = ")
+    [item] = editor.items(uri, 1, 4)
+    editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": told})
+    editor.change(uri, 2, {"range": span((1, 4), (1, 4)), "text": "😀("})
+    [rest] = editor.items(uri, 1, 7)
+    assert (rest["insertText"], rest["range"]) == ("x = 😀(😀)", span((1, 0), (1, 7)))
+    assert rest["command"] == item["command"]
+
+
 def test_focus_is_taken_note_of_with_or_without_a_document(editor: Editor):
-    uri = opened(editor, "x = ")
+    uri = editor.opened("x = ")
     for params in ({"textDocument": {"uri": uri}}, {}, {"textDocument": {"uri": "file:///nowhere"}}):
         editor.notify("textDocument/didFocus", params)
     editor.settle()
@@ -157,7 +169,7 @@ def edits(editor: Editor, uri: str, line: int, column: int, version: Any = 1, **
 
 
 def test_the_fill_at_the_cursor_is_an_edit_of_the_version_asked_about(editor: Editor):
-    uri = opened(editor, script(text="value") + "x = ")
+    uri = editor.opened(script(text="value") + "x = ")
     [edit] = edits(editor, uri, 1, 4, version=42, context={"triggerKind": 2})
     assert edit["textDocument"] == {"uri": uri, "version": 42}
     assert (edit["text"], edit["range"]) == ("value", span((1, 4), (1, 4)))
@@ -172,33 +184,51 @@ def test_uris_come_back_byte_for_byte(editor: Editor):
 
 
 def test_a_version_may_be_missing(editor: Editor):
-    uri = opened(editor, "x = ")
+    uri = editor.opened("x = ")
     [edit] = editor.request(EDIT, place(uri, 0, 4))["edits"]
     assert edit["textDocument"] == {"uri": uri}
 
 
 def test_with_nothing_to_offer_the_list_is_empty_and_not_null(editor: Editor):
-    assert edits(editor, opened(editor, script(text="") + "x = "), 1, 4) == []
-    assert edits(editor, opened(editor, script(confidence=0.2) + "x = "), 1, 4) == []
+    assert edits(editor, editor.opened(script(text="") + "x = "), 1, 4) == []
+    assert edits(editor, editor.opened(script(confidence=0.2) + "x = "), 1, 4) == []
 
 
 def test_at_the_start_of_a_line_the_edit_takes_in_all_of_it(editor: Editor):
-    uri = opened(editor, script(text="a = 1\n") + "b = 2\nc = 3")
+    uri = editor.opened(script(text="a = 1\n") + "b = 2\nc = 3")
     [edit] = edits(editor, uri, 1, 0)
     assert edit["range"] == span((1, 0), (1, 5))
     assert edit["text"].startswith("a = 1") and edit["text"].endswith("b = 2")
 
 
 def test_a_superseded_edit_request_is_answered_empty_for_one_client_waits_and_another_shows_errors(editor: Editor):
-    uri = opened(editor, script(ms=60_000) + "x = ")
+    uri = editor.opened(script(ms=60_000) + "x = ")
     older = editor.ask(EDIT, place(uri, 1, 4))
     editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
     assert len(edits(editor, uri, 0, 4, version=2)) == 1
     assert editor.result(older) == {"edits": []}
 
 
+def test_ghost_text_and_a_next_edit_asked_at_one_cursor_are_both_answered(editor: Editor):
+    """sidekick.nvim beside a plugin for ghost text: two features on one client."""
+    uri = editor.opened(script(ms=300, text="value") + "x = ")
+    edit, ghost = editor.ask(EDIT, place(uri, 1, 4)), editor.inline(uri, 1, 4)
+    [found], [item] = editor.result(edit)["edits"], editor.result(ghost)["items"]
+    assert (found["text"], item["insertText"]) == ("value", "x = value")
+    assert found["command"] == item["command"]
+
+
+def test_a_panel_outlives_the_questions_that_the_editor_asks_by_itself(editor: Editor):
+    uri = editor.opened(script(ms=300, text="value") + "x = ")
+    panel = editor.ask("getPanelCompletions", {"doc": doc(uri, 1, 4), "panelId": "p2"})
+    editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
+    ghost = editor.inline(uri, 0, 4)
+    assert editor.result(panel) == {"solutionCountTarget": 1}
+    assert len(editor.result(ghost)["items"]) == 1
+
+
 def test_a_cancelled_edit_request_is_answered_as_cancelled(editor: Editor):
-    uri = opened(editor, script(ms=60_000) + "x = ")
+    uri = editor.opened(script(ms=60_000) + "x = ")
     asked = editor.ask(EDIT, place(uri, 1, 4))
     editor.notify("$/cancelRequest", {"id": asked})
     with pytest.raises(Refused) as refused:
@@ -208,7 +238,7 @@ def test_a_cancelled_edit_request_is_answered_as_cancelled(editor: Editor):
 
 def test_an_edit_that_was_shown_and_accepted_may_be_told_without_a_request(editor: Editor):
     """copilot.el runs the command as a notification."""
-    uri = opened(editor, script(text="value") + "x = ")
+    uri = editor.opened(script(text="value") + "x = ")
     [edit] = edits(editor, uri, 1, 4)
     editor.notify("textDocument/didShowInlineEdit", {"item": {"command": edit["command"]}})
     editor.notify("workspace/executeCommand", {key: edit["command"][key] for key in ("command", "arguments")})
@@ -219,7 +249,7 @@ def test_an_edit_that_was_shown_and_accepted_may_be_told_without_a_request(edito
 
 def test_a_whole_document_may_be_sent_again_as_a_range_without_end_and_the_same_version(editor: Editor):
     """cursortab does so before it asks."""
-    uri = opened(editor, script(text="value(1)") + "x = ")
+    uri = editor.opened(script(text="value(1)") + "x = ")
     [item] = editor.items(uri, 1, 4)
     text = script(text="value(1)") + "x = 𝒳\n"
     editor.change(uri, 1, {"range": span((0, 0), (2147483647, 0)), "text": text})
@@ -231,7 +261,7 @@ def test_a_whole_document_may_be_sent_again_as_a_range_without_end_and_the_same_
 
 
 def test_older_completions_have_whole_lines_and_what_is_to_be_displayed(editor: Editor):
-    uri = opened(editor, script(text="value") + "  x = ")
+    uri = editor.opened(script(text="value") + "  x = ")
     where = doc(uri, 1, 6)
     params = {"doc": where, "textDocument": {"uri": uri, "version": 7, "relativePath": "x.py"}, "_": True}
     [found] = editor.request("getCompletions", params | {"position": where["position"]})["completions"]
@@ -248,7 +278,7 @@ def test_older_completions_have_whole_lines_and_what_is_to_be_displayed(editor: 
 
 
 def test_cycling_has_all_there_is(editor: Editor):
-    uri = opened(editor, script(text="a = 1\n    b = 2", confidence=0.2) + "def f():\n    ")
+    uri = editor.opened(script(text="a = 1\n    b = 2", confidence=0.2) + "def f():\n    ")
     assert editor.request("getCompletions", {"doc": doc(uri, 2, 4)})["completions"] == []
     found = editor.request("getCompletionsCycling", {"doc": doc(uri, 2, 4)})["completions"]
     assert [each["displayText"] for each in found] == ["a = 1\n    b = 2", "a = 1"]
@@ -259,7 +289,7 @@ def test_cycling_has_all_there_is(editor: Editor):
 
 
 def test_a_panel_gets_items_at_once_or_one_by_one(editor: Editor):
-    uri = opened(editor, script(text="a = 1\n    b = 2") + "def f():\n    ")
+    uri = editor.opened(script(text="a = 1\n    b = 2") + "def f():\n    ")
     method = "textDocument/copilotPanelCompletion"
     at_once = editor.request(method, place(uri, 2, 4))["items"]
     assert len(at_once) == 2
@@ -269,7 +299,7 @@ def test_a_panel_gets_items_at_once_or_one_by_one(editor: Editor):
 
 
 def test_the_older_panel_gets_solutions_and_their_number(editor: Editor):
-    uri = opened(editor, script(text="value") + "  x = ")
+    uri = editor.opened(script(text="value") + "  x = ")
     answer = editor.request("getPanelCompletions", {"doc": doc(uri, 1, 6), "panelId": "p1", "_": True})
     [solution] = editor.told("PanelSolution")
     assert answer == {"solutionCountTarget": 1}

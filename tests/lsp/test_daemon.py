@@ -211,6 +211,15 @@ def test_without_a_runtime_folder_there_is_one_per_user(tmp_path: Path, monkeypa
     assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
 
 
+def test_on_windows_it_is_the_loopback_interface_with_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(address.sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    found = address.default_address()
+    assert isinstance(found, TcpAddress) and found.port == 0
+    assert found.path.parent == tmp_path / "mercury-lsp" and found.path.suffix == ".token"
+    assert address.log_file(found).is_relative_to(tmp_path)
+
+
 # Versions
 
 

@@ -84,7 +84,8 @@ def test_a_cancelled_request_streams_nothing_further(editor: Editor):
 def test_a_superseded_request_streams_nothing_further(editor: Editor):
     older = ask(editor, steps=[FIRST], rounds=200, step_ms=5)
     editor.wait_for("$/progress")
-    newer = editor.inline(URI, 1, 0)
+    editor.change(URI, 2, {"range": span((1, 0), (1, 0)), "text": "x"})
+    newer = editor.inline(URI, 1, 1)
     with pytest.raises(Refused):
         editor.result(older)
     before = len(parts(editor))

@@ -181,8 +181,7 @@ def noise(draw: st.DrawFn) -> bytes:
     versions=st.lists(st.integers(-9, 9)),
 )
 def test_documents_are_what_their_edits_make_them(editor: Editor, text: str, changes: list[Any], versions: list[int]):
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, text)
+    uri = editor.opened(text)
     expected = json.loads(json.dumps(text))
     for number, change in enumerate(changes):
         version = versions[number] if number < len(versions) else number
@@ -197,8 +196,7 @@ def test_documents_are_what_their_edits_make_them(editor: Editor, text: str, cha
 @EXAMPLES
 @given(st.lists(st.one_of(broken(), noise()), max_size=20))
 def test_whatever_else_is_sent_documents_stay_right_and_requests_are_answered(editor: Editor, sent: list[Any]):
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, "x = ")
+    uri = editor.opened("x = ")
     expected = "x = "
     for number, message in enumerate(sent):
         editor.write(message if isinstance(message, bytes) else frame(message))

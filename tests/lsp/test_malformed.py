@@ -22,20 +22,11 @@ def shared() -> Iterator[Editor]:
 @pytest.fixture
 def editor(shared: Editor) -> Iterator[Editor]:
     """Whatever a test did, afterwards the server answers and shows its user nothing."""
-    shared.settle()
-    shared.notices.clear()
-    shared.replies.clear()
-    yield shared
-    uri = opened(shared)
+    yield shared.quiet()
+    uri = shared.opened(TEXT)
     assert shared.text(uri) == TEXT
     assert len(shared.items(uri, 2, 4)) == 1
     assert shared.told("window/showMessage") == []
-
-
-def opened(editor: Editor) -> str:
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, TEXT)
-    return uri
 
 
 def refusal(editor: Editor, msg_id: Any = None) -> int:
@@ -116,8 +107,7 @@ def test_a_number_too_long_to_be_read_is_a_parse_error(editor: Editor):
 
 
 def test_an_id_in_use_is_refused_and_the_first_request_is_answered(editor: Editor):
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, '# [[{"ms": 400}]]\nx = ')
+    uri = editor.opened('# [[{"ms": 400}]]\nx = ')
     request = {"jsonrpc": "2.0", "id": "twice", "method": INLINE}
     params = place(uri, 1, 4) | {"context": {"triggerKind": 2}}
     editor.send(request | {"params": params})
@@ -146,8 +136,7 @@ def test_answers_that_nobody_waits_for_are_ignored(editor: Editor, answer: dict[
 
 
 def test_an_answer_cannot_take_the_place_of_ours(editor: Editor):
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, '# [[{"ms": 300}]]\nx = ')
+    uri = editor.opened('# [[{"ms": 300}]]\nx = ')
     asked = editor.inline(uri, 1, 4)
     editor.send({"jsonrpc": "2.0", "id": asked, "result": {"items": "forged"}})
     assert len(editor.result(asked)["items"]) == 1
@@ -169,7 +158,7 @@ def test_a_malformed_answer_is_a_refusal(answer: dict[str, Any]):
 
         editor._take = answer_wrongly
         editor.initialize({"workspace": {"configuration": True}})
-        assert len(editor.items(opened(editor), 2, 4)) == 1
+        assert len(editor.items(editor.opened(TEXT), 2, 4)) == 1
         assert sent
 
 
@@ -223,15 +212,14 @@ def test_the_refusal_names_what_is_wrong(editor: Editor):
 
 
 def test_an_unknown_kind_of_trigger_counts_as_typing(editor: Editor):
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, '# [[{"confidence": 0.2}]]\nx = ')
+    uri = editor.opened('# [[{"confidence": 0.2}]]\nx = ')
     assert editor.items(uri, 1, 4, kind=7) == []
 
 
 @pytest.mark.parametrize("method", ["textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"])
 @pytest.mark.parametrize("params", [None, [], {}, {"textDocument": {"uri": 3}}, {"textDocument": []}], ids=repr)
 def test_malformed_notifications_change_no_document(editor: Editor, method: str, params: Any):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     editor.notify(method, params)
     if isinstance(params, dict) and params:
         editor.notify(method, params | {"contentChanges": [{"text": "x"}]})
@@ -276,7 +264,7 @@ def test_a_document_that_is_not_well_formed_is_not_opened(editor: Editor, docume
     ids=repr,
 )
 def test_a_change_that_is_not_well_formed_is_not_applied_in_part(editor: Editor, changes: Any):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     params = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": changes}
     editor.notify("textDocument/didChange", params)
     assert editor.text(uri) == TEXT
@@ -295,21 +283,21 @@ def test_a_change_that_is_not_well_formed_is_not_applied_in_part(editor: Editor,
     ids=["below the end", "beyond the end", "behind a line's end", "inside a pair", "backwards", "behind a CR LF line"],
 )
 def test_edits_that_reach_beyond_are_clamped(editor: Editor, where: dict[str, Any], text: str, expected: str):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     editor.change(uri, 2, {"range": where, "text": text})
     assert editor.text(uri) == expected
 
 
 @pytest.mark.parametrize("versions", [(5, 3, 4), (1, 1, 1), (-1, -7, 0)])
 def test_edits_are_applied_in_the_order_they_come_in_whatever_their_version(editor: Editor, versions: tuple[int, ...]):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     for number, version in enumerate(versions):
         editor.change(uri, version, {"range": span((0, 0), (0, 0)), "text": str(number)})
     assert editor.text(uri) == "210" + TEXT
 
 
 def test_a_document_may_be_opened_again_and_closed_twice(editor: Editor):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     editor.open(uri, "new", version=1)
     assert editor.text(uri) == "new"
     for _ in range(2):
@@ -320,14 +308,14 @@ def test_a_document_may_be_opened_again_and_closed_twice(editor: Editor):
 
 @pytest.mark.parametrize("half", ["\ud83d", "\ude00", "a\ud800b\udfff"], ids=ascii)
 def test_halves_of_a_surrogate_pair_are_kept(editor: Editor, half: str):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     editor.change(uri, 2, {"range": span((0, 0), (0, 1)), "text": half})
     assert editor.text(uri) == half + TEXT[1:]
     assert len(editor.items(uri, 2, 4)) == 1
 
 
 def test_a_pair_may_be_typed_half_by_half(editor: Editor):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     editor.change(uri, 2, {"range": span((0, 0), (0, 0)), "text": "\ud83d"})
     editor.change(uri, 3, {"range": span((0, 1), (0, 1)), "text": "\ude00"})
     editor.change(uri, 4, {"range": span((0, 2), (0, 2)), "text": "!"})
@@ -360,7 +348,7 @@ def test_a_notification_sent_as_a_request_is_answered(editor: Editor):
 
 
 def test_many_messages_in_one_piece_are_all_read(editor: Editor):
-    uri = opened(editor)
+    uri = editor.opened(TEXT)
     document = {"uri": uri, "version": 2}
     typed = [{"range": span((0, 0), (0, 0)), "text": str(number % 10)} for number in range(500)]
     messages = [
@@ -384,7 +372,7 @@ def test_after_a_malformed_initialize_a_good_one_is_accepted(params: Any):
         with pytest.raises(Refused) as refused:
             editor.request("initialize", params)
         assert refused.value.code == INVALID_PARAMS
-        assert len(editor.items(opened(editor.initialize()), 2, 4)) == 1
+        assert len(editor.items(editor.initialize().opened(TEXT), 2, 4)) == 1
 
 
 @pytest.mark.parametrize(
@@ -402,4 +390,4 @@ def test_after_a_malformed_initialize_a_good_one_is_accepted(params: Any):
 )
 def test_an_initialize_that_means_little_is_accepted(params: dict[str, Any]):
     with Editor() as editor:
-        assert len(editor.items(opened(editor.initialize(**params)), 2, 4)) == 1
+        assert len(editor.items(editor.initialize(**params).opened(TEXT), 2, 4)) == 1

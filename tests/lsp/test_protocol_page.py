@@ -23,6 +23,8 @@ FILES = {
     "T": "test_statistics.py",
     "R": "test_relay.py",
     "D": "test_denoising.py",
+    "K": "test_clients.py",
+    "O": "test_other_files.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
     types.SHUTDOWN,
@@ -50,3 +52,13 @@ def test_every_test_that_the_page_names_exists(key: str):
     defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     named = set(re.findall(rf"`{key}::(test_\w+)`", PAGE))
     assert named and named <= defined
+
+
+def test_every_row_of_a_table_with_tests_names_one():
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("|")]
+    column = None
+    for row in rows:
+        if "test" in row:
+            column = row.index("test")
+        elif column is not None and not set("".join(row)) <= {"-", " "}:
+            assert "::test_" in row[column], row[0]

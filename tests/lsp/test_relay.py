@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from mercury_lsp.commands import doctor
+from mercury_lsp.daemon import control, handshake
+from mercury_lsp.errors import SilentDaemon
+from mercury_lsp.relay import join
+from mercury_lsp.relay.session import Session
 from tests.lsp.editor import PATIENCE, Editor, Refused, script, span
 from tests.lsp.sharing import Place, eventually
 
@@ -101,7 +106,11 @@ def test_the_plain_command_starts_a_daemon_and_leaves_it_running(unix: Place, tm
     assert stop.stderr == b"stopped\n"
 
 
-@pytest.mark.parametrize("told", [["--in-process"], []], ids=["by an option", "by the environment"])
+@pytest.mark.parametrize(
+    "told",
+    [["--in-process"], ["--stdio", "--in-process"], []],
+    ids=["by an option", "beside the one that copilot.el and VS Code add", "by the environment"],
+)
 def test_told_so_it_serves_in_its_own_process(unix: Place, tmp_path: Path, told: list[str]):
     env = unix.env | ({} if told else {"MERCURY_IN_PROCESS": "1"})
     with Editor(command=[*PLAIN, *told], env=env) as editor:
@@ -289,3 +298,98 @@ def test_after_a_stop_the_next_message_starts_a_daemon_again(unix: Place):
         time.sleep(0.3)
         assert unix.status() is None
         assert text_after_all(editor) == "x"
+
+
+# A daemon that hangs
+
+
+@pytest.fixture
+def stopped(unix: Place) -> Iterator["subprocess.Popen[bytes]"]:
+    """A daemon that does not do anything from the moment the test stops it."""
+    made = unix.daemon()
+    yield made
+    made.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("sent", [0, 4_000_000], ids=["", "and takes nothing more"])
+def test_a_daemon_that_hangs_is_given_up_until_it_answers_again(unix: Place, stopped: subprocess.Popen, sent: int):
+    with unix.editor(None, "--hasty") as editor:
+        editor.initialize()
+        editor.open(URI, "x")
+        editor.settle()
+        stopped.send_signal(signal.SIGSTOP)
+        editor.change(URI, 2, {"range": span((0, 1), (0, 1)), "text": "y" * sent})
+        assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
+        assert "mercury-lsp serve --stop" in editor.wait_for("window/showMessage")["message"]
+        assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
+        stopped.send_signal(signal.SIGCONT)
+        assert text_after_all(editor) == "x" + "y" * sent
+        assert len(editor.told("window/showMessage")) == 1
+
+
+def test_a_daemon_that_works_for_long_is_not_given_up(unix: Place, stopped: subprocess.Popen):
+    with unix.editor(None, "--hasty") as editor:
+        editor.initialize()
+        editor.open(URI, script(ms=2500) + "x = ")
+        asked = editor.inline(URI, 1, 4)
+        editor.settle()  # something else that it said is no answer
+        assert len(editor.result(asked)["items"]) == 1
+        assert not any("mercury/p" in f"{method} {params}" for method, params in editor.notices)
+
+
+def test_shutdown_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
+    editor = unix.editor().initialize()
+    editor.settle()
+    stopped.send_signal(signal.SIGSTOP)
+    assert editor.request("shutdown", None) is None
+    editor.notify("exit", None)
+    assert editor.process.wait(PATIENCE) == 0
+    editor.process.stdin.close()
+    editor.process.stdout.close()
+
+
+def test_initialize_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
+    editor = unix.editor(None, "--hasty")
+    eventually(lambda: (unix.status() or {})["connections"])
+    stopped.send_signal(signal.SIGSTOP)
+    with pytest.raises(Refused, match="serve --stop"):
+        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    editor.notify("exit", None)
+    assert editor.process.wait(PATIENCE) == 1
+    editor.process.stdin.close()
+    editor.process.stdout.close()
+
+
+def test_what_a_daemon_says_after_its_part_was_taken_does_not_reach_the_editor():
+    session = Session()
+    session.hear_client({"jsonrpc": "2.0", "id": 1, "method": "shutdown"})
+    assert session.answer_for_daemon(1) == {"jsonrpc": "2.0", "id": 1, "result": None}
+    assert session.was_shut_down
+    late = {"jsonrpc": "2.0", "id": 1, "result": None}
+    assert [session.hear_daemon(late) for _ in range(2)] == [False, True]
+
+
+def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_no_other(
+    unix: Place, stopped: subprocess.Popen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    stopped.send_signal(signal.SIGSTOP)
+    started = tmp_path / "started"
+    with pytest.raises(SilentDaemon, match="serve --stop"):
+        join.join(unix.address, ("touch", str(started)))
+    assert not started.exists()
+
+
+def test_a_daemon_that_hangs_can_be_stopped(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    stopped.send_signal(signal.SIGSTOP)
+    assert control.stop(unix.address)
+    assert stopped.wait(PATIENCE) == -signal.SIGKILL
+    assert not control.stop(unix.address)
+
+
+def test_the_doctor_names_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    monkeypatch.setattr(doctor, "all_addresses", lambda: [unix.address])
+    stopped.send_signal(signal.SIGSTOP)
+    assert f"{unix.address.path} does not answer; mercury-lsp serve --stop" in doctor._daemons()

@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient
 
-from tests.lsp.editor import COMMAND, PATIENCE, Editor, Refused, frame, script
+from tests.lsp.editor import COMMAND, PATIENCE, Editor, Refused, frame, place, script, span
 
 URI = "file:///work/space/sample.py"
 HERE = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}
@@ -130,6 +130,27 @@ async def test_an_item_has_text_a_one_line_range_at_the_cursor_and_no_nulls(clie
     assert item["range"] == {"start": here, "end": here}
     assert item["command"]["arguments"] == [item["command"]["arguments"][0]]
     assert "null" not in json.dumps(item)
+
+
+@pytest.mark.parametrize(
+    "options", [None, {"editorInfo": {"name": "Neovim", "version": "0.12.0"}}], ids=["", "dialect"]
+)
+def test_however_it_is_asked_for_an_item_has_a_one_line_range_and_no_answer_has_a_null(options: Any):
+    with Editor() as editor:
+        editor.initialize({"experimental": {"mercury": {"confidence": True}}}, options)
+        uri = editor.opened(script(text="a = 1\n    b = 2") + "def f():\n    ")
+        selected = {"selectedCompletionInfo": {"range": span((2, 4), (2, 4)), "text": "a"}}
+        items = [item for kind in (2, 1) for item in editor.items(uri, 2, 4, kind)]
+        items += editor.items(uri, 2, 4, context={"triggerKind": 2} | selected)
+        editor.change(uri, 2, {"range": span((2, 4), (2, 4)), "text": "a ="})
+        items += editor.items(uri, 2, 7)
+        here = place(uri, 2, 7)
+        items += editor.request("textDocument/copilotPanelCompletion", here)["items"]
+        edits = editor.request("textDocument/copilotInlineEdit", here)["edits"]
+        older = editor.request("getCompletions", {"doc": {"uri": uri, "position": here["position"]}})["completions"]
+        assert (len(items), len(edits), len(older)) == (6, 1, 1)
+        assert all(each["range"]["start"]["line"] == each["range"]["end"]["line"] == 2 for each in items + older)
+        assert "null" not in json.dumps([items, edits, older])
 
 
 async def test_no_item_is_a_snippet(client: LanguageClient):
@@ -271,6 +292,13 @@ async def test_a_newer_request_cancels_the_older_one(client: LanguageClient):
     newer = ask(client, 1, 4)
     assert await code_of(older) == CANCELLED
     assert texts(await newer) == ["newer"]
+
+
+async def test_the_editors_own_question_does_not_cancel_what_the_user_asked_for_by_key(client: LanguageClient):
+    open_document(client, script(ms=300, text="a = 1\n    b = 2") + "def f():\n    ")
+    by_key, by_itself = ask(client, 2, 4, automatic=False), ask(client, 2, 4)
+    assert texts(await by_key) == ["a = 1\n    b = 2", "a = 1"]
+    assert texts(await by_itself) == ["a = 1\n    b = 2"]
 
 
 async def test_a_request_for_another_document_cancels_nothing(client: LanguageClient):

@@ -94,6 +94,17 @@ def test_typing_the_same_is_no_acceptance_and_something_else_a_rejection(state: 
     assert sorted(row.outcome for row in counted(state, use)) == ["rejected", "typed"]
 
 
+def test_what_another_takes_the_place_of_or_stands_when_the_document_is_closed_is_ignored(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        editor.change(URI, 2, {"range": span((0, 0), (1, 0)), "text": script(text="other")})
+        [item] = editor.items(URI, 1, 4)
+        assert item["insertText"] == "other"
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+
+    assert [outcome(row) for row in counted(state, use)] == [("ignored", 0, 0, 0)] * 2
+
+
 def test_a_whole_document_sent_again_is_the_edit_that_it_makes(state: Path):
     def use(editor: Editor) -> None:
         editor.items(URI, 1, 4)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -18,12 +17,6 @@ def editor() -> Iterator[Editor]:
         made.initialize()
         made.until(lambda: loaded(made))
         yield made
-
-
-def opened(editor: Editor, text: str, language: str = "python") -> str:
-    uri = f"file:///{uuid4().hex}.py"
-    editor.open(uri, text, language)
-    return uri
 
 
 def loaded(editor: Editor) -> list[str]:
@@ -49,7 +42,7 @@ def test_a_client_that_lets_settings_be_asked_for_is_registered_with():
         assert registration["method"] == "workspace/didChangeConfiguration"
         assert registration["registerOptions"] == {"section": "mercury"}
         editor.wait_for("workspace/configuration")
-        uri = opened(editor, "x = ")
+        uri = editor.opened("x = ")
         editor.until(lambda: loaded(editor))
         assert len(editor.items(uri, 0, 4)) == 1
         editor.notify("workspace/didChangeConfiguration", {"settings": None})
@@ -64,7 +57,7 @@ def test_whatever_a_client_answers_about_its_settings_the_server_serves(answer: 
     with Editor({"workspace/configuration": lambda _: answer}) as editor:
         editor.initialize({"workspace": {"configuration": True}})
         editor.wait_for("workspace/configuration")
-        assert len(editor.items(opened(editor, "x = "), 0, 4)) == 1
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
         if not isinstance(answer, str):
             assert editor.told("window/showMessage") == []
 
@@ -72,14 +65,14 @@ def test_whatever_a_client_answers_about_its_settings_the_server_serves(answer: 
 def test_a_client_that_does_not_answer_does_not_hold_up_the_model():
     with Editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
         editor.initialize({"workspace": {"configuration": True}})
-        assert len(editor.items(opened(editor, "x = "), 0, 4)) == 1
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
 
 
 @pytest.mark.parametrize("options", [[], None, {}, {"mercury": []}, {"mercury": None}], ids=repr)
 def test_empty_options_of_any_shape_mean_defaults(options: Any):
     with Editor() as editor:
         editor.initialize(options=options)
-        assert len(editor.items(opened(editor, "x = "), 0, 4)) == 1
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
         assert editor.told("window/showMessage") == []
 
 
@@ -135,7 +128,7 @@ def test_the_model_is_loaded_anew_when_its_files_have_changed(tmp_path: Path):
         editor.until(lambda: len(loaded(editor)) == 2)
         elsewhere = [{"uri": "file:///elsewhere/config.json", "type": 2}, {"uri": "untitled:x", "type": 1}]
         editor.notify("workspace/didChangeWatchedFiles", {"changes": elsewhere})
-        assert len(editor.items(opened(editor, "x = "), 0, 4)) == 1
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
         assert len(loaded(editor)) == 2
 
 
@@ -159,7 +152,7 @@ def test_a_client_that_cannot_register_is_not_asked_to(editor: Editor, tmp_path:
 
 
 def test_the_status_names_model_version_and_document(editor: Editor):
-    uri = opened(editor, "x = ", language="python")
+    uri = editor.opened("x = ", language="python")
     status = editor.request("mercury/status", {"textDocument": {"uri": uri}})
     assert (status["kind"], status["busy"], status["message"]) == ("Normal", False, "")
     assert status["engine"] == {"name": "fake", "device": "cpu", "backend": "torch"}
@@ -186,7 +179,7 @@ def test_the_status_says_what_keeps_the_server_silent():
     with Editor() as editor:
         editor.initialize(options={"model": "stuck", "disabledLanguages": ["markdown"]})
         assert editor.request("mercury/status", {})["busy"] is True
-        uri = opened(editor, "", language="markdown")
+        uri = editor.opened("", language="markdown")
         assert editor.request("mercury/status", {"textDocument": {"uri": uri}})["suggests"] is False
     with Editor() as editor:
         editor.initialize(options={"model": "missing"})
@@ -214,7 +207,7 @@ def test_a_fill_that_takes_long_shows_as_work():
     with Editor() as editor:
         editor.initialize(clientInfo={"name": "Neovim"})
         editor.until(lambda: loaded(editor))
-        editor.items(opened(editor, script(ms=600) + "x = "), 1, 4)
+        editor.items(editor.opened(script(ms=600) + "x = "), 1, 4)
         editor.settle()
         assert [each["busy"] for each in editor.told("didChangeStatus")] == [True, False, True, False]
 
@@ -227,7 +220,7 @@ def test_other_clients_are_not_bothered_with_it(editor: Editor):
 
 
 def test_nothing_is_traced_unless_asked_for(editor: Editor):
-    editor.items(opened(editor, "x = "), 0, 4)
+    editor.items(editor.opened("x = "), 0, 4)
     assert editor.told("$/logTrace") == []
 
 
@@ -237,7 +230,7 @@ def test_traced_requests_are_told_with_their_outcome(how: str):
         editor.initialize(**({"trace": "messages"} if how == "at initialize" else {}))
         if how == "later":
             editor.notify("$/setTrace", {"value": "messages"})
-        uri = opened(editor, "x = ")
+        uri = editor.opened("x = ")
         editor.items(uri, 0, 4)
         with pytest.raises(Refused):
             editor.items("file:///nowhere", 0, 0)
@@ -253,7 +246,7 @@ def test_traced_requests_are_told_with_their_outcome(how: str):
 def test_a_verbose_trace_has_the_answer():
     with Editor() as editor:
         editor.initialize(trace="verbose")
-        editor.items(opened(editor, "x = "), 0, 4)
+        editor.items(editor.opened("x = "), 0, 4)
         assert "suggested" in editor.told("$/logTrace")[-1]["verbose"]
 
 

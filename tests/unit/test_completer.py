@@ -11,6 +11,7 @@ from mercury_engine.requests import Fill, FillRequest
 from mercury_lsp.completer import Completer
 from mercury_lsp.engines import Engines
 from mercury_lsp.open_documents import OpenDocuments
+from mercury_lsp.questions import Feature
 from mercury_lsp.settings import Settings
 
 URI = "file:///sample.py"
@@ -56,10 +57,11 @@ class Editor:
         version = self.documents.snapshot(URI).version + 1
         self.completer.edited(URI, self.documents.change(URI, version, [change]))
 
-    async def ask(self, column: int, triggered: bool = True) -> list[str]:
+    async def ask(self, column: int, triggered: bool = True, feature: Feature = "inline") -> list[str]:
         """Texts suggested on the first line."""
         context, snapshot = self.documents.context_at(URI, types.Position(0, column))
-        return [each.text for each in await self.completer.complete(context, snapshot, triggered)]
+        found = await self.completer.complete(context, snapshot, triggered, feature=feature)
+        return [each.text for each in found]
 
 
 @pytest.fixture
@@ -79,6 +81,7 @@ async def test_newer_request_cancels_older_fill(editor: Editor):
     editor.engine.held = True
     older = asyncio.ensure_future(editor.ask(4))
     await begun(editor.engine)
+    editor.replace(0, 1, "y")
     newer = asyncio.ensure_future(editor.ask(4))
     with pytest.raises(Cancelled):
         await older
@@ -226,3 +229,17 @@ async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: Edi
     editor.replace(4, 4, "s")
     editor.engine.text = "gested"
     assert await editor.ask(5) == ["gested"]
+
+
+async def test_what_is_shown_already_keeps_its_id_when_the_user_asks_for_more(editor: Editor):
+    async def ids(column: int, triggered: bool) -> list[str]:
+        context, snapshot = editor.documents.context_at(URI, types.Position(0, column))
+        return [each.id for each in await editor.completer.complete(context, snapshot, triggered)]
+
+    shown = await ids(4, triggered=True)
+    assert await ids(4, triggered=False) == shown
+    editor.replace(4, 4, "sug")
+    editor.engine.text = "gested"
+    assert await ids(7, triggered=False) == shown
+    editor.engine.text = "other"
+    assert await ids(7, triggered=False) != shown

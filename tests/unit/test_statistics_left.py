@@ -60,6 +60,15 @@ def test_an_acceptance_counts_for_the_last_shown_only(desk: Desk):
     assert sorted((each.outcome, each.saved) for each in desk.records) == [("accepted", 8), ("ignored", 0)]
 
 
+def test_more_to_choose_from_beside_what_is_shown_already_is_one_and_the_same(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.type("va")
+    request = desk.observer.asked(URI, 6, "python", False)
+    desk.observer.shown(request, [desk.suggestion("lue(1)", "one"), desk.suggestion("rious", "two")])
+    desk.insert("rious")
+    assert result(desk.close()) == ("accepted", 2, 5, 5)
+
+
 def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Desk):
     desk.show(TEXT, name="one")
     desk.type("vx")
@@ -67,6 +76,21 @@ def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Des
     desk.show("alue(1)", name="one")
     desk.insert("alue(1)")
     assert result(desk.close()) == ("accepted", 1, 7, 7)
+
+
+def test_what_two_features_ask_for_at_one_place_counts_once(desk: Desk):
+    requests = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
+    for request in requests:
+        desk.observer.shown(request, [desk.suggestion(TEXT, name="one")])
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_one_features_answer_counts_also_when_the_others_never_comes(desk: Desk):
+    request, _ = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
+    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
 def test_what_comes_too_late_to_be_seen_does_not_count(desk: Desk):
@@ -87,7 +111,7 @@ def test_what_was_typed_while_the_model_worked_is_neither_typed_nor_saved(desk: 
 
 def test_the_answer_of_a_superseded_request_does_not_count(desk: Desk):
     older = desk.observer.asked(URI, 4, "python", True)
-    desk.observer.asked(URI, 4, "python", True)
+    desk.observer.asked(URI, 2, "python", True)
     desk.observer.shown(older, [desk.suggestion(TEXT)])
     desk.observer.close()
     assert desk.records == []

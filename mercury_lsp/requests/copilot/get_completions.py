@@ -36,7 +36,7 @@ async def get_completions_cycling(server: MercuryServer, params: GetCompletionsP
 
 
 async def _completions(server: MercuryServer, doc: Doc, triggered: bool) -> dict[str, Any]:
-    found, snapshot = await server.suggest(doc.uri, doc.position, triggered)
+    found, snapshot = await server.suggest(doc.uri, doc.position, "inline", triggered)
     whole_lines = from_line_start(found, snapshot)
     return {
         "completions": [

@@ -32,7 +32,7 @@ class InlineEditParams:
 async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[str, Any]:
     """One edit at most. Never an error for being superseded: one client waits for it, another shows it."""
     try:
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, triggered=True)
+        found, snapshot = await server.suggest(params.text_document.uri, params.position, "edit", triggered=True)
     except Cancelled:
         return {"edits": []}
     return {"edits": [_edit(_with_line_rest(each, snapshot), params.text_document) for each in found]}

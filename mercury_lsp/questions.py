@@ -1,0 +1,111 @@
+"""Who waits for which fill: questions that nobody needs answered any more give way, and equal ones share a fill.
+
+An editor may ask for ghost text, a popup list and an edit at one and the same cursor. None of them is newer than the
+others in any way that matters, so they stand side by side until the text changes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, Literal
+
+from mercury_engine.errors import Cancelled
+
+from mercury_lsp.documents import Snapshot
+from mercury_lsp.suggestions import Suggestion
+
+Feature = Literal["inline", "popup", "edit", "panel", "action"]
+"""Of the editor; each shows its own newest answer only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one feature asks about a document as it is now."""
+
+    feature: Feature
+    snapshot: Snapshot
+    offset: int
+    by_key: bool = False
+    """The user asked; else the editor did by itself."""
+    is_watched: bool = False
+    """Its denoising is shown, from the first step on."""
+
+    def supersedes(self, older: "Question") -> bool:
+        """Whether the older one needs no answer any more.
+
+        A feature's newest question does that, unless it is the same one again. What the user asked for by key gives
+        way to nothing else; what an editor asked by itself does to any question about a newer text.
+        """
+        if self.snapshot.uri != older.snapshot.uri:
+            return False
+        if self.feature == older.feature:
+            return not self.is_answered_by(older)
+        return not older.by_key and not self._is_about_the_text_of(older)
+
+    def is_answered_by(self, other: "Question") -> bool:
+        """Whether the other one's answer says all that this one asks for."""
+        is_same_place = self._is_about_the_text_of(other) and self.offset == other.offset
+        return is_same_place and (other.by_key or not self.by_key) and not self.is_watched
+
+    def _is_about_the_text_of(self, other: "Question") -> bool:
+        # Not the version: some clients send one twice, and an edit may change nothing.
+        return self.snapshot.uri == other.snapshot.uri and self.snapshot.source is other.snapshot.source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pending:
+    """A fill under way and what is made of it."""
+
+    task: "asyncio.Task[list[Suggestion]]"
+    cancel: Event
+
+    def give_up(self) -> None:
+        """Nobody waits for it: the engine stops before its next step."""
+        self.cancel.set()
+        self.task.cancel()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    question: Question
+    pending: Pending
+    superseded: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Questions:
+    """Those of one connection that wait for an answer; to be used from the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+
+    async def ask(self, question: Question, begin: Callable[[], Pending]) -> list[Suggestion]:
+        """The answer, from a fill that is under way for the same question or that begins now.
+
+        Raises Cancelled when the question is superseded, and whatever the fill raises. A fill is given up when nobody
+        waits for it any more, also when the caller's task is cancelled.
+        """
+        shared = (each.pending for each in self._waiting if question.is_answered_by(each.question))
+        waiting = _Waiting(question, next(shared, None) or begin())
+        self._waiting.append(waiting)
+        try:
+            either: list[asyncio.Future[Any]] = [waiting.pending.task, waiting.superseded]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.superseded.done():
+                raise Cancelled("a newer request for this document took its place")
+            return waiting.pending.task.result()
+        finally:
+            self._drop(waiting)
+
+    def supersede(self, is_over: Callable[[Question], bool]) -> None:
+        """Nobody needs the answers to these any more."""
+        for waiting in [each for each in self._waiting if is_over(each.question)]:
+            waiting.superseded.set_result(None)
+            self._drop(waiting)
+
+    def _drop(self, waiting: _Waiting) -> None:
+        if waiting not in self._waiting:
+            return
+        self._waiting.remove(waiting)
+        if all(each.pending is not waiting.pending for each in self._waiting):
+            waiting.pending.give_up()
