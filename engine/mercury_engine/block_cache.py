@@ -58,7 +58,7 @@ class BlockCache:
         before = self.tokens_read
         far_key, suffix_key = tuple(b for b in far if b), tuple(b for b in suffix if b)
         ahead, behind = (True, far_key), (False, suffix_key)
-        missing = [key for side in (ahead, behind) if side not in self._sides for key in side[1]]
+        missing = [key for side in (ahead, behind) if not _fresh(self._sides, side) for key in side[1]]
         blocks = self._read(missing)  # at once, for a block may stand on both sides
         sides = [self._side(*ahead, blocks)]
         if near:

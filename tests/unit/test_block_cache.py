@@ -225,3 +225,13 @@ def test_a_used_block_outlives_an_unused_one():
     for far in ([a], [b], [a, a], [c]):
         cache.context(far, (), [])
     assert set(cache._blocks) == {a, c}
+
+
+def test_a_side_that_is_there_is_not_dropped_while_the_other_is_read():
+    cache = BlockCache(tiny.network(rank=0), 0)
+    a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
+    first = cache.context([a], (), [b])
+    cache.context([c], (), [])  # the end of a file: nothing stands behind it
+    again = cache.context([a], (), [b])
+    assert torch.equal(again.before[0].keys, first.before[0].keys)
+    assert torch.equal(again.after[0].keys, first.after[0].keys)
