@@ -26,6 +26,7 @@ from mercury_engine.lookup import Lookup
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.requests import Effort, Fill, FillRequest
+from mercury_engine.unfinished import PART_OF_A_CHARACTER, begun, word_start
 
 BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
 
@@ -33,9 +34,6 @@ MAX_SLOTS = 64
 
 EVEN = 0.5
 """A text of a lower chance to be kept is likelier wrong than right."""
-
-PART_OF_A_CHARACTER = "\ufffd"
-"""What tokens decode to whose last character is not finished."""
 
 _log = logging.getLogger(__name__)
 
@@ -176,7 +174,7 @@ class Engine:
         behind = sure(canvas, request.give_up_below)
         text = self.denoiser.text(canvas)
         if not canvas.ended:
-            text = _begun(text, behind)
+            text = begun(text, behind)
         return Fill(
             text=text,
             confidence=self.calibration.kept(canvas.confidence),
@@ -191,7 +189,7 @@ class Engine:
         slots = canvas.sure_slots(self.calibration.raw(EVEN))
         ids = canvas.ids[canvas.known : slots]
         characters = max(0, len(self.codec.decode(ids).rstrip(PART_OF_A_CHARACTER)) - len(canvas.begun))
-        return _word_start(text, characters) if characters < len(text) else None
+        return word_start(text, characters) if characters < len(text) else None
 
     def _tokens(self, text: str) -> Tokens:
         """Tokens of a block, remembered: most blocks are the same at every keystroke."""
@@ -250,29 +248,3 @@ def _device(wanted: str) -> torch.device:
     if wanted == "cuda" and not torch.cuda.is_available():
         raise RequestError("device is 'cuda' but torch finds no CUDA device; set mercury.device to 'cpu' or 'auto'")
     return torch.device(wanted)
-
-
-def _begun(text: str, behind: str | None) -> str:
-    """What may be shown of a text that was not finished: its whole words, if there are any.
-
-    `behind` is what would follow, if known.
-    """
-    whole = text if behind is not None and not _in_word(behind[:1]) else _whole_words(text)
-    return whole.rstrip(" \t.([{,=+-*/&|<:") if any(map(_in_word, whole)) else ""
-
-
-def _word_start(text: str, place: int) -> int:
-    """The place, or where the word begins that goes across it: a word is unsure as a whole."""
-    while place and _in_word(text[place - 1]) and _in_word(text[place]):
-        place -= 1
-    return place
-
-
-def _whole_words(text: str) -> str:
-    """The text without a last word that may be unfinished."""
-    cut = max((i for i, c in enumerate(text) if not _in_word(c)), default=-1)
-    return text[: cut + 1].rstrip(" \t") if cut + 1 < len(text) else text
-
-
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character in ("_", PART_OF_A_CHARACTER)

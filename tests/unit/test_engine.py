@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.canvas import Alphabet, Canvas
-from mercury_engine.engine import MAX_SLOTS, Engine, _begun, _word_start, sure
+from mercury_engine.engine import MAX_SLOTS, Engine, sure
 from mercury_engine.errors import RequestError
 from mercury_engine.layout import rest_and_below
 from mercury_engine.requests import FillRequest
@@ -173,31 +173,6 @@ def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch, c
     with caplog.at_level(logging.INFO):
         assert Engine.load(folders["reader"], device="auto").device == "cpu"
     assert caplog.text.count("no CUDA device") == 1
-
-
-@pytest.mark.parametrize(("place", "start"), [(0, 0), (3, 0), (4, 4), (5, 5), (7, 5), (10, 5), (11, 11)])
-def test_a_word_is_unsure_as_a_whole(place, start):
-    assert _word_start("self.name_1 =", place) == start
-
-
-@pytest.mark.parametrize(
-    ("text", "behind", "shown"),
-    [
-        ("n", " const", "n"),
-        ("n", "s", ""),
-        ("n", "\ufffd", ""),
-        ("n", "", "n"),
-        ("n", None, ""),
-        ("self.value", " +", "self.value"),
-        ("self.value", "s", "self"),
-        ("call(", "x", "call"),
-        ("", " x", ""),
-        ('"', "select", ""),
-        ('"', " x", ""),
-    ],
-)
-def test_of_an_unfinished_text_whole_words_are_shown(text, behind, shown):
-    assert _begun(text, behind) == shown
 
 
 def test_what_is_unsure_is_taken_back_but_remembered():
