@@ -25,6 +25,9 @@ LEAST_INVOKED = 0.02
 """When the user asks for a suggestion the gate does not apply, but what is surely wrong is cut off."""
 
 
+LEAST_CHARACTERS = 2
+"""Of a text that is shown unasked: to accept a single character saves no key."""
+
 IDLE_SECONDS = 0.1
 """Without a request for so long the engine looks ahead."""
 
@@ -145,7 +148,7 @@ class Completer:
         shown = [
             place.known(s)
             for s in _different(found)
-            if self._worth_showing(s, triggered) and not history.was_deleted(context.offset, s.text)
+            if self._worth_showing(s, triggered) and not (triggered and history.was_deleted(context.offset, s.text))
         ]
         if shown:
             place.suggestion = shown[0]
@@ -178,9 +181,9 @@ class Completer:
             self._ahead = None
 
     def _worth_showing(self, suggestion: Suggestion, triggered: bool) -> bool:
-        if not suggestion.text:
-            return False
-        return not triggered or suggestion.confidence >= self._gate()
+        if not suggestion.text or not triggered:
+            return bool(suggestion.text)
+        return len(suggestion.text.strip()) >= LEAST_CHARACTERS and suggestion.confidence >= self._gate()
 
     def _gate(self) -> float:
         if self.settings.gate is not None:

@@ -184,7 +184,8 @@ class MercuryServer(LanguageServer):
             raise
         except Exception as error:
             logger.exception("a fill failed")
-            self.tell(types.MessageType.Error, f"Mercury: {error}; run mercury-lsp doctor")
+            named = str(error) if isinstance(error, MercuryError) else f"{type(error).__name__}: {error}"
+            self.tell(types.MessageType.Error, f"Mercury: {named}; run mercury-lsp doctor")
             return [], snapshot
         if not triggered:
             found = [each for first in found for each in (first, first.first_line()) if each is not None]

@@ -41,9 +41,11 @@ def without_overlap(text: str, line_suffix: str) -> str:
 
 def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> str:
     """Drop closing brackets from the tail that have no opening one once the line's rest took its own."""
-    opened = Counter(_scan(line_prefix)[0])
-    closed_later = Counter(line_suffix[index] for index in _scan(line_suffix)[1])
-    surplus = _scan(text)[1]
+    in_prefix, _, quote = _scan(line_prefix)
+    quote = quote if quote and quote in text else ""  # else it may be an apostrophe
+    _, surplus, quote = _scan(text, quote)
+    opened = Counter(in_prefix)
+    closed_later = Counter(line_suffix[index] for index in _scan(line_suffix, quote)[1])
     while surplus:
         index = surplus.pop()
         closer = text[index]
@@ -92,20 +94,18 @@ def _first_lines(text: str, count: int) -> str:
 
 def _unclosed(text: str) -> int:
     """Brackets and strings that text leaves open."""
-    opened, _, quote = _scan_all(text)
+    opened, _, quote = _scan(text)
     return len(opened) + bool(quote)
 
 
-def _scan(text: str) -> tuple[list[str], list[int]]:
-    """Opening brackets left open, and positions of closing ones that nothing in text opens."""
-    opened, unmatched, _ = _scan_all(text)
-    return opened, unmatched
+def _scan(text: str, quote: str = "") -> tuple[list[str], list[int], str]:
+    """Opening brackets left open, positions of closing ones that nothing in text opens, and the quote left open.
 
-
-def _scan_all(text: str) -> tuple[list[str], list[int], str]:
+    `quote` is open already where the text begins.
+    """
     opened: list[str] = []
     unmatched: list[int] = []
-    quote, escaped = "", False
+    escaped = False
     for index, character in enumerate(text):
         if escaped or character == "\\":
             escaped = not escaped

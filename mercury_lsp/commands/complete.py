@@ -21,6 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what would be suggested at the place, also below the silence gate."""
     context, snapshot = Place.parse(arguments.place).context()
     settings = Settings(model=arguments.model)
+    if sys.stderr.isatty():
+        sys.stderr.write("loading the model ...\n")
     engine = load_engine(settings)
     fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots))
     text = trim(fill.text, context, snapshot)
@@ -33,5 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         "device": engine.device,
         "model": engine.name,
     }
+    if not arguments.json and not answer["shown"]:
+        sys.stderr.write(f"an editor would show nothing: confidence {fill.confidence:.2f}, gate {engine.gate:.2f}\n")
     sys.stdout.write((json.dumps(answer, ensure_ascii=False) if arguments.json else text) + "\n")
     return 0

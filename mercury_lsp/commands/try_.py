@@ -74,11 +74,15 @@ def read_example(path: Path) -> Example | None:
 def _examples(folder: Path) -> list[Example]:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; name one with files that have {CURSOR} in them")
-    found = [read_example(path) for path in sorted(folder.iterdir()) if path.is_file()]
-    examples = [example for example in found if example is not None]
+    examples = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := _example(path))]
     if not examples:
         raise UsageError(f"no file in {folder} has {CURSOR} in it")
     return examples
+
+
+def _example(path: Path) -> Example | None:
+    """The example in a file, None also where it is no text."""
+    return read_example(path) if CURSOR.encode() in path.read_bytes() else None
 
 
 def _bundled_folder() -> Path:

@@ -98,6 +98,15 @@ def test_accept_line_takes_one_line_at_a_time(desk: Desk) -> None:
     until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b"])
 
 
+def test_a_key_with_alt_types_no_letter_when_there_is_nothing_to_take(desk: Desk) -> None:
+    desk.script([rule("x", "one")])
+    nvim = desk.start_attached()
+    nvim.keys("ix")
+    shows(nvim, "one")
+    nvim.keys("<M-w><M-w><M-l><M-]>!")
+    until(lambda: nvim.lines() == ["xone!"])
+
+
 def test_dismissed_text_stays_away_until_the_text_changes(desk: Desk) -> None:
     desk.script([rule("def add(", ADD)])
     nvim = desk.start_attached()

@@ -115,6 +115,14 @@ def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
     assert capsys.readouterr().out == "1 + 1\n"
 
 
+def test_complete_tells_when_an_editor_would_be_silent(sample: Path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeEngine, "gate", 0.8)
+    assert main(["complete", f"{sample}:1:5"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "1 + 1\n"
+    assert err == "an editor would show nothing: confidence 0.75, gate 0.80\n"
+
+
 def test_watch_prints_every_step_on_a_line_without_a_terminal(sample: Path, capsys):
     assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == ["  1 1░░", "  2 1 + 1"]
@@ -166,6 +174,12 @@ def test_every_example_has_one_cursor_between_text(path: Path):
 def test_the_position_in_an_example_counts_utf_16():
     example = try_.Example(Path("a.py"), 'a = 1\ns = "😀', '"')
     assert example.position == {"line": 1, "character": 7}
+
+
+def test_files_that_are_no_text_are_passed_over_in_a_folder_of_examples(tmp_path: Path):
+    (tmp_path / "a.bin").write_bytes(b"\xff\x00")
+    (tmp_path / "b.py").write_text(f"x = {try_.CURSOR}\n", "utf-8")
+    assert [example.path.name for example in try_._examples(tmp_path)] == ["b.py"]
 
 
 def test_a_folder_without_examples_is_an_error(tmp_path: Path):

@@ -210,6 +210,21 @@ async def test_what_was_just_deleted_is_not_offered_again(editor: Editor):
     assert await editor.ask(4) == []
 
 
+async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: Editor):
+    editor.engine.text = "1 + 1"
+    await editor.ask(4)
+    editor.replace(4, 4, "1 + 1")
+    editor.replace(4, 9, "")
+    assert await editor.ask(4) == []
+    assert await editor.ask(4, triggered=False) == ["1 + 1"]
+
+
+async def test_a_single_character_is_shown_to_those_who_ask_alone(editor: Editor):
+    editor.engine.text = "1"
+    assert await editor.ask(4) == []
+    assert await editor.ask(4, triggered=False) == ["1"]
+
+
 async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: Editor):
     await editor.ask(4)
     editor.replace(4, 4, "suggested")

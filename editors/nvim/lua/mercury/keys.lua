@@ -12,12 +12,15 @@ local function feed(keys, remap)
   vim.api.nvim_feedkeys(keys, remap and "im" or "in", false)
 end
 
---- Do what the key did before: the mapping it had, or the key itself.
+--- Do what the key did before: the mapping it had, or the key itself. One with Alt that had none does nothing, for its
+--- letter would be typed.
 ---@param lhs string
 ---@param old table as `maparg()` describes it; empty without a mapping
 local function fall_through(lhs, old)
   if vim.tbl_isempty(old) then
-    feed(vim.keycode(lhs), false)
+    if not lhs:find("^<[MmAa]%-") then
+      feed(vim.keycode(lhs), false)
+    end
     return
   end
   local result = old.rhs
