@@ -232,11 +232,13 @@ def find(path_or_name: str | Path | None) -> Path:
             raise ModelNotFound(f"the bundled model is missing from {BUNDLED}; reinstall mercury-lsp")
         return BUNDLED
     path = Path(path_or_name).expanduser()
-    for folder in (path, Path.home() / ".local" / "share" / "mercury-lsp" / "models" / path):
+    named = Path.home() / ".local" / "share" / "mercury-lsp" / "models"
+    for folder in (path, named / path):
         if folder.is_dir():
             return folder
     raise ModelNotFound(
-        f"no model folder {path_or_name}; set mercury.model to a folder with config.json, or leave it out"
+        f"no model folder {path_or_name}, nor one of that name in {named}; set mercury.model to a folder with "
+        "config.json, or leave it out"
     )
 
 

@@ -93,6 +93,8 @@ def _plot(records: Sequence[Record], path: Path) -> None:
         from mercury_lsp.statistics import plot
     except ImportError as error:
         raise UsageError(f"--plot needs {error.name}: pip install 'mercury-lsp[plots]'") from error
+    if path.suffix.lower() != ".png":
+        raise UsageError(f"{path} would be a PNG by another name; end it in .png")
     if not records:
         raise UsageError("there is nothing to draw yet; use the editor for a while, or try a larger --days")
     try:
@@ -113,7 +115,6 @@ def _reset(path: Path, sure: bool) -> int:
 
 
 def _days(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= store.DAYS:
-        raise argparse.ArgumentTypeError(f"from 1 to {store.DAYS} days")
-    return value
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= store.DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {store.DAYS}")
+    return int(text)

@@ -100,6 +100,11 @@ def test_days_that_cannot_be_are_refused(state: Path, capsys, days: str):
     assert ended.value.code == 2
 
 
+def test_a_picture_that_is_not_called_one_is_refused(state: Path, capsys):
+    assert main(["stats", "--plot", str(state / "days.svg")]) == 2
+    assert "end it in .png" in capsys.readouterr().err
+
+
 def test_the_days_are_drawn(state: Path, capsys):
     pytest.importorskip("matplotlib")
     counted(TAKEN, PART, replace(REFUSED, shown_at=NOW - 86_400))
