@@ -55,15 +55,26 @@ class Place:
 
 def read_text(path: Path) -> str:
     """A source file's text, line breaks as they are. Raises UsageError."""
+    return decoded(read_bytes(path), path)
+
+
+def decoded(content: bytes, path: Path) -> str:
+    """The text that a file holds. Raises UsageError."""
     try:
-        return path.read_bytes().decode("utf-8")
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start}); convert it first") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """What is in a file. Raises UsageError."""
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except (IsADirectoryError, PermissionError) as error:
         reason = "is a folder; name a file" if path.is_dir() else f"cannot be read: {error.strerror}"
         raise UsageError(f"{path} {reason}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 (byte {error.start}); convert it first") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 

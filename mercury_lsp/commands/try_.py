@@ -12,7 +12,7 @@ from rich.text import Text
 
 import mercury_lsp
 from mercury_lsp.commands.client import Client
-from mercury_lsp.commands.place import read_text
+from mercury_lsp.commands.place import decoded, read_bytes
 from mercury_lsp.errors import UsageError
 from mercury_lsp.languages import language_of
 
@@ -66,23 +66,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_example(path: Path) -> Example | None:
-    """The example in a file; None if no cursor is marked in it. Raises UsageError."""
-    before, mark, after = read_text(path).partition(CURSOR)
-    return Example(path, before, after) if mark else None
+    """The example in a file; None if no cursor is marked in it, text or not. Raises UsageError."""
+    content = read_bytes(path)
+    if CURSOR.encode() not in content:
+        return None
+    before, _, after = decoded(content, path).partition(CURSOR)
+    return Example(path, before, after)
 
 
 def _examples(folder: Path) -> list[Example]:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; name one with files that have {CURSOR} in them")
-    examples = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := _example(path))]
+    examples = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := read_example(path))]
     if not examples:
         raise UsageError(f"no file in {folder} has {CURSOR} in it")
     return examples
-
-
-def _example(path: Path) -> Example | None:
-    """The example in a file, None also where it is no text."""
-    return read_example(path) if CURSOR.encode() in path.read_bytes() else None
 
 
 def _bundled_folder() -> Path:
