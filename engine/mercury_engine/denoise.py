@@ -26,7 +26,7 @@ from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.model import Network, packed
 from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
-from mercury_engine.writing import Writing
+from mercury_engine.writing import Limits, Writing, at_first
 
 HIDDEN = float("-inf")
 
@@ -83,7 +83,6 @@ class Denoiser:
         self.alphabet = Alphabet(texts, reader.config.mask_id, reader.config.end_id)
         self._endings = Endings(codec, texts)
         self.writing = Writing(codec, self.alphabet, self._endings)
-        self._spellings: dict[tuple[str, bool], Tensor] = {}
 
     @torch.inference_mode()
     def run(self, request: FillRequest, canvases: list[Canvas], place: Surroundings, started: float) -> None:
@@ -230,7 +229,7 @@ class Denoiser:
             return place.lookup.draft((*place.near, *canvas.ids[: canvas.settled]), most) if repeats else [], False
         guesses = written_SV[:most].clone()
         if canvas.spell and len(guesses):
-            guesses[0] = self._spelling(guesses[0], canvas.spell, request.multiline)
+            guesses[0] = self._within(Limits(canvas.spell, request.multiline), guesses[0])
         ids = [int(i) for i in guesses.argmax(-1)]
         return (ids[: ids.index(self.alphabet.end_id)], True) if self.alphabet.end_id in ids else (ids, False)
 
@@ -247,28 +246,13 @@ class Denoiser:
                 share = self.rule.end_weight
                 end = share * float(written_V[self.alphabet.end_id]) + (1 - share) * end
         mixed_V = torch.cat((content_V, content_V.new_tensor([HIDDEN, end])))
-        mixed_V[self._endings.ends_text] = HIDDEN
         if ending is not None and ending.is_certain and not canvas.spell:
             mixed_V[ending.tokens] = HIDDEN
-        if canvas.settled in canvas.banned:
-            mixed_V[canvas.banned[canvas.settled]] = HIDDEN
-        if canvas.spell:
-            mixed_V = self._spelling(mixed_V, canvas.spell, request.multiline)
-        elif not request.multiline:
-            mixed_V[self._endings.breaks] = HIDDEN
-        return mixed_V.log_softmax(-1)
+        return self._within(at_first(canvas, request.multiline), mixed_V).log_softmax(-1)
 
-    def _spelling(self, logp_V: Tensor, spell: str, multiline: bool) -> Tensor:
-        """Hide every token that does not continue the text cut off before the cursor, or breaks the line behind it."""
-        allowed = self._allowed(spell, multiline)
-        out = torch.full_like(logp_V, HIDDEN)
-        out[allowed] = logp_V[allowed]
-        return out
-
-    def _allowed(self, spell: str, multiline: bool) -> Tensor:
-        if (spell, multiline) not in self._spellings:
-            self._spellings = {(spell, multiline): torch.tensor(self.writing.allowed(spell, multiline))}
-        return self._spellings[spell, multiline]
+    def _within(self, limits: Limits, logp_V: Tensor) -> Tensor:
+        """Hide what a slot may not get."""
+        return logp_V.masked_fill(self.writing.forbidden(limits).to(logp_V.device), HIDDEN)
 
     def _keep_drafts(self, canvas: Canvas, open_SV: Tensor) -> None:
         """Write the surest guesses for open slots onto the canvas, mask the others again."""
