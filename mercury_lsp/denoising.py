@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lsprotocol import types
-from mercury_engine.requests import OnStep, SlotView
+from mercury_engine.requests import PART_OF_A_CHARACTER, OnStep, SlotView
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp.convert import to_range
@@ -19,8 +19,6 @@ from mercury_lsp.progress import stream
 
 LEAST_SECONDS = 0.016
 """Between two parts: screens show no more."""
-
-PART_OF_A_CHARACTER = "\ufffd"
 
 
 class Denoising:

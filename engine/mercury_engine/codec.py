@@ -17,6 +17,9 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound
 LONGEST_WORD = 64
 """Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
 
+BLOCKS_KEPT = 4096
+"""Blocks of context whose tokens are remembered."""
+
 LONGEST_TOKEN = 64
 """Characters at most of a token that is looked for by its text."""
 
@@ -48,10 +51,19 @@ class Codec:
         start = self.tokenizer.token_to_id("<|endoftext|>")
         self.start_id = 0 if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
+        self._blocks: dict[str, tuple[int, ...]] = {}
 
     def encode(self, text: str) -> list[int]:
         """Tokens of the text, no special ones added; lone surrogates become the replacement character."""
         return self.tokenizer.encode(_clean(text), add_special_tokens=False).ids
+
+    def block(self, text: str) -> tuple[int, ...]:
+        """The same of a block of context, remembered: most blocks come again and again."""
+        if text not in self._blocks:
+            if len(self._blocks) > BLOCKS_KEPT:
+                self._blocks.clear()
+            self._blocks[text] = tuple(self.encode(text))
+        return self._blocks[text]
 
     def decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=False)

@@ -78,17 +78,25 @@ def end_in(text: str, follows: str) -> int | None:
 
 def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
     """The characters that stand outside strings, and how many brackets are open behind them; -1 for one too many."""
-    quote, depth, escaped = "", 0, False
+    depth, starts = 0, string_starts(text)
     for at, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote and not escaped else quote
+        if starts[at] is None and starts[at + 1] is None:
+            depth = max(0, depth) + (character in "([{") - (character in ")]}")
+            yield at, character, depth
+
+
+def string_starts(text: str) -> list[int | None]:
+    """Before each character and at the end: where the string begins that is open there, None if there is none."""
+    start, escaped = None, False
+    starts: list[int | None] = [None]
+    for at, character in enumerate(text):
+        if start is not None:
+            start = None if character == text[start] and not escaped else start
             escaped = character == "\\" and not escaped
-            continue
-        if character in '"`' or (character == "'" and not text[:at][-1:].isalnum()):
-            quote = character
-            continue
-        depth = max(0, depth) + (character in "([{") - (character in ")]}")
-        yield at, character, depth
+        elif character in '"`' or (character == "'" and not text[:at][-1:].isalnum()):
+            start = at
+        starts.append(start)
+    return starts
 
 
 def _tensor(ids: list[int]) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 
 from mercury_engine import weights
 from mercury_engine.backend import Backend, give_back_memory, networks
-from mercury_engine.block_cache import BlockCache, Tokens
+from mercury_engine.block_cache import BlockCache
 from mercury_engine.calibration import Calibration
 from mercury_engine.canvas import Canvas
 from mercury_engine.codec import Codec, Cut
@@ -25,8 +25,8 @@ from mercury_engine.limits import far_part, near_part, suffix_part
 from mercury_engine.lookup import Lookup
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
-from mercury_engine.requests import Effort, Fill, FillRequest
-from mercury_engine.unfinished import PART_OF_A_CHARACTER, begun, word_start
+from mercury_engine.requests import PART_OF_A_CHARACTER, Effort, Fill, FillRequest
+from mercury_engine.unfinished import begun, word_start
 
 BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
 
@@ -62,7 +62,6 @@ class Engine:
         self.cache = BlockCache(reader, codec.start_id)
         self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
         self.loop = device_loop(writer, self.denoiser)
-        self._encoded: dict[str, Tokens] = {}
         self._lookup = Lookup()
 
     @classmethod
@@ -152,8 +151,8 @@ class Engine:
         """What a canvas behind the tokens of `near` sees, its first slots being settled; reads what is new of it."""
         ids = near_part(near) or (self.codec.start_id,)
         line, below = rest_and_below(request.suffix)
-        far = far_part([self._tokens(block) for block in (*reversed(below), *request.far)])
-        suffix = suffix_part([self._tokens(block) for block in (*line, *below)])
+        far = far_part([self.codec.block(block) for block in (*reversed(below), *request.far)])
+        suffix = suffix_part([self.codec.block(block) for block in (*line, *below)])
         if self._lookup.blocks != far:
             self._lookup = Lookup(far)
         return Surroundings(self.cache.context(far, ids[:-1], suffix), ids, settled, self._lookup)
@@ -165,10 +164,8 @@ class Engine:
         draft = self.codec.encode(cut.spell + request.draft)[:slots] if request.draft and not choice else []
         ids = [*cut.known, *draft, *[mask] * (slots - len(draft))]
         on_step = None if choice else request.on_step
-        follows = next((block for block in request.suffix if block), "")
-        return Canvas(
-            self.denoiser.alphabet, ids, len(cut.known), cut.spell, draft, choice, on_step=on_step, follows=follows
-        )
+        known, alphabet, follows = len(cut.known), self.denoiser.alphabet, request.follows
+        return Canvas(alphabet, ids, known, cut.spell, draft, choice, on_step=on_step, follows=follows)
 
     def _fill(self, request: FillRequest, canvas: Canvas, started: float, tokens_read: int) -> Fill:
         behind = sure(canvas, request.give_up_below)
@@ -190,14 +187,6 @@ class Engine:
         ids = canvas.ids[canvas.known : slots]
         characters = max(0, len(self.codec.decode(ids).rstrip(PART_OF_A_CHARACTER)) - len(canvas.begun))
         return word_start(text, characters) if characters < len(text) else None
-
-    def _tokens(self, text: str) -> Tokens:
-        """Tokens of a block, remembered: most blocks are the same at every keystroke."""
-        if text not in self._encoded:
-            if len(self._encoded) > 4096:
-                self._encoded.clear()
-            self._encoded[text] = tuple(self.codec.encode(text))
-        return self._encoded[text]
 
 
 def _ranked(fills: list[Fill]) -> Fill:

@@ -7,6 +7,9 @@ from typing import Literal
 
 Effort = Literal["instant", "low", "medium", "high"]
 
+PART_OF_A_CHARACTER = "\ufffd"
+"""In the text of tokens: a character whose last bytes are in the next one."""
+
 
 @dataclass(frozen=True, slots=True)
 class SlotView:
@@ -58,6 +61,11 @@ class FillRequest:
     """Stop when the confidence falls below this; the part that was surer is returned."""
     cancel: Event = field(default_factory=Event)
     """Set it from any thread: the loop stops before its next step and raises `Cancelled`."""
+
+    @property
+    def follows(self) -> str:
+        """What stands directly behind the gap, for as far as its block reaches."""
+        return next((block for block in self.suffix if block), "")
 
 
 @dataclass(frozen=True, slots=True)

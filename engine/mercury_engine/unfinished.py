@@ -1,7 +1,7 @@
 """What may be shown of a text that was given up before its end: whole words, and no bracket or quote left dangling."""
 
-PART_OF_A_CHARACTER = "\ufffd"
-"""What tokens decode to whose last character is not finished."""
+from mercury_engine.endings import outside_strings, string_starts
+from mercury_engine.requests import PART_OF_A_CHARACTER
 
 _LOOSE = " \t.([{,=+-*/&|<:"
 """At the end of what is shown these would say nothing."""
@@ -69,16 +69,9 @@ def _closing(text: str, behind: str) -> str:
 def _open(text: str) -> tuple[list[str], int | None]:
     """Brackets that the text opens outside strings and leaves open, and where a string begins that does not end."""
     brackets: list[str] = []
-    quote: int | None = None
-    escaped = False
-    for at, character in enumerate(text):
-        if quote is not None:
-            quote = None if character == text[quote] and not escaped else quote
-            escaped = character == "\\" and not escaped
-        elif character in '"`' or (character == "'" and not text[:at][-1:].isalnum()):
-            quote = at
-        elif character in _CLOSING:
+    for _, character, _ in outside_strings(text):
+        if character in _CLOSING:
             brackets.append(character)
         elif brackets and character == _CLOSING[brackets[-1]]:
             brackets.pop()
-    return brackets, quote
+    return brackets, string_starts(text)[-1]

@@ -111,7 +111,7 @@ def test_a_passage_sees_what_stands_below_its_line_first_and_never_itself(tmp_pa
         blocks = [codec.decode(list(block)) for block in passage.far]
         assert all(near not in block for block in blocks)
         at = lines.index(near)
-        following = lines[lines.find("\n", at + len(near)) + 1 :]  # the cursor's line is left out
+        following = lines[at + len(near) :].partition("\n")[2]  # the cursor's line is left out
         ahead = [block for block in blocks if block in following]
         assert blocks[: len(ahead)] == ahead  # in front of all others
         assert "".join(reversed(ahead)) == following[: sum(map(len, ahead))]  # the nearest last

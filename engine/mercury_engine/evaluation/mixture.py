@@ -52,8 +52,7 @@ def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
         return []
     settled = rng.randrange(len(truth))
     ids = [*truth[:settled], *[engine.reader.config.mask_id] * (SLOTS - settled)]
-    follows = next((block for block in gap.request.suffix if block), "")
-    canvas = Canvas(engine.denoiser.alphabet, ids, settled, follows=follows)
+    canvas = Canvas(engine.denoiser.alphabet, ids, settled, follows=gap.request.follows)
     around = engine.surroundings(gap.request, [*cut.read, *cut.known], settled)
     [written] = engine.denoiser.write([canvas], around)
     assert written is not None, "a model without a writer has nothing to weigh"
@@ -63,7 +62,7 @@ def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
     [read] = reading.look([truth[:settled]], [behind])
     found = [Place(gap.request, canvas, written[0], read[0], 0, next_token)]
     if behind:
-        canvas = Canvas(engine.denoiser.alphabet, ids, settled + 1, follows=follows)
+        canvas = Canvas(engine.denoiser.alphabet, ids, settled + 1, follows=gap.request.follows)
         found.append(Place(gap.request, canvas, written[1], read[1], 1, truth[settled + 1]))
     return found
 

@@ -50,7 +50,6 @@ class GapSampler:
 
     def __init__(self, codec: Codec, rng: random.Random, spans: Spans | None = None) -> None:
         self.codec, self.rng, self.spans = codec, rng, spans or Spans()
-        self._encoded: dict[str, tuple[int, ...]] = {}
 
     def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[Gap]:
         """Up to count gaps of one window, in the order of the text, so that they share what is read.
@@ -62,7 +61,7 @@ class GapSampler:
             return []
         middle = self.rng.randrange(min(len(text), REACH) if self.rng.random() < AT_START else len(text))
         low, high = max(0, middle - REACH), min(len(text) - 1, middle + REACH)
-        first = self._first_blocks(file, text[low:high], others)
+        first = first_blocks(file, text[low:high], others, self.rng)
         drawn = (self._span(text, self.rng.randrange(low, high)) for _ in range(3 * count))
         found = ((span, self.gap(text, *span, first)) for span in drawn)
         useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
@@ -74,24 +73,13 @@ class GapSampler:
         cut = self.codec.cut(near)
         target = self.codec.encode(cut.spell + text[start:end])
         return Gap(
-            [self._block(b) for b in (*first, *far)],
+            [self.codec.block(b) for b in (*first, *far)],
             cut.read + cut.known,
-            [self._block(b) for b in suffix],
+            [self.codec.block(b) for b in suffix],
             target,
             text[start:end],
             kind,
         )
-
-    def _first_blocks(self, file: SourceFile, around: str, others: Sequence[SourceFile]) -> list[str]:
-        """Snippets and the path, each of them in some windows only."""
-        snippets = self.rng.random() < SNIPPETS_SHOWN
-        blocks = snippet_blocks(around, others, self.rng) if snippets and others else []
-        return [*blocks, path_block(file.path, file.language)] if self.rng.random() < PATH_KEPT else blocks
-
-    def _block(self, text: str) -> tuple[int, ...]:
-        if text not in self._encoded:
-            self._encoded[text] = tuple(self.codec.encode(text))
-        return self._encoded[text]
 
     def _span(self, text: str, at: int) -> tuple[int, int, str]:
         kind = self.rng.random()
@@ -107,3 +95,10 @@ class GapSampler:
         for _ in range(self.rng.randint(0, 3)):
             end = text.find("\n", end + 1) if text.find("\n", end + 1) > 0 else end
         return start, max(start, end), "lines"
+
+
+def first_blocks(file: SourceFile, around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
+    """Snippets of other files that go with the text around, and the path; each of them in some windows only."""
+    snippets = rng.random() < SNIPPETS_SHOWN
+    blocks = snippet_blocks(around, others, rng) if snippets and others else []
+    return [*blocks, path_block(file.path, file.language)] if rng.random() < PATH_KEPT else blocks

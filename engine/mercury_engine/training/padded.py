@@ -10,13 +10,10 @@ import torch
 from torch import Tensor
 
 from mercury_engine.model import Block, Network, Packing, Side, join
-from mercury_engine.reading import pad_sides, read_alone, read_start, side_by_side
+from mercury_engine.reading import pad_sides, read_start, side_by_side
 from mercury_engine.training.gaps import Gap
 from mercury_engine.training.objective import Rows
-from mercury_engine.training.sharing import Tokens, Work, leaders, stack, unique_blocks
-
-BATCH = 16
-"""Blocks that are read together."""
+from mercury_engine.training.sharing import Work, leaders, read_blocks, stack, unique_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +31,7 @@ class Padded:
     @torch.no_grad()
     def read(self, network: Network) -> tuple[Side, Side]:
         """Prefix and suffix sides of all gaps, without the last token of each near prefix."""
-        unique = unique_blocks(self.gaps)
-        blocks: dict[Tokens, Block] = {}
-        for first in range(0, len(unique), BATCH):
-            batch = unique[first : first + BATCH]
-            blocks.update(zip(batch, read_alone(network, batch, self.start_id), strict=True))
+        blocks = read_blocks(network, unique_blocks(self.gaps), self.start_id)
         start = read_start(network, self.start_id)
         far = [side_by_side(network, [start, *(blocks[b] for b in g.far if b)], leading=True) for g in self.gaps]
         stacks = self._read_near(network, far)

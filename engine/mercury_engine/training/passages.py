@@ -2,18 +2,17 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch.utils.data import Dataset
 
 from mercury_engine.chunks import split
 from mercury_engine.codec import Codec
-from mercury_engine.layout import PREFIX_CHARS, SUFFIX_CHARS, around, path_block, rest_and_below
+from mercury_engine.layout import PREFIX_CHARS, SUFFIX_CHARS, around, rest_and_below
 from mercury_engine.training.corpus import SourceFile
-from mercury_engine.training.gaps import AT_START, PATH_KEPT, SNIPPETS_SHOWN
+from mercury_engine.training.gaps import AT_START, first_blocks
 from mercury_engine.training.mixture import Mixture
 from mercury_engine.training.sharing import Tokens
-from mercury_engine.training.snippets import snippet_blocks
 
 BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
 """Characters of context before and behind; short ones are cheaper to read and teach as much."""
@@ -46,7 +45,6 @@ class PassageSteps(Dataset[list[list[Passage]]]):
     """Passages of a file, from chunks in a row, so that they share most blocks."""
     seed: int
     budgets: tuple[tuple[int, int], ...] = BUDGETS
-    _encoded: dict[str, Tokens] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, step: int) -> list[list[Passage]]:
         """No passages at all of files that are too short."""
@@ -64,7 +62,7 @@ class PassageSteps(Dataset[list[list[Passage]]]):
         at = 0 if rng.random() < AT_START else rng.randrange(max(1, len(text) - reach // 4))
         low = text.rfind("\n", 0, max(0, at - 2 * budget[0])) + 1
         chunks = split(text[low : at + reach + 400 * self.count])
-        first = self._first_blocks(file, text[at : at + 1000], others, rng)
+        first = first_blocks(file, text[at : at + 1000], others, rng)
         found: list[Passage] = []
         start = low
         for chunk in chunks:
@@ -79,21 +77,8 @@ class PassageSteps(Dataset[list[list[Passage]]]):
     ) -> list[Passage]:
         """The passage that ends at the cursor, if it is neither too short nor too long."""
         far, near, suffix = around(chunks, cursor, *budget)
-        ids = self._block(near)
+        ids = self.codec.block(near)
         if not LEAST_TOKENS <= len(ids) <= MOST_TOKENS:
             return []
         below = rest_and_below(suffix)[1] if shown else []
-        return [Passage([self._block(b) for b in (*reversed(below), *first, *far) if b], ids)]
-
-    def _first_blocks(
-        self, file: SourceFile, shown: str, others: Sequence[SourceFile], rng: random.Random
-    ) -> list[str]:
-        snippets = snippet_blocks(shown, others, rng) if others and rng.random() < SNIPPETS_SHOWN else []
-        return [*snippets, path_block(file.path, file.language)] if rng.random() < PATH_KEPT else list(snippets)
-
-    def _block(self, text: str) -> Tokens:
-        if text not in self._encoded:
-            if len(self._encoded) > 1 << 15:
-                self._encoded.clear()
-            self._encoded[text] = tuple(self.codec.encode(text))
-        return self._encoded[text]
+        return [Passage([self.codec.block(b) for b in (*reversed(below), *first, *far) if b], ids)]

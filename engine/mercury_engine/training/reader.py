@@ -31,6 +31,7 @@ class ReaderRun(TrainingRun):
     """One training run of a reader; `Plan.gaps` counts the passages of a file."""
 
     part = "reader"
+    validation: list[list[Passage]] | None
 
     def _network(self, base: Path, device: torch.device) -> Network:
         return tuned.tuned_reader(base, self.plan.rank, device)
@@ -57,9 +58,8 @@ class ReaderRun(TrainingRun):
         return tuned.predicted(batch)
 
     @torch.no_grad()
-    def _measured(self) -> Row | None:
-        if self.validation is None:
-            return None
+    def _measured(self) -> Row:
+        assert self.validation is not None
         nats = torch.cat([part for _, part in tuned.losses(self.network, self.validation, self.codec.start_id)])
         return {"nats": float(nats.mean()), "tokens": len(nats)}
 

@@ -43,6 +43,8 @@ class TrainingRun(ABC):
     """What is trained: "reader" or "writer"."""
     steps: Dataset[list[Any]]
     """Step number -> batch."""
+    validation: Any
+    """Held-out text; None where there is none."""
 
     def __init__(
         self,
@@ -148,7 +150,7 @@ class TrainingRun(ABC):
                 self.elapsed = before + self.setup.clock() - begin
                 if row:
                     row |= {"step": self.step, "elapsed": self.elapsed, "canvas_tokens": self.canvas_tokens}
-                    _write(log, row | self._speed(batch, self.elapsed - last - paused))
+                    _write(log, row | self._speed(batch, max(self.elapsed - last - paused, 1e-9)))
                     progress.update(bar, completed=self.elapsed, description=_line(row))
                 paused = self._validate(log) if self._due(last) else 0.0
                 if self.elapsed - before - saved > self.setup.save_every:
@@ -163,14 +165,15 @@ class TrainingRun(ABC):
 
     def _validate(self, log: TextIO, *, first: bool = False) -> float:
         """Log how good the running mean is on held-out gaps, if there are any; the seconds that this took."""
+        if self.validation is None:
+            return 0.0
         began = time.perf_counter()
-        if figures := self.validated():
-            row = {"step": self.step, "elapsed": self.elapsed, "validation": figures}
-            _write(log, row | (self._before() if first else {}))
+        row = {"step": self.step, "elapsed": self.elapsed, "validation": self.validated()}
+        _write(log, row | (self._before() if first else {}))
         return time.perf_counter() - began
 
-    def validated(self) -> Row | None:
-        """Figures of the running mean on held-out text, if there is any."""
+    def validated(self) -> Row:
+        """Figures of the running mean on held-out text."""
         with self._averaged():
             return self._measured()
 
@@ -209,12 +212,20 @@ class TrainingRun(ABC):
         """For the log."""
 
     @abstractmethod
-    def _measured(self) -> Row | None:
-        """Figures on held-out text, None where there is none."""
+    def _measured(self) -> Row:
+        """Figures on held-out text."""
 
     def _before(self) -> Row:
         """What is told beside the first validation."""
         return {}
+
+
+def ready(network: Network, device: torch.device) -> None:
+    """Bring a network to the device, what is frozen in bfloat16 and what is trained in float32."""
+    for parameter in network.parameters():
+        if not parameter.requires_grad:
+            parameter.data = parameter.data.to(torch.bfloat16)
+    network.to(device)
 
 
 def _checkpoint(folder: Path) -> dict[str, Any]:

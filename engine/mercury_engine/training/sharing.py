@@ -1,18 +1,37 @@
 """What the gaps of a step have in common, so that it is read once, and what a step costs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mercury_engine.model import ModelConfig
+from mercury_engine.model import Block, ModelConfig, Network
+from mercury_engine.reading import read_alone
 from mercury_engine.training.gaps import Gap
 from mercury_engine.training.objective import Rows
 
 Tokens = tuple[int, ...]
 
 
+READ_TOGETHER = 16
+"""Blocks."""
+
+
 def unique_blocks(gaps: Sequence[Gap]) -> list[Tokens]:
-    """Blocks to be read alone, short ones first, so that equal lengths stand together."""
-    return sorted({b for gap in gaps for b in (*gap.far, *gap.suffix) if b}, key=lambda b: (len(b), b))
+    """Blocks to be read alone."""
+    return unique(block for gap in gaps for block in (*gap.far, *gap.suffix))
+
+
+def unique(blocks: Iterable[Tokens]) -> list[Tokens]:
+    """Each block once and none without tokens, short ones first, so that equal lengths stand together."""
+    return sorted({block for block in blocks if block}, key=lambda block: (len(block), block))
+
+
+def read_blocks(network: Network, blocks: Sequence[Tokens], start_id: int) -> dict[Tokens, Block]:
+    """Every block as it is read alone, a few at a time."""
+    read: dict[Tokens, Block] = {}
+    for first in range(0, len(blocks), READ_TOGETHER):
+        part = blocks[first : first + READ_TOGETHER]
+        read.update(zip(part, read_alone(network, list(part), start_id), strict=True))
+    return read
 
 
 def stack(gap: Gap) -> Tokens:

@@ -20,7 +20,7 @@ from mercury_engine.training.corpus import SourceFile
 from mercury_engine.training.loss import Totals, layout_loss, report
 from mercury_engine.training.mixture import Mixture, WindowSampler
 from mercury_engine.training.options import parser
-from mercury_engine.training.run import Batch, Row, TrainingRun, start
+from mercury_engine.training.run import Batch, Row, TrainingRun, ready, start
 from mercury_engine.training.sharing import Work
 from mercury_engine.training.steps import Steps
 from mercury_engine.training.validation import Validation
@@ -36,10 +36,8 @@ def prepare(base: Path, rank: int, device: torch.device) -> Network:
         newline = codec.encode("\n")[0]
         network.markers[0] = network.embedding.mean(0)
         network.markers[1] = network.embedding[newline]  # most gaps end where the reader expects a line break
-    for parameter in network.parameters():
-        if not parameter.requires_grad:
-            parameter.data = parameter.data.to(torch.bfloat16)
-    return network.to(device)
+    ready(network, device)
+    return network
 
 
 class Run(TrainingRun):
@@ -47,6 +45,7 @@ class Run(TrainingRun):
 
     part = "writer"
     steps: Steps
+    validation: Validation | None
 
     def _network(self, base: Path, device: torch.device) -> Network:
         return prepare(base, self.plan.rank, device)
@@ -71,17 +70,18 @@ class Run(TrainingRun):
     def _speed(self, batch: Batch, seconds: float) -> Row:
         """Tokens written and read a second, TFLOP/s and their share of the device's peak, padding left out."""
         work = sum((layout.work for layout in batch), Work())
-        seconds = max(seconds, 1e-9)
         guesses = self.plan.final(self.elapsed).guesses
         tflops = work.flops(self.network.config, guesses=guesses) / seconds / 1e12
         told = {"written_per_second": work.written / seconds, "read_per_second": work.read / seconds, "tflops": tflops}
         return told | ({"peak_share": tflops / self.setup.peak_tflops} if self.setup.peak_tflops else {})
 
-    def _measured(self) -> Row | None:
-        return self.validation.writer(self.network, self.steps) if self.validation else None
+    def _measured(self) -> Row:
+        assert self.validation is not None
+        return self.validation.writer(self.network, self.steps)
 
     def _before(self) -> Row:
-        return {"reader": self.validation.reader(self.network, self.codec.start_id)} if self.validation else {}
+        assert self.validation is not None
+        return {"reader": self.validation.reader(self.network, self.codec.start_id)}
 
 
 def main(argv: list[str]) -> int:

@@ -13,11 +13,10 @@ from torch.nn import functional as F
 
 from mercury_engine import weights
 from mercury_engine.model import Block, Frames, Network, Side
-from mercury_engine.reading import pad_sides, read_alone, read_start, side_by_side
+from mercury_engine.reading import pad_sides, read_start, side_by_side
 from mercury_engine.training.passages import Passage
-
-BATCH = 16
-"""Blocks that are read together."""
+from mercury_engine.training.run import ready
+from mercury_engine.training.sharing import Tokens, read_blocks, unique
 
 
 class TunedReader(Network):
@@ -35,10 +34,8 @@ def tuned_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
     weights.fill_reader(network, base)
     network.length = None
     network.markers.requires_grad_(False)
-    for parameter in network.parameters():
-        if not parameter.requires_grad:
-            parameter.data = parameter.data.to(torch.bfloat16)
-    return network.to(device)
+    ready(network, device)
+    return network
 
 
 def passage_nats(network: Network, passages: Sequence[Passage], start_id: int) -> Tensor:
@@ -63,7 +60,7 @@ def predicted(batch: Sequence[Sequence[Passage]]) -> int:
 
 def read(batch: Sequence[Sequence[Passage]]) -> int:
     """Tokens of blocks that are read for it."""
-    return sum(len(block) + 1 for passages in batch for block in _unique(passages))
+    return sum(len(block) + 1 for passages in batch for block in _blocks(passages))
 
 
 def losses(network: Network, batch: Sequence[Sequence[Passage]], start_id: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -74,18 +71,13 @@ def losses(network: Network, batch: Sequence[Sequence[Passage]], start_id: int) 
         yield nats.sum() / total, nats.detach()
 
 
-def _unique(passages: Sequence[Passage]) -> list[tuple[int, ...]]:
-    """Short ones first, so that equal lengths stand together."""
-    return sorted({block for passage in passages for block in passage.far}, key=lambda b: (len(b), b))
+def _blocks(passages: Sequence[Passage]) -> list[Tokens]:
+    return unique(block for passage in passages for block in passage.far)
 
 
 @torch.no_grad()
 def _far_sides(network: Network, passages: Sequence[Passage], start_id: int) -> Side:
     """What stands in front of each passage."""
-    unique = _unique(passages)
-    blocks: dict[tuple[int, ...], Block] = {}
-    for first in range(0, len(unique), BATCH):
-        part = unique[first : first + BATCH]
-        blocks.update(zip(part, read_alone(network, part, start_id), strict=True))
+    blocks = read_blocks(network, _blocks(passages), start_id)
     start = read_start(network, start_id)
     return pad_sides([side_by_side(network, [start, *(blocks[b] for b in p.far)], leading=True) for p in passages])

@@ -63,7 +63,6 @@ class EditSampler:
     def __init__(self, codec: Codec, rng: random.Random, spans: Spans | None = None) -> None:
         self.codec, self.rng, self.spans = codec, rng, spans or Spans()
         self._sources: OrderedDict[tuple[str, int], Source] = OrderedDict()
-        self._encoded: dict[str, tuple[int, ...]] = {}
 
     def gaps(self, file: SourceFile, count: int) -> list[Gap]:
         """Up to count gaps of synthetic edits; kind "edit", or "edit_none" when the region stays as it is."""
@@ -96,23 +95,16 @@ class EditSampler:
         if not near or not target or len(target) > MOST_TOKENS:
             return None
         return Gap(
-            [self._block(block) for block in far],
+            [self.codec.block(block) for block in far],
             cut.read + cut.known,
-            [self._block(block) for block in suffix],
+            [self.codec.block(block) for block in suffix],
             target,
             example.rewritten,
             "edit_none" if example.is_quiet else "edit",
         )
 
     def _laid_out(self, examples: Iterable[EditExample]) -> list[Gap]:
-        if len(self._encoded) > 20_000:
-            self._encoded.clear()
         return [gap for example in examples if (gap := self.gap(example))]
-
-    def _block(self, text: str) -> tuple[int, ...]:
-        if text not in self._encoded:
-            self._encoded[text] = tuple(self.codec.encode(text))
-        return self._encoded[text]
 
     def _source(self, file: SourceFile) -> Source:
         key = (file.path, hash(file.text))
