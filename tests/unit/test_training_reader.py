@@ -15,6 +15,7 @@ from mercury_engine.training import reader
 from mercury_engine.training.corpus import SourceFile
 from mercury_engine.training.export import export
 from mercury_engine.training.mixture import Mixture
+from mercury_engine.training.options import parser, setup_of
 from mercury_engine.training.passages import PassageSteps
 from mercury_engine.training.plan import Setup
 from mercury_engine.training.reader import ReaderRun
@@ -200,6 +201,13 @@ def test_validation_is_of_held_out_text_by_the_running_mean(tmp_path):
     told = [row["validation"] for row in rows if "validation" in row]
     assert told[0] == before
     assert told[-1]["nats"] != before["nats"]
+
+
+def test_on_a_gpu_nothing_is_compiled_for_shapes_that_do_not_come_again(tmp_path):
+    given = ["--base", tmp_path, "--corpus", tmp_path, "--run", tmp_path, "--device", "cuda"]
+    setup = setup_of(reader.options().parse_args([str(each) for each in given]))
+    assert (setup.compiled, setup.packed) == (False, True)
+    assert setup_of(parser(None).parse_args([str(each) for each in given])).compiled
 
 
 def test_the_options_become_a_run(tmp_path, monkeypatch):

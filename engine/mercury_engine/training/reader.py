@@ -6,6 +6,7 @@ matrix, added into it when the model is loaded, so reading costs what it cost be
 are those of `train`.
 """
 
+import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -71,8 +72,13 @@ class ReaderRun(TrainingRun):
         }
 
 
+def options() -> argparse.ArgumentParser:
+    """Those of every run; not compiled on a GPU either, for every step has other shapes."""
+    made = parser(__doc__, "reader")
+    made.set_defaults(files=1, gaps=12, rank=16, compile=False)
+    return made
+
+
 def main(argv: list[str]) -> int:
-    options = parser(__doc__, "reader")
-    options.set_defaults(files=1, gaps=12, rank=16)
-    start(ReaderRun, options.parse_args(argv))
+    start(ReaderRun, options().parse_args(argv))
     return 0
