@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from tests.lsp.editor import INLINE, Editor, frame, place, span
 
-EXAMPLES = settings(
-    max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+EXAMPLES = settings(max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 INTERNAL_ERROR = -32603
 

@@ -57,7 +57,7 @@ def test_acceptance_is_seen_in_the_edit_alone(state: Path):
     [row] = counted(state, use)
     assert outcome(row) == ("accepted", 0, 8, 8)
     assert (row.language, row.client, row.model, row.automatic) == ("python", "test editor", "fake", True)
-    assert row.confidence == 0.9 and 0 < row.latency_ms < 10_000 and row.length == 8
+    assert row.confidence == 0.9 and row.latency_ms > 0 and row.length == 8
 
 
 def test_told_by_its_command_it_counts_once(state: Path):

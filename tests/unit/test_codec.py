@@ -96,7 +96,7 @@ def test_what_is_spelled_can_be_spelled_by_whole_tokens(codec, text):
     assert "\ufffd" not in "".join(codec.texts[i] for i in codec.encode(spell))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(CODE, PIECES))
 def test_one_typed_character_adds_two_tokens_at_most(codec, text):
     assert_typing_releases_few(codec, text)
@@ -144,7 +144,7 @@ def test_the_vocabulary_is_really_cut():
     assert len(KEEP) == SMALL.get_vocab_size() < WHOLE.get_vocab_size() == 420
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(KEEP[1:]), max_size=30).map(lambda ids: WHOLE.decode(ids)),
 )

@@ -95,7 +95,7 @@ TEXTS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 40)), max_size=12)
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS, TEXTS)
 def test_the_overlap_is_that_of_sets_of_13_grams(held, text):
     found = Fingerprints.of([" ".join(held)]).overlap(" ".join(text))

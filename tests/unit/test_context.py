@@ -24,7 +24,7 @@ def type_at(doc: Document, offset: int, text: str) -> None:
 
 
 @given(st.integers(0, len(CODE)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_blocks_are_the_text_around_the_cursor(offset):
     context = ContextBuilder().build(document().snapshot(), offset, None)
     chunks = set(document().snapshot().chunks)
@@ -35,7 +35,7 @@ def test_the_blocks_are_the_text_around_the_cursor(offset):
     assert context.line_prefix + context.line_suffix == document().snapshot().line_at(offset)[0]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, len(CODE)), st.text(string.ascii_letters + " =+.\n()[]'\"#", min_size=1, max_size=40))
 def test_typing_changes_neither_the_far_blocks_nor_those_after_the_head(offset, typed):
     doc, builder = document(), ContextBuilder()

@@ -395,7 +395,7 @@ PIECES = st.lists(
 EDIT = st.tuples(st.floats(0, 1), st.floats(0, 1), PIECES, st.booleans(), st.integers(0, 3))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(PIECES, st.lists(EDIT, max_size=6))
 def test_after_any_edits_exactly_the_lines_outside_the_gap_are_indexed(text, edits):
     documents, tracked, held = OpenDocuments(), TrackedDocument(1), Counter[str]()
@@ -420,7 +420,7 @@ def test_after_any_edits_exactly_the_lines_outside_the_gap_are_indexed(text, edi
         assert tracked.gap[0] <= tracked.gap[1] <= source.length
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(PIECES, st.lists(EDIT, max_size=5))
 def test_edits_leave_the_index_as_large_as_one_made_of_the_text_as_it_is(text, edits):
     editor, fresh = Editor(), Editor()

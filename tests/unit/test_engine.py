@@ -69,14 +69,14 @@ def test_the_same_request_gives_the_same_fill(engine):
     assert second.tokens_read == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, len(TEXT)))
 def test_a_fill_of_one_line_never_holds_a_line_break(engine, cursor):
     fill = engine.fill(request_at(TEXT, cursor, multiline=False))
     assert "\n" not in fill.text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, len(TEXT)), st.booleans())
 def test_a_fill_begins_by_spelling_the_cut_word(engine, cursor, multiline):
     assert_honest(engine, request_at(TEXT, cursor, multiline=multiline))

@@ -73,7 +73,7 @@ def codec(folder: Path) -> Path:
     return folder
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(max_size=200), max_size=5))
 def test_any_text_comes_back_unchanged(tmp_path_factory, texts):
     files = [file(f"{n}.py", text) for n, text in enumerate(texts)]
@@ -147,7 +147,7 @@ def test_a_shard_cut_short_is_refused(tmp_path: Path, size: int):
         list(corpus.read(put(tmp_path / "x.shard", PACKED[:size])))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(place=st.integers(0, len(PACKED) - 1), change=st.integers(1, 255))
 def test_no_changed_byte_goes_unnoticed(tmp_path_factory, place, change):
     changed = bytearray(PACKED)

@@ -32,7 +32,7 @@ def words(tokenizer: Tokenizer, text: str) -> list[str]:
     return [text[start:end] for _, (start, end) in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sets(st.sampled_from(range(1 + len(ALPHABET), len(TOKENS)))), st.lists(LETTERS, min_size=1, max_size=20))
 def test_whatever_is_cut_the_words_of_kept_tokens_are_read_as_before(used, texts):
     keep, alive = cut(TOKENS, MERGES, 1, used)
@@ -91,7 +91,7 @@ def test_the_shipped_vocabulary_reads_real_code_as_the_base_does_wherever_nothin
     assert seen[False] > 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.text(max_size=200))
 def test_the_shipped_vocabulary_reads_any_text_as_the_base_does_wherever_nothing_was_cut(both, text):
     assert_reads_alike(both, text)
