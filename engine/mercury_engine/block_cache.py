@@ -5,6 +5,7 @@ a stack behind the far blocks: typing pushes tokens, deleting pops them.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -102,10 +103,10 @@ class BlockCache:
             return found.side
         stack = max(
             (s for s in self._stacks.values() if s.far == far),
-            key=lambda s: _common(s.ids, near),
+            key=lambda s: common_start(s.ids, near),
             default=None,
         )
-        kept = _common(stack.ids, near) if stack else 0
+        kept = common_start(stack.ids, near) if stack else 0
         side = _head(stack.side, kept) if stack and stack.side else None
         if kept < len(near):
             side = self._push(side, near[kept:], kept, far_side)
@@ -127,7 +128,7 @@ def _head(side: Side, tokens: int) -> Side | None:
     return Side(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
 
 
-def _common(left: Tokens, right: Tokens) -> int:
+def common_start(left: Sequence[int], right: Sequence[int]) -> int:
     """Length of the common beginning."""
     count = 0
     for a, b in zip(left, right, strict=False):

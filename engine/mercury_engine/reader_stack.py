@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mercury_engine.block_cache import Context, Tokens
+from mercury_engine.block_cache import Context, Tokens, common_start
 from mercury_engine.lookup import Lookup
-from mercury_engine.model import Block, Network, Side, join, packed
+from mercury_engine.model import Network, Side, join, packed
 
 
 @dataclass(slots=True)
@@ -36,18 +36,30 @@ class Surroundings:
 
 
 class ReaderStack:
-    """The last prefix token, then slots that are settled on every canvas."""
+    """The last prefix token, then slots that are settled on every canvas.
+
+    What was read of a draft is kept for the next push, so a draft token that is settled is not read again.
+    """
 
     def __init__(self, reader: Network, before: Sequence[Side], last: int, ends: int) -> None:
         self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
         self.side: Side | None = None
+        self._fresh: Side | None = None
+        """What the last look read: pending tokens, then the draft."""
+        self._draft: Sequence[int] = ()
+        self._kept = 0
+        """How many tokens of `_fresh` are on the stack."""
 
-    def push(self, ids: list[int]) -> None:
-        """Put ids on the stack; they are read with the next look."""
-        self.pending += ids
+    def push(self, ids: Sequence[int]) -> None:
+        """Put ids on the stack; those that were not just read as a draft are read with the next look."""
+        known = common_start(ids, self._draft)
+        self._kept += known
+        self._draft = ()
+        self.pending += ids[known:]
 
     def look(self, settled: list[list[int]], drafts: list[list[int]]) -> list[list[Tensor]]:
         """For every canvas log-probabilities [V] behind its settled run, and behind every token of its draft."""
+        self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
         rows = [[*self.pending, *run, *draft] for run, draft in zip(settled, drafts, strict=True)]
         ids_BT, packing = packed(rows, self.reader.embedding.device)
@@ -58,14 +70,17 @@ class ReaderStack:
             for part, row, draft in zip(hidden[0].split([len(row) for row in rows]), rows, drafts, strict=True)
         ]
         if alone:
-            self._stack(block)
+            self._fresh, self._kept = self.reader.rotated(block, self.position), len(self.pending)
+            self._draft = () if settled[0] else drafts[0]
+            self.pending = []
         logp = self.reader.logits(torch.cat(wanted)).log_softmax(-1)
         return [list(part) for part in logp.split([len(part) for part in wanted])]
 
-    def _stack(self, block: Block) -> None:
-        """Keep what was read of the pending tokens."""
-        fresh, count = self.reader.rotated(block, self.position), len(self.pending)
-        fresh = Side(fresh.keys[:, :, :, :count], fresh.values[:, :, :, :count])
-        self.side = fresh if self.side is None else join([self.side, fresh])
-        self.position += count
-        self.pending = []
+    def _keep(self) -> None:
+        """Put what was read of tokens on the stack behind those read before."""
+        if self._fresh is None or not self._kept:
+            return
+        kept = Side(self._fresh.keys[:, :, :, : self._kept], self._fresh.values[:, :, :, : self._kept])
+        self.side = kept if self.side is None else join([self.side, kept])
+        self.position += self._kept
+        self._fresh, self._kept = None, 0
