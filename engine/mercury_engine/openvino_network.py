@@ -168,6 +168,9 @@ class OpenVinoNetwork(Network):
             more = -tokens % HERE
             side = Side(F.pad(side.keys, (0, 0, 0, more)), F.pad(side.values, (0, 0, 0, more)))
             self._feed("here.bias", F.pad(torch.zeros(1, 1, 1, tokens), (0, more), value=HIDDEN))
+            self._feed("here.keys", side.keys)
+            self._feed("here.values", side.values)
+            return
         for part, tensors in (("keys", side.keys), ("values", side.values)):
             for layer, tensor in enumerate(tensors.unbind(0)):
                 self._feed(f"{name}.{part}.{layer}", tensor)
@@ -206,6 +209,11 @@ class _Graph:
                 self._input(f"{name}.{part}", [1, 1, -1, c.head_dim])
         self._input("bias", [1, 1, -1, -1])
         self._input("here.bias", [1, 1, 1, -1])
+        parts = [
+            self._input(f"here.{part}", [c.num_hidden_layers, *self._side_shape()], self.kept)
+            for part in ("keys", "values")
+        ]
+        self.here = [op.split(op.convert(part, "f32"), op.constant(0), c.num_hidden_layers).outputs() for part in parts]
         kept = []
         for number, layer in enumerate(self._layers()):
             x, keys, values = self._layer(x, number, layer)
@@ -268,7 +276,7 @@ class _Graph:
         own = op.add(_scores(near, self._rotate(k, "near"), c.head_dim), self.inputs["bias"])
         scores, values = [], []
         for name in ("far", "here"):
-            keys, their_values = self._side(name, number)
+            keys, their_values = self._here(number) if name == "here" else self._side(name, number)
             found = _scores(near, keys, c.head_dim)
             scores.append(op.add(found, self.inputs["here.bias"]) if name == "here" else found)
             values.append(their_values)
@@ -285,9 +293,17 @@ class _Graph:
         return op.reshape(rows_first, op.constant([0, 0, c.num_attention_heads * c.head_dim]), True)
 
     def _side(self, name: str, number: int) -> tuple[Node, Node]:
-        shape = [1, self.config.num_key_value_heads, -1, self.config.head_dim]
-        keys, values = (self._input(f"{name}.{part}.{number}", shape, self.kept) for part in ("keys", "values"))
+        keys, values = (
+            self._input(f"{name}.{part}.{number}", self._side_shape(), self.kept) for part in ("keys", "values")
+        )
         return op.convert(keys, "f32"), op.convert(values, "f32")
+
+    def _side_shape(self) -> list[int]:
+        return [1, self.config.num_key_value_heads, -1, self.config.head_dim]
+
+    def _here(self, number: int) -> tuple[Node, Node]:
+        keys, values = (op.squeeze(part[number], op.constant(0)) for part in self.here)
+        return keys, values
 
     def _rotate(self, x: Node, frame: str) -> Node:
         """Rotary embedding in halves, as `mercury_kernels.reference.rotate`."""
