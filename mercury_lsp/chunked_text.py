@@ -2,12 +2,14 @@
 
 Offsets count code points, LSP columns count UTF-16 units, tree-sitter counts bytes; each conversion bisects
 over lengths accumulated by chunk. No chunk ends between the two characters of a CR LF.
+
+A key asks for the line of the cursor some twenty times, so what is asked that often is an attribute or remembered.
 """
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import lru_cache
 from itertools import accumulate
 from operator import eq
 
@@ -24,40 +26,32 @@ _NEWLINE = re.compile("\n")
 
 
 class ChunkedText:
-    """Text as `chunks`, with lookups in logarithmic time once the lengths of its chunks are accumulated."""
+    """Text as `chunks`, with lookups in logarithmic time over the lengths of its chunks."""
 
     def __init__(self, chunks: tuple[str, ...], measures: tuple[tuple[int, ...], ...] | None = None):
         self.chunks = chunks
         self._measures = tuple(map(_measure, chunks)) if measures is None else measures
+        columns = zip(*self._measures, strict=True) if self._measures else [()] * 5
+        self.starts, self._units, self._bytes, self._breaks, self._newlines = (
+            list(accumulate(column, initial=0)) for column in columns
+        )
+        """Of each chunk and of the end of the text what stands before it: `starts` in code points."""
+        self.length = self.starts[-1]
+        """Code points."""
 
     @classmethod
     def of(cls, text: str) -> "ChunkedText":
         """Text cut by `chunks.split`."""
         return cls(tuple(_join_crlf(split(text))))
 
-    @cached_property
-    def _columns(self) -> tuple[list[int], ...]:
-        columns = zip(*self._measures, strict=True) if self._measures else [()] * 5
-        return tuple(list(accumulate(column, initial=0)) for column in columns)
-
-    @property
-    def starts(self) -> list[int]:
-        """Offset of each chunk, and of the end of the text."""
-        return self._columns[0]
-
-    @property
-    def length(self) -> int:
-        """Code points."""
-        return self._columns[0][-1]
-
     @property
     def byte_length(self) -> int:
         """Bytes of the text as `encode` gives it."""
-        return self._columns[2][-1]
+        return self._bytes[-1]
 
     def has_long_line(self) -> bool:
         """Whether some line runs over `LONG_LINE_CHUNKS` chunks."""
-        breaks = self._columns[3]
+        breaks = self._breaks
         return any(map(eq, breaks, breaks[LONG_LINE_CHUNKS:]))
 
     def chunk_at(self, offset: int) -> int:
@@ -78,7 +72,7 @@ class ChunkedText:
 
     def offset_at(self, line: int, column: int) -> int:
         """Offset of a UTF-16 position, clamped to its line, or to the end when there is no such line."""
-        if line > self._columns[3][-1]:
+        if line > self._breaks[-1]:
             return self.length
         start, end = self._line_start(line), self._line_end(line)
         return min(self._offset_of_unit(self._units_before(start) + column), end)
@@ -94,7 +88,7 @@ class ChunkedText:
         offset = min(max(0, offset), self.length)
         index, before = self._locate(offset)
         inside_crlf = before.endswith("\r") and self.chunks[index].startswith("\n", len(before))
-        return self._columns[3][index] + _breaks(before) - inside_crlf
+        return self._breaks[index] + _breaks(before) - inside_crlf
 
     def line_bounds(self, offset: int) -> tuple[int, int]:
         """Offsets of the start and the end, without terminator, of the line that holds offset."""
@@ -104,27 +98,27 @@ class ChunkedText:
     def byte_of(self, offset: int) -> int:
         """Bytes before an offset."""
         index, before = self._locate(offset)
-        return self._columns[2][index] + len(encode(before))
+        return self._bytes[index] + len(encode(before))
 
     def offset_of_byte(self, byte: int) -> int:
         """Offset of the character that holds a byte; the inverse of `byte_of`."""
         if not self.chunks:
             return 0
         byte = min(byte, self.byte_length)
-        index = max(0, bisect_left(self._columns[2], byte) - 1)
-        before = encode(self.chunks[index])[: byte - self._columns[2][index]]
+        index = max(0, bisect_left(self._bytes, byte) - 1)
+        before = encode(self.chunks[index])[: byte - self._bytes[index]]
         return self.starts[index] + len(before.decode("utf-8", "ignore"))
 
     def point_of(self, offset: int) -> tuple[int, int]:
         """Row and column as tree-sitter counts them: only LF ends a row, columns are bytes."""
         index, before = self._locate(offset)
-        row = self._columns[4][index] + before.count("\n")
-        start = self._end_of_break(row, self._columns[4], _NEWLINE)[1]
+        row = self._newlines[index] + before.count("\n")
+        start = self._end_of_break(row, self._newlines, _NEWLINE)[1]
         return row, self.byte_of(offset) - self.byte_of(start)
 
     def reader(self) -> Callable[[int, object], bytes]:
         """The read callback of a tree-sitter parser: the rest of the chunk at a byte; empty at the end."""
-        byte_starts, chunks = self._columns[2], self.chunks
+        byte_starts, chunks = self._bytes, self.chunks
 
         def read(byte: int, _: object) -> bytes:
             index = bisect_right(byte_starts, byte) - 1
@@ -200,35 +194,39 @@ class ChunkedText:
 
     def _units_before(self, offset: int) -> int:
         index, before = self._locate(offset)
-        return self._columns[1][index] + _units(before)
+        return self._units[index] + _units(before)
 
     def _offset_of_unit(self, unit: int) -> int:
         """Offset of a UTF-16 unit counted from the start; before the pair when it falls inside one."""
-        if not self.chunks or unit >= self._columns[1][-1]:
+        if not self.chunks or unit >= self._units[-1]:
             return self.length
-        index = max(0, bisect_right(self._columns[1], unit) - 1)
-        return self.starts[index] + _chars_within(self.chunks[index], unit - self._columns[1][index])
+        index = max(0, bisect_right(self._units, unit) - 1)
+        return self.starts[index] + _chars_within(self.chunks[index], unit - self._units[index])
 
     def _line_start(self, line: int) -> int:
-        return self._end_of_break(line, self._columns[3], _BREAK)[1]
+        return self._end_of_break(line, self._breaks, _BREAK)[1]
 
     def _line_end(self, line: int) -> int:
-        return (
-            self.length if line >= self._columns[3][-1] else self._end_of_break(line + 1, self._columns[3], _BREAK)[0]
-        )
+        return self.length if line >= self._breaks[-1] else self._end_of_break(line + 1, self._breaks, _BREAK)[0]
 
     def _end_of_break(self, number: int, column: list[int], pattern: re.Pattern[str]) -> tuple[int, int]:
         """Start and end offset of the number-th line break, counted from 1; zeros for number 0."""
         if number == 0:
             return 0, 0
         index = bisect_left(column, number) - 1
-        found = list(pattern.finditer(self.chunks[index]))[number - column[index] - 1]
-        return self.starts[index] + found.start(), self.starts[index] + found.end()
+        start, end = _places(pattern, self.chunks[index])[number - column[index] - 1]
+        return self.starts[index] + start, self.starts[index] + end
 
 
 def encode(text: str) -> bytes:
     """UTF-8 for tree-sitter: lone surrogates become `?` and NUL, which it takes for the end, a blank."""
     return text.encode("utf-8", "replace").replace(b"\0", b" ")
+
+
+@lru_cache(maxsize=256)
+def _places(pattern: re.Pattern[str], chunk: str) -> tuple[tuple[int, int], ...]:
+    """Where a pattern is found in a chunk."""
+    return tuple(found.span() for found in pattern.finditer(chunk))
 
 
 def _measure(chunk: str) -> tuple[int, ...]:
