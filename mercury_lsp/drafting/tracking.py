@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from mercury_lsp.chunked_text import ChunkedText
+from mercury_lsp.documents import Edit
 from mercury_lsp.drafting.changes import SLICE_CHARS, Range, Span
-from mercury_lsp.edits import Edit
 
 
 class TrackedDocument:
@@ -31,7 +31,9 @@ class TrackedDocument:
     def advance(self, source: ChunkedText) -> tuple[list[Range], Range]:
         """Go over to the next version; the ranges of the old one to be taken out, that of the new one to be put in.
 
-        The second is empty when it is long or touches the gap: then the gap takes it in, and what is between.
+        The lines that an edit touches become the gap, so that a line is not put in anew at every key that is typed
+        in it: `fill` does that in a pause, or the next edit elsewhere does. A long gap waits for `fill`, and takes in
+        whatever touches it or is long itself, and what is between.
         """
         span = self._changed(source)
         old, self.source = self.source, source
@@ -42,10 +44,14 @@ class TrackedDocument:
         shift = span.new_end - span.old_end
         low, high = self.gap
         overlaps = low < span.old_end and span.start < high
-        if not overlaps and span.old_end + span.new_end - 2 * span.start <= SLICE_CHARS:
-            if low < high and low >= span.old_end:
-                self.gap = (low + shift, high + shift)
-            return [(span.start, span.old_end)], (span.start, span.new_end)
+        if low < high and not overlaps:
+            moved = (low + shift, high + shift) if low >= span.old_end else (low, high)
+            if high - low <= SLICE_CHARS:
+                self._open_gap(span.start, span.new_end)
+                return [(span.start, span.old_end)], moved
+            if span.old_end + span.new_end - 2 * span.start <= SLICE_CHARS:
+                self.gap = moved
+                return [(span.start, span.old_end)], (span.start, span.new_end)
         if low == high:
             low = high = span.start
         start, end = min(low, span.start), max(high, span.old_end)

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 
+from mercury_lsp.documents import Edit
 from mercury_lsp.drafting import DraftIndex, old_suggestion
 from mercury_lsp.drafting.changes import SLICE_CHARS, lines_of, next_slice
 from mercury_lsp.drafting.lines import LineIndex
 from mercury_lsp.drafting.old_suggestion import remaining
 from mercury_lsp.drafting.tracking import TrackedDocument
-from mercury_lsp.edits import Edit, Place
+from mercury_lsp.edits import Place
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.suggestions import Suggestion
 
@@ -217,20 +218,33 @@ def test_a_line_that_stands_twice_stays_when_one_goes():
     assert editor.draft(len(editor.text())) == "kept)"
 
 
-def test_typing_a_character_reads_one_line_in_20000():
+def test_a_line_of_20000_is_read_once_it_is_typed_and_the_user_goes_elsewhere_or_pauses():
     editor = Editor()
     editor.open(CODE := "".join(f"value_{n} = load({n})\n" for n in range(20_000)))
     assert editor.index.lines_read == 20_000
     middle = CODE.index("value_10000")
-    for count, character in enumerate("value = load(", 1):
-        editor.replace(middle + count - 1, middle + count - 1, character)
-        assert editor.index.lines_read == 20_000 + count and not editor.index.pending
+    for count, character in enumerate("value = load("):
+        editor.replace(middle + count, middle + count, character)
+        assert editor.index.lines_read == 20_000 and editor.index.pending
+    editor.replace(0, 0, "first, ")
+    assert editor.index.lines_read == 20_001 and editor.index.pending
+    editor.work()
+    assert editor.index.lines_read == 20_002
+
+
+def test_what_was_typed_in_a_line_is_a_draft_as_soon_as_something_is_typed_in_another():
+    editor = Editor()
+    editor.open("value = \n" + FAR + "value = ")
+    editor.replace(len("value = "), len("value = "), "load(renewed)")
+    editor.replace(len(editor.text()), len(editor.text()), "load(")
+    assert editor.draft(len(editor.text())) == "renewed)"
 
 
 def test_a_new_line_reads_the_two_it_makes():
     editor = Editor()
     editor.open("first = load(1)\nsecond = load(2)\n")
     editor.replace(len("first = "), len("first = "), "\n")
+    editor.work()
     assert editor.index.lines_read == 2 + 2
 
 
@@ -239,10 +253,11 @@ def test_a_replaced_document_reads_only_lines_near_what_differs():
     text = "".join(f"value_{n} = load({n})\n" for n in range(5_000))
     editor.open(text)
     editor.replace_all(text.replace("load(2500)", "store(2500)"))
+    editor.work()
     assert 5_000 < editor.index.lines_read <= 5_000 + 30
     once = editor.index.lines_read
     editor.replace_all(editor.text())
-    assert editor.index.lines_read == once
+    assert editor.index.lines_read == once and not editor.index.pending
 
 
 def test_edits_that_do_not_fit_the_new_text_are_found_by_comparison():
@@ -253,6 +268,7 @@ def test_edits_that_do_not_fit_the_new_text_are_found_by_comparison():
     editor.documents.change(URI, 2, [change])
     editor.index.edited(URI, [Edit(0, "", "x")])
     editor.index.update(editor.documents.snapshot(URI))
+    editor.work()
     assert editor.draft(len(editor.text())) == "renewed)"
 
 
