@@ -29,7 +29,8 @@ _FILE_TYPES = {
 }
 """Languages in which words like `password` need other rules; in those of type CONFIG secrets need no quotes."""
 
-Finds = Callable[[str], bool]
+Finds = Callable[[str], object]
+"""Something true for a line that looks as if it held a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,10 @@ def is_secret_line(line: str, language_id: str) -> bool:
     if len(line.strip()) < LEAST_CHARS:
         return False
     rules = _rules()
-    return (
-        _KEY_BODY.match(line) is not None
-        or any(finds(line) for finds in rules.everywhere)
-        or rules.keywords(line, language_id)
-    )
+    for finds in rules.everywhere:  # some thirty at every key: a generator would take as long again
+        if finds(line):
+            return True
+    return rules.keywords(line, language_id)
 
 
 @lru_cache(maxsize=4096)
@@ -107,13 +107,13 @@ def _rules() -> _Rules:
     def is_meant(secret: str) -> bool:
         return not heuristic.is_templated_secret(secret) and not heuristic.is_not_alphanumeric_string(secret)
 
-    def finder(plugin: Any) -> Finds:
+    def finders(plugin: Any) -> list[Finds]:
         if isinstance(plugin, HighEntropyStringsPlugin):
             limit, entropy = plugin.entropy_limit, plugin.calculate_shannon_entropy
-            return lambda line: any(entropy(each) > limit for each in plugin.analyze_string(line))
+            return [lambda line: any(entropy(each) > limit for each in plugin.analyze_string(line))]
         if type(plugin).analyze_string is RegexBasedDetector.analyze_string:
-            searches = [regex.search for regex in plugin.denylist]
-            return lambda line: any(search(line) is not None for search in searches)
-        return lambda line: any(True for _ in plugin.analyze_string(line))
+            return [regex.search for regex in plugin.denylist]
+        return [lambda line: any(True for _ in plugin.analyze_string(line))]
 
-    return _Rules(tuple(finder(each) for each in plugins if each is not keyword), by_keyword)
+    everywhere = (finds for each in plugins if each is not keyword for finds in finders(each))
+    return _Rules((_KEY_BODY.match, *everywhere), by_keyword)
