@@ -1,5 +1,6 @@
 """What pygls leaves open: broken messages, order of the life cycle, UTF-16 for all, our errors' codes, tracing."""
 
+import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Generator, Mapping
@@ -194,6 +195,17 @@ class MercuryProtocol(LanguageServerProtocol):
         if future is not None:
             future.cancel()
 
+    def _handle_notification(self, method: str, params: Any) -> None:
+        """Plain functions are called at once: pygls would make an id and a future for each."""
+        handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
+        if handler is None or asyncio.iscoroutinefunction(handler):
+            super()._handle_notification(method, params)
+            return
+        try:
+            handler(params)
+        except Exception as error:
+            _complain(error)
+
     def _execute_handler(self, msg_id: Id, handler: Any, callback: Any, *arguments: Any, **options: Any) -> None:
         # pygls would keep the futures of notifications for ever.
         def done(future: "Future[Any]") -> None:
@@ -214,18 +226,14 @@ class MercuryProtocol(LanguageServerProtocol):
 
     def _check_handler_result(self, future: "Future[Any]") -> None:
         error = None if future.cancelled() else future.exception()
-        if isinstance(error, JsonRpcException | MercuryError):
-            logger.warning("%s", error)
-        elif error is not None:
-            logger.error("a notification failed", exc_info=error)
+        if error is not None:
+            _complain(error)
 
     def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
         self._trace(msg_id, result, error)
-        if msg_id is None:
-            # JSON-RPC wants the null that pygls leaves out.
-            self._send_data({"jsonrpc": self.VERSION, "id": None, "error": error})
-        else:
-            super()._send_response(msg_id, result, error)
+        # Not as pygls's objects, which leave out an id that is null and take the converter through all of the result.
+        answer = {"result": result} if error is None else {"error": error}
+        self._send_data({"jsonrpc": self.VERSION, "id": msg_id} | answer)
 
     def _trace(self, msg_id: Any, result: Any, error: types.ResponseError | None) -> None:
         """Tell what becomes of a request, to a client that traces."""
@@ -249,6 +257,14 @@ def _method(message: Mapping[str, Any]) -> str:
     if "id" in message and not is_id(message["id"]):
         raise JsonRpcInvalidRequest(f"id is {message['id']!r}; it must be an integer or a string"[:MAX_EXPLANATION])
     return method
+
+
+def _complain(error: BaseException) -> None:
+    """Log why a notification came to nothing; nobody waits for an answer."""
+    if isinstance(error, JsonRpcException | MercuryError):
+        logger.warning("%s", error)
+    else:
+        logger.error("a notification failed", exc_info=error)
 
 
 def _answer(error: BaseException) -> JsonRpcException:
