@@ -9,9 +9,9 @@ from mercury_engine.errors import Cancelled
 from mercury_engine.requests import FillRequest, OnStep, SlotView
 
 from mercury_lsp.context import CompletionContext
-from mercury_lsp.documents import Snapshot
+from mercury_lsp.documents import Edit, Snapshot
 from mercury_lsp.drafting import DraftIndex, old_suggestion
-from mercury_lsp.edits import Edit, EditHistory, Place
+from mercury_lsp.edits import EditHistory, Place
 from mercury_lsp.engines import Engines
 from mercury_lsp.questions import Feature, Pending, Question, Questions
 from mercury_lsp.secret_lines import is_secret_line
@@ -113,7 +113,8 @@ class Completer:
     def _draft(self, history: EditHistory, context: CompletionContext, snapshot: Snapshot) -> str:
         """What the canvas starts from."""
         self.drafts.update(snapshot)
-        draft = old_suggestion(history, snapshot, context.offset) or self.drafts.draft(context)
+        if not (draft := old_suggestion(history, snapshot, context.offset) or self.drafts.draft(context)):
+            return ""
         lines = (context.line_prefix + draft).splitlines()
         return "" if any(is_secret_line(line, context.language_id) for line in lines) else draft
 

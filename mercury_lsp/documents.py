@@ -26,6 +26,15 @@ Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChang
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """Replacement of text at an offset (code points) of the document as it was before."""
+
+    start: int
+    removed: str
+    inserted: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A document at one version; offsets are code points, positions (line, UTF-16 column), all clamped."""
 
@@ -83,15 +92,24 @@ class Document:
         self._is_plain = not language(language_id).grammar
         self._snapshot: Snapshot | None = None
 
-    def apply(self, changes: Sequence[Change], version: int) -> None:
-        """Apply LSP content changes in order; each range refers to the text the change before it left."""
+    def apply(self, changes: Sequence[Change], version: int) -> list[Edit] | None:
+        """Apply LSP content changes in order; each range refers to the text the change before it left.
+
+        Returns the edits they are, or None when one replaced the whole document.
+        """
+        edits: list[Edit] | None = []
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
-                self._replace(*self._offsets(change.range), change.text)
+                start, end = self._offsets(change.range)
+                if edits is not None:
+                    edits.append(Edit(start, self._source.slice(start, end), change.text))
+                self._replace(start, end, change.text)
             else:
+                edits = None
                 self._replace(*self._source.difference(change.text))
         self.version = version
         self._snapshot = None
+        return edits
 
     def snapshot(self) -> Snapshot:
         """The document as it is now; parsed here, once per version, as far as time allows."""

@@ -2,17 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from mercury_lsp.documents import Snapshot
+from mercury_lsp.documents import Edit, Snapshot
 from mercury_lsp.suggestions import Suggestion
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Replacement of text at an offset (code points) of the document as it was before."""
-
-    start: int
-    removed: str
-    inserted: str
 
 
 @dataclass(slots=True)

@@ -7,8 +7,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from mercury_lsp.context import CompletionContext, ContextBuilder
-from mercury_lsp.documents import Change, Document, Snapshot
-from mercury_lsp.edits import Edit
+from mercury_lsp.documents import Change, Document, Edit, Snapshot
 from mercury_lsp.errors import UnknownDocument
 from mercury_lsp.uris import path_of
 
@@ -35,15 +34,7 @@ class OpenDocuments:
 
     def change(self, uri: str, version: int, changes: Sequence[Change]) -> list[Edit] | None:
         """Apply the client's changes; the edits they are, or None when one replaced the whole document."""
-        document = self._find(uri).document
-        edits: list[Edit] | None = []
-        for change in changes:
-            edit = _edit(document.snapshot(), change)
-            edits = None if edits is None or edit is None else [*edits, edit]
-            document.apply([change], version)
-        if not changes:
-            document.apply([], version)
-        return edits
+        return self._find(uri).document.apply(changes, version)
 
     def close(self, uri: str) -> None:
         """Forget a document."""
@@ -85,11 +76,3 @@ class OpenDocuments:
             if path.is_relative_to(root):
                 return path.relative_to(root).as_posix()
         return path.name
-
-
-def _edit(snapshot: Snapshot, change: Change) -> Edit | None:
-    if not isinstance(change, types.TextDocumentContentChangePartial):
-        return None
-    start, end = (snapshot.offset_at(at.line, at.character) for at in (change.range.start, change.range.end))
-    start, end = min(start, end), max(start, end)
-    return Edit(start, snapshot.slice(start, end), change.text)

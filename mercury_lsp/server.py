@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Mapping
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -303,6 +304,7 @@ class MercuryServer(LanguageServer):
             self.protocol.notify("statusNotification", status.to_older())
 
 
+@lru_cache  # asked at every key; a path is a dear thing to make
 def _is_secret(uri: str) -> bool:
     """Whether a document is a file of secrets, of which the model sees nothing."""
     path = path_of(uri)

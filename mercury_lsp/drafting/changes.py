@@ -7,7 +7,7 @@ from itertools import takewhile
 from operator import is_
 
 from mercury_lsp.chunked_text import ChunkedText
-from mercury_lsp.edits import Edit
+from mercury_lsp.documents import Edit
 
 SLICE_CHARS = 1500
 """Text of this length is indexed in about one millisecond."""

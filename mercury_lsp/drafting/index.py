@@ -9,13 +9,12 @@ from itertools import chain, pairwise
 
 from mercury_lsp.chunked_text import ChunkedText
 from mercury_lsp.context import CompletionContext
-from mercury_lsp.documents import Snapshot
+from mercury_lsp.documents import Edit, Snapshot
 from mercury_lsp.drafting.changes import SLICE_CHARS, Range, line_above, line_below, lines_of, next_slice
 from mercury_lsp.drafting.choice import Candidate, Rank, Surroundings, best_rest
 from mercury_lsp.drafting.lines import LineIndex
 from mercury_lsp.drafting.matching import Prefix
 from mercury_lsp.drafting.tracking import TrackedDocument
-from mercury_lsp.edits import Edit
 
 BUDGET_BYTES = 32_000_000
 

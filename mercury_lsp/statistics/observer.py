@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, time
 
-from mercury_lsp.edits import Edit
+from mercury_lsp.documents import Edit
 from mercury_lsp.statistics.record import Outcome, Record
 from mercury_lsp.statistics.showing import Circumstances, Showing
 from mercury_lsp.statistics.span import Span

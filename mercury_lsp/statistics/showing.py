@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mercury_lsp.edits import Edit
+from mercury_lsp.documents import Edit
 from mercury_lsp.statistics.matching import is_keystroke, is_whole, share_left, with_plain_breaks
 from mercury_lsp.statistics.record import Outcome
 from mercury_lsp.statistics.span import Span, minimal

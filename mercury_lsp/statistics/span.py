@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from mercury_lsp.documents import Snapshot
-from mercury_lsp.edits import Edit
+from mercury_lsp.documents import Edit, Snapshot
 
 MAX_TEXT = 2_000
 """Code points; a span that has grown longer is no longer followed."""

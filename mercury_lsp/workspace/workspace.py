@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_lsp.context import CompletionContext
-from mercury_lsp.documents import Snapshot
-from mercury_lsp.edits import Edit
+from mercury_lsp.documents import Edit, Snapshot
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.secret_lines import without_secrets
 from mercury_lsp.uris import path_of

@@ -1,6 +1,6 @@
 """A user at a desk: a document that changes, suggestions that are shown, and the records that come of it."""
 
-from mercury_lsp.edits import Edit
+from mercury_lsp.documents import Edit
 from mercury_lsp.statistics.observer import Observer
 from mercury_lsp.statistics.record import Record
 from mercury_lsp.suggestions import Suggestion
