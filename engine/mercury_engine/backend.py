@@ -5,6 +5,8 @@ import ctypes
 import gc
 import logging
 import os
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -38,12 +40,12 @@ def networks(
     `threads` counts CPU threads; None is half the processors. Raises RequestError when the backend is not there.
     """
     count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
-    compiled = _compiled(device, dtype, backend)
-    network = weights.load(folder, dtype or _dtype(device), device)
-    if compiled:
-        return _compile(network, count)
+    load = partial(weights.load, folder, dtype or _dtype(device), device)
+    if _compiled(device, dtype, backend):
+        return _compile(load, count)
     if device.type == "cpu":
         torch.set_num_threads(count)
+    network = load()
     return network, weights.merged_writer(network) if network.config.adapter_rank else None
 
 
@@ -56,12 +58,15 @@ def _compiled(device: torch.device, dtype: torch.dtype | None, backend: Backend)
     return device.type == "cpu" and found and backend != "torch" and dtype is None
 
 
-def _compile(network: Network, threads: int) -> tuple[Network, Network | None]:
+def _compile(load: Callable[[], Network], threads: int) -> tuple[Network, Network | None]:
     from mercury_engine.openvino_network import compiled
 
+    # What is left to torch is small, and its waiting threads would hinder OpenVINO's. Where others are at work they
+    # hinder each other as well: to load took three times as long with two.
+    torch.set_num_threads(1)
+    network = load()
     map_large_blocks()
-    torch.set_num_threads(1)  # what is left to torch is small, and waiting threads would hinder OpenVINO's
-    reader, writer = compiled(network, threads)
+    reader, writer = compiled(network, threads, again=load)
     network.layers = nn.ModuleList()
     give_back_memory()
     return reader, writer

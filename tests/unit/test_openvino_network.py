@@ -24,7 +24,7 @@ def plain() -> Network:
 
 @pytest.fixture(scope="module")
 def both(plain):
-    return compiled(plain, threads=1)
+    return compiled(plain, 1, again=lambda: plain)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,16 @@ def close(found: torch.Tensor, expected: torch.Tensor) -> None:
     assert found.shape == expected.shape
     found, expected = found.float(), expected.float()
     assert (found - expected).norm() < 0.1 * expected.norm(), (found - expected).norm() / expected.norm()
+
+
+def test_the_writers_weights_are_loaded_when_it_is_first_asked(plain):
+    loads = []
+    reader, writer = compiled(plain, 1, again=lambda: loads.append(plain) or plain)
+    reader.read(IDS)
+    assert not loads
+    for _ in range(2):
+        writer.prepare()
+        assert len(loads) == 1
 
 
 @torch.no_grad()
@@ -126,7 +136,7 @@ def test_without_openvino_torch_takes_over_and_says_so(tmp_path, monkeypatch, ca
 
 def test_threads_are_half_the_processors_unless_set(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(backend, "_compile", lambda network, threads: seen.append(threads) or (network, None))
+    monkeypatch.setattr(backend, "_compile", lambda load, threads: seen.append(threads) or (load(), None))
     for processors, threads in ((1, None), (2, None), (12, None), (64, None), (64, 20)):
         monkeypatch.setattr(backend.os, "cpu_count", lambda count=processors: count)
         Engine.load(tiny.folder(tmp_path), device="cpu", threads=threads)

@@ -126,3 +126,14 @@ def test_packed_matrices_unpack_to_code_times_scale_plus_low():
     signed = torch.randint(-127, 128, (3, 64), dtype=torch.int8)
     expected = signed.float() * scale.float().repeat_interleave(32, 1)
     assert torch.equal(weights.unpack_q8(signed, scale), expected)
+
+
+def test_finite_values_whose_sum_is_not_are_no_damage(folder):
+    state = load_file(folder / MODEL)
+    change(folder / MODEL, NORM, torch.full_like(state[NORM], torch.finfo(state[NORM].dtype).max))
+    weights.load(folder, torch.float32, torch.device("cpu"))
+
+
+def test_markers_of_a_model_without_an_adapter_are_zero(tmp_path):
+    network = weights.load(tiny.folder(tmp_path / "reader", 0), torch.bfloat16, torch.device("cpu"))
+    assert not network.markers.any() and {p.dtype for p in network.parameters()} == {torch.bfloat16}
