@@ -116,8 +116,10 @@ class Observer:
             return
         if (request := watched.request) and not _moved(request.place, edits):
             watched.request = None
+        first = min((edit.start for edit in edits), default=0)
         for held in watched.held:
-            held.follow(edits)
+            if first <= held.end:  # what the user has gone on from stays as it is
+                held.follow(edits)
         if (showing := watched.showing) and (not showing.follow(edits) or showing.is_used_up):
             self._resolve(watched, "rejected")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from mercury_lsp.statistics.observer import KEPT_AFTER, TOLD_WITHIN
+from mercury_lsp.statistics.showing import Showing
 from tests.unit.statistics_desk import TEXT, URI, Desk, result
 
 
@@ -187,3 +188,16 @@ def test_what_is_not_accepted_is_recorded_soon(desk: Desk):
     desk.wait(TOLD_WITHIN)
     assert [each.outcome for each in desk.records] == ["rejected"]
     assert not desk.observer.is_waiting
+
+
+def test_a_key_moves_only_showings_that_stand_at_it_or_behind_it(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    for _ in range(5):
+        desk.show(TEXT)
+        desk.type("vx = 1\n")
+    followed: list[Showing] = []
+    follow = Showing.follow
+    monkeypatch.setattr(Showing, "follow", lambda showing, edits: followed.append(showing) or follow(showing, edits))
+    desk.type("y")
+    assert not followed
+    desk.insert("y", at=0)
+    assert len(followed) == 5

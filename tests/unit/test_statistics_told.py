@@ -148,7 +148,7 @@ def test_a_keystroke_follows_no_more_places_than_may_be_held(desk: Desk, monkeyp
         desk.show(TEXT)
         desk.insert(TEXT)
     followed.clear()
-    desk.observer.edited(URI, [desk.edit(len(desk.text), 0, "x")])
+    desk.observer.edited(URI, [desk.edit(0, 0, "x")])
     assert len(followed) == MAX_HELD
 
 
