@@ -35,7 +35,7 @@ class ChunkedText:
         self.starts, self._units, self._bytes, self._breaks, self._newlines = (
             list(accumulate(column, initial=0)) for column in columns
         )
-        """Of each chunk and of the end of the text what stands before it: `starts` in code points."""
+        """What stands before each chunk, and before the end of the text; `starts` in code points."""
         self.length = self.starts[-1]
         """Code points."""
 
@@ -226,7 +226,7 @@ def encode(text: str) -> bytes:
 @lru_cache(maxsize=256)
 def _places(pattern: re.Pattern[str], chunk: str) -> tuple[tuple[int, int], ...]:
     """Where a pattern is found in a chunk."""
-    return tuple(found.span() for found in pattern.finditer(chunk))
+    return tuple(map(re.Match.span, pattern.finditer(chunk)))
 
 
 def _measure(chunk: str) -> tuple[int, ...]:

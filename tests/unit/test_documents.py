@@ -8,8 +8,9 @@ from lsprotocol import types
 from mercury_engine.chunks import MAX_CHARS
 from tree_sitter import Language, Parser
 
+from mercury_lsp import documents
 from mercury_lsp.chunked_text import encode
-from mercury_lsp.documents import Document
+from mercury_lsp.documents import Document, Edit
 
 CODE = "".join(f"def f{n}(a, b):\n    x = a + {n}\n    return x * b\n\n" for n in range(200))
 PIECES = st.lists(
@@ -109,6 +110,19 @@ def test_the_incremental_tree_equals_a_fresh_one(edits):
         snapshot = document.snapshot()
         fresh = Parser(Language(tree_sitter_python.language())).parse(encode(snapshot.text))
         assert str(snapshot.tree.root_node) == str(fresh.root_node)
+
+
+def test_a_text_is_parsed_once_for_several_changes_and_not_before_it_is_asked_for(monkeypatch):
+    parses = []
+    parse = documents.parse
+    monkeypatch.setattr(documents, "parse", lambda *given: parses.append(given) or parse(*given))
+    document = open_document(CODE)
+    document.snapshot()
+    edits = document.apply([partial((0, 0), (0, 3), "async def"), partial((1, 4), (1, 4), "y = ")], 2)
+    assert edits == [Edit(0, "def", "async def"), Edit(len("async def f0(a, b):\n    "), "", "y = ")]
+    assert len(parses) == 1
+    document.snapshot()
+    assert len(parses) == 2
 
 
 def test_typing_keeps_every_other_chunk_the_same_object():
