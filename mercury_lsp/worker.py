@@ -5,6 +5,7 @@ was served longest ago comes first, so that nobody's typing keeps others waiting
 """
 
 import asyncio
+import gc
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -53,9 +54,14 @@ LoadEngine = Callable[[Settings], Engine]
 
 def load_engine(settings: Settings) -> Engine:
     """The engine that the settings name; takes seconds. Raises ModelError."""
-    from mercury_engine.engine import Engine  # imports torch
+    # What comes now stays: to look through it for garbage again and again is a twelfth of the time.
+    gc.disable()
+    try:
+        from mercury_engine.engine import Engine  # imports torch
 
-    return Engine.load(settings.model, device=settings.device, threads=settings.threads)
+        return Engine.load(settings.model, device=settings.device, threads=settings.threads)
+    finally:
+        gc.enable()
 
 
 @dataclass(slots=True, eq=False)

@@ -1,14 +1,16 @@
 """One engine for several connections: whose turn it is, and who has it loaded."""
 
 import asyncio
+import gc
 from threading import Event
 
 import pytest
-from mercury_engine.errors import Cancelled
+from mercury_engine.errors import Cancelled, ModelNotFound
 from mercury_engine.requests import Fill, FillRequest
 
 from mercury_lsp.engines import Engines, Lease
 from mercury_lsp.settings import Settings
+from mercury_lsp.worker import load_engine
 
 
 class Held:
@@ -161,3 +163,9 @@ async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
     desk.engine.go.set()
     await asyncio.gather(first, waiting)
     assert await asyncio.to_thread(desk.engine.rested.wait, 10)
+
+
+def test_garbage_is_collected_again_once_a_load_is_over_however_it_ends(tmp_path):
+    with pytest.raises(ModelNotFound):
+        load_engine(Settings(model=str(tmp_path / "none")))
+    assert gc.isenabled()
