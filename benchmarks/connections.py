@@ -30,7 +30,7 @@ from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
 from mercury_engine.evaluation.gaps import documents  # noqa: E402
 from on_connections.typists import connected  # noqa: E402
-from on_keys import figures  # noqa: E402
+from on_keys import editor, figures  # noqa: E402
 from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -124,9 +124,9 @@ def typed(
         async with connected(address, scripts, through_relays) as (typists, _):
             await asyncio.sleep(SETTLED_AFTER)
             before = len(record.read_text().splitlines()) if record.exists() else 0
-            cpu = cpu_seconds(pid)
+            cpu = editor.processor_seconds(pid)
             await asyncio.gather(*(each.type(seconds, pace, rng) for each in typists))
-            cpu = cpu_seconds(pid) - cpu
+            cpu = editor.processor_seconds(pid) - cpu
             inside = [float(line) for line in record.read_text().splitlines()[before:]]
             took = [each for typist in typists for each in typist.took]
             return {
@@ -192,12 +192,6 @@ def suggested(client: Client, number: int, script: Script) -> None:
     here = {"line": script.text.count("\n", 0, script.keys[0].start), "character": 0}
     asked = {"textDocument": {"uri": uri}, "position": here, "context": {"triggerKind": 2}}
     client.request("textDocument/inlineCompletion", asked)
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def shared_mb(pid: int) -> float:

@@ -1,6 +1,7 @@
 """A user at an editor: types a script into the server over stdio and times every answer."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -165,6 +166,12 @@ def resident_mb(pid: int) -> float | None:
     path = Path(f"/proc/{pid}/status")
     lines = path.read_text().splitlines() if path.is_file() else []
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:")), None)
+
+
+def processor_seconds(pid: int) -> float:
+    """Processor time of a process so far."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _asked(uri: str, place: dict[str, int]) -> dict[str, Any]:

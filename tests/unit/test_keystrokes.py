@@ -1,5 +1,6 @@
-"""The pure parts of benchmarks/keystrokes.py: the script of keys, matching of fills, figures."""
+"""The pure parts of benchmarks/keystrokes.py and memory.py: the script of keys, matching of fills, figures."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
+import memory
 from on_keys import editor, figures, script
 
 TEXT = "".join(f"def name_{i}(argument):\n    return argument + {i}\n\n" for i in range(60))
@@ -140,3 +142,11 @@ def test_only_equal_work_is_compared_between_files() -> None:
         for each, count in zip(rows, steps, strict=True):
             each.fill = None if count is None else fill(each.sent, each.answered, count)
     assert figures.same_work(long, short) == ([1000.0], [1000.0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux only")
+def test_resident_memory_is_the_process_own_and_pages_of_files():
+    parts = memory.parts_mb(os.getpid())
+    assert parts["anonymous"] > 0
+    assert parts["of_files"] > 0
+    assert sum(parts.values()) == pytest.approx(editor.resident_mb(os.getpid()), rel=0.1)

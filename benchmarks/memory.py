@@ -1,0 +1,123 @@
+"""Resident memory while typing: `python benchmarks/memory.py [--quick] [--json] [--out FILE]`.
+
+Types a thousand keys into the language server over stdio, some in each of twenty held-out files, and looks at the
+server's memory after every answer: whether it fits the budget, and whether it grows. Pages of files, most of them
+libraries' code, are told apart from the process's own. Processor time is there to compare two versions with.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_engine.evaluation import suite  # noqa: E402
+from mercury_engine.evaluation.gaps import documents  # noqa: E402
+from on_keys import editor  # noqa: E402
+from on_keys.script import lines_to_type, retyped  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+CORPUS = HERE.parent / "tests" / "data" / "held_out"
+
+FILES = 20
+
+EARLY, WINDOW = 100, 20
+"""Levels are medians of so many keys: of those before the hundredth, and of the last."""
+
+SETTLED = 4
+"""Seconds without a key after which the engine surely has given memory back."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="200 keys")
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
+    parser.add_argument("--threads", type=int, default=2, help="of the server (default 2)")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "memory.json")
+    options = parser.parse_args()
+    options.plots = None
+    try:
+        found = measured(options, 200 if options.quick else 1000)
+        suite.deliver(found, table(found), options, lambda *_: None)
+    except MercuryError as error:
+        parser.exit(1, f"{error}\n")
+    return 0
+
+
+def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
+    """The record of a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        with editor.server(root, root / "fills.jsonl", options.threads, options.model) as typist:
+            loaded, spent = editor.resident_mb(typist.pid), editor.processor_seconds(typist.pid)
+            after_key = list(typed(typist, root, options.corpus, keys))
+            spent = editor.processor_seconds(typist.pid) - spent
+            typing = parts_mb(typist.pid)
+            time.sleep(SETTLED)
+            resting = editor.resident_mb(typist.pid)
+            fills = len(typist.fills())
+    early, late = (statistics.median(levels[-WINDOW:]) for levels in (after_key[:EARLY], after_key))
+    return {
+        "resident_mb": {
+            "loaded": loaded,
+            f"after_{EARLY}": early,
+            f"after_{keys}": late,
+            "highest": max(after_key),
+            "resting": resting,
+        },
+        "growth": late / early - 1,
+        "while_typing_mb": typing,
+        "keys": keys,
+        "fills": fills,
+        "processor_seconds": spent,
+        "threads": options.threads,
+        "machine": suite.machine("cpu"),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": date.today().isoformat(),
+    }
+
+
+def typed(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> Iterator[float]:
+    """Resident memory after each of so many answered keys, the same number in every file."""
+    found = documents(corpus)
+    chosen = found[:: max(1, len(found) // FILES)][:FILES]
+    for number in suite.progress(range(FILES), "typing"):
+        document, mine = chosen[number % len(chosen)], keys // FILES
+        script = retyped(document.text, *lines_to_type(document.text, 2 * mine, number), number)
+        uri = (root / f"{number}_{document.name}").as_uri()
+        typist.open(uri, document.language, script.text, script.keys[0].start)
+        for _ in islice(typist.play(uri, script, len(script.keys), paced=False), mine):
+            yield editor.resident_mb(typist.pid) or 0.0
+
+
+def parts_mb(pid: int) -> dict[str, float]:
+    """What the resident memory of a process is: its own, and pages of files, in MiB."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    sizes = {line.split()[0]: int(line.split()[1]) / 1024 for line in lines}
+    return {"anonymous": sizes["Anonymous:"], "of_files": sizes["Rss:"] - sizes["Anonymous:"]}
+
+
+def table(found: dict[str, Any]) -> Table:
+    """What the record says, to read."""
+    made = Table("MiB", "value")
+    for name, value in (found["resident_mb"] | found["while_typing_mb"]).items():
+        made.add_row(name, f"{value:.0f}")
+    growth, seconds = found["growth"], found["processor_seconds"]
+    made.caption = f"growth {growth:.1%}, {found['fills']} fills, {seconds:.0f} s of the processor"
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
