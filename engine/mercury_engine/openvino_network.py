@@ -25,7 +25,7 @@ from mercury_engine.spill import Spill
 # Importing openvino reports the import to its makers when this package can be imported. Nothing leaves the machine.
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
-SHAPES_KEPT = 64
+SHAPES_KEPT = 32
 """Prepared operations that are kept, in each of two stores; with the usual thousands memory grows for hours."""
 
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(SHAPES_KEPT))
@@ -127,7 +127,7 @@ class OpenVinoNetwork(Network):
             side = [Side(zeros, zeros)]
             self.writer_logits(self.write(torch.zeros(1, 2, dtype=torch.long), side, side, torch.ones(1)))
         else:
-            self.read(torch.zeros(1, 1, dtype=torch.long))
+            self.logits(self.read(torch.zeros(1, 1, dtype=torch.long))[0])
         self._spill.release()
 
     def run(

@@ -11,6 +11,7 @@ from mercury_engine.errors import RequestError
 from mercury_engine.model import Network, Packing
 from mercury_engine.openvino_network import OpenVinoNetwork, compiled
 from mercury_engine.requests import FillRequest
+from mercury_engine.spill import Spill
 
 from tests.unit import tiny
 
@@ -104,6 +105,15 @@ def test_results_stay_when_the_next_call_reuses_the_memory(reader):
     reader.read(IDS + 1)
     assert torch.equal(first, kept)
     assert torch.equal(block.keys, keys)
+
+
+def test_the_head_too_has_run_when_the_originals_of_the_weights_are_let_go_of(plain, monkeypatch):
+    seen = []
+    logits = OpenVinoNetwork.logits
+    monkeypatch.setattr(OpenVinoNetwork, "logits", lambda *given: seen.append("head") or logits(*given))
+    monkeypatch.setattr(Spill, "release", lambda _: seen.append("released"))
+    compiled(plain, threads=1)
+    assert seen == ["head", "released"]
 
 
 def test_the_writer_keeps_its_length_head(plain, writer):
