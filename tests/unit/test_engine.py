@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.canvas import Alphabet, Canvas
-from mercury_engine.engine import MAX_SLOTS, Engine, sure
+from mercury_engine.engine import MAX_SLOTS, MUCH, Engine, sure
 from mercury_engine.errors import RequestError
 from mercury_engine.layout import rest_and_below
 from mercury_engine.requests import FillRequest
@@ -145,6 +145,17 @@ def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_
     engine.fill(asked)
     again = engine.fill(replace(asked, near="x = foo(", suffix=("))\nfoot = 2\n", asked.suffix[1])))
     assert again.tokens_read <= len(engine.codec.encode("))\n")) + len(engine.codec.encode("foo("))
+
+
+def test_freed_memory_is_given_back_once_where_much_was_read_and_not_for_a_key(engine, monkeypatch):
+    given_back = []
+    monkeypatch.setattr("mercury_engine.engine.give_back_freed", lambda: given_back.append(True))
+    engine.cache.clear()
+    asked = FillRequest(near="x = foo", far=(TEXT,), max_slots=2)
+    assert engine.fill(asked).tokens_read > MUCH
+    assert len(given_back) == 1
+    assert 0 < engine.fill(replace(asked, near="x = foo + bar")).tokens_read < MUCH
+    assert len(given_back) == 1
 
 
 def test_an_empty_document_is_filled(engine):
