@@ -12,6 +12,7 @@ Dimensions as in `model.py`; one request at a time (B = 1).
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mercury_engine.model import AdaptedLinear, Block, Frames, Layer, ModelConfig, Network, Side, join
+from mercury_engine.model import AdaptedLinear, Angles, Block, Frames, Layer, ModelConfig, Network, Side, join
 from mercury_engine.spill import Spill
 
 # Importing openvino reports the import to its makers when this package can be imported. Nothing leaves the machine.
@@ -38,6 +39,8 @@ HIDDEN = float("-inf")
 
 HERE = 32
 """Keys just before the gap are padded to multiples of this."""
+
+PARTS = ("keys", "values")
 
 _TYPES = {torch.bfloat16: Type.bf16, torch.float32: Type.f32}
 
@@ -139,12 +142,11 @@ class OpenVinoNetwork(Network):
         rows = x_BRC.shape[1]
         more = _room(rows) - rows
         self._feed("x", F.pad(x_BRC.float(), (0, 0, 0, more)))
-        self._feed("bias", self._bias(frames.bias, rows, more))
         for name, angles in (("near", frames.near), ("away", frames.away)):
-            for part, angle in zip(("cos", "sin"), angles or (), strict=False):
-                self._feed(f"{name}.{part}", F.pad(angle.view(1, 1, rows, -1), (0, 0, 0, more)))
+            if angles is not None:
+                self._feed_angles(name, angles, more)
         self._feed_side("far", before[:1])
-        self._feed_side("here", before[1:])
+        self._feed_near(before[1:], self._bias(frames.bias, rows, more))
         if adapted:
             self._feed_side("after", after)
         self._stack.infer()
@@ -177,22 +179,35 @@ class OpenVinoNetwork(Network):
         self._fed[name] = value  # OpenVINO does not keep the memory of its inputs alive
         self._stack.set_tensor(name, _shared(value))
 
+    def _feed_angles(self, name: str, angles: Angles, more: int) -> None:
+        """The first half of the sines negative, so that the graph need not negate half of what it turns."""
+        cos, sin = (F.pad(angle[0], (0, 0, 0, more)) for angle in angles)
+        half = sin.shape[-1] // 2
+        self._feed(f"{name}.cos", cos)
+        self._feed(f"{name}.sin", torch.cat((-sin[..., :half], sin[..., half:]), -1))
+
+    def _feed_near(self, sides: Sequence[Side], own: Tensor) -> None:
+        """Keys just before the rows, padded; what hides the padding, and the rows `own` [1,1,G*R,R] of each other."""
+        side = self._joined(sides)
+        tokens = side.keys.shape[3]
+        more = -tokens % HERE
+        self._feed("bias", torch.cat((F.pad(own.new_zeros(*own.shape[:3], tokens), (0, more), value=HIDDEN), own), -1))
+        if self._sides.get("here") is not side:
+            self._sides["here"] = side
+            self._feed("here.keys", F.pad(side.keys, (0, 0, 0, more)))
+            self._feed("here.values", F.pad(side.values, (0, 0, 0, more)))
+
     def _feed_side(self, name: str, sides: Sequence[Side]) -> None:
-        side = sides[0] if len(sides) == 1 else join(list(sides)) if sides else self._nothing
+        side = self._joined(sides)
         if self._sides.get(name) is side:  # as in the step before: 60 inputs that need not be set again
             return
         self._sides[name] = side
-        if name == "here":
-            tokens = side.keys.shape[3]
-            more = -tokens % HERE
-            side = Side(F.pad(side.keys, (0, 0, 0, more)), F.pad(side.values, (0, 0, 0, more)))
-            self._feed("here.bias", F.pad(torch.zeros(1, 1, 1, tokens), (0, more), value=HIDDEN))
-            self._feed("here.keys", side.keys)
-            self._feed("here.values", side.values)
-            return
         for part, tensors in (("keys", side.keys), ("values", side.values)):
             for layer, tensor in enumerate(tensors.unbind(0)):
                 self._feed(f"{name}.{part}.{layer}", tensor)
+
+    def _joined(self, sides: Sequence[Side]) -> Side:
+        return sides[0] if len(sides) == 1 else join(list(sides)) if sides else self._nothing
 
     def _result(self, number: int) -> Tensor:
         return torch.from_numpy(self._stack.get_output_tensor(number).data.copy())
@@ -218,6 +233,9 @@ class _Graph:
         self.source, self.config, self.spill, self.writes = source, source.config, spill, writes
         self.kept = _TYPES[source.embedding.dtype]
         self.inputs: dict[str, Any] = {}
+        self.here: list[list[Any]] = []
+        """Keys and values just before the rows, by layer."""
+        self.lengths: Node | None = None
 
     def stack(self) -> ov.Model:
         """Rows [1,R,C] in; hidden states and, of a reader, keys and values [L,1,H,R,D] out."""
@@ -227,12 +245,8 @@ class _Graph:
             for part in ("cos", "sin"):
                 self._input(f"{name}.{part}", [1, 1, -1, c.head_dim])
         self._input("bias", [1, 1, -1, -1])
-        self._input("here.bias", [1, 1, 1, -1])
-        parts = [
-            self._input(f"here.{part}", [c.num_hidden_layers, *self._side_shape()], self.kept)
-            for part in ("keys", "values")
-        ]
-        self.here = [op.split(op.convert(part, "f32"), op.constant(0), c.num_hidden_layers).outputs() for part in parts]
+        sides = [self._input(f"here.{part}", [c.num_hidden_layers, *self._side_shape()], self.kept) for part in PARTS]
+        self.here = [op.split(op.convert(side, "f32"), op.constant(0), c.num_hidden_layers).outputs() for side in sides]
         kept = []
         for number, layer in enumerate(self._layers()):
             x, keys, values = self._layer(x, number, layer)
@@ -263,21 +277,26 @@ class _Graph:
     def _layer(self, x: Node, number: int, layer: Layer) -> tuple[Node, Node, Node]:
         c = self.config
         normed = _rms_norm(x, layer.attn_norm, c.rms_norm_eps)
-        qkv = self._linear(normed, layer.qkv)
-        q, k, v = op.variadic_split(qkv, op.constant(-1), op.constant(layer.qkv_sizes)).outputs()
-        q, k, v = (_by_head(part, c.head_dim) for part in (q, k, v))
-        attended = self._attend(number, q, k, v)
-        x = op.add(x, self._linear(attended, layer.out))
+        q, kv = c.num_attention_heads, c.num_key_value_heads
+        scale = torch.ones(layer.qkv.weight.shape[0])
+        scale[: q * c.head_dim] = c.head_dim**-0.5
+        qk, v = _split(_by_head(self._linear(normed, layer.qkv, scale), c.head_dim), 1, [q + kv, kv])
+        x = op.add(x, self._linear(self._attend(number, qk, v), layer.out))
         gate_up = self._linear(_rms_norm(x, layer.ffn_norm, c.rms_norm_eps), layer.gate_up)
         gate, up = op.split(gate_up, op.constant(-1), 2).outputs()
-        return op.add(x, self._linear(op.multiply(op.swish(gate), up), layer.down)), k, v
+        x = op.add(x, self._linear(op.multiply(op.swish(gate), up), layer.down))
+        return x, _split(qk, 1, [q, kv])[1], v
 
-    def _linear(self, x: Node, linear: AdaptedLinear) -> Node:
+    def _linear(self, x: Node, linear: AdaptedLinear, scale: Tensor | None = None) -> Node:
+        """With a scale [out], what comes out is multiplied by it."""
         weight = linear.weight.float()
         if self.writes and linear.up is not None and linear.down is not None:
             weight = weight + linear.up.float() @ linear.down.float()
+        bias = None if linear.bias is None else linear.bias.detach().float()
+        if scale is not None:
+            weight, bias = weight * scale[:, None], None if bias is None else bias * scale
         y = self._matmul(x, weight)
-        return y if linear.bias is None else op.add(y, op.constant(linear.bias.detach().float().numpy()))
+        return y if bias is None else op.add(y, op.constant(bias.numpy()))
 
     def _matmul(self, x: Node, weight: Tensor) -> Node:
         """x W^T with W in int8, one scale per output channel."""
@@ -287,47 +306,53 @@ class _Graph:
         matrix = op.multiply(op.convert(op.constant(codes, shared_memory=True), "f32"), op.constant(scale.numpy()))
         return op.matmul(x, matrix, False, True)
 
-    def _attend(self, number: int, q: Node, k: Node, v: Node) -> Node:
-        """Attention of all query heads to far and near keys, the rows' own, and those behind the gap."""
+    def _attend(self, number: int, qk: Node, v: Node) -> Node:
+        """Attention of all query heads to far keys, to those near and the rows' own, and to those behind the gap.
+
+        Every operation costs some microseconds besides what it computes, so queries are scaled by their matrix, keys
+        and queries turned together, and long keys never copied.
+        """
         c = self.config
-        grouped = op.constant([1, c.num_key_value_heads, -1, c.head_dim])
-        near = op.reshape(self._rotate(q, "near"), grouped, False)
-        own = op.add(_scores(near, self._rotate(k, "near"), c.head_dim), self.inputs["bias"])
-        scores, values = [], []
-        for name in ("far", "here"):
-            keys, their_values = self._here(number) if name == "here" else self._side(name, number)
-            found = _scores(near, keys, c.head_dim)
-            scores.append(op.add(found, self.inputs["here.bias"]) if name == "here" else found)
-            values.append(their_values)
-        scores, values = [*scores, own], [*values, v]
+        heads, width = [c.num_attention_heads, c.num_key_value_heads], c.head_dim
+        grouped = op.constant([1, c.num_key_value_heads, -1, width])
+        q, k = _split(self._rotate(qk, "near"), 1, heads)
+        q = op.reshape(q, grouped, False)
+        here_keys, here_values = (op.squeeze(part[number], op.constant(0)) for part in self.here)
+        far_keys, far_values = self._side("far", number)
+        near = op.add(op.matmul(q, op.concat([here_keys, k], 2), False, True), self.inputs["bias"])
+        scores = [op.matmul(q, far_keys, False, True), near]
+        values = [far_values, op.concat([here_values, v], 2)]
         if self.writes:
-            away = op.reshape(self._rotate(q, "away"), grouped, False)
-            keys, their_values = self._side("after", number)
-            scores.append(_scores(away, keys, c.head_dim))
-            values.append(their_values)
+            away = op.reshape(self._rotate(_split(qk, 1, heads)[0], "away"), grouped, False)
+            keys, after_values = self._side("after", number)
+            scores.append(op.matmul(away, keys, False, True))
+            values.append(after_values)
         weights = op.softmax(op.concat(scores, -1), -1)
-        attended = op.matmul(weights, op.concat(values, 2), False, False)
-        by_head = op.reshape(attended, op.constant([1, c.num_attention_heads, -1, c.head_dim]), False)
+        parts = op.variadic_split(weights, op.constant(-1), self._lengths()).outputs()
+        attended = [op.matmul(part, of_part, False, False) for part, of_part in zip(parts, values, strict=True)]
+        by_head = op.reshape(reduce(op.add, attended), op.constant([1, c.num_attention_heads, -1, width]), False)
         rows_first = op.transpose(by_head, op.constant([0, 2, 1, 3]))
-        return op.reshape(rows_first, op.constant([0, 0, c.num_attention_heads * c.head_dim]), True)
+        return op.reshape(rows_first, op.constant([0, 0, c.num_attention_heads * width]), True)
+
+    def _lengths(self) -> Node:
+        """How many keys are far, near, and behind the gap."""
+        if self.lengths is None:
+            sizes = [("far.keys.0", 2), ("bias", 3), ("after.keys.0", 2)][: 3 if self.writes else 2]
+            shapes = [(op.shape_of(self.inputs[name]), op.constant([axis])) for name, axis in sizes]
+            self.lengths = op.concat([op.gather(shape, axis, op.constant(0)) for shape, axis in shapes], 0)
+        return self.lengths
 
     def _side(self, name: str, number: int) -> tuple[Node, Node]:
-        keys, values = (
-            self._input(f"{name}.{part}.{number}", self._side_shape(), self.kept) for part in ("keys", "values")
-        )
+        keys, values = (self._input(f"{name}.{part}.{number}", self._side_shape(), self.kept) for part in PARTS)
         return op.convert(keys, "f32"), op.convert(values, "f32")
 
     def _side_shape(self) -> list[int]:
         return [1, self.config.num_key_value_heads, -1, self.config.head_dim]
 
-    def _here(self, number: int) -> tuple[Node, Node]:
-        keys, values = (op.squeeze(part[number], op.constant(0)) for part in self.here)
-        return keys, values
-
     def _rotate(self, x: Node, frame: str) -> Node:
-        """Rotary embedding in halves, as `mercury_kernels.reference.rotate`."""
+        """Rotary embedding in halves, as `mercury_kernels.reference.rotate`; the sines have the signs."""
         first, second = op.split(x, op.constant(-1), 2).outputs()
-        turned = op.concat([op.negative(second), first], -1)
+        turned = op.concat([second, first], -1)
         cos, sin = self.inputs[f"{frame}.cos"], self.inputs[f"{frame}.sin"]
         return op.add(op.multiply(x, cos), op.multiply(turned, sin))
 
@@ -344,8 +369,8 @@ def _by_head(x: Any, width: int) -> Node:
     return op.transpose(op.reshape(x, op.constant([0, 0, -1, width]), True), op.constant([0, 2, 1, 3]))
 
 
-def _scores(q: Node, k: Node, width: int) -> Node:
-    return op.multiply(op.matmul(q, k, False, True), op.constant(np.float32(width**-0.5)))
+def _split(x: Node, axis: int, sizes: list[int]) -> list[Any]:
+    return list(op.variadic_split(x, op.constant(axis), op.constant(sizes)).outputs())
 
 
 def _stacked(parts: Sequence[Node]) -> Node:

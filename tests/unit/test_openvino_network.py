@@ -112,7 +112,7 @@ def test_the_head_too_has_run_when_the_originals_of_the_weights_are_let_go_of(pl
     logits = OpenVinoNetwork.logits
     monkeypatch.setattr(OpenVinoNetwork, "logits", lambda *given: seen.append("head") or logits(*given))
     monkeypatch.setattr(Spill, "release", lambda _: seen.append("released"))
-    compiled(plain, threads=1)
+    compiled(plain, threads=1, again=lambda: plain)
     assert seen == ["head", "released"]
 
 
