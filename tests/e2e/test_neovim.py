@@ -332,6 +332,41 @@ def test_one_accept_is_one_undo_step(desk: Desk) -> None:
     until(lambda: nvim.lines() == [""])
 
 
+def test_dot_repeats_what_was_typed_and_what_was_accepted(desk: Desk) -> None:
+    desk.script([rule("def add(", ADD)])
+    nvim = desk.start_attached("\n\n")
+    nvim.keys("idef add(")
+    shows(nvim, ADD)
+    nvim.keys("<Tab>  # sum<Esc>")
+    until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b  # sum", ""])
+    nvim.keys("G.")
+    until(lambda: nvim.lines() == ["def add(a, b):", "    return a + b  # sum"] * 2)
+
+
+def test_dot_repeats_what_was_accepted_word_by_word(desk: Desk) -> None:
+    desk.script([{"before": "print(", "result": [{"insertText": "print(a, b)", "range": span(0, 0, 7)}]}])
+    nvim = desk.start_attached(")\n\n")
+    nvim.keys("iprint(")
+    shows(nvim, "a, b")
+    for line in ("print(a)", "print(a,)", "print(a, b)"):
+        nvim.keys("<M-w>")
+        until(lambda line=line: nvim.lines()[0] == line)
+    nvim.keys("<M-w>!<Esc>G.")
+    until(lambda: nvim.lines() == ["print(a, b)!"] * 2)
+
+
+def test_accepted_text_is_neither_indented_nor_abbreviated_nor_broken(desk: Desk) -> None:
+    text = "a, b):\n    return teh * (\n        a\n    )"
+    desk.script([rule("    def add(", text)])
+    nvim = desk.start_attached("\n\n")
+    nvim.keys("i    def add(")
+    shows(nvim, text)
+    nvim.lua("vim.cmd('set autoindent textwidth=10 formatoptions+=t | iabbrev teh the')")
+    nvim.keys("<Tab><Esc>")
+    accepted = ("    def add(" + text).split("\n")
+    until(lambda: nvim.lines() == [*accepted, ""])
+
+
 def test_accept_runs_the_items_command_after_the_text_is_in(desk: Desk) -> None:
     command = {"title": "accepted", "command": "scripted.accepted", "arguments": ["id-1"]}
     desk.script([{"before": "x", "result": [{"insertText": "yz", "command": command}]}])
@@ -517,6 +552,34 @@ def test_a_timer_that_fired_before_the_key_asks_nothing_after_it(desk: Desk) -> 
     time.sleep(0.3)
     assert nvim.ghost() == "asked"
     assert [question["params"]["context"]["triggerKind"] for question in desk.asked()] == [1]
+
+
+ON_SCREEN = """
+vim.cmd.redraw()
+return vim.tbl_map(function(window)
+  local row, col = unpack(vim.api.nvim_win_get_position(window))
+  local cells = {}
+  for line = 1, 2 do
+    for cell = 1, 20 do table.insert(cells, vim.fn.screenstring(row + line, col + cell)) end
+  end
+  return table.concat(cells)
+end, vim.api.nvim_tabpage_list_wins(0))
+"""
+
+
+def test_only_the_cursors_window_shows_the_text(desk: Desk) -> None:
+    desk.script([rule("x", "one\ntwo")])
+    nvim = desk.start_attached()
+    nvim.keys(":vsplit<CR>ix")
+    shows(nvim, "one\ntwo")
+    drawn = [("xone" in window, "two" in window) for window in nvim.lua(ON_SCREEN)]
+    assert drawn == [(True, True), (False, False)]
+    nvim.keys("<Cmd>wincmd w<CR>")
+    shows(nvim, "")
+    nvim.keys("<Esc>Ax<BS>")
+    shows(nvim, "one\ntwo")
+    drawn = [("xone" in window, "two" in window) for window in nvim.lua(ON_SCREEN)]
+    assert drawn == [(False, False), (True, True)]
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.e2e.neovim import Desk, Neovim, until
 
 NAMESPACE = "nvim.lsp.inline_completion"
@@ -73,6 +75,27 @@ def test_the_real_one_inserts_a_word_or_a_line(desk_0_12: Desk) -> None:
     shows(nvim, "one +\n  two")
     nvim.keys("<M-l>")
     until(lambda: nvim.lines() == ["x = one +"])
+
+
+@pytest.mark.parametrize("key", ["<Tab>", "<M-l>"])
+def test_dot_repeats_what_the_real_one_inserted(desk_0_12: Desk, key: str) -> None:
+    nvim = showing(desk_0_12, SUM)
+    nvim.keys(key)
+    until(lambda: nvim.lines() == ["x = " + SUM])
+    nvim.keys("!<Esc>:put =''<CR>.")
+    until(lambda: nvim.lines() == ["x = " + SUM + "!"] * 2)
+
+
+def test_the_real_ones_command_runs_after_the_last_word(desk_0_12: Desk) -> None:
+    command = {"title": "accepted", "command": "scripted.accepted", "arguments": ["id-1"]}
+    desk_0_12.script([{"before": "x = ", "result": [item("one", command=command)]}])
+    nvim = desk_0_12.start_attached()
+    nvim.keys("ix = ")
+    shows(nvim, "one")
+    nvim.keys("<M-w>")
+    (ran,) = until(lambda: desk_0_12.received("workspace/executeCommand"))
+    assert ran["params"] == {"command": "scripted.accepted", "arguments": ["id-1"]}
+    assert nvim.lines() == ["x = one"]
 
 
 def test_the_real_one_is_dismissed(desk_0_12: Desk) -> None:

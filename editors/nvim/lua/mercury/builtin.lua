@@ -54,20 +54,22 @@ local function rest_of(item)
   return text:sub(#typed + 1), math.max(0, last - col)
 end
 
+--- What cannot be pasted behind the cursor is left to Neovim, and only as a whole.
 ---@param piece mercury.Piece
 ---@return boolean accepted false when nothing is shown
 function M.accept(piece)
-  if piece == "all" then
-    return vim.lsp.inline_completion.get()
-  end
   return vim.lsp.inline_completion.get({
     on_accept = function(item)
       local rest, over = rest_of(item)
       if not rest then
-        return
+        return piece == "all" and item or nil
       end
       local part = pieces.first(rest, piece)
       pieces.put(part, part == rest and over or 0)
+      local client = vim.lsp.get_client_by_id(item.client_id)
+      if part == rest and item.command and client then
+        client:exec_cmd(item.command, { bufnr = vim.api.nvim_get_current_buf() })
+      end
     end,
   })
 end

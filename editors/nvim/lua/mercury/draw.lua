@@ -96,6 +96,14 @@ local function weave(line, kept)
   return next_char > #chars and strands or nil
 end
 
+--- Let the namespace be seen in the cursor's window only, for the buffer may be shown in others too. The function is
+--- experimental; without it all of them show the text.
+local function keep_to_window()
+  if api.nvim__ns_set then
+    api.nvim__ns_set(namespace, { wins = { api.nvim_get_current_win() } })
+  end
+end
+
 ---@param bufnr integer
 function M.clear(bufnr)
   if api.nvim_buf_is_valid(bufnr) then
@@ -115,13 +123,14 @@ local function show_below(bufnr, row, lines)
   end
 end
 
---- Draw text at the cursor, in place of what was drawn before.
+--- Draw text at the cursor of the current window, in place of what was drawn before.
 ---@param bufnr integer
 ---@param place mercury.Place the cursor
 ---@param chunks mercury.Chunk[]
 ---@param replaced string text behind the cursor which is part of the text, or to be replaced by it
 function M.show(bufnr, place, chunks, replaced)
   M.clear(bufnr)
+  keep_to_window()
   local lines = split_lines(chunks)
   local first = text_of(lines[1])
   local strands = weave(first, replaced)

@@ -83,7 +83,7 @@ function State.new(bufnr, client_id)
       self:follow()
     end,
   })
-  api.nvim_create_autocmd({ "InsertLeave", "BufLeave" }, {
+  api.nvim_create_autocmd({ "InsertLeave", "BufLeave", "WinLeave" }, {
     group = self.augroup,
     buffer = bufnr,
     callback = function()

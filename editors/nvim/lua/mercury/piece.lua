@@ -16,14 +16,14 @@ function M.first(rest, piece)
   return rest
 end
 
---- Put text at the cursor over the next `over` bytes of its line and leave the cursor behind it.
+--- Put text at the cursor over the next `over` bytes of its line and leave the cursor behind it. It is pasted, for `.`
+--- repeats a paste with what was typed around it, and does not indent, abbreviate or break lines in it.
 ---@param text string
 ---@param over integer
 function M.put(text, over)
+  vim.api.nvim_paste(text, false, -1)
   local row, col = unpack(vim.api.nvim_win_get_cursor(0))
-  local lines = vim.split(text, "\n", { plain = true })
-  vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, lines)
-  vim.api.nvim_win_set_cursor(0, { row + #lines - 1, (#lines == 1 and col or 0) + #lines[#lines] })
+  vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, {})
 end
 
 return M
