@@ -4,10 +4,10 @@ import argparse
 import json
 import sys
 
+from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.place import Place
 from mercury_lsp.settings import Settings
 from mercury_lsp.trim import trim
-from mercury_lsp.worker import load_engine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what would be suggested at the place, also below the silence gate."""
     context, snapshot = Place.parse(arguments.place).context()
     settings = Settings(model=arguments.model)
-    if sys.stderr.isatty():
-        sys.stderr.write("loading the model ...\n")
-    engine = load_engine(settings)
+    engine = load(settings)
     fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots))
     text = trim(fill.text, context, snapshot)
     answer = {

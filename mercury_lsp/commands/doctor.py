@@ -13,10 +13,11 @@ from mercury_engine.requests import FillRequest
 from rich.console import Console
 from rich.text import Text
 
+from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import Engine, LoadEngine, load_engine
+from mercury_lsp.worker import Engine, LoadEngine
 
 PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
 
 
-def run(arguments: argparse.Namespace, load: LoadEngine = load_engine) -> int:
+def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> int:
     """Print the findings as they are made; 1 if something is wrong."""
     console = Console(highlight=False, soft_wrap=True)
     wrong = 0

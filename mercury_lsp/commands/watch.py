@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.place import Place
 from mercury_lsp.context import CompletionContext
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import load_engine
 
 _SHADES = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
 """Of committed tokens, by confidence from 0 to 1."""
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     context, _ = Place.parse(arguments.place).context()
     console = Console(highlight=False)
     settings = Settings(model=arguments.model)
-    engine = load_engine(settings)
+    engine = load(settings)
     steps: list[tuple[SlotView, ...]] = []
     fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots, on_step=steps.append))
     if console.is_terminal:

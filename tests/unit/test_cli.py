@@ -1,6 +1,7 @@
 """Commands asked for what cannot be done say so in one line."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from mercury_engine.requests import Fill, FillRequest, SlotView
 from mercury_kernels import ops
 
 from mercury_lsp.cli import main
-from mercury_lsp.commands import complete, doctor, try_, watch
+from mercury_lsp.commands import doctor, loading, try_
 from mercury_lsp.commands.place import Place
 from mercury_lsp.errors import UsageError
 from mercury_lsp.settings import Settings
@@ -36,8 +37,7 @@ class FakeEngine:
 
 @pytest.fixture
 def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in (complete, watch):
-        monkeypatch.setattr(module, "load_engine", lambda settings: FakeEngine())
+    monkeypatch.setattr(loading, "load_engine", lambda settings: FakeEngine())
     path = tmp_path / "sample.py"
     path.write_bytes(b"x = \r\ny = 2\r\n")
     return path
@@ -126,6 +126,16 @@ def test_complete_tells_when_an_editor_would_be_silent(sample: Path, capsys, mon
 def test_watch_prints_every_step_on_a_line_without_a_terminal(sample: Path, capsys):
     assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == ["  1 1░░", "  2 1 + 1"]
+
+
+@pytest.mark.parametrize("command", ["complete", "watch", "doctor"])
+@pytest.mark.parametrize(("terminal", "said"), [(True, "loading the model ...\n"), (False, "")])
+def test_at_a_terminal_the_wait_for_the_model_is_explained(
+    sample: Path, capsys, monkeypatch, command: str, terminal: bool, said: str
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    main([command] if command == "doctor" else [command, f"{sample}:1:5"])
+    assert capsys.readouterr().err == said
 
 
 def test_doctor_finds_nothing_wrong_with_a_model_that_works():

@@ -1,0 +1,13 @@
+"""The engine for a command whose user waits at a terminal."""
+
+import sys
+
+from mercury_lsp.settings import Settings
+from mercury_lsp.worker import Engine, load_engine
+
+
+def load(settings: Settings) -> Engine:
+    """The engine that the settings name, after a word on stderr about the wait. Raises whatever the loading raises."""
+    if sys.stderr.isatty():
+        sys.stderr.write("loading the model ...\n")
+    return load_engine(settings)
