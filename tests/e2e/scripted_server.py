@@ -79,7 +79,9 @@ class ScriptedServer:
             case "initialize":
                 self.send({"id": message["id"], "result": {"capabilities": CAPABILITIES}})
             case "mercury/status":
-                self.send({"id": message["id"], "result": STATUS})
+                told = self.rules.with_name("status.json")
+                more = json.loads(told.read_text(encoding="utf-8")) if told.exists() else {}
+                self.send({"id": message["id"], "result": STATUS | more})
             case "$/test/say":
                 self.send(params)
             case "shutdown" | "workspace/executeCommand":

@@ -495,6 +495,15 @@ def test_two_projects_share_one_server(desk: Desk) -> None:
     assert [folder["uri"] for folder in told["params"]["event"]["added"]] == [(desk.folder / "two").as_uri()]
 
 
+def test_settings_reach_the_server_under_its_name(desk: Desk) -> None:
+    nvim = desk.start_attached(options="settings = { effort = 'high' }")
+    (told,) = until(lambda: desk.received("workspace/didChangeConfiguration"))
+    assert told["params"] == {"settings": {"mercury": {"effort": "high"}}}
+    asked = "return vim.lsp.handlers['workspace/configuration'](nil, { items = { { section = 'mercury' } } }, %s)"
+    context = "{ client_id = require('mercury.client').get(0).id }"
+    assert nvim.lua(asked % context) == [{"effort": "high"}]
+
+
 def test_an_unknown_option_is_refused(desk: Desk) -> None:
     nvim = desk.start_attached()
     ok, message = nvim.lua("return { pcall(require('mercury').setup, { debounce = 1 }) }")
@@ -515,16 +524,17 @@ def test_health_is_well_with_a_running_server(desk: Desk) -> None:
     assert not any("ERROR" in line or "WARNING" in line for line in nvim.lines())
 
 
-def test_help_opens(desk: Desk) -> None:
+def test_help_opens_without_further_ado(desk: Desk) -> None:
     nvim = desk.start_attached()
-    shutil.copytree(PLUGIN / "doc", desk.folder / "help" / "doc")
-    nvim.lua(
-        f"local folder = {json.dumps(str(desk.folder / 'help'))}\n"
-        "vim.opt.runtimepath:append(folder)\n"
-        "vim.cmd.helptags(folder .. '/doc')\n"
-        "vim.cmd.help('mercury-options')"
-    )
+    nvim.lua("vim.cmd.help('mercury-options')")
     assert nvim.lua("return vim.fn.expand('%:t')") == "mercury.txt"
+
+
+def test_the_help_has_all_its_tags(desk: Desk) -> None:
+    copy = shutil.copytree(PLUGIN / "doc", desk.folder / "doc")
+    (copy / "tags").unlink()
+    desk.start_attached().lua(f"vim.cmd.helptags({json.dumps(str(copy))})")
+    assert (copy / "tags").read_text() == (PLUGIN / "doc" / "tags").read_text(), "run :helptags editors/nvim/doc"
 
 
 def test_a_question_by_key_outlives_the_events_of_the_keys_before_it(desk: Desk) -> None:

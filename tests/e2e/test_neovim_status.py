@@ -1,5 +1,7 @@
 """What the plugin tells of itself, and where it is switched off."""
 
+import json
+
 import pytest
 
 from tests.e2e.neovim import Desk, Neovim, rule, shows, until
@@ -127,18 +129,89 @@ def test_health_names_server_model_backend_and_neovim(desk: Desk) -> None:
     assert "WARNING" not in told
 
 
+def test_health_names_what_is_wrong_with_the_model(desk: Desk) -> None:
+    wrong = {"kind": "Error", "message": "model.safetensors is damaged", "engine": None}
+    desk.rules.with_name("status.json").write_text(json.dumps(wrong))
+    told = health(desk.start_attached())
+    assert "ERROR there is no model: model.safetensors is damaged" in told
+    assert "run `mercury-lsp doctor`" in told
+
+
+def test_health_names_the_exit_code_of_a_server_that_ended(desk: Desk) -> None:
+    nvim = desk.start(cmd=["false"])
+    says(nvim, "error")
+    told = health(nvim)
+    assert "ERROR the server ended with exit code 1" in told
+    assert "run `mercury-lsp doctor`; what the server said is in" in told
+
+
+def test_health_tells_where_nothing_is_suggested_and_why(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    nvim.open(desk.folder / "COMMIT_EDITMSG")
+    nvim.open(desk.folder / "notes")
+    nvim.open(desk.folder / "b.py")
+    until(nvim.attached)
+    nvim.lua("vim.cmd.Mercury({ args = { 'disable' } })")
+    told = health(nvim)
+    assert 'nothing is suggested in COMMIT_EDITMSG: the filetype "gitcommit" is switched off' in told
+    assert "nothing is suggested in notes: the buffer has no filetype" in told
+    assert "in a.py" not in told and "in b.py" not in told
+    assert "suggestions are switched off" in told
+
+
+def test_health_of_a_failed_set_up_says_that_and_no_more(desk: Desk) -> None:
+    told = health(desk.start(options="no_such_option = 1"))
+    assert "mercury is not set up" in told
+    assert told.count("ERROR") == 1 and "WARNING" not in told
+
+
+def test_a_neovim_that_is_too_old_is_named(desk: Desk) -> None:
+    old = "vim.fn.has = function(what) return what == 'nvim-0.11' and 0 or vim.call('has', what) end"
+    nvim = desk.start(before=old)
+    ok, message = nvim.lua("return { pcall(require('mercury').setup) }")
+    assert not ok and message.startswith("mercury: Neovim 0.11 or newer is needed; this is ")
+    told = health(nvim)
+    assert "0.11 or newer is needed" in told
+    assert told.count("ERROR") == 1 and "WARNING" not in told
+
+
+MESSAGES = "return vim.api.nvim_exec2('messages', { output = true }).output"
+
+
+def test_who_types_without_a_server_is_told_once(desk: Desk) -> None:
+    nvim = desk.start(cmd=["no-such-server"])
+    nvim.keys("ix<Esc>ax<Esc>")
+    warning = "mercury: no-such-server cannot be run; see :checkhealth mercury"
+    until(lambda: nvim.lua(MESSAGES) == warning)
+    says(nvim, "error")
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("a.py", "no-such-server cannot be run; install mercury-lsp, or set the option `cmd` to its path"),
+        ("COMMIT_EDITMSG", 'the filetype "gitcommit" is switched off'),
+        ("notes", "the buffer has no filetype"),
+    ],
+)
+def test_the_status_says_why_there_is_no_server(desk: Desk, file: str, reason: str) -> None:
+    nvim = desk.start(cmd=["no-such-server"], name=file)
+    nvim.keys(":Mercury<CR>")
+    until(lambda: nvim.lua(MESSAGES).endswith(f"no server here: {reason}"))
+
+
 def test_health_names_who_took_a_key(desk: Desk) -> None:
     nvim = desk.start_attached()
     nvim.lua("vim.keymap.set('i', '<Tab>', '<C-n>', { desc = 'next entry' })")
     told = health(nvim)
-    assert "<Tab> does not accept: it is mapped to next entry" in told
+    assert "<Tab> is not the key for accept: it is mapped to next entry" in told
     assert "call require('mercury').accept() from that mapping" in told
 
 
 def test_health_names_who_took_a_key_in_one_buffer(desk: Desk) -> None:
     nvim = desk.start_attached()
     nvim.lua("vim.keymap.set('i', '<M-w>', 'x', { buffer = 0 })")
-    assert "<M-w> does not accept_word: it is mapped to x (buffer 1)" in health(nvim)
+    assert "<M-w> is not the key for accept_word: it is mapped to x (buffer 1)" in health(nvim)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ end
 
 vim.api.nvim_create_user_command("Mercury", function(args)
   local verb, scope = unpack(args.fargs)
-  if not is_command(args.fargs) then
+  verb = verb or "status"
+  if #args.fargs > 0 and not is_command(args.fargs) then
     vim.notify(("mercury: no such command: %s; see :help :Mercury"):format(args.args), vim.log.levels.ERROR)
     return
   end
@@ -50,7 +51,7 @@ vim.api.nvim_create_user_command("Mercury", function(args)
     vim.notify(tostring(message), ok and vim.log.levels.INFO or vim.log.levels.ERROR)
   end
 end, {
-  nargs = "+",
+  nargs = "*",
   desc = "Mercury: suggestions from the local model",
   complete = function(lead, line)
     local verb = line:match("Mercury%s+(%S+)%s")

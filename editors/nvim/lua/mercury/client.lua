@@ -23,7 +23,7 @@ function M.start()
   vim.lsp.config(M.name, {
     cmd = config.current.cmd,
     capabilities = capabilities(),
-    settings = config.current.settings,
+    settings = { [M.name] = config.current.settings },
     handlers = {
       didChangeStatus = function(_, said)
         status.note(said)
@@ -40,6 +40,41 @@ function M.start()
     end,
   })
   M.attach_wanting()
+end
+
+--- What keeps the server from being started.
+---@return string?
+function M.problem()
+  local cmd = vim.lsp.config[M.name].cmd
+  if type(cmd) == "table" and vim.fn.executable(cmd[1]) == 0 then
+    return ("%s cannot be run; install mercury-lsp, or set the option `cmd` to its path"):format(cmd[1])
+  end
+end
+
+--- Tell once that nothing will be suggested in a buffer that wants it, for Neovim leaves out such a server silently.
+---@param bufnr integer
+function M.tell_problem(bufnr)
+  if vim.bo[bufnr].buftype == "" and config.wants(bufnr) and M.problem() then
+    status.word = "error"
+    local cmd = vim.lsp.config[M.name].cmd[1]
+    vim.notify_once(("mercury: %s cannot be run; see :checkhealth mercury"):format(cmd), vim.log.levels.WARN)
+  end
+end
+
+--- Why a buffer has no server.
+---@param bufnr integer
+---@return string
+function M.why_absent(bufnr)
+  local filetype = vim.bo[bufnr].filetype
+  if vim.bo[bufnr].buftype ~= "" then
+    return "the buffer is no file"
+  elseif not config.wants(bufnr) then
+    return vim.b[bufnr].mercury == nil and ("the filetype %q is switched off"):format(filetype) or "b:mercury says no"
+  elseif filetype == "" then
+    return "the buffer has no filetype"
+  end
+  return M.problem() or status.exit_code and ("the server ended with exit code %d"):format(status.exit_code)
+    or "the server is not running"
 end
 
 --- Attach to the loaded buffers that want it and are not attached yet, starting the server if need be.

@@ -1,4 +1,5 @@
 local mercury_client = require("mercury.client")
+local status = require("mercury.status")
 
 local M = {}
 
@@ -21,25 +22,38 @@ local other_sources = {
   end,
 }
 
+---@return boolean well whether it makes sense to look further
 local function check_neovim()
   local version = "Neovim " .. tostring(vim.version())
   if vim.fn.has("nvim-0.11") == 0 then
     vim.health.error(version .. ": 0.11 or newer is needed")
-    return
+    return false
   end
   local builtin = vim.lsp.inline_completion ~= nil
   vim.health.ok(version .. (builtin and " with vim.lsp.inline_completion" or ", ghost text is drawn by this plugin"))
+  return true
 end
 
-local function check_command()
-  local cmd = vim.lsp.config.mercury and vim.lsp.config.mercury.cmd
-  if not cmd then
-    vim.health.error("mercury is not set up", "call require('mercury').setup()")
-  elseif type(cmd) == "table" and vim.fn.executable(cmd[1]) == 0 then
-    vim.health.error(("%s cannot be run"):format(cmd[1]), "install mercury-lsp, or set the option `cmd` to its path")
-  else
-    vim.health.ok("the server's command is " .. vim.inspect(cmd))
+---@return boolean well
+local function check_setup()
+  if not vim.lsp.config[mercury_client.name] then
+    vim.health.error("mercury is not set up", "call require('mercury').setup(); if you do, :messages says what failed")
+    return false
+  elseif not require("mercury").is_enabled() then
+    vim.health.warn("suggestions are switched off", "`:Mercury enable` shows them")
   end
+  return true
+end
+
+---@return boolean well
+local function check_command()
+  local problem = mercury_client.problem()
+  if problem then
+    vim.health.error(unpack(vim.split(problem, "; ")))
+    return false
+  end
+  vim.health.ok("the server's command is " .. vim.inspect(vim.lsp.config[mercury_client.name].cmd))
+  return true
 end
 
 --- What the server answers to `mercury/status`.
@@ -59,10 +73,20 @@ local function tell_status(said)
   end
 end
 
+local function tell_absence()
+  local doctor = "run `mercury-lsp doctor`; what the server said is in " .. vim.lsp.log.get_filename()
+  if status.exit_code then
+    vim.health.error(("the server ended with exit code %d"):format(status.exit_code), doctor)
+  else
+    local open = "open a file, then run :checkhealth mercury again"
+    vim.health.warn("no server has answered yet", { open, "if a file is open, " .. doctor })
+  end
+end
+
 local function check_server()
   local client = mercury_client.get()
   if not client then
-    vim.health.warn("the server is not running", "open a file, then run :checkhealth mercury again")
+    tell_absence()
     return
   elseif not client:supports_method(mercury_client.method) then
     vim.health.error("the server does not offer " .. mercury_client.method)
@@ -77,6 +101,16 @@ local function check_server()
   end
 end
 
+--- Name the files that have no server, and why.
+local function check_buffers()
+  for _, bufnr in ipairs(vim.tbl_filter(vim.api.nvim_buf_is_loaded, vim.api.nvim_list_bufs())) do
+    local name = vim.fs.basename(vim.api.nvim_buf_get_name(bufnr))
+    if name ~= "" and vim.bo[bufnr].buftype == "" and not mercury_client.get(bufnr) then
+      vim.health.info(("nothing is suggested in %s: %s"):format(name, mercury_client.why_absent(bufnr)))
+    end
+  end
+end
+
 ---@param lhs string
 ---@param action string
 local function check_key(lhs, action)
@@ -87,7 +121,7 @@ local function check_key(lhs, action)
     if not vim.startswith(old.desc or "", "Mercury: ") then
       local taken = vim.tbl_isempty(old) and "not mapped" or "mapped to " .. (old.desc or old.rhs or "a function")
       local mend = ("call require('mercury').%s() from that mapping, or set keys.%s"):format(action, action)
-      vim.health.warn(("%s does not %s: it is %s (buffer %d)"):format(lhs, action, taken, bufnr), mend)
+      vim.health.warn(("%s is not the key for %s: it is %s (buffer %d)"):format(lhs, action, taken, bufnr), mend)
       return
     end
   end
@@ -116,9 +150,12 @@ end
 
 function M.check()
   vim.health.start("mercury")
-  check_neovim()
-  check_command()
-  check_server()
+  if not (check_neovim() and check_setup()) then
+    return
+  elseif check_command() then
+    check_server()
+  end
+  check_buffers()
   check_keys()
   check_other_sources()
 end

@@ -28,6 +28,12 @@ local function watch()
   local mercury_client = require("mercury.client")
   local group = vim.api.nvim_create_augroup("mercury", {})
   vim.api.nvim_create_autocmd("ColorScheme", { group = group, callback = highlight })
+  vim.api.nvim_create_autocmd("InsertEnter", {
+    group = group,
+    callback = function(args)
+      mercury_client.tell_problem(args.buf)
+    end,
+  })
   vim.api.nvim_create_autocmd("LspAttach", {
     group = group,
     callback = function(args)
@@ -52,6 +58,9 @@ end
 --- Start Mercury for the buffers that want it and map the keys. Call it once.
 ---@param opts? mercury.Opts
 function M.setup(opts)
+  if vim.fn.has("nvim-0.11") == 0 then
+    error(("mercury: Neovim 0.11 or newer is needed; this is %s"):format(vim.version()), 0)
+  end
   local config = require("mercury.config").use(opts)
   shower = choose_shower()
   shower.enabled = config.enabled
@@ -157,11 +166,12 @@ end
 --- One line on how Mercury stands in this buffer.
 ---@return string
 function M.status()
-  local client = require("mercury.client").get(vim.api.nvim_get_current_buf())
-  local said = require("mercury.status").said
+  local mercury_client, bufnr = require("mercury.client"), vim.api.nvim_get_current_buf()
+  local client, said = mercury_client.get(bufnr), require("mercury.status").said
   local parts = { "mercury: " .. (M.is_enabled() and M.is_enabled("buffer") and "on" or "off") }
-  table.insert(parts, client and ("server attached (client %d)"):format(client.id) or "no server in this buffer")
-  if said and said.message and said.message ~= "" then
+  local attached = client and ("server attached (client %d)"):format(client.id)
+  table.insert(parts, attached or "no server here: " .. mercury_client.why_absent(bufnr))
+  if attached and said and said.message and said.message ~= "" then
     table.insert(parts, said.message)
   end
   return table.concat(parts, ", ")

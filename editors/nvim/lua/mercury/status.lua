@@ -9,6 +9,10 @@ M.said = nil
 ---@type "loading"|"ready"|"busy"|"off"|"error"
 M.word = "off"
 
+--- With what the server ended, if that was wrong and no other one has started.
+---@type integer?
+M.exit_code = nil
+
 ---@param said { kind?: string, busy?: boolean, message?: string }
 local function word_for(said)
   if said.kind == "Error" then
@@ -31,6 +35,7 @@ end
 
 --- The server has started, and tells soon how it is.
 function M.started()
+  M.exit_code = nil
   if not M.said then
     M.word = "loading"
   end
@@ -39,7 +44,7 @@ end
 --- The server has ended.
 ---@param code integer
 function M.ended(code)
-  M.said, M.word = nil, code == 0 and "off" or "error"
+  M.said, M.word, M.exit_code = nil, code == 0 and "off" or "error", code ~= 0 and code or nil
 end
 
 return M
