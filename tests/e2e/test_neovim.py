@@ -393,6 +393,31 @@ def test_cycling_asks_for_more_and_goes_round(desk: Desk) -> None:
     until(lambda: nvim.lines() == ["xthree"])
 
 
+def test_who_asks_by_key_is_told_that_there_is_nothing(desk: Desk) -> None:
+    nvim = desk.start_attached(name="a.txt")
+    desk.say("didChangeStatus", {"kind": "Normal", "busy": False, "message": ""})
+    nvim.keys("ix")
+    until(lambda: desk.asked() and desk.answered_last())
+    nvim.read_all_replies()
+    assert nvim.ghost() == ""
+    nvim.keys("<M-]>")
+    shows(nvim, "mercury: no suggestion here")
+    nvim.keys("<Tab>y")
+    until(lambda: nvim.lines() == ["x\ty"])
+    shows(nvim, "")
+
+
+def test_who_asks_by_key_is_told_that_the_model_is_loaded_first(desk: Desk) -> None:
+    gate = desk.folder / "gate"
+    desk.script([rule("x", "one", gate=str(gate))])
+    nvim = desk.start_attached()
+    desk.say("didChangeStatus", {"kind": "Normal", "busy": True, "message": "loading the model"})
+    nvim.keys("ix<M-]>")
+    shows(nvim, "mercury: loading the model")
+    gate.touch()
+    shows(nvim, "one")
+
+
 def test_null_leaves_what_is_shown_and_an_empty_list_clears_it(desk: Desk) -> None:
     desk.script([rule("x", "one", trigger=2), {"before": "x", "result": None, "trigger": 1}])
     nvim = desk.start_attached()
@@ -405,7 +430,7 @@ def test_null_leaves_what_is_shown_and_an_empty_list_clears_it(desk: Desk) -> No
     assert nvim.ghost() == "one"
     desk.script([{"before": "x", "result": {"items": []}}])
     nvim.keys("<M-]>")
-    shows(nvim, "")
+    shows(nvim, "mercury: no suggestion here")
 
 
 def test_tab_is_a_tab_when_nothing_is_shown(desk: Desk) -> None:

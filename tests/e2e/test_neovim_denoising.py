@@ -65,12 +65,19 @@ def test_going_on_hides_the_canvas_and_cancels(desk: Desk, keys: str) -> None:
     until(lambda: asked in [message["params"]["id"] for message in desk.received("$/cancelRequest")])
 
 
-@pytest.mark.parametrize("end", [{"result": None}, {"error": -32802}, {"result": {"items": []}}])
-def test_no_canvas_outlives_its_request(desk: Desk, end: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        ({"result": None}, ""),
+        ({"error": -32802}, ""),
+        ({"result": {"items": []}}, "mercury: no suggestion here"),
+    ],
+)
+def test_no_canvas_outlives_its_request(desk: Desk, end: dict[str, Any], left: str) -> None:
     nvim = denoising(desk, SECOND, **end)
     shows(nvim, "a + b░")
     (desk.folder / "gate").touch()
-    shows(nvim, "")
+    shows(nvim, left)
 
 
 def test_a_part_for_a_request_that_nobody_waits_for_is_dropped(desk: Desk) -> None:

@@ -6,6 +6,7 @@ local draw = require("mercury.draw")
 local items = require("mercury.item")
 local mercury_client = require("mercury.client")
 local pieces = require("mercury.piece")
+local status = require("mercury.status")
 
 local api = vim.api
 local Trigger = { invoked = 1, automatic = 2 }
@@ -225,6 +226,9 @@ function State:ask(trigger, step)
     self:receive(question, err, result)
   end, self.bufnr)
   question.id = sent and id or nil
+  if trigger == Trigger.invoked and self.index == 0 and status.word == "loading" then
+    draw.note(self.bufnr, question.row, "mercury: loading the model")
+  end
 end
 
 ---@param question mercury.Question
@@ -266,6 +270,9 @@ function State:offer(raw_items, question)
   end
   self.invoked = question.step ~= nil
   self:show(question.step and question.shown and position + question.step or 1)
+  if question.step and #self.items == 0 then
+    draw.note(self.bufnr, question.row, "mercury: no suggestion here")
+  end
 end
 
 ---@param index integer counted around both ends

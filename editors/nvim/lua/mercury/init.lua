@@ -18,6 +18,7 @@ local function highlight()
     MercuryUnsure = "NonText",
     MercuryDraft = "NonText",
     MercuryMask = "Whitespace",
+    MercuryNote = "NonText",
     MercuryReplaced = "DiffDelete",
   }) do
     vim.api.nvim_set_hl(0, group, { link = link, default = true })
