@@ -24,9 +24,11 @@ from mercury_lsp.worker import Engine
 LEAST_INVOKED = 0.02
 """When the user asks for a suggestion the gate does not apply, but what is surely wrong is cut off."""
 
+LEAST_ALTERNATIVE = 0.05
+"""Least confidence of what stands behind the first suggestion to choose from: to look at it costs a key."""
 
-LEAST_CHARACTERS = 2
-"""Of a text that is shown unasked: to accept a single character saves no key."""
+LEAST_CHARACTERS = 3
+"""Of a text that is shown unasked: to accept two saves one key, and that is not worth the look."""
 
 IDLE_SECONDS = 0.1
 """Without a request for so long the engine looks ahead."""
@@ -148,7 +150,7 @@ class Completer:
         history = self._history(context.uri)
         shown = [
             place.known(s)
-            for s in _different(found)
+            for s in _to_choose_from(found)
             if self._worth_showing(s, triggered) and not (triggered and history.was_deleted(context.offset, s.text))
         ]
         if shown:
@@ -209,6 +211,10 @@ def _on_loop(on_step: OnStep, cancel: Event) -> OnStep:
     return hand_over
 
 
-def _different(suggestions: list[Suggestion]) -> list[Suggestion]:
-    """Without those whose text came before; trimming may have made two of them alike."""
-    return list({s.text: s for s in reversed(suggestions)}.values())[::-1]
+def _to_choose_from(suggestions: list[Suggestion]) -> list[Suggestion]:
+    """The first that has text, and the sure enough that differ from it; trimming may have made two of them alike."""
+    different: dict[str, Suggestion] = {}
+    for suggestion in suggestions:
+        if suggestion.text and (not different or suggestion.confidence >= LEAST_ALTERNATIVE):
+            different.setdefault(suggestion.text, suggestion)
+    return list(different.values())

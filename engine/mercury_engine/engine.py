@@ -196,12 +196,19 @@ class Engine:
 
 
 def _ranked(fills: list[Fill]) -> Fill:
-    """The surest fill, the others that differ in text behind it by falling confidence."""
-    best: dict[str, Fill] = {}
-    for fill in sorted(fills, key=lambda f: -f.confidence):
+    """The surest fill, the others that differ in text behind it by falling confidence.
+
+    Behind the first, which is the best guess everywhere, a fill that another one begins with is dropped: one that gave
+    up at the token that was to set it apart is as sure as what all of them have in common.
+    """
+    best, *others = fills
+    texts = [fill.text for fill in fills]
+    others = [other for other in others if not any(t != other.text and t.startswith(other.text) for t in texts)]
+    different: dict[str, Fill] = {}
+    for fill in sorted((best, *others), key=lambda f: -f.confidence):
         if fill.text:
-            best.setdefault(fill.text, fill)
-    first, *others = [*best.values()] or fills[:1]
+            different.setdefault(fill.text, fill)
+    first, *others = [*different.values()] or [best]
     return replace(first, others=tuple(others))
 
 

@@ -67,7 +67,7 @@ def test_the_word_before_the_cursor_is_replaced_by_itself_and_more(editor: Edito
 
 
 def test_astral_letters_of_the_word_count_as_two(editor: Editor):
-    [item] = complete(editor, script(text="zz") + "x = 𝒳𝒴", 8)["items"]
+    [item] = complete(editor, script(text="zzz") + "x = 𝒳𝒴", 8)["items"]
     assert item["textEdit"]["range"] == span((1, 4), (1, 8))
 
 

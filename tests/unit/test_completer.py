@@ -219,10 +219,28 @@ async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: Editor):
     assert await editor.ask(4, triggered=False) == ["1 + 1"]
 
 
-async def test_a_single_character_is_shown_to_those_who_ask_alone(editor: Editor):
-    editor.engine.text = "1"
-    assert await editor.ask(4) == []
-    assert await editor.ask(4, triggered=False) == ["1"]
+@pytest.mark.parametrize(("text", "unasked"), [("1", []), ("rn ", []), ("1) ", []), ("urn", ["urn"])])
+async def test_what_saves_a_single_key_is_shown_to_those_who_ask_alone(editor: Editor, text: str, unasked: list[str]):
+    editor.engine.text = text
+    assert await editor.ask(4) == unasked
+    assert await editor.ask(4, triggered=False) == [text.rstrip()]
+
+
+async def test_the_last_characters_of_a_suggestion_typed_through_stay(editor: Editor):
+    assert await editor.ask(4) == ["suggested"]
+    editor.replace(4, 4, "suggest")
+    assert await editor.ask(11) == ["ed"]
+
+
+async def test_alternatives_that_are_hardly_sure_are_not_worth_a_key(editor: Editor):
+    def fill(request: FillRequest) -> Fill:
+        others = [Fill(text, sure, steps=2, elapsed=0.0) for text, sure in (("two", 0.06), ("three", 0.04))]
+        return Fill("one", editor.engine.confidence, steps=2, elapsed=0.0, others=tuple(others))
+
+    editor.engine.fill = fill
+    assert await editor.ask(4, triggered=False) == ["one", "two"]
+    editor.engine.confidence = 0.03
+    assert (await editor.ask(4, triggered=False))[0] == "one", "the first is what was asked for"
 
 
 async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: Editor):

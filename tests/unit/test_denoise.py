@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.canvas import Canvas
 from mercury_engine.commit import choose, choose_confident
+from mercury_engine.engine import _ranked
 from mercury_engine.errors import Cancelled
-from mercury_engine.requests import FillRequest
+from mercury_engine.requests import Fill, FillRequest
 
 from tests.unit import tiny
 
@@ -137,6 +138,19 @@ def test_candidates_differ_and_come_surest_first(engine):
     assert len(found) > 1
     assert len({f.text for f in found}) == len(found)
     assert [f.confidence for f in found] == sorted((f.confidence for f in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("filled", "kept"),
+    [
+        ([("ic = false;", 0.5), ("ic", 0.99), ("ic = true;", 0.3)], ["ic = false;", "ic = true;"]),
+        ([("s", 0.3), ("s you", 0.4)], ["s you", "s"]),
+        ([("a", 0.3), ("a", 0.4), ("", 0.9)], ["a"]),
+    ],
+)
+def test_a_candidate_that_another_begins_with_is_dropped_unless_it_is_the_best_guess(filled, kept):
+    found = _ranked([Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled])
+    assert [each.text for each in (found, *found.others)] == kept
 
 
 def test_candidates_share_the_forward_passes(writing):

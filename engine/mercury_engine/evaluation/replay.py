@@ -6,7 +6,8 @@ the first line of a suggestion when it is right to the end of the line, or its l
 then typing goes on behind it. A suggestion that agrees with what is typed stays without a further call of the model.
 
 Left out of the server's conduct, for it needs syntax trees: headers of definitions outside the window, several lines
-only where the syntax allows them (here: on every empty line), and the syntax check of fills.
+only where the syntax allows them (here: on every empty line), and the syntax check of fills. Texts of one and two
+characters count as shown here, which the server keeps to itself.
 """
 
 import statistics
