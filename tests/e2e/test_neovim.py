@@ -407,6 +407,23 @@ def test_who_asks_by_key_is_told_that_there_is_nothing(desk: Desk) -> None:
     shows(nvim, "")
 
 
+def test_who_asks_by_key_is_told_that_there_is_no_other(desk: Desk) -> None:
+    desk.script([rule("x", "one")])
+    nvim = desk.start_attached()
+    desk.say("didChangeStatus", {"kind": "Normal", "busy": False, "message": ""})
+    nvim.keys("ix")
+    shows(nvim, "one")
+    nvim.keys("<M-]>")
+    until(
+        lambda: (
+            sorted(nvim.painted()) == [("mercury: no other suggestion here", "MercuryNote"), ("one", "MercuryGhost")]
+        )
+    )
+    nvim.keys("<M-w>!")
+    until(lambda: nvim.lines() == ["xone!"])
+    shows(nvim, "")
+
+
 def test_who_asks_by_key_is_told_that_the_model_is_loaded_first(desk: Desk) -> None:
     gate = desk.folder / "gate"
     desk.script([rule("x", "one", gate=str(gate))])

@@ -155,12 +155,11 @@ function M.show(bufnr, place, chunks, replaced)
   show_below(bufnr, place.row, vim.list_slice(lines, 2))
 end
 
---- Say behind a line why there is nothing to draw; the command line says that the user inserts.
+--- Say behind a line why nothing new is drawn; the command line says that the user inserts.
 ---@param bufnr integer
 ---@param row integer
 ---@param text string
 function M.note(bufnr, row, text)
-  M.clear(bufnr)
   keep_to_window()
   api.nvim_buf_set_extmark(bufnr, namespace, row, 0, { virt_text = { { text, "MercuryNote" } }, virt_text_pos = "eol" })
 end
