@@ -60,6 +60,10 @@ class Endless(Denoiser):
         mixed_V[self.alphabet.end_id] = NEVER
         return mixed_V.log_softmax(-1)
 
+    def goes_beyond(self, canvas: Canvas) -> bool:
+        """What stands behind the gap may be written again."""
+        return False
+
 
 class Forgetful(Endless):
     """Before every step but the first, reads the whole context again; what it writes is the same."""

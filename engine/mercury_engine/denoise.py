@@ -125,7 +125,7 @@ class Denoiser:
         text = whole[len(canvas.begun) :] if whole.startswith(canvas.begun) else ""
         return text[: end_in(text, canvas.follows)]
 
-    def _goes_beyond(self, canvas: Canvas) -> bool:
+    def goes_beyond(self, canvas: Canvas) -> bool:
         """Whether the last token goes on with what stands behind the gap."""
         whole = self.codec.decode(canvas.ids[canvas.known : canvas.settled])
         return end_in(whole[len(canvas.begun) :], canvas.follows) is not None
@@ -173,7 +173,7 @@ class Denoiser:
             if canvas.spell:
                 canvas.write_again()
             else:
-                canvas.ended |= self._goes_beyond(canvas)
+                canvas.ended |= self.goes_beyond(canvas)
 
     def _agree(
         self,
@@ -191,7 +191,7 @@ class Denoiser:
             rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
             token = int(mixed_V.topk(rank + 1).indices[-1])
             canvas.settle(token, _number(float(mixed_V[token].exp())))
-            canvas.ended |= not canvas.spell and self._goes_beyond(canvas)
+            canvas.ended |= not canvas.spell and self.goes_beyond(canvas)
             if canvas.ended or i >= len(draft) or (token != draft[i] and not final):
                 break
 
