@@ -1,8 +1,9 @@
 """Resident memory while typing: `python benchmarks/memory.py [--quick] [--json] [--out FILE]`.
 
-Types a thousand keys into the language server over stdio, some in each of twenty held-out files, and looks at the
-server's memory after every answer: whether it fits the budget, and whether it grows. Pages of files, most of them
-libraries' code, are told apart from the process's own. Processor time is there to compare two versions with.
+Types a thousand keys into the language server over stdio, some in each of twenty held-out files that are open from
+the start, and looks at the server's memory after every answer: whether it fits the budget, and whether it grows.
+Pages of files, most of them libraries' code, are told apart from the process's own. Processor time is there to
+compare two versions with.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
 from mercury_engine.evaluation.gaps import documents  # noqa: E402
 from on_keys import editor  # noqa: E402
-from on_keys.script import lines_to_type, retyped  # noqa: E402
+from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 CORPUS = HERE.parent / "tests" / "data" / "held_out"
@@ -61,8 +62,10 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         with editor.server(root, root / "fills.jsonl", options.threads, options.model) as typist:
-            loaded, spent = editor.resident_mb(typist.pid), editor.processor_seconds(typist.pid)
-            after_key = list(typed(typist, root, options.corpus, keys))
+            loaded = editor.resident_mb(typist.pid)
+            scripts = opened(typist, root, options.corpus, keys // FILES)
+            open_mb, spent = editor.resident_mb(typist.pid), editor.processor_seconds(typist.pid)
+            after_key = list(typed(typist, scripts, keys // FILES))
             spent = editor.processor_seconds(typist.pid) - spent
             typing = parts_mb(typist.pid)
             time.sleep(SETTLED)
@@ -72,6 +75,7 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
     return {
         "resident_mb": {
             "loaded": loaded,
+            "files_open": open_mb,
             f"after_{EARLY}": early,
             f"after_{keys}": late,
             "highest": max(after_key),
@@ -89,16 +93,24 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
     }
 
 
-def typed(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> Iterator[float]:
-    """Resident memory after each of so many answered keys, the same number in every file."""
+def opened(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> dict[str, Script]:
+    """Opens all files, and asks once in each; what will be typed in them, by URI."""
     found = documents(corpus)
     chosen = found[:: max(1, len(found) // FILES)][:FILES]
-    for number in suite.progress(range(FILES), "typing"):
-        document, mine = chosen[number % len(chosen)], keys // FILES
-        script = retyped(document.text, *lines_to_type(document.text, 2 * mine, number), number)
+    scripts = {}
+    for number in range(FILES):
+        document = chosen[number % len(chosen)]
+        script = retyped(document.text, *lines_to_type(document.text, 2 * keys, number), number)
         uri = (root / f"{number}_{document.name}").as_uri()
         typist.open(uri, document.language, script.text, script.keys[0].start)
-        for _ in islice(typist.play(uri, script, len(script.keys), paced=False), mine):
+        scripts[uri] = script
+    return scripts
+
+
+def typed(typist: editor.Typist, scripts: dict[str, Script], keys: int) -> Iterator[float]:
+    """Resident memory after each of so many answered keys in every file."""
+    for uri, script in suite.progress(list(scripts.items()), "typing"):
+        for _ in islice(typist.play(uri, script, len(script.keys), paced=False), keys):
             yield editor.resident_mb(typist.pid) or 0.0
 
 
