@@ -12,10 +12,12 @@ Dimensions as in `model.py`; one request at a time (B = 1).
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -40,7 +42,13 @@ HIDDEN = float("-inf")
 HERE = 32
 """Keys just before the gap are padded to multiples of this."""
 
+QUANTISERS = 2
+"""Threads that quantise matrices while a model is loaded."""
+
 PARTS = ("keys", "values")
+
+Codes = tuple[npt.NDArray[np.int8], Tensor]
+"""A matrix [out,in] and its scales [out,1]."""
 
 _TYPES = {torch.bfloat16: Type.bf16, torch.float32: Type.f32}
 
@@ -236,6 +244,7 @@ class _Graph:
         self.here: list[list[Any]] = []
         """Keys and values just before the rows, by layer."""
         self.lengths: Node | None = None
+        self.codes: dict[AdaptedLinear, Codes] = {}
 
     def stack(self) -> ov.Model:
         """Rows [1,R,C] in; hidden states and, of a reader, keys and values [L,1,H,R,D] out."""
@@ -247,6 +256,9 @@ class _Graph:
         self._input("bias", [1, 1, -1, -1])
         sides = [self._input(f"here.{part}", [c.num_hidden_layers, *self._side_shape()], self.kept) for part in PARTS]
         self.here = [op.split(op.convert(side, "f32"), op.constant(0), c.num_hidden_layers).outputs() for side in sides]
+        linears = [each for layer in self._layers() for each in layer.children() if isinstance(each, AdaptedLinear)]
+        with ThreadPoolExecutor(QUANTISERS) as pool:
+            self.codes = dict(zip(linears, pool.map(self._quantised, linears), strict=True))
         kept = []
         for number, layer in enumerate(self._layers()):
             x, keys, values = self._layer(x, number, layer)
@@ -261,7 +273,7 @@ class _Graph:
         hidden = op.parameter([-1, self.config.hidden_size], np.float32, name="hidden")
         hidden.output(0).set_names({"hidden"})
         weight = self.source.embedding if self.source.head is None else self.source.head
-        return ov.Model([self._matmul(hidden, weight)], [hidden], "head")
+        return ov.Model([_matmul(hidden, *self._codes(weight))], [hidden], "head")
 
     def _input(self, name: str, shape: list[int], kind: Any = np.float32) -> Node:
         made = op.parameter(shape, kind, name=name)
@@ -289,22 +301,25 @@ class _Graph:
 
     def _linear(self, x: Node, linear: AdaptedLinear, scale: Tensor | None = None) -> Node:
         """With a scale [out], what comes out is multiplied by it."""
+        codes, scales = self.codes.pop(linear)
+        bias = None if linear.bias is None else linear.bias.detach().float()
+        if scale is not None:
+            scales, bias = scales * scale[:, None], None if bias is None else bias * scale
+        y = _matmul(x, codes, scales)
+        return y if bias is None else op.add(y, op.constant(bias.numpy()))
+
+    @torch.no_grad()
+    def _quantised(self, linear: AdaptedLinear) -> Codes:
         weight = linear.weight.float()
         if self.writes and linear.up is not None and linear.down is not None:
             weight = weight + linear.up.float() @ linear.down.float()
-        bias = None if linear.bias is None else linear.bias.detach().float()
-        if scale is not None:
-            weight, bias = weight * scale[:, None], None if bias is None else bias * scale
-        y = self._matmul(x, weight)
-        return y if bias is None else op.add(y, op.constant(bias.numpy()))
+        return self._codes(weight)
 
-    def _matmul(self, x: Node, weight: Tensor) -> Node:
-        """x W^T with W in int8, one scale per output channel."""
+    def _codes(self, weight: Tensor) -> Codes:
+        """A matrix [out,in] in int8, one scale per output channel [out,1]."""
         wide = weight.detach().float()
-        scale = wide.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
-        codes = self.spill.array((wide / scale).round_().to(torch.int8).numpy())
-        matrix = op.multiply(op.convert(op.constant(codes, shared_memory=True), "f32"), op.constant(scale.numpy()))
-        return op.matmul(x, matrix, False, True)
+        scales = wide.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
+        return self.spill.array((wide / scales).round_().to(torch.int8).numpy()), scales
 
     def _attend(self, number: int, qk: Node, v: Node) -> Node:
         """Attention of all query heads to far keys, to those near and the rows' own, and to those behind the gap.
@@ -355,6 +370,12 @@ class _Graph:
         turned = op.concat([second, first], -1)
         cos, sin = self.inputs[f"{frame}.cos"], self.inputs[f"{frame}.sin"]
         return op.add(op.multiply(x, cos), op.multiply(turned, sin))
+
+
+def _matmul(x: Node, codes: npt.NDArray[np.int8], scales: Tensor) -> Node:
+    """x W^T."""
+    matrix = op.multiply(op.convert(op.constant(codes, shared_memory=True), "f32"), op.constant(scales.numpy()))
+    return op.matmul(x, matrix, False, True)
 
 
 def _rms_norm(x: Node, weight: Tensor, eps: float) -> Node:

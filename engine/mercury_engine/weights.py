@@ -7,6 +7,7 @@ Packed formats, both in groups of 32 along the input dimension (the arithmetic o
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ GROUP = 32
 
 READER = "reader.safetensors"
 """Optional: what training changed in the reader, a low-rank product for every matrix."""
+
+LOADERS = 2
+"""Threads that unpack matrices while a model is loaded."""
 
 _FUSED = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -123,6 +127,7 @@ def _product(change: dict[str, Tensor], name: str, weight: Tensor, folder: Path)
 def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None) -> None:
     """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
 
+    @torch.no_grad()
     def put(target: Tensor, *names: str, changed_by: str = "") -> None:
         whole = torch.cat([unpack(state, name, folder) for name in names])
         if change and changed_by:
@@ -133,9 +138,10 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
     put(network.norm, "model.norm.weight")
     if network.head is not None:
         put(network.head, "lm_head.weight")
-    for number, layer in enumerate(network.layers):
+
+    def put_layer(number: int) -> None:
+        layer, stem = network.layers[number], f"model.layers.{number}."
         assert isinstance(layer, Layer)
-        stem = f"model.layers.{number}."
         put(layer.attn_norm, stem + "input_layernorm.weight")
         put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
         for matrix, names in _FUSED.items():
@@ -143,6 +149,9 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
             put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
             if linear.bias is not None:
                 put(linear.bias, *(f"{stem}{name}.bias" for name in names))
+
+    with ThreadPoolExecutor(LOADERS) as pool:
+        list(pool.map(put_layer, range(len(network.layers))))
 
 
 @torch.no_grad()
