@@ -62,7 +62,7 @@ class Rule:
     end_weight: float = 0.5
     """Its share in the odds of the end marker."""
     lookahead: int = 8
-    """Draft tokens that the reader reads per step."""
+    """Draft tokens that the reader reads per step, at most."""
     window: int = 16
     """Open slots that the writer sees at once; a short canvas is a cheap one, and most gaps are short."""
     threshold: float | None = None
