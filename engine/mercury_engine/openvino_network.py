@@ -131,7 +131,8 @@ class OpenVinoNetwork(Network):
         """Compile, and run once so that all weights are laid out; takes a second or two the first time."""
         if self._stack is not None:
             return
-        self._stack = self._compiler.request(self._build())
+        with torch.inference_mode(False):  # a fill may ask first, and threads that load are not in its mode
+            self._stack = self._compiler.request(self._build())
         del self._build  # what it holds
         if self.writes:
             zeros = torch.zeros_like(F.pad(self._nothing.keys, (0, 0, 0, 1)))

@@ -55,6 +55,11 @@ def test_the_writers_weights_are_loaded_when_it_is_first_asked(plain):
         assert len(loads) == 1
 
 
+def test_a_fill_may_be_the_first_to_ask_the_writer_whose_weights_come_from_the_folder(tmp_path):
+    engine = Engine.load(tiny.folder(tmp_path, rank=4), backend="openvino")
+    assert engine.fill(FillRequest(near=tiny.SAMPLE[:400], max_steps=2)).steps <= 2
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("sides", [0, 1, 2, 3])
 def test_reading_behind_any_number_of_sides_gives_the_same_states_and_block(plain, reader, sides):
