@@ -107,7 +107,7 @@ class BlockCache:
             default=None,
         )
         kept = common_start(stack.ids, near) if stack else 0
-        side = _head(stack.side, kept) if stack and stack.side else None
+        side = first_tokens(stack.side, kept) if stack and stack.side else None
         if kept < len(near):
             side = self._push(side, near[kept:], kept, far_side)
         assert side is not None
@@ -124,7 +124,8 @@ class BlockCache:
         return pushed if side is None else join([side, pushed])
 
 
-def _head(side: Side, tokens: int) -> Side | None:
+def first_tokens(side: Side, tokens: int) -> Side | None:
+    """So many of a side, None for none."""
     return Side(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
 
 

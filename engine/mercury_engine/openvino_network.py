@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from mercury_engine.model import AdaptedLinear, Angles, Block, Frames, Layer, ModelConfig, Network, Side, join
 from mercury_engine.spill import Spill
+from mercury_engine.weights import LOADERS
 
 # Importing openvino reports the import to its makers when this package can be imported. Nothing leaves the machine.
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
@@ -41,9 +42,6 @@ HIDDEN = float("-inf")
 
 HERE = 32
 """Keys just before the gap are padded to multiples of this."""
-
-QUANTISERS = 2
-"""Threads that quantise matrices while a model is loaded."""
 
 PARTS = ("keys", "values")
 
@@ -258,7 +256,7 @@ class _Graph:
         sides = [self._input(f"here.{part}", [c.num_hidden_layers, *self._side_shape()], self.kept) for part in PARTS]
         self.here = [op.split(op.convert(side, "f32"), op.constant(0), c.num_hidden_layers).outputs() for side in sides]
         linears = [each for layer in self._layers() for each in layer.children() if isinstance(each, AdaptedLinear)]
-        with ThreadPoolExecutor(QUANTISERS) as pool:
+        with ThreadPoolExecutor(LOADERS) as pool:
             self.codes = dict(zip(linears, pool.map(self._quantised, linears), strict=True))
         kept = []
         for number, layer in enumerate(self._layers()):

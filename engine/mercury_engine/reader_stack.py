@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mercury_engine.block_cache import Context, Tokens, common_start
+from mercury_engine.block_cache import Context, Tokens, common_start, first_tokens
 from mercury_engine.lookup import Lookup
 from mercury_engine.model import Network, Side, join, packed
 
@@ -78,9 +78,7 @@ class ReaderStack:
 
     def _keep(self) -> None:
         """Put what was read of tokens on the stack behind those read before."""
-        if self._fresh is None or not self._kept:
-            return
-        kept = Side(self._fresh.keys[:, :, :, : self._kept], self._fresh.values[:, :, :, : self._kept])
-        self.side = kept if self.side is None else join([self.side, kept])
-        self.position += self._kept
-        self._fresh, self._kept = None, 0
+        if self._fresh is not None and (kept := first_tokens(self._fresh, self._kept)):
+            self.side = kept if self.side is None else join([self.side, kept])
+            self.position += self._kept
+            self._fresh, self._kept = None, 0

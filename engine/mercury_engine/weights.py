@@ -25,7 +25,7 @@ READER = "reader.safetensors"
 """Optional: what training changed in the reader, a low-rank product for every matrix."""
 
 LOADERS = 2
-"""Threads that unpack matrices while a model is loaded."""
+"""Threads that unpack, and for a CPU quantise, matrices while a model is loaded."""
 
 _FUSED = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -123,11 +123,10 @@ def _product(change: dict[str, Tensor], name: str, weight: Tensor, folder: Path)
     return up.float() @ down.float()
 
 
-@torch.no_grad()
 def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None) -> None:
     """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
 
-    @torch.no_grad()
+    @torch.no_grad()  # here, for the mode is each thread's own
     def put(target: Tensor, *names: str, changed_by: str = "") -> None:
         whole = torch.cat([unpack(state, name, folder) for name in names])
         if change and changed_by:
