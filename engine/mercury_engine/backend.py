@@ -1,4 +1,4 @@
-"""Which implementation runs a model's network: torch on a GPU or for checking, OpenVINO on a CPU."""
+"""Which implementation runs a model's network: torch on a GPU or for checking, the C kernels on a CPU."""
 
 import contextlib
 import ctypes
@@ -7,20 +7,17 @@ import logging
 import mmap
 import os
 import re
-from collections.abc import Callable
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import nn
 
 from mercury_engine import weights
 from mercury_engine.errors import RequestError
 from mercury_engine.model import Network
+from mercury_engine.native_network import NativeNetwork, layers_for
 
-Backend = Literal["auto", "openvino", "torch"]
+Backend = Literal["auto", "native", "torch"]
 
 MOST_THREADS = 8
 """CPU threads at most, unless asked for more: further ones bring little to so small a model."""
@@ -49,37 +46,29 @@ def networks(
     `threads` counts CPU threads; None is half the processors. Raises RequestError when the backend is not there.
     """
     count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
-    load = partial(weights.load, folder, dtype or _dtype(device), device)
-    if _compiled(device, dtype, backend):
-        return _compile(load, count)
+    if device.type == "cpu" and dtype is None and backend != "torch" and (network := _native(folder, count, backend)):
+        give_back_memory()
+        let_go_of_code()
+        return network, network if network.config.adapter_rank else None
     if device.type == "cpu":
         torch.set_num_threads(count)
-    network = load()
+    network = weights.load(folder, dtype or _dtype(device), device)
     return network, weights.merged_writer(network) if network.config.adapter_rank else None
 
 
-def _compiled(device: torch.device, dtype: torch.dtype | None, backend: Backend) -> bool:
-    found = find_spec("openvino") is not None
-    if backend == "openvino" and not found:
-        raise RequestError("backend is 'openvino' but it is not installed; pip install openvino, or use 'auto'")
-    if device.type == "cpu" and backend == "auto" and not found:
-        _log.warning("openvino is not installed: torch runs the model, about half as fast; pip install openvino")
-    return device.type == "cpu" and found and backend != "torch" and dtype is None
-
-
-def _compile(load: Callable[[], Network], threads: int) -> tuple[Network, Network | None]:
-    from mercury_engine.openvino_network import compiled
-
-    # What is left to torch is small, and its waiting threads would hinder OpenVINO's. Where others are at work they
-    # hinder each other as well: to load took three times as long with two.
-    torch.set_num_threads(1)
-    network = load()
+def _native(folder: Path, threads: int, backend: Backend) -> Network | None:
+    """The folder's network run by the C kernels; None where they can't and something else may. Raises RequestError."""
+    config = weights.read_config(folder)
+    try:
+        layers = layers_for(config, threads)
+    except (OSError, ValueError) as error:
+        if backend == "native":
+            raise RequestError(f"backend is 'native', but {error}; or use 'auto'") from error
+        _log.warning("%s: torch runs the model, several times as slow", error)
+        return None
+    torch.set_num_threads(1)  # what is left to it is small
     map_large_blocks()
-    reader, writer = compiled(network, threads, again=load)
-    network.layers = nn.ModuleList()
-    give_back_memory()
-    let_go_of_code()
-    return reader, writer
+    return NativeNetwork(folder, config, layers)
 
 
 def map_large_blocks() -> None:

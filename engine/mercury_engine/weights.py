@@ -7,6 +7,7 @@ Packed formats, both in groups of 32 along the input dimension (the arithmetic o
 """
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ READER = "reader.safetensors"
 LOADERS = 2
 """Threads that unpack, and for a CPU quantise, matrices while a model is loaded."""
 
-_FUSED = {
+FUSED = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "out": ("self_attn.o_proj",),
     "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
@@ -110,17 +111,17 @@ def fill_reader(network: Network, folder: Path) -> None:
     fill(network, read_tensors(folder), folder, change)
 
 
-def _product(change: dict[str, Tensor], name: str, weight: Tensor, folder: Path) -> Tensor:
-    """The low-rank change of a matrix, float32 [out, in]."""
+def low_rank(change: dict[str, Tensor], name: str, shape: tuple[int, int], path: Path) -> tuple[Tensor, Tensor]:
+    """The two halves [rank, in] and [out, rank] of a change to a matrix [out, in], from the file at the path."""
     if f"{name}.up" not in change or f"{name}.down" not in change:
-        raise ModelCorrupt(f"{READER} in {folder} lacks {name}; export it again")
-    up, down = change[f"{name}.up"], change[f"{name}.down"]
-    if up.ndim != 2 or down.ndim != 2 or up.shape[1] != len(down) or (len(up), down.shape[1]) != weight.shape:
+        raise ModelCorrupt(f"{path} lacks {name}; export it again")
+    down, up = change[f"{name}.down"], change[f"{name}.up"]
+    if up.ndim != 2 or down.ndim != 2 or up.shape[1] != len(down) or (len(up), down.shape[1]) != shape:
         raise ModelCorrupt(
-            f"{name} in {folder / READER} has shapes {list(up.shape)} and {list(down.shape)}, the matrix "
-            f"{list(weight.shape)}; the files do not belong together"
+            f"{name} in {path} has shapes {list(up.shape)} and {list(down.shape)}, the matrix "
+            f"{list(shape)}; the files do not belong together"
         )
-    return up.float() @ down.float()
+    return down, up
 
 
 def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None) -> None:
@@ -130,7 +131,8 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
     def put(target: Tensor, *names: str, changed_by: str = "") -> None:
         whole = torch.cat([unpack(state, name, folder) for name in names])
         if change and changed_by:
-            whole = whole.float() + _product(change, changed_by, target, folder)
+            down, up = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER)
+            whole = whole.float() + up.float() @ down.float()
         _copy(target, whole, " + ".join(names), folder)
 
     put(network.embedding, "model.embed_tokens.weight")
@@ -143,7 +145,7 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
         assert isinstance(layer, Layer)
         put(layer.attn_norm, stem + "input_layernorm.weight")
         put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
-        for matrix, names in _FUSED.items():
+        for matrix, names in FUSED.items():
             linear = getattr(layer, matrix)
             put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
             if linear.bias is not None:
@@ -179,7 +181,7 @@ def merged_writer(network: Network) -> Network:
         writer.length = nn.Parameter(network.length.to(network.embedding.dtype), requires_grad=False)
     for mine, theirs in zip(writer.layers, network.layers, strict=True):
         mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
-        for matrix in _FUSED:
+        for matrix in FUSED:
             linear, source = getattr(mine, matrix), getattr(theirs, matrix)
             added = source.weight.float() + source.up.float() @ source.down.float()
             linear.weight = nn.Parameter(added.to(source.weight.dtype), requires_grad=False)
@@ -194,14 +196,19 @@ def adapter_parameters(network: Network) -> dict[str, Tensor]:
 
 
 def _copy(target: Tensor, source: Tensor, name: str, folder: Path) -> None:
-    if target.shape != source.shape:
+    target.copy_(checked(source, target.shape, name, folder))
+
+
+def checked(source: Tensor, shape: Sequence[int], name: str, folder: Path) -> Tensor:
+    """The tensor, if it is of this shape and all its values are finite. Raises ModelCorrupt."""
+    if tuple(source.shape) != tuple(shape):
         raise ModelCorrupt(
-            f"{name} in {folder} has shape {list(source.shape)}, config.json asks for {list(target.shape)}; "
+            f"{name} in {folder} has shape {list(source.shape)}, config.json asks for {list(shape)}; "
             "the files do not belong together"
         )
     if not _is_finite(source):
         raise ModelCorrupt(f"{name} in {folder} holds values that are not finite; fetch or export the model again")
-    target.copy_(source)
+    return source
 
 
 def _is_finite(values: Tensor) -> bool:

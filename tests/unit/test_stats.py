@@ -77,8 +77,8 @@ def test_the_tables_have_languages_days_and_the_sum(state: Path, capsys):
 
 def test_days_before_those_asked_for_are_left_out(state: Path, capsys):
     counted(TAKEN, replace(TAKEN, shown_at=NOW - 5 * 86_400))
-    assert json.loads(said(capsys, "--json", "--days", "1"))["total"]["shown"] == 1
-    assert json.loads(said(capsys, "--json", "--days", "6"))["total"]["shown"] == 2
+    assert json.loads(said(capsys, "--json", "--days", "3"))["total"]["shown"] == 1
+    assert json.loads(said(capsys, "--json", "--days", "8"))["total"]["shown"] == 2
 
 
 def test_the_object_has_the_same_figures(state: Path, capsys):

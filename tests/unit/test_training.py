@@ -126,7 +126,7 @@ def test_a_leg_ends_with_the_plan(tmp_path):
 
 def test_processes_that_draw_ahead_change_no_loss(tmp_path):
     training_data.run(tmp_path, name="alone").leg(3)
-    # In a process of its own: it forks, which a process with OpenVINO's threads does not survive.
+    # In a process of its own: it forks, which a process with threads need not survive.
     helped = "import sys, pathlib; from tests.unit import training_data as data; "
     helped += "data.run(pathlib.Path(sys.argv[1]), name='helped', workers=2).leg(3)"
     subprocess.run([sys.executable, "-c", helped, str(tmp_path)], cwd=Path(__file__).parents[2], check=True)

@@ -5,17 +5,24 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 from mercury_engine import weights
 from mercury_engine.engine import Engine
 from mercury_engine.model import ModelConfig, Network
 from mercury_engine.requests import Fill, FillRequest, SlotView
+from mercury_kernels.cpu import library
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 START = "<|endoftext|>"
 
 HELD_OUT = Path(__file__).parents[1] / "data" / "held_out"
+
+WIDE = {"head_dim": 64, "intermediate_size": 64}
+"""Changes that make a tiny model one that the C kernels run."""
+
+needs_kernels = pytest.mark.skipif(library.built() is None, reason="no C kernels were built for this processor")
 
 SAMPLE = (HELD_OUT / "flask" / "views.py").read_text("utf-8")
 

@@ -1,0 +1,111 @@
+"""The network run by the C kernels of `mercury_kernels.cpu`, with weights in the bits they have on disk.
+
+Same interface and numbers as `model.Network` within the error of activations in eight bits. Reader and writer share
+all matrices: what either adds to them is a low-rank product of its own.
+
+Dimensions as in `model.py`; one request at a time (B = 1).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from mercury_kernels.cpu.layers import Layers
+from torch import Tensor, nn
+
+from mercury_engine import codes, weights
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.model import Angles, Block, Frames, ModelConfig, Network, Packing, Side
+
+ADAPTER = "adapter*.safetensors"
+
+
+class NativeNetwork(Network):
+    """Reads, and where the folder has an adapter writes; what the adapter adds is loaded when it is first needed."""
+
+    backend = "native"
+
+    @torch.no_grad()
+    def __init__(self, folder: Path, config: ModelConfig, layers: Layers) -> None:
+        """`layers` are filled with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
+        nn.Module.__init__(self)
+        self.config, self._folder, self._stack = config, folder, layers
+        self.groups = config.num_attention_heads // config.num_key_value_heads
+        state = weights.read_tensors(folder)
+        change = weights.read_tensors(folder, weights.READER) if (folder / weights.READER).is_file() else {}
+        codes.put_reader(self._stack, config, state, change, folder)
+        name, shape = "model.embed_tokens.weight", (config.vocab_size, config.hidden_size)
+        embedding = weights.checked(weights.unpack(state, name, folder), shape, name, folder).bfloat16()
+        self.embedding = nn.Parameter(embedding, requires_grad=False)
+        self.markers = nn.Parameter(torch.zeros(2, config.hidden_size, dtype=torch.bfloat16), requires_grad=False)
+        self.length = None
+        self.layers = nn.ModuleList()
+        self._writes = False
+
+    def prepare(self) -> None:
+        """Load what the writer adds."""
+        if self._writes or not self.config.adapter_rank:
+            return
+        with torch.inference_mode(False), torch.no_grad():
+            adapter = weights.read_tensors(self._folder, ADAPTER)
+            codes.put_writer(self._stack, self.config, adapter, self._folder)
+            if "markers" not in adapter:
+                raise ModelCorrupt(f"adapter in {self._folder} lacks markers; export it again")
+            found = weights.checked(adapter["markers"], self.markers.shape, "markers", self._folder)
+            self.markers.copy_(found)
+            if "length" in adapter:
+                self.length = nn.Parameter(adapter["length"].bfloat16(), requires_grad=False)
+        self._writes = True
+
+    def write(
+        self,
+        ids_BR: Tensor,
+        before: Sequence[Side],
+        after: Sequence[Side],
+        ends_B: Tensor,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        """See `Network.write`."""
+        self.prepare()
+        return super().write(ids_BR, before, after, ends_B, packing)
+
+    def run(
+        self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
+    ) -> tuple[Tensor, Block | None]:
+        """See `Network.run`."""
+        assert x_BRC.shape[0] == 1, "one request at a time"
+        rows = x_BRC.shape[1]
+        hidden = None if frames.bias is None else frames.bias.view(self.groups, rows, rows)[0]
+        out, keys, values = self._stack.run(
+            x_BRC[0],
+            _rows(frames.near),
+            None if frames.away is None else _rows(frames.away),
+            hidden,
+            [(side.keys, side.values) for side in before],
+            [(side.keys, side.values) for side in after],
+        )
+        return out[None], None if adapted else Block(keys, values)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[...,C] to float32 [...,V]."""
+        return self._stack.head(hidden.reshape(-1, hidden.shape[-1])).view(*hidden.shape[:-1], -1)
+
+
+def layers_for(config: ModelConfig, threads: int) -> Layers:
+    """Layers of that shape, still empty. Raises what `Layers` does."""
+    return Layers(
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.intermediate_size,
+        config.num_key_value_heads,
+        config.num_attention_heads // config.num_key_value_heads,
+        config.head_dim,
+        config.rms_norm_eps,
+        threads,
+    )
+
+
+def _rows(angles: Angles) -> Angles:
+    """[B,1,1,R,D] to [R,D]."""
+    cos, sin = angles
+    return cos[0, 0, 0], sin[0, 0, 0]

@@ -1,0 +1,115 @@
+"""Compiles the C kernels, once for every set of instructions that is worth it.
+
+Run by the package's build, and by hand as `python kernels/mercury_kernels/cpu/build.py`; so it needs the standard library
+only. Without a C compiler nothing is built, and torch runs the model.
+"""
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+
+SOURCES = ("network.c", "threads.c")
+
+FLAGS = (
+    *("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-Wno-psabi"),
+    *("-fno-math-errno", "-ffp-contract=fast"),
+)
+
+LIBRARIES = ("-pthread", "-lm")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One build: the machine it is for, flags of the compiler, and what a processor must have.
+
+    The latter in the words of `torch.cpu.get_capabilities`.
+    """
+
+    machine: str
+    flags: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+_AVX2 = ("-mavx2", "-mfma", "-mf16c")
+_AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
+
+KINDS = {
+    "avx512": Kind(
+        "x86_64", (*_AVX2, *_AVX512), ("avx512_vnni", "avx512_bw", "avx512_dq", "avx512_vl", "fma3", "f16c")
+    ),
+    "avxvnni": Kind("x86_64", (*_AVX2, "-mavxvnni"), ("avx_vnni", "avx2", "fma3", "f16c")),
+    "avx2": Kind("x86_64", _AVX2, ("avx2", "fma3", "f16c")),
+    "dotprod": Kind("arm64", () if sys.platform == "darwin" else ("-march=armv8.2-a+dotprod",)),
+}
+"""Best first."""
+
+_NAMES = {"amd64": "x86_64", "aarch64": "arm64"}
+
+
+def machine() -> str:
+    """This machine's, by one name on every system."""
+    name = platform.machine().lower()
+    return _NAMES.get(name, name)
+
+
+def path(kind: str) -> Path:
+    """Where a build lies."""
+    return FOLDER / f"mercury_{kind}{'.dll' if sys.platform == 'win32' else '.so'}"
+
+
+def compiler() -> list[str] | None:
+    """The C compiler's command: CC, or the first that is found."""
+    if given := os.environ.get("CC"):
+        return shlex.split(given)
+    for name in ("cc", "gcc", "clang"):
+        if found := shutil.which(name):
+            return [found]
+    return [sys.executable, "-m", "ziglang", "cc"] if find_spec("ziglang") else None
+
+
+def compile_kind(command: list[str], flags: tuple[str, ...], target: Path) -> None:
+    """Raises OSError or subprocess.CalledProcessError, with what the compiler said in `stderr`."""
+    sources = [str(FOLDER / name) for name in SOURCES]
+    made = target.with_suffix(f".{os.getpid()}")
+    try:
+        arguments = [*command, *FLAGS, *flags, *sources, "-o", str(made), *LIBRARIES]
+        subprocess.run(arguments, check=True, capture_output=True, text=True)
+        made.replace(target)  # who has the old one loaded keeps it
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def build() -> list[Path]:
+    """Compile what this machine's processors may want; says on stderr what could not be, and why."""
+    command = compiler()
+    if command is None:
+        _say("no C compiler found: torch will run the model, several times as slow. Install one, or ziglang from PyPI")
+        return []
+    built = []
+    for name, kind in KINDS.items():
+        if kind.machine != machine():
+            continue
+        try:
+            compile_kind(command, kind.flags, path(name))
+        except (OSError, subprocess.CalledProcessError) as error:
+            _say(f"{name} kernels were not built ({error}): {getattr(error, 'stderr', '')[-2000:]}")
+        else:
+            built.append(path(name))
+    return built
+
+
+def _say(text: str) -> None:
+    print(f"mercury-lsp: {text}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    for each in build():
+        print(each)

@@ -1,0 +1,234 @@
+/* Vectors of one register, and the few operations that C has no word for, for each set of instructions.
+ *
+ * Arithmetic is that of GCC's and Clang's vector extensions. LANES counts 32-bit lanes.
+ */
+#ifndef MERCURY_LANES_H
+#define MERCURY_LANES_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* QUERIES share one pass over keys and values, ROWS one over a tile of weights: as many as there are registers for. */
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+enum { LANES = 16, QUERIES = 6, ROWS = 8 };
+#define WIDEST 16
+#elif defined(__AVX2__) && defined(__F16C__)
+enum { LANES = 8, QUERIES = 3, ROWS = 4 };
+#define WIDEST 8
+#else
+enum { LANES = 4, QUERIES = 3, ROWS = 4 };
+#define WIDEST 4
+#endif
+
+typedef float floats __attribute__((vector_size(4 * WIDEST)));
+typedef int32_t ints __attribute__((vector_size(4 * WIDEST)));
+typedef uint16_t shorts __attribute__((vector_size(2 * WIDEST)));
+typedef int8_t narrow __attribute__((vector_size(WIDEST)));
+
+INLINE floats load(const float *from) {
+    floats v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+INLINE ints load_ints(const void *from) {
+    ints v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+INLINE void store(float *to, floats v) { memcpy(to, &v, sizeof v); }
+INLINE floats all(float value) { return value - (floats){0}; }
+INLINE ints all_ints(int32_t value) { return value - (ints){0}; }
+
+INLINE ints all_quads(const int8_t *from) {
+    int32_t four;
+    memcpy(&four, from, 4);
+    return all_ints(four);
+}
+
+INLINE floats chosen(ints where, floats yes, floats no) { return (floats)((where & (ints)yes) | (~where & (ints)no)); }
+
+#if WIDEST == 16
+
+INLINE floats larger(floats a, floats b) { return (floats)_mm512_max_ps((__m512)a, (__m512)b); }
+INLINE floats smaller(floats a, floats b) { return (floats)_mm512_min_ps((__m512)a, (__m512)b); }
+INLINE ints rounded(floats v) { return (ints)_mm512_cvtps_epi32((__m512)v); }
+INLINE floats halves(const uint16_t *from) { return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)from)); }
+INLINE float sum(floats v) { return _mm512_reduce_add_ps((__m512)v); }
+INLINE float largest(floats v) { return _mm512_reduce_max_ps((__m512)v); }
+
+#else
+
+INLINE float sum(floats v) {
+    float total = 0;
+    for (int lane = 0; lane < LANES; lane++) total += v[lane];
+    return total;
+}
+
+INLINE float largest(floats v) {
+    float most = v[0];
+    for (int lane = 1; lane < LANES; lane++) most = v[lane] > most ? v[lane] : most;
+    return most;
+}
+
+#if WIDEST == 8
+INLINE floats larger(floats a, floats b) { return (floats)_mm256_max_ps((__m256)a, (__m256)b); }
+INLINE floats smaller(floats a, floats b) { return (floats)_mm256_min_ps((__m256)a, (__m256)b); }
+INLINE ints rounded(floats v) { return (ints)_mm256_cvtps_epi32((__m256)v); }
+INLINE floats halves(const uint16_t *from) { return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const void *)from)); }
+#else
+INLINE floats larger(floats a, floats b) { return chosen(a > b, a, b); }
+INLINE floats smaller(floats a, floats b) { return chosen(a < b, a, b); }
+
+INLINE ints rounded(floats v) { /* for less than two to the power of 22 */
+    const float ones = 12582912.f;
+    return (ints)(v + ones) - (ints)all(ones);
+}
+
+INLINE floats halves(const uint16_t *from) {
+    _Float16 four[LANES];
+    memcpy(four, from, sizeof four);
+    return (floats){(float)four[0], (float)four[1], (float)four[2], (float)four[3]};
+}
+#endif
+#endif
+
+/* Adds to every lane four products of unsigned by signed bytes. `dot` takes codes of up to 15, `dot_wide` of up to 255,
+ * of which a pair of products may overflow 16 bits. */
+#if WIDEST == 16
+
+INLINE ints dot(ints to, ints codes, ints bytes) {
+    return (ints)_mm512_dpbusd_epi32((__m512i)to, (__m512i)codes, (__m512i)bytes);
+}
+
+INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, bytes); }
+
+#elif WIDEST == 8 && defined(__AVXVNNI__)
+
+INLINE ints dot(ints to, ints codes, ints bytes) {
+    return (ints)_mm256_dpbusd_avx_epi32((__m256i)to, (__m256i)codes, (__m256i)bytes);
+}
+
+INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, bytes); }
+
+#elif WIDEST == 8
+
+INLINE ints dot(ints to, ints codes, ints bytes) {
+    __m256i pairs = _mm256_maddubs_epi16((__m256i)codes, (__m256i)bytes);
+    return to + (ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+INLINE ints dot_wide(ints to, ints codes, ints bytes) {
+    const ints low = all_ints(0x0f0f0f0f);
+    return dot(to, codes & low, bytes) + (dot((ints){0}, (codes >> 4) & low, bytes) << 4);
+}
+
+#elif defined(__ARM_FEATURE_DOTPROD)
+
+INLINE ints dot(ints to, ints codes, ints bytes) {
+    return (ints)vdotq_s32((int32x4_t)to, (int8x16_t)codes, (int8x16_t)bytes);
+}
+
+INLINE ints dot_wide(ints to, ints codes, ints bytes) { /* signed by signed: less 128, and that added again */
+    ints less = codes ^ all_ints((int32_t)0x80808080);
+    return dot(to, less, bytes) + (dot((ints){0}, all_ints(0x01010101), bytes) << 7);
+}
+
+#else
+
+INLINE ints dot(ints to, ints codes, ints bytes) {
+    uint8_t left[4 * LANES];
+    int8_t right[4 * LANES];
+    memcpy(left, &codes, sizeof left);
+    memcpy(right, &bytes, sizeof right);
+    for (int lane = 0; lane < LANES; lane++)
+        for (int i = 4 * lane; i < 4 * lane + 4; i++) to[lane] += left[i] * right[i];
+    return to;
+}
+
+INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, bytes); }
+
+#endif
+
+/* bfloat16 to float32 and back, to the nearest even. */
+INLINE floats widened(const uint16_t *from) {
+    shorts v;
+    memcpy(&v, from, sizeof v);
+    return (floats)(__builtin_convertvector(v, ints) << 16);
+}
+
+INLINE uint16_t bfloat(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fc0; /* not a number */
+    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+/* Lanes of LANES vectors become vectors of lanes: pairs of vectors exchange blocks of 1, 2, 4 ... lanes. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(A, B, ...) __builtin_shufflevector(A, B, __VA_ARGS__)
+#else
+#define SHUFFLE(A, B, ...) __builtin_shuffle(A, B, (ints){__VA_ARGS__})
+#endif
+#define EACH_PAIR(STEP)                   \
+    for (int i = 0; i < LANES; i++)       \
+        for (int j = i + STEP, once = !(i & STEP); once; once = 0)
+#define EXCHANGE(LEFT, RIGHT)             \
+    {                                     \
+        ints a = v[i], b = v[j];          \
+        v[i] = LEFT;                      \
+        v[j] = RIGHT;                     \
+    }
+
+INLINE void transpose(ints v[LANES]) {
+#if WIDEST == 16
+    EACH_PAIR(1)
+    EXCHANGE(SHUFFLE(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
+             SHUFFLE(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+    EACH_PAIR(2)
+    EXCHANGE(SHUFFLE(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+             SHUFFLE(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
+    EACH_PAIR(4)
+    EXCHANGE(SHUFFLE(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+             SHUFFLE(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
+    EACH_PAIR(8)
+    EXCHANGE(SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+             SHUFFLE(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+#elif WIDEST == 8
+    EACH_PAIR(1) EXCHANGE(SHUFFLE(a, b, 0, 8, 2, 10, 4, 12, 6, 14), SHUFFLE(a, b, 1, 9, 3, 11, 5, 13, 7, 15))
+    EACH_PAIR(2) EXCHANGE(SHUFFLE(a, b, 0, 1, 8, 9, 4, 5, 12, 13), SHUFFLE(a, b, 2, 3, 10, 11, 6, 7, 14, 15))
+    EACH_PAIR(4) EXCHANGE(SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11), SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
+#else
+    EACH_PAIR(1) EXCHANGE(SHUFFLE(a, b, 0, 4, 2, 6), SHUFFLE(a, b, 1, 5, 3, 7))
+    EACH_PAIR(2) EXCHANGE(SHUFFLE(a, b, 0, 1, 4, 5), SHUFFLE(a, b, 2, 3, 6, 7))
+#endif
+}
+
+/* e to the power of v; below -87 it is 0. The polynomial is that of Cephes' expf. */
+INLINE floats power_of_e(floats v) {
+    floats x = smaller(larger(v, all(-87.f)), all(88.f));
+    ints whole = rounded(x * 1.44269504f);
+    floats n = __builtin_convertvector(whole, floats);
+    floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    floats p = all(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.f;
+    floats power = (floats)((ints)p + (whole << 23));
+    return chosen(v < -87.f, all(0), power);
+}
+
+#endif

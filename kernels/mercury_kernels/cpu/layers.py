@@ -1,0 +1,190 @@
+"""The C library as a class: weights in, then one call a pass.
+
+Dimensions: R rows, C width, L layers, H key heads, G query heads per key head, D head width, T tokens.
+"""
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from mercury_kernels.cpu.library import library as suitable_library
+
+GROUP = 32
+"""Inputs that share a scale."""
+
+WHOLE_MODEL = -1
+
+MATRICES = ("qkv", "out", "gate_up", "down")
+
+Which = Literal["qkv", "out", "gate_up", "down", "head"]
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Some rows of a matrix: weight = code * scale + low, with scales and low ends float16 [out,in/32].
+
+    Codes are uint8 [out,in], those of four bits [out,in/2] with inputs i and i + 16 of a group in one byte.
+    """
+
+    codes: Tensor
+    scales: Tensor
+    lows: Tensor
+
+    @property
+    def bits(self) -> int:
+        """4 or 8."""
+        return self.codes.shape[1] * 8 // (self.scales.shape[1] * GROUP)
+
+
+class _Side(ctypes.Structure):
+    _fields_ = (
+        ("keys", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+        ("layer", ctypes.c_int64),
+        ("head", ctypes.c_int64),
+        ("tokens", ctypes.c_int32),
+        ("behind", ctypes.c_int32),
+    )
+
+
+class Layers:
+    """All layers of a decoder. Not thread-safe.
+
+    Raises OSError where the library was not built or does not suit the processor, ValueError for a shape it can't run.
+    """
+
+    def __init__(
+        self,
+        layers: int,
+        width: int,
+        inner: int,
+        heads: int,
+        groups: int,
+        head_width: int,
+        eps: float,
+        threads: int,
+        *,
+        library: Any = None,
+    ) -> None:
+        """`library` is one of `library.load`; by default the one that suits the processor."""
+        self._library = library or suitable_library()
+        self._lanes: int = self._library.mercury_lanes()
+        if width % GROUP or inner % GROUP or (heads * groups * head_width) % GROUP or head_width % (4 * self._lanes):
+            raise ValueError(
+                f"the kernels do not take a model {width} wide, {inner} within, of heads {head_width} wide"
+            )
+        self.layers, self.width, self.heads, self.head_width = layers, width, heads, head_width
+        self.outputs = 0
+        self._handle = self._library.mercury_new(layers, width, inner, heads, groups, head_width, eps, threads)
+        if not self._handle:
+            raise MemoryError("no memory or no threads for the model")
+        weakref.finalize(self, self._library.mercury_free, self._handle)
+
+    def put_matrix(self, layer: int, which: Which, parts: Sequence[Codes]) -> None:
+        """A matrix in the order of its outputs."""
+        first = parts[0]
+        outputs = sum(len(part.codes) for part in parts)
+        place = self._place(layer, which)
+        self._made(self._library.mercury_matrix(*place, outputs, first.scales.shape[1] * GROUP, first.bits))
+        at = 0
+        for part in parts:
+            assert part.bits == first.bits and part.codes.dtype == torch.uint8 and part.scales.dtype == torch.float16
+            codes, scales, lows = part.codes.contiguous(), part.scales.contiguous(), part.lows.contiguous()
+            self._library.mercury_codes(*place, at, len(codes), codes.data_ptr(), scales.data_ptr(), lows.data_ptr())
+            at += len(codes)
+        if which == "head":
+            self.outputs = outputs
+
+    def put_bias(self, layer: int, which: Which, bias: Tensor) -> None:
+        """[out]."""
+        values = bias.detach().float().contiguous()
+        self._made(self._library.mercury_bias(*self._place(layer, which), values.data_ptr()))
+
+    def put_norms(self, layer: int, attention: Tensor, feed_forward: Tensor) -> None:
+        """[C] each."""
+        both = [norm.detach().float().contiguous() for norm in (attention, feed_forward)]
+        self._made(self._library.mercury_norms(self._handle, layer, *(norm.data_ptr() for norm in both)))
+
+    def put_last_norm(self, norm: Tensor) -> None:
+        """[C]."""
+        values = norm.detach().float().contiguous()
+        self._made(self._library.mercury_norms(self._handle, WHOLE_MODEL, values.data_ptr(), None))
+
+    def put_low_rank(self, layer: int, which: Which, down: Tensor, up: Tensor, *, writes: bool) -> None:
+        """Add a product to a matrix: down [N,in], up [out,N]; with `writes` for rows that are written only."""
+        more = -len(down) % self._lanes
+        wide_down = torch.nn.functional.pad(down.detach().bfloat16(), (0, 0, 0, more)).contiguous()
+        wide_up = torch.nn.functional.pad(up.detach().bfloat16(), (0, more)).contiguous()
+        place = self._place(layer, which)
+        pointers = wide_down.data_ptr(), wide_up.data_ptr()
+        self._made(self._library.mercury_low_rank(*place, int(writes), len(wide_down), *pointers))
+
+    def run(
+        self,
+        x_RC: Tensor,
+        near: tuple[Tensor, Tensor],
+        away: tuple[Tensor, Tensor] | None,
+        hidden_RR: Tensor | None,
+        before: Sequence[tuple[Tensor, Tensor]],
+        after: Sequence[tuple[Tensor, Tensor]] = (),
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows float32 [R,C] behind all layers and the last norm, and their keys before rotation and values bfloat16
+        [L,1,H,R,D].
+
+        Angles are cosines and sines float32 [R,D], toward the prefix and toward the suffix; with the latter, rows are
+        written, else read. `hidden_RR` is added to the scores of rows among each other. Sides are rotated keys and
+        values bfloat16 [L,1,H,T,D], before and behind the gap.
+        """
+        rows = len(x_RC)
+        out = x_RC.float().clone(memory_format=torch.contiguous_format)
+        keys, values = torch.empty(2, self.layers, 1, self.heads, rows, self.head_width, dtype=torch.bfloat16)
+        angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
+        hidden = None if hidden_RR is None else _floats(hidden_RR)
+        kept = [(side, behind) for sides, behind in ((before, 0), (after, 1)) for side in sides if side[0].shape[3]]
+        assert away is not None or not after, "only written rows see what is behind the gap"
+        sides = (_Side * len(kept))(*(self._side(*side, behind) for side, behind in kept))
+        pointers = [angle.data_ptr() for angle in angles] + [None] * (4 - len(angles))
+        self._made(
+            self._library.mercury_run(
+                self._handle,
+                rows,
+                out.data_ptr(),
+                *pointers,
+                None if hidden is None else hidden.data_ptr(),
+                sides,
+                len(kept),
+                keys.data_ptr(),
+                values.data_ptr(),
+            )
+        )
+        return out, keys, values
+
+    def head(self, x_RC: Tensor) -> Tensor:
+        """float32 [R,outputs] of rows [R,C]."""
+        rows = _floats(x_RC)
+        out = torch.empty(len(rows), self.outputs)
+        self._made(self._library.mercury_head(self._handle, len(rows), rows.data_ptr(), out.data_ptr()))
+        return out
+
+    def _side(self, keys: Tensor, values: Tensor, behind: int) -> _Side:
+        if keys.stride() != values.stride() or keys.stride()[3:] != (self.head_width, 1):
+            keys, values = keys.contiguous(), values.contiguous()
+        assert keys.dtype == values.dtype == torch.bfloat16
+        layer, _, head, _, _ = keys.stride()
+        return _Side(keys.data_ptr(), values.data_ptr(), layer, head, keys.shape[3], behind)
+
+    def _place(self, layer: int, which: Which) -> tuple[int, int, int]:
+        return (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))
+
+    def _made(self, worked: int) -> None:
+        if not worked:
+            raise MemoryError("no memory for the model")
+
+
+def _floats(values: Tensor) -> Tensor:
+    return values.detach().float().contiguous()

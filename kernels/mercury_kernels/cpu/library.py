@@ -1,0 +1,75 @@
+"""The compiled C library that suits this processor."""
+
+import ctypes
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mercury_kernels.cpu.build import KINDS, machine, path
+
+FORCED = "MERCURY_CPU_KERNELS"
+"""Environment variable with one of `KINDS`, to try another than the best."""
+
+VERSION = 1
+"""Of what the library and this module say to each other."""
+
+_POINTER = ctypes.c_void_p
+_INT = ctypes.c_int
+
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "mercury_version": (_INT, []),
+    "mercury_lanes": (_INT, []),
+    "mercury_new": (_POINTER, [_INT] * 6 + [ctypes.c_float, _INT]),
+    "mercury_free": (None, [_POINTER]),
+    "mercury_matrix": (_INT, [_POINTER] + [_INT] * 5),
+    "mercury_codes": (None, [_POINTER] + [_INT] * 4 + [_POINTER] * 3),
+    "mercury_bias": (_INT, [_POINTER, _INT, _INT, _POINTER]),
+    "mercury_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
+    "mercury_low_rank": (_INT, [_POINTER] + [_INT] * 4 + [_POINTER] * 2),
+    "mercury_run": (_INT, [_POINTER, _INT] + [_POINTER] * 7 + [_INT] + [_POINTER] * 2),
+    "mercury_head": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
+}
+
+
+def suitable() -> list[str]:
+    """The kinds of build that this processor can run, best first."""
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    here = [(name, kind) for name, kind in KINDS.items() if kind.machine == machine()]
+    return [name for name, kind in here if all(found.get(each) for each in kind.needs) and _has_dot_products(name)]
+
+
+def _has_dot_products(kind: str) -> bool:
+    """Whether an ARM processor has what its kind is named after; every one of Apple's has."""
+    if kind != "dotprod" or sys.platform == "darwin":
+        return True
+    listed = Path("/proc/cpuinfo")
+    return listed.is_file() and "asimddp" in listed.read_text()
+
+
+def built() -> str | None:
+    """The best kind that is built and suits the processor, or the one that is asked for."""
+    return next((kind for kind in suitable() if path(kind).is_file() and os.environ.get(FORCED, kind) == kind), None)
+
+
+@cache
+def library() -> Any:
+    """The library, loaded once. Raises OSError where there is none."""
+    kind = built()
+    if kind is None:
+        raise OSError("no C kernels were built for this processor; install mercury-lsp again where a C compiler is")
+    return load(path(kind))
+
+
+def load(file: Path) -> Any:
+    """A library with its functions declared. Raises OSError when it is not of this version."""
+    loaded = ctypes.CDLL(str(file))
+    if not hasattr(loaded, "mercury_version") or loaded.mercury_version() != VERSION:
+        raise OSError(f"{file} is of another version; install mercury-lsp again")
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded

@@ -1,0 +1,183 @@
+/* Matrices of 4- or 8-bit codes times rows whose values are brought to 8 bits, plus low-rank products.
+ *
+ * A matrix [outputs, inputs] has codes in groups of 32 inputs, each with a scale and a low end: weight = code * scale
+ * + low, the arithmetic of GGUF's Q4_1. It is laid out in tiles of LANES outputs; of each group a tile holds its codes,
+ * four inputs of every output side by side as `dot` wants them, then LANES scales and LANES low ends in float16.
+ * A byte of 4-bit codes holds that of an input and that of the input 16 behind it.
+ */
+#ifndef MERCURY_LINEAR_H
+#define MERCURY_LINEAR_H
+
+#include <stdlib.h>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#endif
+
+#include "lanes.h"
+#include "threads.h"
+
+enum { GROUP = 32, QUADS = GROUP / 4, PIECES = 2, AHEAD = 4096 };
+
+/* A product of rank `rank`, a multiple of LANES: y += up (down x), both bfloat16; down [rank/LANES][inputs][LANES],
+ * up [tiles][rank][LANES]. */
+typedef struct {
+    int rank;
+    uint16_t *down, *up;
+} LowRank;
+
+typedef struct {
+    int outputs, inputs, bits, tiles;
+    uint8_t *codes;
+    float *bias;
+    LowRank pieces[PIECES];
+} Matrix;
+
+/* Rows as a matrix takes them. */
+typedef struct {
+    int8_t *bytes;      /* [R, inputs] */
+    float *scales;      /* [R, inputs / 32] */
+    float *sums;        /* [R, inputs / 32], of the values */
+    float *low[PIECES]; /* [R, rank]: down x */
+} Rows;
+
+INLINE size_t group_bytes(int bits) { return (size_t)LANES * (bits == 4 ? 16 : 32) + 4 * LANES; }
+INLINE size_t tile_bytes(const Matrix *m) { return group_bytes(m->bits) * (size_t)(m->inputs / GROUP); }
+
+/* Zeroed memory, in huge pages where the system has them: weights are streamed through once a pass. */
+static void *pages(size_t size) {
+#ifdef MADV_HUGEPAGE
+    void *found = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED) return NULL;
+    madvise(found, size, MADV_HUGEPAGE);
+    return found;
+#else
+    return calloc(size, 1);
+#endif
+}
+
+static void give_back(void *pages, size_t size) {
+#ifdef MADV_HUGEPAGE
+    if (pages) munmap(pages, size);
+#else
+    (void)size;
+    free(pages);
+#endif
+}
+
+/* Lays out codes [outputs, inputs] (of 4 bits two in a byte), scales and low ends [outputs, inputs / 32], from output
+ * `first` of the matrix on. */
+static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, const uint16_t *scales, const uint16_t *lows) {
+    int groups = m->inputs / GROUP;
+    for (int output = 0; output < outputs; output++) {
+        int lane = (first + output) % LANES;
+        uint8_t *tile = m->codes + tile_bytes(m) * ((first + output) / LANES);
+        for (int group = 0; group < groups; group++, tile += group_bytes(m->bits)) {
+            /* a byte of two codes is kept as it is: inputs i and i + 16 are in quads i / 4 and i / 4 + 4 */
+            int quads = m->bits == 4 ? QUADS / 2 : QUADS;
+            const uint8_t *from = codes + ((size_t)output * groups + group) * quads * 4;
+            for (int quad = 0; quad < quads; quad++) memcpy(tile + (quad * LANES + lane) * 4, from + quad * 4, 4);
+            uint16_t *ends = (uint16_t *)(tile + quads * LANES * 4);
+            ends[lane] = scales[(size_t)output * groups + group];
+            ends[LANES + lane] = lows[(size_t)output * groups + group];
+        }
+    }
+}
+
+/* Brings row r of the rows to 8 bits and multiplies it by the first halves of the low-rank products. */
+static void take_row(const Matrix *m, int pieces, Rows *rows, int r, const float *x) {
+    int groups = m->inputs / GROUP;
+    int8_t *bytes = rows->bytes + (size_t)r * m->inputs;
+    for (int group = 0; group < groups; group++, x += GROUP, bytes += GROUP) {
+        floats top = all(0), total = all(0);
+        for (int i = 0; i < GROUP; i += LANES) {
+            floats v = load(x + i);
+            top = larger(top, larger(v, -v));
+            total += v;
+        }
+        float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
+        for (int i = 0; i < GROUP; i += LANES) {
+            narrow code = __builtin_convertvector(rounded(load(x + i) * inverse), narrow);
+            memcpy(bytes + i, &code, sizeof code);
+        }
+        rows->scales[(size_t)r * groups + group] = most / 127.f;
+        rows->sums[(size_t)r * groups + group] = sum(total);
+    }
+    x -= m->inputs;
+    for (int piece = 0; piece < pieces; piece++) {
+        const LowRank *low = &m->pieces[piece];
+        for (int tile = 0; tile < low->rank / LANES; tile++) {
+            const uint16_t *down = low->down + (size_t)tile * m->inputs * LANES;
+            floats to[4] = {all(0), all(0), all(0), all(0)};
+            for (int input = 0; input < m->inputs; input += 4)
+                for (int i = 0; i < 4; i++) to[i] += x[input + i] * widened(down + (size_t)(input + i) * LANES);
+            store(rows->low[piece] + (size_t)r * low->rank + tile * LANES, (to[0] + to[1]) + (to[2] + to[3]));
+        }
+    }
+}
+
+/* One tile for `count` rows from row `first` on: y [count][LANES]. */
+INLINE void tile_by_rows(const Matrix *m, int pieces, const Rows *rows, int tile, int first, const int count,
+                         const int bits, floats *y) {
+    const ints low_bits = all_ints(0x0f0f0f0f);
+    const size_t inputs = (size_t)m->inputs, groups = inputs / GROUP;
+    const uint8_t *at = m->codes + tile_bytes(m) * tile;
+    const int8_t *bytes = rows->bytes + (size_t)first * inputs;
+    const float *scales = rows->scales + (size_t)first * groups, *sums = rows->sums + (size_t)first * groups;
+    floats total[ROWS];
+    for (int r = 0; r < count; r++) total[r] = m->bias ? load(m->bias + tile * LANES) : all(0);
+    for (size_t group = 0; group < groups; group++, bytes += GROUP, scales++, sums++) {
+        ints whole[ROWS];
+        for (int r = 0; r < count; r++) whole[r] = all_ints(0);
+        for (size_t line = 0; line < group_bytes(bits); line += 64) __builtin_prefetch(at + AHEAD + line);
+        if (bits == 4) {
+            for (int quad = 0; quad < QUADS / 2; quad++, at += 4 * LANES) {
+                ints pair = load_ints(at), left = pair & low_bits, right = (pair >> 4) & low_bits;
+                for (int r = 0; r < count; r++) {
+                    whole[r] = dot(whole[r], left, all_quads(bytes + r * inputs + quad * 4));
+                    whole[r] = dot(whole[r], right, all_quads(bytes + r * inputs + GROUP / 2 + quad * 4));
+                }
+            }
+        } else {
+            for (int quad = 0; quad < QUADS; quad++, at += 4 * LANES) {
+                ints codes = load_ints(at);
+                for (int r = 0; r < count; r++)
+                    whole[r] = dot_wide(whole[r], codes, all_quads(bytes + r * inputs + quad * 4));
+            }
+        }
+        floats scale = halves((const uint16_t *)at), low = halves((const uint16_t *)at + LANES);
+        at += 4 * LANES;
+        for (int r = 0; r < count; r++) {
+            total[r] += __builtin_convertvector(whole[r], floats) * (scale * scales[r * groups]);
+            total[r] += low * sums[r * groups];
+        }
+    }
+    for (int piece = 0; piece < pieces; piece++) {
+        const LowRank *product = &m->pieces[piece];
+        const uint16_t *up = product->up + (size_t)tile * product->rank * LANES;
+        const float *down = rows->low[piece] + (size_t)first * product->rank;
+        for (int rank = 0; rank < product->rank; rank++) {
+            floats column = widened(up + rank * LANES);
+            for (int r = 0; r < count; r++) total[r] += column * down[r * product->rank + rank];
+        }
+    }
+    for (int r = 0; r < count; r++) y[r] = total[r];
+}
+
+/* The same with bits and the number of rows known to the compiler. */
+static void tile_rows(const Matrix *m, int pieces, const Rows *rows, int tile, int first, int count, floats *y) {
+#define CASE(COUNT)                                                                 \
+    case COUNT:                                                                     \
+        if (m->bits == 4) tile_by_rows(m, pieces, rows, tile, first, COUNT, 4, y);  \
+        else tile_by_rows(m, pieces, rows, tile, first, COUNT, 8, y);               \
+        break;
+    switch (count) {
+        CASE(1) CASE(2) CASE(3) CASE(4)
+#if WIDEST == 16
+        CASE(5) CASE(6) CASE(7) CASE(8)
+#endif
+    }
+#undef CASE
+}
+
+#endif

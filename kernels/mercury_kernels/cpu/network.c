@@ -1,0 +1,446 @@
+/* A decoder's layers over few rows: one call a pass, whatever the model's depth.
+ *
+ * Dimensions: R rows, C width, I width of the feed-forward, H key heads, G query heads per key head, D head width.
+ * Rows, residuals and what is between matrices are float32; cached keys and values are bfloat16.
+ */
+#include "attention.h"
+#include "linear.h"
+
+#ifdef _WIN32
+#define API __declspec(dllexport)
+#else
+#define API __attribute__((visibility("default")))
+#endif
+
+enum { QKV, OUT, GATE_UP, DOWN, MATRICES };
+enum { WHOLE_MODEL = -1, HELD = 8 << 20 /* bytes of scratch kept between calls */, LINE = 64 /* of the cache */ };
+
+typedef struct {
+    Matrix matrices[MATRICES];
+    float *attention_norm, *feed_norm;
+} Layer;
+
+typedef struct {
+    int layers, width, inner, heads, groups, head_width;
+    float eps;
+    Layer *layer;
+    Matrix head;
+    float *norm;
+    Pool *pool;
+    char *arena;
+    size_t arena_size;
+} Network;
+
+/* Keys and values [L, H, T, D] of tokens somewhere, `layer` and `head` elements apart. */
+typedef struct {
+    const uint16_t *keys, *values;
+    int64_t layer, head;
+    int32_t tokens;
+    int32_t behind; /* the gap: seen by queries in the other frame */
+} Side;
+
+typedef struct {
+    Network *net;
+    int rows, pieces, sides, stretches;
+    float *x;                                           /* [R, C]: in, and behind the last norm out */
+    const float *near_cos, *near_sin, *away_cos, *away_sin; /* [R, D], the latter two NULL for a reader */
+    const float *hidden;                                /* [R, R], added to scores among rows, or NULL */
+    const Side *side;
+    uint16_t *keys, *values; /* [L, H, R, D] out, or NULL */
+    /* scratch */
+    float *qkv, *near, *away, *attended, *inner;
+    Rows taken;
+    Partial *found;
+    Stretch *stretch;
+    /* of the head */
+    float *logits;
+} Job;
+
+static Matrix *matrix_of(Network *net, int layer, int which) {
+    return layer == WHOLE_MODEL ? &net->head : &net->layer[layer].matrices[which];
+}
+
+API void mercury_free(Network *net) {
+    if (!net) return;
+    for (int layer = WHOLE_MODEL; net->layer && layer < net->layers; layer++) {
+        for (int which = 0; which < (layer == WHOLE_MODEL ? 1 : MATRICES); which++) {
+            Matrix *m = matrix_of(net, layer, which);
+            give_back(m->codes, tile_bytes(m) * m->tiles);
+            free(m->bias);
+            for (int piece = 0; piece < PIECES; piece++) {
+                free(m->pieces[piece].down);
+                free(m->pieces[piece].up);
+            }
+        }
+        if (layer == WHOLE_MODEL) continue;
+        free(net->layer[layer].attention_norm);
+        free(net->layer[layer].feed_norm);
+    }
+    free(net->layer);
+    free(net->norm);
+    free(net->arena);
+    pool_free(net->pool);
+    free(net);
+}
+
+/* A network without weights; NULL when memory or threads are short. */
+API Network *mercury_new(int layers, int width, int inner, int heads, int groups, int head_width, float eps, int threads) {
+    Network *net = calloc(1, sizeof *net);
+    if (!net) return NULL;
+    *net = (Network){.layers = layers, .width = width, .inner = inner, .heads = heads, .groups = groups};
+    net->head_width = head_width, net->eps = eps, net->pool = pool_new(threads);
+    net->layer = calloc((size_t)layers, sizeof *net->layer);
+    if (net->layer && net->pool && 10 * layers < PHASES) return net;
+    mercury_free(net);
+    return NULL;
+}
+
+/* Of this interface. */
+API int mercury_version(void) { return 1; }
+
+/* How many outputs are laid out together; a low rank has to be a multiple of it. */
+API int mercury_lanes(void) { return LANES; }
+
+/* Room for a matrix; of the head when layer is -1. 0 when memory is short, as below. */
+API int mercury_matrix(Network *net, int layer, int which, int outputs, int inputs, int bits) {
+    Matrix *m = matrix_of(net, layer, which);
+    *m = (Matrix){.outputs = outputs, .inputs = inputs, .bits = bits, .tiles = (outputs + LANES - 1) / LANES};
+    m->codes = pages(tile_bytes(m) * m->tiles);
+    return m->codes != NULL;
+}
+
+/* Some outputs of a matrix from `first` on: codes uint8 [outputs, inputs * bits / 8], float16 scales and low ends. */
+API void mercury_codes(Network *net, int layer, int which, int first, int outputs, const uint8_t *codes,
+                       const uint16_t *scales, const uint16_t *lows) {
+    lay_out(matrix_of(net, layer, which), first, outputs, codes, scales, lows);
+}
+
+static float *copied(const float *from, size_t count, size_t room) {
+    float *to = calloc(room, sizeof *to);
+    if (to) memcpy(to, from, count * sizeof *to);
+    return to;
+}
+
+/* float32 [outputs]. */
+API int mercury_bias(Network *net, int layer, int which, const float *bias) {
+    Matrix *m = matrix_of(net, layer, which);
+    m->bias = copied(bias, (size_t)m->outputs, (size_t)m->tiles * LANES);
+    return m->bias != NULL;
+}
+
+/* float32 [C]; of the last norm when layer is -1 (`feed` is not read then). */
+API int mercury_norms(Network *net, int layer, const float *attention, const float *feed) {
+    size_t width = (size_t)net->width;
+    if (layer == WHOLE_MODEL) return (net->norm = copied(attention, width, width)) != NULL;
+    Layer *l = &net->layer[layer];
+    l->attention_norm = copied(attention, width, width);
+    l->feed_norm = copied(feed, width, width);
+    return l->attention_norm && l->feed_norm;
+}
+
+/* A low-rank product, bfloat16 down [rank, inputs] and up [outputs, rank]; piece 1 acts on what is written only. */
+API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank, const uint16_t *down, const uint16_t *up) {
+    Matrix *m = matrix_of(net, layer, which);
+    LowRank *low = &m->pieces[piece];
+    free(low->down);
+    free(low->up);
+    low->down = calloc((size_t)rank * m->inputs, sizeof *low->down);
+    low->up = calloc((size_t)rank * m->tiles * LANES, sizeof *low->up);
+    low->rank = low->down && low->up ? rank : 0;
+    if (!low->rank) return 0;
+    for (int r = 0; r < rank; r++)
+        for (int input = 0; input < m->inputs; input++)
+            low->down[((size_t)(r / LANES) * m->inputs + input) * LANES + r % LANES] = down[(size_t)r * m->inputs + input];
+    for (int output = 0; output < m->outputs; output++)
+        for (int r = 0; r < rank; r++)
+            low->up[((size_t)(output / LANES) * rank + r) * LANES + output % LANES] = up[(size_t)output * rank + r];
+    return 1;
+}
+
+static void norm_row(float *to, const float *x, const float *weight, int width, float eps) {
+    floats squares[2] = {all(0), all(0)};
+    for (int c = 0; c < width; c += 2 * LANES)
+        for (int i = 0; i < 2; i++) squares[i] += load(x + c + i * LANES) * load(x + c + i * LANES);
+    float root = 1.f / sqrtf(sum(squares[0] + squares[1]) / (float)width + eps);
+    for (int c = 0; c < width; c += LANES) store(to + c, load(x + c) * root * load(weight + c));
+}
+
+static void take_normed(Job *job, Pool *pool, int phase, const Matrix *m, const float *norm) {
+    Network *net = job->net;
+    float row[net->width];
+    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0;) {
+        norm_row(row, job->x + (size_t)r * net->width, norm, net->width, net->eps);
+        take_row(m, job->pieces, &job->taken, r, row);
+    }
+}
+
+static void take_plain(Job *job, Pool *pool, int phase, const Matrix *m, const float *from) {
+    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0;)
+        take_row(m, job->pieces, &job->taken, r, from + (size_t)r * m->inputs);
+}
+
+/* So many tiles are taken at a time. */
+static int share(const Pool *pool, int tiles) {
+    int pieces = pool->threads == 1 ? 1 : 6 * pool->threads;
+    return (tiles + pieces - 1) / pieces;
+}
+
+/* Writes y [R, outputs], or adds to it. */
+static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, int adds) {
+    int step = share(pool, m->tiles), pieces = (m->tiles + step - 1) / step;
+    floats y[ROWS];
+    for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0;)
+        for (int tile = piece * step; tile < m->tiles && tile < (piece + 1) * step; tile++)
+            for (int first = 0; first < job->rows; first += ROWS) {
+                int count = job->rows - first < ROWS ? job->rows - first : ROWS;
+                tile_rows(m, job->pieces, &job->taken, tile, first, count, y);
+                int lanes = m->outputs - tile * LANES < LANES ? m->outputs - tile * LANES : LANES;
+                for (int r = 0; r < count; r++) {
+                    float *at = to + (size_t)(first + r) * m->outputs + tile * LANES;
+                    if (lanes < LANES) {
+                        memcpy(at, &y[r], sizeof(float) * lanes);
+                    } else {
+                        store(at, adds ? load(at) + y[r] : y[r]);
+                    }
+                }
+            }
+}
+
+/* swish(gate) * up, [R, I]. */
+static void multiply_gated(Job *job, Pool *pool, int phase, const Matrix *m) {
+    int tiles = m->tiles / 2, step = share(pool, tiles), pieces = (tiles + step - 1) / step;
+    floats gate[ROWS], up[ROWS];
+    for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0;)
+        for (int tile = piece * step; tile < tiles && tile < (piece + 1) * step; tile++)
+            for (int first = 0; first < job->rows; first += ROWS) {
+                int count = job->rows - first < ROWS ? job->rows - first : ROWS;
+                tile_rows(m, job->pieces, &job->taken, tile, first, count, gate);
+                tile_rows(m, job->pieces, &job->taken, tiles + tile, first, count, up);
+                for (int r = 0; r < count; r++) {
+                    floats swish = gate[r] / (1.f + power_of_e(-gate[r]));
+                    store(job->inner + (size_t)(first + r) * job->net->inner + tile * LANES, swish * up[r]);
+                }
+            }
+}
+
+/* Rotary embedding in halves (arXiv 2104.09864), with a factor. */
+static void rotate(float *to, const float *from, const float *cos, const float *sin, int width, float factor) {
+    int half = width / 2;
+    for (int d = 0; d < half; d += LANES) {
+        floats a = load(from + d), b = load(from + half + d);
+        store(to + d, (a * load(cos + d) - b * load(sin + d)) * factor);
+        store(to + half + d, (b * load(cos + half + d) + a * load(sin + half + d)) * factor);
+    }
+}
+
+static void place_rows(Job *job, Pool *pool, int phase, int layer) {
+    Network *net = job->net;
+    int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, all_heads = H * G * D + 2 * H * D;
+    float factor = 1.f / sqrtf((float)D);
+    for (int r; (r = pool_take(pool, phase, R)) >= 0;) {
+        float *row = job->qkv + (size_t)r * all_heads, *keys = row + H * G * D, *values = keys + H * D;
+        for (int head = 0; head < H * G; head++) {
+            size_t place = (((size_t)(head / G) * R + r) * G + head % G) * D;
+            rotate(job->near + place, row + head * D, job->near_cos + (size_t)r * D, job->near_sin + (size_t)r * D, D, factor);
+            if (job->away_cos)
+                rotate(job->away + place, row + head * D, job->away_cos + (size_t)r * D, job->away_sin + (size_t)r * D, D, factor);
+        }
+        for (int head = 0; head < H; head++) {
+            if (job->keys) {
+                size_t place = (((size_t)layer * H + head) * R + r) * D;
+                for (int d = 0; d < D; d++) {
+                    job->keys[place + d] = bfloat(keys[head * D + d]);
+                    job->values[place + d] = bfloat(values[head * D + d]);
+                }
+            }
+            rotate(keys + head * D, keys + head * D, job->near_cos + (size_t)r * D, job->near_sin + (size_t)r * D, D, 1);
+        }
+    }
+}
+
+/* Each thread its part of the stretches, for all heads. */
+static void attend(Job *job, Pool *pool, int thread, int layer) {
+    Network *net = job->net;
+    int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, all_heads = H * G * D + 2 * H * D;
+    int begin = job->stretches * thread / pool->threads, end = job->stretches * (thread + 1) / pool->threads;
+    Partial *found = &job->found[thread];
+    Stretch *s = &job->stretch[thread];
+    memset(found->values, 0, sizeof(float) * H * R * G * D);
+    memset(found->sums, 0, sizeof(float) * H * R * G);
+    for (int n = 0; n < H * R * G; n++) found->tops[n] = HIDDEN;
+    for (int head = 0; head < H; head++) {
+        size_t queries = (size_t)head * R * G;
+        float *values = found->values + queries * D, *sums = found->sums + queries, *tops = found->tops + queries;
+        int number = 0;
+        for (int which = 0; which <= job->sides; which++) {
+            int own = which == job->sides;
+            const Side *side = own ? NULL : &job->side[which];
+            int tokens = own ? R : side->tokens;
+            for (int first = 0; first < tokens; first += KEYS, number++) {
+                if (number < begin || number >= end) continue;
+                int count = tokens - first < KEYS ? tokens - first : KEYS;
+                if (own) {
+                    const float *keys = job->qkv + (size_t)first * all_heads + (H * G + head) * D;
+                    copy(s, keys, keys + H * D, all_heads, count, D);
+                } else {
+                    int64_t place = side->layer * layer + side->head * head + (int64_t)first * D;
+                    widen(s, side->keys + place, side->values + place, count, D);
+                }
+                const float *q = (side && side->behind ? job->away : job->near) + queries * D;
+                const float *hidden = own && job->hidden ? job->hidden + first : NULL;
+                look_all(s, q, D, R * G, G, hidden, R, values, sums, tops);
+            }
+        }
+    }
+}
+
+/* What the threads found, put together: [R, H * G * D]. */
+static void gather(Job *job, Pool *pool, int phase, const Matrix *out) {
+    Network *net = job->net;
+    int H = net->heads, G = net->groups, D = net->head_width, R = job->rows;
+    for (int r; (r = pool_take(pool, phase, R)) >= 0;) {
+        float *row = job->attended + (size_t)r * H * G * D;
+        for (int head = 0; head < H * G; head++) {
+            size_t query = ((size_t)(head / G) * R + r) * G + head % G;
+            float top = HIDDEN, total = 0;
+            for (int t = 0; t < pool->threads; t++) top = fmaxf(top, job->found[t].tops[query]);
+            float *to = row + head * D;
+            memset(to, 0, sizeof(float) * D);
+            for (int t = 0; t < pool->threads; t++) {
+                const Partial *found = &job->found[t];
+                if (found->sums[query] == 0) continue;
+                float share = power_of_e(all(found->tops[query] - top))[0];
+                total += share * found->sums[query];
+                for (int d = 0; d < D; d += LANES)
+                    store(to + d, load(to + d) + load(found->values + query * D + d) * share);
+            }
+            for (int d = 0; d < D; d += LANES) store(to + d, load(to + d) * (1.f / total));
+        }
+        take_row(out, job->pieces, &job->taken, r, row);
+    }
+}
+
+static void pass(void *given, Pool *pool, int thread) {
+    Job *job = given;
+    Network *net = job->net;
+    int phase = 0;
+    for (int number = 0; number < net->layers; number++) {
+        Layer *layer = &net->layer[number];
+        Matrix *m = layer->matrices;
+        take_normed(job, pool, phase++, &m[QKV], layer->attention_norm);
+        pool_meet(pool);
+        multiply(job, pool, phase++, &m[QKV], job->qkv, 0);
+        pool_meet(pool);
+        place_rows(job, pool, phase++, number);
+        pool_meet(pool);
+        attend(job, pool, thread, number);
+        pool_meet(pool);
+        gather(job, pool, phase++, &m[OUT]);
+        pool_meet(pool);
+        multiply(job, pool, phase++, &m[OUT], job->x, 1);
+        pool_meet(pool);
+        take_normed(job, pool, phase++, &m[GATE_UP], layer->feed_norm);
+        pool_meet(pool);
+        multiply_gated(job, pool, phase++, &m[GATE_UP]);
+        pool_meet(pool);
+        take_plain(job, pool, phase++, &m[DOWN], job->inner);
+        pool_meet(pool);
+        multiply(job, pool, phase++, &m[DOWN], job->x, 1);
+        pool_meet(pool);
+    }
+    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0;) {
+        float *row = job->x + (size_t)r * net->width;
+        norm_row(row, row, net->norm, net->width, net->eps);
+    }
+}
+
+static void head_pass(void *given, Pool *pool, int thread) {
+    Job *job = given;
+    (void)thread;
+    take_plain(job, pool, 0, &job->net->head, job->x);
+    pool_meet(pool);
+    multiply(job, pool, 1, &job->net->head, job->logits, 0);
+}
+
+/* Scratch memory, piece by piece; first with no memory, to learn how much it takes. */
+static void *cut(char **at, size_t bytes) {
+    char *found = *at;
+    *at += (bytes + LINE - 1) / LINE * LINE;
+    return found;
+}
+
+static size_t lay_scratch(Job *job, char *base) {
+    Network *net = job->net;
+    size_t R = (size_t)job->rows, H = (size_t)net->heads, G = (size_t)net->groups, D = (size_t)net->head_width;
+    size_t widest = (size_t)(net->inner > net->width ? net->inner : net->width), rank = 0;
+    if (widest < H * G * D) widest = H * G * D;
+    for (int number = WHOLE_MODEL; number < net->layers; number++)
+        for (int which = 0; which < (number == WHOLE_MODEL ? 1 : MATRICES); which++)
+            for (int piece = 0; piece < PIECES; piece++) {
+                size_t found = (size_t)matrix_of(net, number, which)->pieces[piece].rank;
+                if (found > rank) rank = found;
+            }
+    char *at = base;
+    job->taken.bytes = cut(&at, R * widest);
+    job->taken.scales = cut(&at, R * widest / GROUP * sizeof(float));
+    job->taken.sums = cut(&at, R * widest / GROUP * sizeof(float));
+    for (int piece = 0; piece < PIECES; piece++) job->taken.low[piece] = cut(&at, R * rank * sizeof(float));
+    if (job->logits) return (size_t)(at - base);
+    job->qkv = cut(&at, R * (H * G + 2 * H) * D * sizeof(float));
+    job->near = cut(&at, R * H * G * D * sizeof(float));
+    job->away = job->away_cos ? cut(&at, R * H * G * D * sizeof(float)) : NULL;
+    job->attended = cut(&at, R * H * G * D * sizeof(float));
+    job->inner = cut(&at, R * (size_t)net->inner * sizeof(float));
+    int threads = net->pool->threads;
+    job->found = cut(&at, sizeof(Partial) * threads);
+    job->stretch = cut(&at, sizeof(Stretch) * threads);
+    for (int t = 0; t < threads; t++) {
+        Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * sizeof(float)),
+                         cut(&at, R * H * G * sizeof(float))};
+        Stretch stretch = {cut(&at, KEYS * D * sizeof(float)), cut(&at, KEYS * D * sizeof(float)), 0};
+        if (!base) continue;
+        job->found[t] = found;
+        job->stretch[t] = stretch;
+    }
+    return (size_t)(at - base);
+}
+
+static int start(Job *job, Work work) {
+    Network *net = job->net;
+    size_t size = lay_scratch(job, NULL);
+    if (size > net->arena_size) {
+        free(net->arena);
+        net->arena = malloc(size + LINE);
+        net->arena_size = net->arena ? size : 0;
+        if (!net->arena) return 0;
+    }
+    lay_scratch(job, (char *)(((uintptr_t)net->arena + LINE - 1) & ~(uintptr_t)(LINE - 1)));
+    pool_run(net->pool, work, job);
+    if (net->arena_size > HELD) {
+        free(net->arena);
+        net->arena = NULL;
+        net->arena_size = 0;
+    }
+    return 1;
+}
+
+/* All layers and the last norm over `rows` rows x [R, C], which are replaced by what comes out. 0 when memory is short.
+ *
+ * Rows see each other, as far as hidden [R, R] lets them, and the sides. With angles toward what is behind the gap the
+ * second low-rank products take part. keys and values [L, H, R, D], before rotation, may be NULL. */
+API int mercury_run(Network *net, int rows, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
+                    const float *away_sin, const float *hidden, const Side *side, int sides, uint16_t *keys,
+                    uint16_t *values) {
+    Job job = {.net = net, .rows = rows, .pieces = away_cos ? 2 : 1, .x = x, .hidden = hidden};
+    job.near_cos = near_cos, job.near_sin = near_sin, job.away_cos = away_cos, job.away_sin = away_sin;
+    job.side = side, job.sides = sides, job.keys = keys, job.values = values;
+    for (int which = 0; which < sides; which++) job.stretches += (side[which].tokens + KEYS - 1) / KEYS;
+    job.stretches += (rows + KEYS - 1) / KEYS;
+    return start(&job, pass);
+}
+
+/* float32 logits [R, outputs of the head] of rows [R, C]. 0 when memory is short. */
+API int mercury_head(Network *net, int rows, float *x, float *logits) {
+    Job job = {.net = net, .rows = rows, .x = x, .logits = logits};
+    return start(&job, head_pass);
+}

@@ -1,0 +1,237 @@
+"""The C kernels do what their torch twin does, in every build that runs here and in plain C."""
+
+import subprocess
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mercury_kernels.cpu import build, library
+from mercury_kernels.cpu.layers import GROUP, MATRICES, WHOLE_MODEL, Codes, Layers
+from mercury_kernels.cpu.reference import ReferenceLayers, floats
+from mercury_kernels.reference import rotary_angles, rotate
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
+
+PLAIN = "plain"
+
+LAYERS, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, OUTPUTS = 2, 64, 96, 2, 3, 64, 77
+
+SHAPES = {
+    "qkv": ((HEADS * GROUPS + 2 * HEADS) * HEAD_WIDTH, WIDTH),
+    "out": (WIDTH, HEADS * GROUPS * HEAD_WIDTH),
+    "gate_up": (2 * INNER, WIDTH),
+    "down": (WIDTH, INNER),
+}
+
+TOLERANCE = 0.03
+"""Relative error of activations in eight bits."""
+
+
+@pytest.fixture(scope="module", params=[*library.suitable(), PLAIN])
+def loaded(request, tmp_path_factory):
+    """The library of every kind, and one for any processor: the code that has no instructions of its own."""
+    if request.param != PLAIN:
+        if not build.path(request.param).is_file():
+            pytest.skip("not built")
+        return library.load(build.path(request.param))
+    target = tmp_path_factory.mktemp("kernels") / "plain.so"
+    build.compile_kind(build.compiler(), ("-Wall", "-Wextra", "-Werror"), target)
+    return library.load(target)
+
+
+def coded(outputs: int, inputs: int, bits: int) -> Codes:
+    codes = torch.randint(0, 256, (outputs, inputs * bits // 8), dtype=torch.uint8)
+    span = 2.0 * inputs**-0.5
+    scales = (span / 2**bits * (0.5 + torch.rand(outputs, inputs // GROUP))).half()
+    return Codes(codes, scales, (-scales.float() * 2 ** (bits - 1)).half())
+
+
+def made(
+    loaded, threads: int = 1, bits: int = 4, rank: int = 0, biased: bool = False
+) -> tuple[Layers, ReferenceLayers]:
+    """The same random network twice."""
+    torch.manual_seed(0)
+    layers = Layers(LAYERS, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, threads, library=loaded)
+    twin = ReferenceLayers(LAYERS, HEADS, GROUPS, HEAD_WIDTH, 1e-5)
+    for layer in range(LAYERS):
+        for which in MATRICES:
+            outputs, inputs = SHAPES[which]
+            parts = [coded(outputs - 32, inputs, bits), coded(32, inputs, bits)]
+            products = [(0.2 * torch.randn(rank, inputs), 0.2 * torch.randn(outputs, rank)) for _ in range(2)]
+            bias = torch.randn(outputs)
+            for each in (layers, twin):
+                each.put_matrix(layer, which, parts)
+                if biased:
+                    each.put_bias(layer, which, bias)
+                for writes, product in enumerate(products if rank else []):
+                    each.put_low_rank(layer, which, *product, writes=bool(writes))
+        norms = 1 + 0.1 * torch.randn(2, WIDTH)
+        layers.put_norms(layer, *norms)
+        twin.put_norms(layer, *norms)
+    last, head = torch.ones(WIDTH), [coded(OUTPUTS, WIDTH, 8)]
+    for each in (layers, twin):
+        each.put_last_norm(last)
+        each.put_matrix(WHOLE_MODEL, "head", head)
+    return layers, twin
+
+
+def angles(first: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return rotary_angles(torch.arange(first, first + count), HEAD_WIDTH, 10_000.0)
+
+
+def side(first: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
+    shape = (LAYERS, 1, HEADS, tokens, HEAD_WIDTH)
+    return rotate(torch.randn(shape), *angles(first, tokens)).bfloat16(), torch.randn(shape).bfloat16()
+
+
+def near(found: torch.Tensor, expected: torch.Tensor, tolerance: float = TOLERANCE) -> None:
+    assert found.shape == expected.shape
+    error = (found.float() - expected.float()).norm() / expected.float().norm()
+    assert error < tolerance, error
+
+
+def test_every_kind_for_this_processor_was_built():
+    assert library.built() == (library.suitable() or [None])[0]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 40])
+def test_rows_read_behind_sides_of_any_length(loaded, rows, bits):
+    layers, twin = made(loaded, bits=bits, rank=5, biased=True)
+    causal = torch.full((rows, rows), float("-inf")).triu(1)
+    before = [side(-70, 70), side(0, 33), side(33, 1)]
+    given = torch.randn(rows, WIDTH), angles(34, rows), None, causal, before
+    for found, expected in zip(layers.run(*given), twin.run(*given), strict=True):
+        near(found, expected)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 17])
+def test_rows_written_see_the_other_side_in_its_own_frame(loaded, rows):
+    layers, twin = made(loaded, rank=16)
+    given = torch.randn(rows, WIDTH), angles(40, rows), angles(-rows, rows), None, [side(-9, 49)], [side(0, 65)]
+    for found, expected in zip(layers.run(*given), twin.run(*given), strict=True):
+        near(found, expected)
+    elsewhere = (*given[:2], angles(-rows - 50, rows), *given[3:])
+    assert (twin.run(*elsewhere)[0] - twin.run(*given)[0]).norm() > 2 * TOLERANCE * twin.run(*given)[0].norm()
+    alone = given[0], given[1], None, *given[3:5]
+    assert (layers.run(*given)[0] - layers.run(*alone)[0]).norm() > 0.1, "what the writer adds is not the reader's"
+
+
+def test_rows_see_only_what_is_not_hidden_from_them(loaded):
+    layers, _ = made(loaded)
+    x, apart = torch.randn(5, WIDTH), torch.full((5, 5), float("-inf"))
+    apart[:3, :3] = apart[3:, 3:] = 0
+    places = torch.tensor([0, 1, 2, 0, 1])
+    frame = rotary_angles(places, HEAD_WIDTH, 10_000.0)
+    whole = layers.run(x, frame, None, apart, [])[0]
+    for rows in (slice(0, 3), slice(3, 5)):
+        part = layers.run(x[rows], (frame[0][rows], frame[1][rows]), None, None, [])[0]
+        near(part, whole[rows], 1e-5)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_threads_change_no_more_than_the_order_of_sums(loaded, threads):
+    one, many = made(loaded)[0], made(loaded, threads)[0]
+    given = torch.randn(7, WIDTH), angles(0, 7), None, torch.full((7, 7), float("-inf")).triu(1), [side(-90, 90)]
+    for left, right in zip(one.run(*given), many.run(*given), strict=True):
+        near(left, right, 0.005)
+    near(one.head(given[0]), many.head(given[0]), 1e-6)
+    assert torch.equal(many.run(*given)[0], many.run(*given)[0]), "the same question has the same answer"
+
+
+@pytest.mark.parametrize("rows", [1, 6, 30])
+def test_the_head_of_any_number_of_outputs(loaded, rows):
+    layers, twin = made(loaded)
+    x = torch.randn(rows, WIDTH)
+    near(layers.head(x), twin.head(x))
+
+
+def test_a_part_of_a_side_is_read_where_it_lies(loaded):
+    layers, twin = made(loaded)
+    keys, values = side(0, 50)
+    part = keys[:, :, :, :20], values[:, :, :, :20]
+    given = torch.randn(2, WIDTH), angles(20, 2), None, None, [part]
+    near(layers.run(*given)[0], twin.run(*given)[0])
+
+
+def test_what_was_given_stays_and_what_was_returned_too(loaded):
+    layers, _ = made(loaded)
+    x = torch.randn(3, WIDTH)
+    kept = x.clone()
+    first = layers.run(x, angles(0, 3), None, None, [])
+    copies = [each.clone() for each in first]
+    layers.run(torch.randn(9, WIDTH), angles(0, 9), None, None, [])
+    assert torch.equal(x, kept)
+    assert all(torch.equal(a, b) for a, b in zip(first, copies, strict=True))
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-30, 1e30, float("nan"), float("inf")])
+def test_odd_numbers_end_neither_the_process_nor_the_layers(loaded, value):
+    layers, twin = made(loaded)
+    layers.run(torch.full((2, WIDTH), value), angles(0, 2), None, None, [side(-4, 4)])
+    given = torch.randn(2, WIDTH), angles(0, 2), None, None, []
+    near(layers.run(*given)[0], twin.run(*given)[0])
+
+
+def test_no_number_stays_none(loaded):
+    layers, _ = made(loaded)
+    assert layers.run(torch.full((1, WIDTH), float("nan")), angles(0, 1), None, None, [])[0].isnan().any()
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
+def test_a_matrix_may_come_in_parts_of_any_size(sizes):
+    """With the best library only: laying out is the same C everywhere."""
+    if library.built() is None:
+        pytest.skip("not built")
+    layers = Layers(1, WIDTH, INNER, 1, 1, HEAD_WIDTH, 1e-5, 1)
+    parts = [coded(size, WIDTH, 8) for size in sizes]
+    layers.put_matrix(WHOLE_MODEL, "head", parts)
+    x = torch.randn(2, WIDTH)
+    near(layers.head(x), x @ torch.cat([floats(part) for part in parts]).T)
+    ends = [0, *torch.tensor(sizes).cumsum(0).tolist()]
+    assert all(layers.head(x)[:, a:b].abs().sum() > 0 for a, b in pairwise(ends))
+
+
+@pytest.mark.parametrize("change", [{"width": 48}, {"inner": 50}, {"head_width": 24}])
+def test_a_shape_that_is_not_run_is_refused(change):
+    if library.built() is None:
+        pytest.skip("not built")
+    shape = {
+        "layers": 1,
+        "width": 64,
+        "inner": 64,
+        "heads": 1,
+        "groups": 1,
+        "head_width": 64,
+        "eps": 1e-5,
+        "threads": 1,
+    }
+    with pytest.raises(ValueError, match="do not take a model"):
+        Layers(**shape | change)
+
+
+def test_a_library_of_another_version_is_refused(tmp_path):
+    other = tmp_path / "other.so"
+    (tmp_path / "other.c").write_text("int mercury_version(void) { return -1; }\n")
+    subprocess.run([*build.compiler(), "-shared", "-fPIC", str(tmp_path / "other.c"), "-o", str(other)], check=True)
+    with pytest.raises(OSError, match="another version"):
+        library.load(other)
+
+
+def test_without_a_compiler_nothing_is_built_and_it_is_said(monkeypatch, capfd):
+    monkeypatch.setattr(build, "compiler", lambda: None)
+    assert build.build() == []
+    assert "no C compiler" in capfd.readouterr().err
+
+
+def test_a_kind_that_does_not_compile_leaves_the_others_and_says_why(monkeypatch, capfd, tmp_path):
+    monkeypatch.setattr(build, "path", lambda kind: tmp_path / f"{kind}.so")
+    kinds = {"good": build.Kind(build.machine()), "bad": build.Kind(build.machine(), ("--no-such-flag",))}
+    monkeypatch.setattr(build, "KINDS", {**kinds, "elsewhere": build.Kind("a loom")})
+    assert build.build() == [tmp_path / "good.so"]
+    said = capfd.readouterr().err
+    assert "bad kernels were not built" in said
+    assert "no-such-flag" in said
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["good.so"]
