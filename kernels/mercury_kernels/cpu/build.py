@@ -1,7 +1,7 @@
 """Compiles the C kernels, once for every set of instructions that is worth it.
 
-Run by the package's build, and by hand as `python kernels/mercury_kernels/cpu/build.py`; so it needs the standard library
-only. Without a C compiler nothing is built, and torch runs the model.
+Run by the package's build, and by hand as `python kernels/mercury_kernels/cpu/build.py`; so it needs no more than the
+standard library. Without a C compiler nothing is built, and torch runs the model.
 """
 
 import os
