@@ -86,6 +86,10 @@ class NativeNetwork(Network):
         )
         return out[None], None if adapted else Block(keys, values)
 
+    def placed(self, block: Block, positions: Tensor) -> Side:
+        """The block's side with its tokens at the positions [T] of a frame, in eight bits; see `Layers.place`."""
+        return Side(*self._stack.place(block.keys, block.values, self.angles(positions)))
+
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""
         return self._stack.head(hidden.reshape(-1, hidden.shape[-1])).view(*hidden.shape[:-1], -1)

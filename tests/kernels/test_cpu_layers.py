@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mercury_kernels.cpu import build, library
 from mercury_kernels.cpu.layers import GROUP, MATRICES, WHOLE_MODEL, Codes, Layers
 from mercury_kernels.cpu.reference import ReferenceLayers, floats
-from mercury_kernels.reference import rotary_angles, rotate
+from mercury_kernels.reference import rotary_angles
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
 
@@ -25,7 +25,7 @@ SHAPES = {
     "down": (WIDTH, INNER),
 }
 
-TOLERANCE = 0.03
+TOLERANCE = 0.05
 """Relative error of activations in eight bits."""
 
 
@@ -59,7 +59,7 @@ def made(
         for which in MATRICES:
             outputs, inputs = SHAPES[which]
             parts = [coded(outputs - 32, inputs, bits), coded(32, inputs, bits)]
-            products = [(0.2 * torch.randn(rank, inputs), 0.2 * torch.randn(outputs, rank)) for _ in range(2)]
+            products = [(0.1 * torch.randn(rank, inputs), 0.1 * torch.randn(outputs, rank)) for _ in range(2)]
             bias = torch.randn(outputs)
             for each in (layers, twin):
                 each.put_matrix(layer, which, parts)
@@ -81,9 +81,15 @@ def angles(first: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     return rotary_angles(torch.arange(first, first + count), HEAD_WIDTH, 10_000.0)
 
 
-def side(first: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    shape = (LAYERS, 1, HEADS, tokens, HEAD_WIDTH)
-    return rotate(torch.randn(shape), *angles(first, tokens)).bfloat16(), torch.randn(shape).bfloat16()
+def side(first: int, tokens: int):
+    """A function that places the same random side for either."""
+    keys, values = torch.randn(2, LAYERS, 1, HEADS, tokens, HEAD_WIDTH).bfloat16()
+    return lambda layers: layers.place(keys, values, angles(first, tokens))
+
+
+def ran(layers, *given):
+    """What `run` returns, with sides that are placed first."""
+    return layers.run(*(([place(layers) for place in each] if isinstance(each, list) else each) for each in given))
 
 
 def near(found: torch.Tensor, expected: torch.Tensor, tolerance: float = TOLERANCE) -> None:
@@ -103,7 +109,7 @@ def test_rows_read_behind_sides_of_any_length(loaded, rows, bits):
     causal = torch.full((rows, rows), float("-inf")).triu(1)
     before = [side(-70, 70), side(0, 33), side(33, 1)]
     given = torch.randn(rows, WIDTH), angles(34, rows), None, causal, before
-    for found, expected in zip(layers.run(*given), twin.run(*given), strict=True):
+    for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
         near(found, expected)
 
 
@@ -111,12 +117,12 @@ def test_rows_read_behind_sides_of_any_length(loaded, rows, bits):
 def test_rows_written_see_the_other_side_in_its_own_frame(loaded, rows):
     layers, twin = made(loaded, rank=16)
     given = torch.randn(rows, WIDTH), angles(40, rows), angles(-rows, rows), None, [side(-9, 49)], [side(0, 65)]
-    for found, expected in zip(layers.run(*given), twin.run(*given), strict=True):
+    for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
         near(found, expected)
     elsewhere = (*given[:2], angles(-rows - 50, rows), *given[3:])
-    assert (twin.run(*elsewhere)[0] - twin.run(*given)[0]).norm() > 2 * TOLERANCE * twin.run(*given)[0].norm()
+    assert (ran(twin, *elsewhere)[0] - ran(twin, *given)[0]).norm() > 2 * TOLERANCE * ran(twin, *given)[0].norm()
     alone = given[0], given[1], None, *given[3:5]
-    assert (layers.run(*given)[0] - layers.run(*alone)[0]).norm() > 0.1, "what the writer adds is not the reader's"
+    assert (ran(layers, *given)[0] - ran(layers, *alone)[0]).norm() > 0.1, "what the writer adds is not the reader's"
 
 
 def test_rows_see_only_what_is_not_hidden_from_them(loaded):
@@ -125,9 +131,9 @@ def test_rows_see_only_what_is_not_hidden_from_them(loaded):
     apart[:3, :3] = apart[3:, 3:] = 0
     places = torch.tensor([0, 1, 2, 0, 1])
     frame = rotary_angles(places, HEAD_WIDTH, 10_000.0)
-    whole = layers.run(x, frame, None, apart, [])[0]
+    whole = ran(layers, x, frame, None, apart, [])[0]
     for rows in (slice(0, 3), slice(3, 5)):
-        part = layers.run(x[rows], (frame[0][rows], frame[1][rows]), None, None, [])[0]
+        part = ran(layers, x[rows], (frame[0][rows], frame[1][rows]), None, None, [])[0]
         near(part, whole[rows], 1e-5)
 
 
@@ -135,10 +141,10 @@ def test_rows_see_only_what_is_not_hidden_from_them(loaded):
 def test_threads_change_no_more_than_the_order_of_sums(loaded, threads):
     one, many = made(loaded)[0], made(loaded, threads)[0]
     given = torch.randn(7, WIDTH), angles(0, 7), None, torch.full((7, 7), float("-inf")).triu(1), [side(-90, 90)]
-    for left, right in zip(one.run(*given), many.run(*given), strict=True):
+    for left, right in zip(ran(one, *given), ran(many, *given), strict=True):
         near(left, right, 0.005)
     near(one.head(given[0]), many.head(given[0]), 1e-6)
-    assert torch.equal(many.run(*given)[0], many.run(*given)[0]), "the same question has the same answer"
+    assert torch.equal(ran(many, *given)[0], ran(many, *given)[0]), "the same question has the same answer"
 
 
 @pytest.mark.parametrize("rows", [1, 6, 30])
@@ -150,19 +156,34 @@ def test_the_head_of_any_number_of_outputs(loaded, rows):
 
 def test_a_part_of_a_side_is_read_where_it_lies(loaded):
     layers, twin = made(loaded)
-    keys, values = side(0, 50)
-    part = keys[:, :, :, :20], values[:, :, :, :20]
+    whole = side(0, 50)
+
+    def part(layers):
+        return tuple(each[:, :, :, :20] for each in whole(layers))
+
     given = torch.randn(2, WIDTH), angles(20, 2), None, None, [part]
-    near(layers.run(*given)[0], twin.run(*given)[0])
+    near(ran(layers, *given)[0], ran(twin, *given)[0])
+
+
+@pytest.mark.parametrize("tokens", [1, 40])
+def test_a_placed_side_is_off_by_half_a_step_at_most(loaded, tokens):
+    layers, twin = made(loaded)
+    place = side(-7, tokens)
+    for kept, expected, offset in zip(place(layers), place(twin), (-128, 0), strict=True):
+        codes = kept[..., :HEAD_WIDTH].view(torch.uint8).to(torch.int16)
+        signed = codes + offset if offset else kept[..., :HEAD_WIDTH]
+        scale = kept[..., HEAD_WIDTH:].contiguous().view(torch.float32)
+        assert bool((scale.squeeze(-1) * 127 - expected.abs().amax(-1) < 1e-5).all())
+        assert bool(((signed * scale - expected).abs() <= 0.51 * scale).all())
 
 
 def test_what_was_given_stays_and_what_was_returned_too(loaded):
     layers, _ = made(loaded)
     x = torch.randn(3, WIDTH)
     kept = x.clone()
-    first = layers.run(x, angles(0, 3), None, None, [])
+    first = ran(layers, x, angles(0, 3), None, None, [])
     copies = [each.clone() for each in first]
-    layers.run(torch.randn(9, WIDTH), angles(0, 9), None, None, [])
+    ran(layers, torch.randn(9, WIDTH), angles(0, 9), None, None, [])
     assert torch.equal(x, kept)
     assert all(torch.equal(a, b) for a, b in zip(first, copies, strict=True))
 
@@ -170,14 +191,14 @@ def test_what_was_given_stays_and_what_was_returned_too(loaded):
 @pytest.mark.parametrize("value", [0.0, 1e-30, 1e30, float("nan"), float("inf")])
 def test_odd_numbers_end_neither_the_process_nor_the_layers(loaded, value):
     layers, twin = made(loaded)
-    layers.run(torch.full((2, WIDTH), value), angles(0, 2), None, None, [side(-4, 4)])
+    ran(layers, torch.full((2, WIDTH), value), angles(0, 2), None, None, [side(-4, 4)])
     given = torch.randn(2, WIDTH), angles(0, 2), None, None, []
-    near(layers.run(*given)[0], twin.run(*given)[0])
+    near(ran(layers, *given)[0], ran(twin, *given)[0])
 
 
 def test_no_number_stays_none(loaded):
     layers, _ = made(loaded)
-    assert layers.run(torch.full((1, WIDTH), float("nan")), angles(0, 1), None, None, [])[0].isnan().any()
+    assert ran(layers, torch.full((1, WIDTH), float("nan")), angles(0, 1), None, None, [])[0].isnan().any()
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))

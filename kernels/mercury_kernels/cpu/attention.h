@@ -1,7 +1,8 @@
 /* Attention of few rows to many cached keys: each thread takes a stretch of the keys of all heads, and what they
  * found is put together afterwards (flash decoding: Dao et al., 2023). Softmax is the online one of arXiv 1805.02867.
  *
- * H key heads, G query heads per key head, D head width, R rows; queries are [H, R * G, D], G innermost.
+ * H key heads, G query heads per key head, D head width, R rows. Keys and values are kept in eight bits: of each token
+ * and head D bytes and a float32 scale behind them. Bytes of values are signed; those of keys are 128 more than signed.
  */
 #ifndef MERCURY_ATTENTION_H
 #define MERCURY_ATTENTION_H
@@ -9,131 +10,161 @@
 #include "lanes.h"
 
 enum { KEYS = LANES == 4 ? 16 : 32, SPAN = 4 * LANES }; /* looked at together; dimensions summed up together */
+enum { OFFSET = 128, SCALE = sizeof(float) };
 #define HIDDEN (-1e30f)
 
-/* Keys and values of one layer, [H, T, D] with `head` elements from head to head. */
+/* Queries [H, R * G], G innermost, in eight bits: their bytes [D], scales, and OFFSET times the sums of their bytes. */
 typedef struct {
-    const uint16_t *keys, *values;
-    int64_t head;
-    int tokens;
-} Segment;
+    int8_t *bytes;
+    float *scales, *shifts;
+} Queries;
 
-/* What one thread found for one query: the sum of weighted values, the sum of weights, the largest score. */
+/* What one thread found for every query: weighted values summed up [D], the sum of weights, the largest score. */
 typedef struct {
-    float *values; /* [H * R * G, D] */
-    float *sums, *tops;
+    float *values, *sums, *tops;
 } Partial;
 
-/* Up to KEYS keys of a head: keys [D][KEYS], zero where there are fewer, and values [count][D]. */
+/* Up to KEYS keys of a head. */
 typedef struct {
-    float *keys, *values;
+    ints *quads;   /* [D / 4, KEYS / LANES]: four bytes of every key, as `dot` wants them */
+    float *scales; /* [KEYS] */
+    float *values; /* [KEYS, D] */
     int count;
 } Stretch;
 
-static void widen(Stretch *to, const uint16_t *keys, const uint16_t *values, int count, int width) {
-    const ints upper = all_ints((int32_t)0xffff0000);
+/* Brings a vector to bytes from -127 to 127 and returns their scale. */
+INLINE float narrowed(int8_t *to, const float *from, int width) {
+    floats top = all(0);
+    for (int d = 0; d < width; d += LANES) top = larger(top, larger(load(from + d), -load(from + d)));
+    float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
+    for (int d = 0; d < width; d += LANES) store_bytes(to + d, rounded(load(from + d) * inverse));
+    return most / 127.f;
+}
+
+/* A key or value as it is kept; the bytes of keys are offset. */
+INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
+    float scale = narrowed((int8_t *)to, from, width);
+    for (int d = 0; d < width; d++) to[d] ^= offset;
+    memcpy(to + width, &scale, sizeof scale);
+}
+
+static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int count, int width) {
+    const int row = width + SCALE;
     to->count = count;
-    for (int d = 0; d < KEYS * width; d += 32) { /* what comes next is probably the next stretch */
-        __builtin_prefetch(keys + count * width + d);
-        __builtin_prefetch(values + count * width + d);
+    for (int at = 0; at < KEYS * row; at += 64) { /* what comes next is probably the next stretch */
+        __builtin_prefetch(keys + count * row + at);
+        __builtin_prefetch(values + count * row + at);
     }
     for (int first = 0; first < KEYS; first += LANES)
-        for (int d = 0; d < width; d += 2 * LANES) { /* two dimensions of a key at a time, side by side in a lane */
-            ints pairs[LANES];
+        for (int d = 0; d < width; d += 4 * LANES) {
+            ints quads[LANES];
             for (int key = 0; key < LANES; key++)
-                pairs[key] = first + key < count ? load_ints(keys + (size_t)(first + key) * width + d) : all_ints(0);
-            transpose(pairs);
-            for (int pair = 0; pair < LANES; pair++) {
-                float *at = to->keys + (size_t)(d + 2 * pair) * KEYS + first;
-                store(at, (floats)(pairs[pair] << 16));
-                store(at + KEYS, (floats)(pairs[pair] & upper));
-            }
+                quads[key] = first + key < count ? load_ints(keys + (first + key) * row + d) : all_ints(0);
+            transpose(quads);
+            for (int quad = 0; quad < LANES; quad++)
+                to->quads[(d / 4 + quad) * (KEYS / LANES) + first / LANES] = quads[quad];
         }
-    for (int d = 0; d < count * width; d += LANES) store(to->values + d, widened(values + d));
-}
-
-static void copy(Stretch *to, const float *keys, const float *values, int64_t apart, int count, int width) {
-    to->count = count;
-    memset(to->keys, 0, sizeof(float) * KEYS * width);
+    for (int key = 0; key < KEYS; key++) to->scales[key] = 0;
     for (int key = 0; key < count; key++) {
-        memcpy(to->values + key * width, values + key * apart, sizeof(float) * width);
-        for (int d = 0; d < width; d++) to->keys[d * KEYS + key] = keys[key * apart + d];
+        float scale;
+        memcpy(&to->scales[key], keys + key * row + width, sizeof scale);
+        memcpy(&scale, values + key * row + width, sizeof scale);
+        for (int d = 0; d < width; d += LANES) {
+            floats value = __builtin_convertvector(signed_bytes(values + key * row + d), floats);
+            store(to->values + key * width + d, value * scale);
+        }
     }
 }
 
-/* `count` queries look at a stretch; hidden[n] is what to add to the scores of the query's row, or NULL. */
-INLINE void look(const Stretch *s, const float *queries, int width, const int count, const float *const *hidden,
-                 float *values, float *sums, float *tops) {
+/* `count` queries from `first` on look at a stretch; hidden[n] is what to add to the scores of a query's row, or NULL. */
+INLINE void look(const Stretch *s, const Queries *queries, size_t first, int width, const int count,
+                 const float *const *hidden, const Partial *found) {
     enum { PARTS = KEYS / LANES };
-    floats score[QUERIES][PARTS];
+    const int8_t *bytes = queries->bytes + first * width;
+    ints whole[QUERIES][PARTS];
     for (int n = 0; n < count; n++)
-        for (int part = 0; part < PARTS; part++) score[n][part] = all(0);
-    for (int d = 0; d < width; d++)
+        for (int part = 0; part < PARTS; part++) whole[n][part] = all_ints(0);
+    for (int quad = 0; quad < width / 4; quad++)
         for (int part = 0; part < PARTS; part++) {
-            floats key = load(s->keys + d * KEYS + part * LANES);
-            for (int n = 0; n < count; n++) score[n][part] += key * queries[n * width + d];
+            ints keys = s->quads[quad * PARTS + part];
+            for (int n = 0; n < count; n++)
+                whole[n][part] = dot_wide(whole[n][part], keys, all_quads(bytes + n * width + 4 * quad));
         }
     float weights[QUERIES][KEYS] __attribute__((aligned(64)));
     for (int n = 0; n < count; n++) {
-        for (int part = 0; part < PARTS; part++) store(weights[n] + part * LANES, score[n][part]);
-        if (hidden && hidden[n])
-            for (int key = 0; key < s->count; key++) weights[n][key] += hidden[n][key];
-        for (int key = s->count; key < KEYS; key++) weights[n][key] = HIDDEN;
-        floats most = load(weights[n]);
-        for (int part = 1; part < PARTS; part++) most = larger(most, load(weights[n] + part * LANES));
+        float *weight = weights[n], *values = found->values + (first + n) * width;
+        float *sums = found->sums + first + n, *tops = found->tops + first + n;
+        float scale = queries->scales[first + n], shift = queries->shifts[first + n];
+        for (int part = 0; part < PARTS; part++) {
+            floats score = (__builtin_convertvector(whole[n][part], floats) - shift) * scale;
+            store(weight + part * LANES, score * load(s->scales + part * LANES));
+        }
+        if (hidden[n])
+            for (int key = 0; key < s->count; key++) weight[key] += hidden[n][key];
+        for (int key = s->count; key < KEYS; key++) weight[key] = HIDDEN;
+        floats most = load(weight);
+        for (int part = 1; part < PARTS; part++) most = larger(most, load(weight + part * LANES));
         float top = largest(most);
-        if (top < tops[n]) top = tops[n];
+        if (top < *tops) top = *tops;
         if (top <= HIDDEN / 2) { /* nothing to see so far */
-            memset(weights[n], 0, sizeof weights[n]);
+            memset(weight, 0, sizeof weights[n]);
             continue;
         }
         floats total = all(0);
         for (int part = 0; part < PARTS; part++) {
-            floats weight = power_of_e(load(weights[n] + part * LANES) - top);
-            store(weights[n] + part * LANES, weight);
-            total += weight;
+            floats power = power_of_e(load(weight + part * LANES) - top);
+            store(weight + part * LANES, power);
+            total += power;
         }
-        if (top != tops[n]) {
-            float shrink = power_of_e(all(tops[n] - top))[0];
-            for (int d = 0; d < width; d += LANES) store(values + n * width + d, load(values + n * width + d) * shrink);
-            sums[n] *= shrink;
-            tops[n] = top;
+        if (top != *tops) {
+            float shrink = power_of_e(all(*tops - top))[0];
+            for (int d = 0; d < width; d += LANES) store(values + d, load(values + d) * shrink);
+            *sums *= shrink;
+            *tops = top;
         }
-        sums[n] += sum(total);
+        *sums += sum(total);
     }
     for (int d = 0; d < width; d += SPAN) {
         floats to[QUERIES][SPAN / LANES];
         for (int n = 0; n < count; n++)
-            for (int i = 0; i < SPAN / LANES; i++) to[n][i] = load(values + n * width + d + i * LANES);
+            for (int i = 0; i < SPAN / LANES; i++) to[n][i] = load(found->values + (first + n) * width + d + i * LANES);
         for (int key = 0; key < s->count; key++) {
             const float *value = s->values + key * width + d;
             for (int n = 0; n < count; n++)
                 for (int i = 0; i < SPAN / LANES; i++) to[n][i] += load(value + i * LANES) * weights[n][key];
         }
         for (int n = 0; n < count; n++)
-            for (int i = 0; i < SPAN / LANES; i++) store(values + n * width + d + i * LANES, to[n][i]);
+            for (int i = 0; i < SPAN / LANES; i++) store(found->values + (first + n) * width + d + i * LANES, to[n][i]);
     }
 }
 
-/* All queries of a head, some at a time. hidden [R, apart] is added to the scores of the keys, or NULL. */
-static void look_all(const Stretch *s, const float *queries, int width, int count, int groups, const float *hidden,
-                     int apart, float *values, float *sums, float *tops) {
-    for (int first = 0; first < count; first += QUERIES) {
+static int sees_any(const float *hidden, int count) {
+    for (int key = 0; key < count; key++)
+        if (hidden[key] > HIDDEN) return 1;
+    return 0;
+}
+
+/* All `count` queries of a head from `first` on, some at a time. hidden [R, apart] is added to their scores, or NULL. */
+static void look_all(const Stretch *s, const Queries *queries, size_t first, int count, int width, int groups,
+                     const float *hidden, int apart, const Partial *found) {
+    for (int done = 0; done < count; done += QUERIES) {
         const float *rows[QUERIES];
-        int here = count - first < QUERIES ? count - first : QUERIES;
-        for (int n = 0; n < here; n++) rows[n] = hidden ? hidden + (size_t)((first + n) / groups) * apart : NULL;
-        const float *q = queries + (size_t)first * width;
-        float *v = values + (size_t)first * width, *l = sums + first, *m = tops + first;
+        int here = count - done < QUERIES ? count - done : QUERIES;
+        int seeing = !hidden;
+        for (int n = 0; n < here; n++) {
+            rows[n] = hidden ? hidden + (size_t)((done + n) / groups) * apart : NULL;
+            if (hidden && !seeing) seeing = sees_any(rows[n], s->count);
+        }
+        if (!seeing) continue; /* half of the rows that are read at once come before the stretch */
+#define CASE(COUNT) \
+    case COUNT: look(s, queries, first + done, width, COUNT, rows, found); break;
         switch (here) {
-        case 1: look(s, q, width, 1, rows, v, l, m); break;
-        case 2: look(s, q, width, 2, rows, v, l, m); break;
-        case 3: look(s, q, width, 3, rows, v, l, m); break;
+            CASE(1) CASE(2) CASE(3)
 #if WIDEST == 16
-        case 4: look(s, q, width, 4, rows, v, l, m); break;
-        case 5: look(s, q, width, 5, rows, v, l, m); break;
-        case 6: look(s, q, width, 6, rows, v, l, m); break;
+            CASE(4) CASE(5) CASE(6)
 #endif
         }
+#undef CASE
     }
 }
 

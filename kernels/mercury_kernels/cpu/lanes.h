@@ -31,8 +31,6 @@ enum { LANES = 4, QUERIES = 3, ROWS = 4 };
 
 typedef float floats __attribute__((vector_size(4 * WIDEST)));
 typedef int32_t ints __attribute__((vector_size(4 * WIDEST)));
-typedef uint16_t shorts __attribute__((vector_size(2 * WIDEST)));
-typedef int8_t narrow __attribute__((vector_size(WIDEST)));
 
 INLINE floats load(const float *from) {
     floats v;
@@ -64,6 +62,8 @@ INLINE floats larger(floats a, floats b) { return (floats)_mm512_max_ps((__m512)
 INLINE floats smaller(floats a, floats b) { return (floats)_mm512_min_ps((__m512)a, (__m512)b); }
 INLINE ints rounded(floats v) { return (ints)_mm512_cvtps_epi32((__m512)v); }
 INLINE floats halves(const uint16_t *from) { return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)from)); }
+INLINE ints signed_bytes(const void *from) { return (ints)_mm512_cvtepi8_epi32(_mm_loadu_si128(from)); }
+INLINE void store_bytes(void *to, ints v) { _mm_storeu_si128(to, _mm512_cvtepi32_epi8((__m512i)v)); }
 INLINE float sum(floats v) { return _mm512_reduce_add_ps((__m512)v); }
 INLINE float largest(floats v) { return _mm512_reduce_max_ps((__m512)v); }
 
@@ -86,6 +86,12 @@ INLINE floats larger(floats a, floats b) { return (floats)_mm256_max_ps((__m256)
 INLINE floats smaller(floats a, floats b) { return (floats)_mm256_min_ps((__m256)a, (__m256)b); }
 INLINE ints rounded(floats v) { return (ints)_mm256_cvtps_epi32((__m256)v); }
 INLINE floats halves(const uint16_t *from) { return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const void *)from)); }
+INLINE ints signed_bytes(const void *from) { return (ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64(from)); }
+
+INLINE void store_bytes(void *to, ints v) {
+    __m128i shorts = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+    _mm_storel_epi64(to, _mm_packs_epi16(shorts, shorts));
+}
 #else
 INLINE floats larger(floats a, floats b) { return chosen(a > b, a, b); }
 INLINE floats smaller(floats a, floats b) { return chosen(a < b, a, b); }
@@ -99,6 +105,17 @@ INLINE floats halves(const uint16_t *from) {
     _Float16 four[LANES];
     memcpy(four, from, sizeof four);
     return (floats){(float)four[0], (float)four[1], (float)four[2], (float)four[3]};
+}
+
+INLINE ints signed_bytes(const void *from) {
+    int8_t four[LANES];
+    memcpy(four, from, sizeof four);
+    return (ints){four[0], four[1], four[2], four[3]};
+}
+
+INLINE void store_bytes(void *to, ints v) {
+    int8_t four[LANES] = {(int8_t)v[0], (int8_t)v[1], (int8_t)v[2], (int8_t)v[3]};
+    memcpy(to, four, sizeof four);
 }
 #endif
 #endif
@@ -162,9 +179,13 @@ INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, by
 
 /* bfloat16 to float32 and back, to the nearest even. */
 INLINE floats widened(const uint16_t *from) {
-    shorts v;
-    memcpy(&v, from, sizeof v);
-    return (floats)(__builtin_convertvector(v, ints) << 16);
+#if WIDEST == 16
+    return (floats)(ints)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)from)), 16);
+#elif WIDEST == 8
+    return (floats)(ints)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)from)), 16);
+#else
+    return (floats)(ints){from[0] << 16, from[1] << 16, from[2] << 16, from[3] << 16};
+#endif
 }
 
 INLINE uint16_t bfloat(float value) {

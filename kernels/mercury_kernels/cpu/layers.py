@@ -17,6 +17,9 @@ from mercury_kernels.cpu.library import library as suitable_library
 GROUP = 32
 """Inputs that share a scale."""
 
+SCALE = 4
+"""Bytes of the scale behind a key or value that is kept."""
+
 WHOLE_MODEL = -1
 
 MATRICES = ("qkv", "out", "gate_up", "down")
@@ -137,8 +140,8 @@ class Layers:
         [L,1,H,R,D].
 
         Angles are cosines and sines float32 [R,D], toward the prefix and toward the suffix; with the latter, rows are
-        written, else read. `hidden_RR` is added to the scores of rows among each other. Sides are rotated keys and
-        values bfloat16 [L,1,H,T,D], before and behind the gap.
+        written, else read. `hidden_RR` is added to the scores of rows among each other. Sides, before and
+        behind the gap, come from `place`.
         """
         rows = len(x_RC)
         out = x_RC.float().clone(memory_format=torch.contiguous_format)
@@ -164,6 +167,23 @@ class Layers:
         )
         return out, keys, values
 
+    def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Keys before rotation and values bfloat16 [L,1,H,T,D] as a side whose tokens stand at the angles [T,D].
+
+        A side is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens is a side as well.
+        """
+        tokens = keys.shape[3]
+        if keys.stride() != values.stride() or keys.stride()[3:] != (self.head_width, 1):
+            keys, values = keys.contiguous(), values.contiguous()
+        assert keys.dtype == values.dtype == torch.bfloat16
+        shape = (self.layers, 1, self.heads, tokens, self.head_width + SCALE)
+        kept_keys, kept_values = torch.empty(shape, dtype=torch.int8), torch.empty(shape, dtype=torch.int8)
+        cos, sin = (_floats(angle) for angle in angles)
+        layer, _, head, _, _ = keys.stride()
+        pointers = [each.data_ptr() for each in (cos, sin, kept_keys, kept_values)]
+        self._library.mercury_place(self._handle, tokens, keys.data_ptr(), values.data_ptr(), layer, head, *pointers)
+        return kept_keys, kept_values
+
     def head(self, x_RC: Tensor) -> Tensor:
         """float32 [R,outputs] of rows [R,C]."""
         rows = _floats(x_RC)
@@ -172,9 +192,11 @@ class Layers:
         return out
 
     def _side(self, keys: Tensor, values: Tensor, behind: int) -> _Side:
-        if keys.stride() != values.stride() or keys.stride()[3:] != (self.head_width, 1):
+        row = self.head_width + SCALE
+        if keys.stride() != values.stride() or keys.stride()[3:] != (row, 1):
             keys, values = keys.contiguous(), values.contiguous()
-        assert keys.dtype == values.dtype == torch.bfloat16
+        assert keys.dtype == values.dtype == torch.int8
+        assert keys.shape[4] == row
         layer, _, head, _, _ = keys.stride()
         return _Side(keys.data_ptr(), values.data_ptr(), layer, head, keys.shape[3], behind)
 

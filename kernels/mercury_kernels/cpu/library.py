@@ -14,11 +14,12 @@ from mercury_kernels.cpu.build import KINDS, machine, path
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable with one of `KINDS`, to try another than the best."""
 
-VERSION = 1
+VERSION = 2
 """Of what the library and this module say to each other."""
 
 _POINTER = ctypes.c_void_p
 _INT = ctypes.c_int
+_LONG = ctypes.c_int64
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_version": (_INT, []),
@@ -31,6 +32,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
     "mercury_low_rank": (_INT, [_POINTER] + [_INT] * 4 + [_POINTER] * 2),
     "mercury_run": (_INT, [_POINTER, _INT] + [_POINTER] * 7 + [_INT] + [_POINTER] * 2),
+    "mercury_place": (None, [_POINTER, _INT, _POINTER, _POINTER, _LONG, _LONG] + [_POINTER] * 4),
     "mercury_head": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
 }
 

@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
     int8_t *bytes;      /* [R, inputs] */
     float *scales;      /* [R, inputs / 32] */
-    float *sums;        /* [R, inputs / 32], of the values */
+    float *sums;        /* [R, inputs / 32], of the rounded values */
     float *low[PIECES]; /* [R, rank]: down x */
 } Rows;
 
@@ -89,19 +89,19 @@ static void take_row(const Matrix *m, int pieces, Rows *rows, int r, const float
     int groups = m->inputs / GROUP;
     int8_t *bytes = rows->bytes + (size_t)r * m->inputs;
     for (int group = 0; group < groups; group++, x += GROUP, bytes += GROUP) {
-        floats top = all(0), total = all(0);
-        for (int i = 0; i < GROUP; i += LANES) {
-            floats v = load(x + i);
-            top = larger(top, larger(v, -v));
-            total += v;
-        }
+        floats top = all(0);
+        for (int i = 0; i < GROUP; i += LANES) top = larger(top, larger(load(x + i), -load(x + i)));
         float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
+        ints total = all_ints(0);
         for (int i = 0; i < GROUP; i += LANES) {
-            narrow code = __builtin_convertvector(rounded(load(x + i) * inverse), narrow);
-            memcpy(bytes + i, &code, sizeof code);
+            ints whole = rounded(load(x + i) * inverse);
+            store_bytes(bytes + i, whole);
+            total += whole;
         }
-        rows->scales[(size_t)r * groups + group] = most / 127.f;
-        rows->sums[(size_t)r * groups + group] = sum(total);
+        /* the sum of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
+        float scale = most / 127.f;
+        rows->scales[(size_t)r * groups + group] = scale;
+        rows->sums[(size_t)r * groups + group] = scale * sum(__builtin_convertvector(total, floats));
     }
     x -= m->inputs;
     for (int piece = 0; piece < pieces; piece++) {

@@ -1,7 +1,8 @@
 /* A decoder's layers over few rows: one call a pass, whatever the model's depth.
  *
  * Dimensions: R rows, C width, I width of the feed-forward, H key heads, G query heads per key head, D head width.
- * Rows, residuals and what is between matrices are float32; cached keys and values are bfloat16.
+ * Rows, residuals and what is between matrices are float32. What is read leaves keys before rotation and values in
+ * bfloat16; placed in a frame they are kept as `attention.h` says.
  */
 #include "attention.h"
 #include "linear.h"
@@ -31,9 +32,9 @@ typedef struct {
     size_t arena_size;
 } Network;
 
-/* Keys and values [L, H, T, D] of tokens somewhere, `layer` and `head` elements apart. */
+/* Keys and values [L, H, T, D + 4] of tokens somewhere, as they are kept, `layer` and `head` bytes apart. */
 typedef struct {
-    const uint16_t *keys, *values;
+    const uint8_t *keys, *values;
     int64_t layer, head;
     int32_t tokens;
     int32_t behind; /* the gap: seen by queries in the other frame */
@@ -48,7 +49,9 @@ typedef struct {
     const Side *side;
     uint16_t *keys, *values; /* [L, H, R, D] out, or NULL */
     /* scratch */
-    float *qkv, *near, *away, *attended, *inner;
+    float *qkv, *attended, *inner;
+    Queries near, away;
+    uint8_t *own_keys, *own_values; /* [H, R, D + 4] */
     Rows taken;
     Partial *found;
     Stretch *stretch;
@@ -96,7 +99,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* Of this interface. */
-API int mercury_version(void) { return 1; }
+API int mercury_version(void) { return 2; }
 
 /* How many outputs are laid out together; a low rank has to be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -223,37 +226,48 @@ static void multiply_gated(Job *job, Pool *pool, int phase, const Matrix *m) {
             }
 }
 
-/* Rotary embedding in halves (arXiv 2104.09864), with a factor. */
-static void rotate(float *to, const float *from, const float *cos, const float *sin, int width, float factor) {
+/* Rotary embedding in halves (arXiv 2104.09864). */
+static void rotate(float *to, const float *from, const float *cos, const float *sin, int width) {
     int half = width / 2;
     for (int d = 0; d < half; d += LANES) {
         floats a = load(from + d), b = load(from + half + d);
-        store(to + d, (a * load(cos + d) - b * load(sin + d)) * factor);
-        store(to + half + d, (b * load(cos + half + d) + a * load(sin + half + d)) * factor);
+        store(to + d, a * load(cos + d) - b * load(sin + d));
+        store(to + half + d, b * load(cos + half + d) + a * load(sin + half + d));
     }
+}
+
+static void put_query(Queries *to, size_t place, const float *from, int width) {
+    int8_t *bytes = to->bytes + place * width;
+    int total = 0;
+    to->scales[place] = narrowed(bytes, from, width) / sqrtf((float)width);
+    for (int d = 0; d < width; d++) total += bytes[d];
+    to->shifts[place] = (float)(OFFSET * total);
 }
 
 static void place_rows(Job *job, Pool *pool, int phase, int layer) {
     Network *net = job->net;
     int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, all_heads = H * G * D + 2 * H * D;
-    float factor = 1.f / sqrtf((float)D);
+    float turned[D];
     for (int r; (r = pool_take(pool, phase, R)) >= 0;) {
         float *row = job->qkv + (size_t)r * all_heads, *keys = row + H * G * D, *values = keys + H * D;
+        size_t angle = (size_t)r * D;
         for (int head = 0; head < H * G; head++) {
-            size_t place = (((size_t)(head / G) * R + r) * G + head % G) * D;
-            rotate(job->near + place, row + head * D, job->near_cos + (size_t)r * D, job->near_sin + (size_t)r * D, D, factor);
-            if (job->away_cos)
-                rotate(job->away + place, row + head * D, job->away_cos + (size_t)r * D, job->away_sin + (size_t)r * D, D, factor);
+            size_t place = ((size_t)(head / G) * R + r) * G + head % G;
+            rotate(turned, row + head * D, job->near_cos + angle, job->near_sin + angle, D);
+            put_query(&job->near, place, turned, D);
+            if (!job->away_cos) continue;
+            rotate(turned, row + head * D, job->away_cos + angle, job->away_sin + angle, D);
+            put_query(&job->away, place, turned, D);
         }
         for (int head = 0; head < H; head++) {
-            if (job->keys) {
-                size_t place = (((size_t)layer * H + head) * R + r) * D;
-                for (int d = 0; d < D; d++) {
-                    job->keys[place + d] = bfloat(keys[head * D + d]);
-                    job->values[place + d] = bfloat(values[head * D + d]);
-                }
+            size_t left = (((size_t)layer * H + head) * R + r) * D, own = ((size_t)head * R + r) * (D + SCALE);
+            for (int d = 0; job->keys && d < D; d++) {
+                job->keys[left + d] = bfloat(keys[head * D + d]);
+                job->values[left + d] = bfloat(values[head * D + d]);
             }
-            rotate(keys + head * D, keys + head * D, job->near_cos + (size_t)r * D, job->near_sin + (size_t)r * D, D, 1);
+            rotate(turned, keys + head * D, job->near_cos + angle, job->near_sin + angle, D);
+            keep(job->own_keys + own, turned, D, OFFSET);
+            keep(job->own_values + own, values + head * D, D, 0);
         }
     }
 }
@@ -261,34 +275,27 @@ static void place_rows(Job *job, Pool *pool, int phase, int layer) {
 /* Each thread its part of the stretches, for all heads. */
 static void attend(Job *job, Pool *pool, int thread, int layer) {
     Network *net = job->net;
-    int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, all_heads = H * G * D + 2 * H * D;
+    int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, row = D + SCALE;
     int begin = job->stretches * thread / pool->threads, end = job->stretches * (thread + 1) / pool->threads;
+    Side own = {job->own_keys, job->own_values, 0, (int64_t)R * row, R, 0};
     Partial *found = &job->found[thread];
-    Stretch *s = &job->stretch[thread];
+    Stretch *stretch = &job->stretch[thread];
     memset(found->values, 0, sizeof(float) * H * R * G * D);
     memset(found->sums, 0, sizeof(float) * H * R * G);
     for (int n = 0; n < H * R * G; n++) found->tops[n] = HIDDEN;
     for (int head = 0; head < H; head++) {
-        size_t queries = (size_t)head * R * G;
-        float *values = found->values + queries * D, *sums = found->sums + queries, *tops = found->tops + queries;
         int number = 0;
         for (int which = 0; which <= job->sides; which++) {
-            int own = which == job->sides;
-            const Side *side = own ? NULL : &job->side[which];
-            int tokens = own ? R : side->tokens;
-            for (int first = 0; first < tokens; first += KEYS, number++) {
+            const Side *side = which == job->sides ? &own : &job->side[which];
+            const uint8_t *keys = side->keys + side->layer * layer + side->head * head;
+            const uint8_t *values = side->values + side->layer * layer + side->head * head;
+            for (int first = 0; first < side->tokens; first += KEYS, number++) {
                 if (number < begin || number >= end) continue;
-                int count = tokens - first < KEYS ? tokens - first : KEYS;
-                if (own) {
-                    const float *keys = job->qkv + (size_t)first * all_heads + (H * G + head) * D;
-                    copy(s, keys, keys + H * D, all_heads, count, D);
-                } else {
-                    int64_t place = side->layer * layer + side->head * head + (int64_t)first * D;
-                    widen(s, side->keys + place, side->values + place, count, D);
-                }
-                const float *q = (side && side->behind ? job->away : job->near) + queries * D;
-                const float *hidden = own && job->hidden ? job->hidden + first : NULL;
-                look_all(s, q, D, R * G, G, hidden, R, values, sums, tops);
+                int count = side->tokens - first < KEYS ? side->tokens - first : KEYS;
+                unfold(stretch, keys + (size_t)first * row, values + (size_t)first * row, count, D);
+                const float *hidden = side == &own && job->hidden ? job->hidden + first : NULL;
+                const Queries *queries = side->behind ? &job->away : &job->near;
+                look_all(stretch, queries, (size_t)head * R * G, R * G, D, G, hidden, R, found);
             }
         }
     }
@@ -362,6 +369,35 @@ static void head_pass(void *given, Pool *pool, int thread) {
     multiply(job, pool, 1, &job->net->head, job->logits, 0);
 }
 
+/* Keys and values somewhere, to be placed in a frame. */
+typedef struct {
+    Network *net;
+    int tokens;
+    const uint16_t *keys, *values;
+    int64_t layer, head; /* elements */
+    const float *cos, *sin;
+    uint8_t *kept_keys, *kept_values;
+} Placing;
+
+static void placing_pass(void *given, Pool *pool, int thread) {
+    Placing *p = given;
+    int D = p->net->head_width, H = p->net->heads, T = p->tokens;
+    float key[D], value[D];
+    (void)thread;
+    for (int piece; (piece = pool_take(pool, 0, p->net->layers * H)) >= 0;) {
+        int64_t from = p->layer * (piece / H) + p->head * (piece % H), to = (int64_t)piece * T * (D + SCALE);
+        for (int t = 0; t < T; t++, from += D, to += D + SCALE) {
+            for (int d = 0; d < D; d += LANES) {
+                store(key + d, widened(p->keys + from + d));
+                store(value + d, widened(p->values + from + d));
+            }
+            rotate(key, key, p->cos + (size_t)t * D, p->sin + (size_t)t * D, D);
+            keep(p->kept_keys + to, key, D, OFFSET);
+            keep(p->kept_values + to, value, D, 0);
+        }
+    }
+}
+
 /* Scratch memory, piece by piece; first with no memory, to learn how much it takes. */
 static void *cut(char **at, size_t bytes) {
     char *found = *at;
@@ -387,8 +423,14 @@ static size_t lay_scratch(Job *job, char *base) {
     for (int piece = 0; piece < PIECES; piece++) job->taken.low[piece] = cut(&at, R * rank * sizeof(float));
     if (job->logits) return (size_t)(at - base);
     job->qkv = cut(&at, R * (H * G + 2 * H) * D * sizeof(float));
-    job->near = cut(&at, R * H * G * D * sizeof(float));
-    job->away = job->away_cos ? cut(&at, R * H * G * D * sizeof(float)) : NULL;
+    for (int which = 0; which < (job->away_cos ? 2 : 1); which++) {
+        Queries *queries = which ? &job->away : &job->near;
+        queries->bytes = cut(&at, R * H * G * D);
+        queries->scales = cut(&at, R * H * G * sizeof(float));
+        queries->shifts = cut(&at, R * H * G * sizeof(float));
+    }
+    job->own_keys = cut(&at, R * H * (D + SCALE));
+    job->own_values = cut(&at, R * H * (D + SCALE));
     job->attended = cut(&at, R * H * G * D * sizeof(float));
     job->inner = cut(&at, R * (size_t)net->inner * sizeof(float));
     int threads = net->pool->threads;
@@ -397,7 +439,7 @@ static size_t lay_scratch(Job *job, char *base) {
     for (int t = 0; t < threads; t++) {
         Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * sizeof(float)),
                          cut(&at, R * H * G * sizeof(float))};
-        Stretch stretch = {cut(&at, KEYS * D * sizeof(float)), cut(&at, KEYS * D * sizeof(float)), 0};
+        Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * sizeof(float)), cut(&at, KEYS * D * sizeof(float)), 0};
         if (!base) continue;
         job->found[t] = found;
         job->stretch[t] = stretch;
@@ -437,6 +479,14 @@ API int mercury_run(Network *net, int rows, float *x, const float *near_cos, con
     for (int which = 0; which < sides; which++) job.stretches += (side[which].tokens + KEYS - 1) / KEYS;
     job.stretches += (rows + KEYS - 1) / KEYS;
     return start(&job, pass);
+}
+
+/* Keys before rotation and values, bfloat16 [L, H, T, D] with `layer` and `head` elements in between, to be kept as a side
+ * [L, H, T, D + 4] with its tokens at the angles float32 [T, D]. */
+API void mercury_place(Network *net, int tokens, const uint16_t *keys, const uint16_t *values, int64_t layer, int64_t head,
+                       const float *cos, const float *sin, uint8_t *kept_keys, uint8_t *kept_values) {
+    Placing placing = {net, tokens, keys, values, layer, head, cos, sin, kept_keys, kept_values};
+    pool_run(net->pool, placing_pass, &placing);
 }
 
 /* float32 logits [R, outputs of the head] of rows [R, C]. 0 when memory is short. */

@@ -65,7 +65,7 @@ class ReferenceLayers:
             frames = [self._grouped(rotate(q, *frame)) for frame in (near, away) if frame is not None]
             own: Segment = (frames[0], rotate(k, *near), v, bias)
             sides = [(frame, side) for frame, all_of in zip(frames, (before, after), strict=False) for side in all_of]
-            seen = [(frame, side[0][layer].float(), side[1][layer].float(), None) for frame, side in sides]
+            seen = [(frame, side[0][layer], side[1][layer], None) for frame, side in sides]
             attended = segmented_attention([*seen, own]).view(1, sum(sizes[:1]), len(x), self.head_width)
             x = x + self._times(layer, "out", attended.transpose(1, 2).reshape(len(x), -1), away is not None)
             gated = swiglu(self._times(layer, "gate_up", rms_norm(x, feed_norm, self.eps), away is not None))
@@ -73,6 +73,10 @@ class ReferenceLayers:
             keys.append(k.bfloat16())
             values.append(v.bfloat16())
         return rms_norm(x, self._norms[WHOLE_MODEL][0], self.eps), torch.stack(keys), torch.stack(values)
+
+    def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """See `Layers.place`; a side is rotated keys and values float32 [L,1,H,T,D] here."""
+        return rotate(keys.float(), *angles), values.float()
 
     def head(self, x_RC: Tensor) -> Tensor:
         """See `Layers.head`."""
