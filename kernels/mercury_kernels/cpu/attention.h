@@ -9,7 +9,7 @@
 
 #include "lanes.h"
 
-enum { KEYS = LANES == 4 ? 16 : 32, SPAN = 4 * LANES }; /* looked at together; dimensions summed up together */
+enum { KEYS = 4 * LANES, SPAN = 4 * LANES }; /* looked at together; bytes of a vector */
 enum { OFFSET = 128, SCALE = sizeof(float) };
 #define HIDDEN (-1e30f)
 
@@ -19,16 +19,17 @@ typedef struct {
     float *scales, *shifts;
 } Queries;
 
-/* What one thread found for every query: weighted values summed up [D], the sum of weights, the largest score. */
+/* What one thread found for every query: weighted values summed up [D], in the order of `interleave`, the sum of weights,
+ * the largest score. */
 typedef struct {
     float *values, *sums, *tops;
 } Partial;
 
 /* Up to KEYS keys of a head. */
 typedef struct {
-    ints *quads;   /* [D / 4, KEYS / LANES]: four bytes of every key, as `dot` wants them */
-    float *scales; /* [KEYS] */
-    float *values; /* [KEYS, D] */
+    ints *keys;   /* [D / 4, KEYS / LANES]: four bytes of every key, as `dot` wants them */
+    ints *values; /* [KEYS / 4, D / LANES]: of every dimension the bytes of four keys */
+    float *key_scales, *value_scales; /* [KEYS] */
     int count;
 } Stretch;
 
@@ -56,23 +57,26 @@ static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int 
         __builtin_prefetch(values + count * row + at);
     }
     for (int first = 0; first < KEYS; first += LANES)
-        for (int d = 0; d < width; d += 4 * LANES) {
+        for (int d = 0; d < width; d += SPAN) {
             ints quads[LANES];
             for (int key = 0; key < LANES; key++)
                 quads[key] = first + key < count ? load_ints(keys + (first + key) * row + d) : all_ints(0);
             transpose(quads);
             for (int quad = 0; quad < LANES; quad++)
-                to->quads[(d / 4 + quad) * (KEYS / LANES) + first / LANES] = quads[quad];
+                to->keys[(d / 4 + quad) * (KEYS / LANES) + first / LANES] = quads[quad];
         }
-    for (int key = 0; key < KEYS; key++) to->scales[key] = 0;
+    for (int first = 0; first < count; first += 4)
+        for (int d = 0; d < width; d += SPAN) {
+            ints four[4];
+            for (int i = 0; i < 4; i++)
+                four[i] = first + i < count ? load_ints(values + (first + i) * row + d) : all_ints(0);
+            interleave(to->values + (first / 4 * width + d) / LANES, four);
+        }
+    memset(to->key_scales, 0, sizeof(float) * KEYS);
+    memset(to->value_scales, 0, sizeof(float) * KEYS);
     for (int key = 0; key < count; key++) {
-        float scale;
-        memcpy(&to->scales[key], keys + key * row + width, sizeof scale);
-        memcpy(&scale, values + key * row + width, sizeof scale);
-        for (int d = 0; d < width; d += LANES) {
-            floats value = __builtin_convertvector(signed_bytes(values + key * row + d), floats);
-            store(to->values + key * width + d, value * scale);
-        }
+        memcpy(&to->key_scales[key], keys + key * row + width, SCALE);
+        memcpy(&to->value_scales[key], values + key * row + width, SCALE);
     }
 }
 
@@ -86,18 +90,19 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
         for (int part = 0; part < PARTS; part++) whole[n][part] = all_ints(0);
     for (int quad = 0; quad < width / 4; quad++)
         for (int part = 0; part < PARTS; part++) {
-            ints keys = s->quads[quad * PARTS + part];
+            ints keys = s->keys[quad * PARTS + part];
             for (int n = 0; n < count; n++)
                 whole[n][part] = dot_wide(whole[n][part], keys, all_quads(bytes + n * width + 4 * quad));
         }
-    float weights[QUERIES][KEYS] __attribute__((aligned(64)));
+    int8_t weights[QUERIES][KEYS];
+    float scales[QUERIES];
     for (int n = 0; n < count; n++) {
-        float *weight = weights[n], *values = found->values + (first + n) * width;
+        float weight[KEYS] __attribute__((aligned(64))), *values = found->values + (first + n) * width;
         float *sums = found->sums + first + n, *tops = found->tops + first + n;
         float scale = queries->scales[first + n], shift = queries->shifts[first + n];
         for (int part = 0; part < PARTS; part++) {
             floats score = (__builtin_convertvector(whole[n][part], floats) - shift) * scale;
-            store(weight + part * LANES, score * load(s->scales + part * LANES));
+            store(weight + part * LANES, score * load(s->key_scales + part * LANES));
         }
         if (hidden[n])
             for (int key = 0; key < s->count; key++) weight[key] += hidden[n][key];
@@ -107,15 +112,22 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
         float top = largest(most);
         if (top < *tops) top = *tops;
         if (top <= HIDDEN / 2) { /* nothing to see so far */
-            memset(weight, 0, sizeof weights[n]);
+            memset(weights[n], 0, sizeof weights[n]);
+            scales[n] = 0;
             continue;
         }
-        floats total = all(0);
+        floats total = all(0), widest = all(0);
         for (int part = 0; part < PARTS; part++) {
             floats power = power_of_e(load(weight + part * LANES) - top);
-            store(weight + part * LANES, power);
             total += power;
+            power *= load(s->value_scales + part * LANES);
+            widest = larger(widest, power);
+            store(weight + part * LANES, power);
         }
+        float whole_scale = largest(widest), inverse = whole_scale > 0 ? 127.f / whole_scale : 0;
+        scales[n] = whole_scale / 127.f;
+        for (int part = 0; part < PARTS; part++)
+            store_bytes(weights[n] + part * LANES, rounded(load(weight + part * LANES) * inverse));
         if (top != *tops) {
             float shrink = power_of_e(all(*tops - top))[0];
             for (int d = 0; d < width; d += LANES) store(values + d, load(values + d) * shrink);
@@ -125,16 +137,19 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
         *sums += sum(total);
     }
     for (int d = 0; d < width; d += SPAN) {
-        floats to[QUERIES][SPAN / LANES];
+        ints to[QUERIES][4];
         for (int n = 0; n < count; n++)
-            for (int i = 0; i < SPAN / LANES; i++) to[n][i] = load(found->values + (first + n) * width + d + i * LANES);
-        for (int key = 0; key < s->count; key++) {
-            const float *value = s->values + key * width + d;
-            for (int n = 0; n < count; n++)
-                for (int i = 0; i < SPAN / LANES; i++) to[n][i] += load(value + i * LANES) * weights[n][key];
-        }
+            for (int j = 0; j < 4; j++) to[n][j] = all_ints(0);
+        for (int key = 0; key < s->count; key += 4)
+            for (int j = 0; j < 4; j++) {
+                ints value = s->values[(key / 4 * width + d) / LANES + j];
+                for (int n = 0; n < count; n++) to[n][j] = dot(to[n][j], all_quads(weights[n] + key), value);
+            }
         for (int n = 0; n < count; n++)
-            for (int i = 0; i < SPAN / LANES; i++) store(found->values + (first + n) * width + d + i * LANES, to[n][i]);
+            for (int j = 0; j < 4; j++) {
+                float *sum_of = found->values + (first + n) * width + d + j * LANES;
+                store(sum_of, load(sum_of) + __builtin_convertvector(to[n][j], floats) * scales[n]);
+            }
     }
 }
 

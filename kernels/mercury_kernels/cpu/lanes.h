@@ -235,6 +235,31 @@ INLINE void transpose(ints v[LANES]) {
 #endif
 }
 
+/* Bytes of four vectors side by side, a quad of them in every lane. Lane 4 L + i of vector j has what was in byte
+ * 16 L + 4 j + i, L counting 128 bits. */
+INLINE void interleave(ints to[4], const ints from[4]) {
+#if WIDEST == 16
+#define PAIR(HALF, BITS, A, B) (ints) _mm512_unpack##HALF##_epi##BITS((__m512i)(A), (__m512i)(B))
+#elif WIDEST == 8
+#define PAIR(HALF, BITS, A, B) (ints) _mm256_unpack##HALF##_epi##BITS((__m256i)(A), (__m256i)(B))
+#endif
+#if WIDEST > 4
+    ints left[2] = {PAIR(lo, 8, from[0], from[1]), PAIR(hi, 8, from[0], from[1])};
+    ints right[2] = {PAIR(lo, 8, from[2], from[3]), PAIR(hi, 8, from[2], from[3])};
+    for (int j = 0; j < 2; j++) {
+        to[2 * j] = PAIR(lo, 16, left[j], right[j]);
+        to[2 * j + 1] = PAIR(hi, 16, left[j], right[j]);
+    }
+#undef PAIR
+#else
+    int8_t bytes[4][4 * LANES], quads[4 * LANES][4];
+    memcpy(bytes, from, sizeof bytes);
+    for (int i = 0; i < 4 * LANES; i++)
+        for (int j = 0; j < 4; j++) quads[i][j] = bytes[j][i];
+    memcpy(to, quads, sizeof quads);
+#endif
+}
+
 /* e to the power of v; below -87 it is 0. The polynomial is that of Cephes' expf. */
 INLINE floats power_of_e(floats v) {
     floats x = smaller(larger(v, all(-87.f)), all(88.f));

@@ -14,7 +14,7 @@ from mercury_kernels.cpu.build import KINDS, machine, path
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable with one of `KINDS`, to try another than the best."""
 
-VERSION = 2
+VERSION = 3
 """Of what the library and this module say to each other."""
 
 _POINTER = ctypes.c_void_p

@@ -99,7 +99,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* Of this interface. */
-API int mercury_version(void) { return 2; }
+API int mercury_version(void) { return 3; }
 
 /* How many outputs are laid out together; a low rank has to be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -321,7 +321,12 @@ static void gather(Job *job, Pool *pool, int phase, const Matrix *out) {
                 for (int d = 0; d < D; d += LANES)
                     store(to + d, load(to + d) + load(found->values + query * D + d) * share);
             }
-            for (int d = 0; d < D; d += LANES) store(to + d, load(to + d) * (1.f / total));
+            float mean[D];
+            for (int d = 0; d < D; d += LANES) store(mean + d, load(to + d) * (1.f / total));
+            for (int d = 0; d < D; d += SPAN) /* back from the order of `interleave` */
+                for (int j = 0; j < 4; j++)
+                    for (int lane = 0; lane < LANES; lane++)
+                        to[d + lane / 4 * 16 + 4 * j + lane % 4] = mean[d + j * LANES + lane];
         }
         take_row(out, job->pieces, &job->taken, r, row);
     }
@@ -439,7 +444,7 @@ static size_t lay_scratch(Job *job, char *base) {
     for (int t = 0; t < threads; t++) {
         Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * sizeof(float)),
                          cut(&at, R * H * G * sizeof(float))};
-        Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * sizeof(float)), cut(&at, KEYS * D * sizeof(float)), 0};
+        Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * D), cut(&at, KEYS * SCALE), cut(&at, KEYS * SCALE), 0};
         if (!base) continue;
         job->found[t] = found;
         job->stretch[t] = stretch;
