@@ -8,13 +8,7 @@ from collections.abc import Iterator, Sequence
 Tokens = Sequence[int]
 
 LONG_ENOUGH = 8
-"""Tokens; a repeat that reaches further back is not preferred to one that reaches as far."""
-
-SHORT, LONG = 3, 7
-"""Draft tokens behind a repeat of one token, and behind a longer one.
-
-With the token in front of them they make rows of 4 and 8, to which a CPU pads anyway.
-"""
+"""Tokens that are compared; a repeat that reaches further back is not preferred to one that reaches as far."""
 
 
 class Lookup:
@@ -28,12 +22,12 @@ class Lookup:
                 self._behind.setdefault(block[at - 1], []).append((block, at))
 
     def draft(self, before: Tokens, most: int) -> list[int]:
-        """At most so many tokens that may follow `before`, which is looked through as well."""
+        """At most so many tokens that may follow `before`, which is looked through as well, and as many as repeat."""
         longest, draft = 0, list[int]()
         for run, at in self._places(before):
             length = _repeated(before, run, at)
             if length > longest:
-                longest, draft = length, list(run[at : at + min(most, SHORT if length == 1 else LONG)])
+                longest, draft = length, list(run[at : at + min(most, length)])
             if longest == LONG_ENOUGH:
                 break
         return draft

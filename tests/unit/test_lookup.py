@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.engine import Engine
-from mercury_engine.lookup import LONG, SHORT, Lookup
+from mercury_engine.lookup import LONG_ENOUGH, Lookup
 from mercury_engine.requests import FillRequest
 
 from tests.unit import tiny
@@ -21,7 +21,7 @@ IDS = st.lists(st.integers(0, 5), max_size=30)
         ([], [1], []),
         ([[1, 2, 3, 4, 5]], [9], []),
         ([[1, 2, 3, 4, 5]], [9, 1, 2], [3, 4]),
-        ([[1, 2, 3, 4, 5]], [9, 2], [3, 4]),
+        ([[1, 2, 3, 4, 5]], [9, 2], [3]),
         ([[1, 2, 3]], [9, 1, 2], [3]),
         ([[9, 1, 2]], [1, 2], []),
         ([[1], [2, 3]], [1, 2], [3]),
@@ -49,10 +49,10 @@ def test_a_longer_repeat_counts_more_than_a_nearer_one():
     assert Lookup([[5, 6, 1, 2, 3]]).draft([1, 2, 4, 5, 6, 1, 2], 1) == [3]
 
 
-def test_behind_a_single_token_a_draft_is_short():
-    block = [*range(20)]
-    assert len(Lookup([block]).draft([99, 4], 10)) == SHORT
-    assert len(Lookup([block]).draft([3, 4], 10)) == LONG
+def test_a_draft_is_as_long_as_the_repeat():
+    block = [*range(30)]
+    for length in (1, 2, 5, LONG_ENOUGH, LONG_ENOUGH + 2):
+        assert len(Lookup([block]).draft([99, *block[:10][-length:]], 20)) == min(length, LONG_ENOUGH)
 
 
 @given(st.lists(IDS, max_size=4), IDS, st.integers(1, 6))
