@@ -72,7 +72,7 @@ def _native(folder: Path, threads: int, backend: Backend) -> Network | None:
 
 
 def map_large_blocks() -> None:
-    """Have glibc map blocks of a megabyte and more, so that they go back when freed: 300 MB less while reading."""
+    """Have glibc map blocks of a megabyte and more, so that they go back when freed."""
     with contextlib.suppress(OSError, AttributeError):
         glibc = ctypes.CDLL("libc.so.6")
         for option in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
@@ -80,19 +80,19 @@ def map_large_blocks() -> None:
 
 
 def give_back_memory() -> None:
-    """Collect garbage and return freed memory to the system: half of what is resident after loading."""
+    """Collect garbage and return freed memory to the system."""
     gc.collect()
     give_back_freed()
 
 
 def give_back_freed() -> None:
-    """Return to the system what glibc keeps of freed memory: about 100 MB after much was read. Takes 5 to 15 ms."""
+    """Return to the system what glibc keeps of freed memory, some 25 MB after much was read; takes milliseconds."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def let_go_of_code() -> None:
-    """Unmap libraries' code that importing and loading touched, 80 MB; what runs again is mapped again.
+    """Unmap libraries' code that importing and loading touched; what runs again is mapped again.
 
     It stays in the system's cache of files, where other processes find it too. Without effect where it can't be done.
     """

@@ -59,11 +59,14 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         yield _package(package)
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("torch", _torch, "pip install torch")
+    yield _cpu_kernels()
     engine: list[Engine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
-    yield _guarded("kernels", _kernels, "reinstall mercury-lsp")  # behind the fill, which may have found some broken
+    yield _guarded(
+        "gpu kernels", _kernels, "reinstall mercury-lsp"
+    )  # behind the fill, which may have found some broken
 
 
 def _python() -> Finding:
@@ -103,6 +106,17 @@ def _torch() -> str:
     if not torch.cuda.is_available():
         return f"{torch.__version__}, {torch.get_num_threads()} threads, no CUDA device"
     return f"{torch.__version__}, {torch.cuda.get_device_name()}"
+
+
+def _cpu_kernels() -> Finding:
+    from mercury_kernels.cpu import library
+
+    if kind := library.built():
+        return Finding("cpu kernels", f"built for {kind}")
+    if not library.suitable():
+        return Finding("cpu kernels", "none for this processor: torch runs the model on it, several times as slow")
+    mend = "install a C compiler (gcc, clang, or ziglang from PyPI), then install mercury-lsp again"
+    return Finding("cpu kernels", "not built: torch runs the model, several times as slow", mend)
 
 
 def _kernels() -> str:

@@ -9,6 +9,7 @@ import torch
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.requests import Fill, FillRequest, SlotView
 from mercury_kernels import ops
+from mercury_kernels.cpu import library
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, try_
@@ -163,14 +164,30 @@ def test_doctor_tells_of_kernels_that_turned_out_broken_while_filling(monkeypatc
 
     monkeypatch.setattr(ops, "availability", lambda: "; ".join(broken) or "kernels run")
     found = {each.name: each for each in doctor.findings(Settings(), lambda settings: Filling())}
-    assert found["kernels"].value == "linear (no compiler)"
+    assert found["gpu kernels"].value == "linear (no compiler)"
 
 
 def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}
     assert "no CUDA device" in found["torch"].value
-    assert "no CUDA device: torch twins are used" in found["kernels"].value
+    assert "no CUDA device: torch twins are used" in found["gpu kernels"].value
+
+
+@pytest.mark.parametrize(
+    ("built", "suitable", "said", "mend"),
+    [
+        ("avx2", ["avx2"], "built for avx2", None),
+        (None, ["avx2"], "not built", "install a C compiler"),
+        (None, [], "none for this processor", None),
+    ],
+)
+def test_doctor_says_which_kernels_the_processor_has(monkeypatch, built, suitable, said, mend):
+    monkeypatch.setattr(library, "built", lambda: built)
+    monkeypatch.setattr(library, "suitable", lambda: suitable)
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}["cpu kernels"]
+    assert said in found.value
+    assert (found.mend or "").startswith(mend or "") and bool(found.mend) == bool(mend)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
