@@ -26,7 +26,7 @@ eval: .venv/.ready  ## keystroke replay, infill, calibration; CORPUS=DIR for oth
 		$(BIN)/python -m mercury_engine.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
 			--out runs/evaluation/$$suite.json --plots runs/evaluation; done
 
-.venv/.ready: pyproject.toml constraints.txt $(wildcard kernels/mercury_kernels/cpu/*.[ch])
+.venv/.ready: pyproject.toml constraints.txt $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/mercury_kernels/cpu/build.py)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'
 	touch $@

@@ -1,14 +1,20 @@
 """Compiles the C kernels while the package is being installed or made into a wheel."""
 
 import sys
-import sysconfig
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import sys_tags
 
 KERNELS = "mercury_kernels/cpu"
+
+
+def platform_tag() -> str:
+    """The system's, as pip will ask for it: the first that does not promise an older C library."""
+    tags = (tag.platform for tag in sys_tags())
+    return next(tag for tag in tags if not tag.startswith(("manylinux", "musllinux")))
 
 
 class CompileKernels(BuildHookInterface):  # type: ignore[type-arg]
@@ -24,5 +30,5 @@ class CompileKernels(BuildHookInterface):  # type: ignore[type-arg]
         built = build_kernels.build()
         if built and version != "editable":
             build_data["pure_python"] = False
-            build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+            build_data["tag"] = f"py3-none-{platform_tag()}"
             build_data["force_include"].update({str(file): f"{KERNELS}/{file.name}" for file in built})

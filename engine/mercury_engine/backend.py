@@ -45,6 +45,10 @@ def networks(
 
     `threads` counts CPU threads; None is half the processors. Raises RequestError when the backend is not there.
     """
+    if backend == "native" and (device.type != "cpu" or dtype is not None):
+        raise RequestError(
+            "backend is 'native', which runs on a CPU and in bits of its own; leave out device and dtype"
+        )
     count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
     if device.type == "cpu" and dtype is None and backend != "torch" and (network := _native(folder, count, backend)):
         give_back_memory()
@@ -59,16 +63,16 @@ def networks(
 def _native(folder: Path, threads: int, backend: Backend) -> Network | None:
     """The folder's network run by the C kernels; None where they can't and something else may. Raises RequestError."""
     config = weights.read_config(folder)
+    map_large_blocks()
     try:
-        layers = layers_for(config, threads)
-    except (OSError, ValueError) as error:
+        network = NativeNetwork(folder, config, layers_for(config, threads))
+    except (OSError, ValueError, MemoryError) as error:
         if backend == "native":
             raise RequestError(f"backend is 'native', but {error}; or use 'auto'") from error
         _log.warning("%s: torch runs the model, several times as slow", error)
         return None
     torch.set_num_threads(1)  # what is left to it is small
-    map_large_blocks()
-    return NativeNetwork(folder, config, layers)
+    return network
 
 
 def map_large_blocks() -> None:

@@ -75,10 +75,6 @@ def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, c
             layers.put_matrix(number, which, codes)
             if product is not None:
                 layers.put_low_rank(number, which, *product, writes=False)
-        if which == "qkv" and config.attention_bias:
-            biases = [f"{stem}{name}.bias" for name in weights.FUSED[which]]
-            bias = torch.cat([weights.unpack(state, name, folder) for name in biases])
-            layers.put_bias(number, which, weights.checked(bias, shape[:1], " + ".join(biases), folder))
     norms = ("input_layernorm", "post_attention_layernorm")
     attention, feed_forward = (_vector(state, f"{stem}{n}.weight", config.hidden_size, folder) for n in norms)
     layers.put_norms(number, attention, feed_forward)
@@ -95,10 +91,12 @@ def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path
         return None
     parts = [_four(state, name, folder) if kinds == ["q4"] else _eight(state, name, folder) for name in names]
     outputs, inputs = shape
-    each = GROUP // 2 if kinds == ["q4"] else GROUP
+    row = inputs // 2 if kinds == ["q4"] else inputs
     for part, name in zip(parts, names, strict=True):
         groups = [len(part.codes), inputs // GROUP]
-        weights.checked(part.codes.view(len(part.codes), -1)[:, ::each], groups, name, folder)
+        weights.checked(part.codes, [len(part.codes), row], name, folder)
+        if part.codes.dtype != torch.uint8:
+            raise ModelCorrupt(f"{name} in {folder} has codes of {part.codes.dtype}; fetch the model again")
         for ends in (part.scales, part.lows):
             weights.checked(ends, groups, name, folder)
     weights.checked(torch.cat([part.scales for part in parts]), [outputs, inputs // GROUP], " + ".join(names), folder)
@@ -118,7 +116,8 @@ def _eight(state: State, name: str, folder: Path) -> Codes:
         scales = state[f"{name}.scale"].half()
     except KeyError as error:
         raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
-    codes = state[f"{name}.q8"].view(torch.uint8) ^ 128
+    stored = state[f"{name}.q8"]
+    codes = stored.view(torch.uint8) ^ 128 if stored.dtype == torch.int8 else stored
     return Codes(codes, scales, -128 * scales)
 
 
@@ -130,4 +129,8 @@ def _made(
     if change is not None:
         down, up = change
         whole = whole + up.float() @ down.float()
-    return eight_bit(weights.checked(whole, shape, " + ".join(names), folder))
+    name = " + ".join(names)
+    made = eight_bit(weights.checked(whole, shape, name, folder))
+    if not made.scales.isfinite().all() or not made.lows.isfinite().all():
+        raise ValueError(f"the kernels do not take values as large as those of {name}")
+    return made

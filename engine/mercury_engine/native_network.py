@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from mercury_engine import codes, weights
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.model import Angles, Block, Frames, ModelConfig, Network, Packing, Side
+from mercury_engine.model import LENGTHS, Angles, Block, Frames, ModelConfig, Network, Packing, Side
 
 ADAPTER = "adapter*.safetensors"
 
@@ -54,7 +54,9 @@ class NativeNetwork(Network):
             found = weights.checked(adapter["markers"], self.markers.shape, "markers", self._folder)
             self.markers.copy_(found)
             if "length" in adapter:
-                self.length = nn.Parameter(adapter["length"].bfloat16(), requires_grad=False)
+                shape = (LENGTHS, self.config.hidden_size)
+                length = weights.checked(adapter["length"], shape, "length", self._folder)
+                self.length = nn.Parameter(length.bfloat16(), requires_grad=False)
         self._writes = True
 
     def write(
@@ -74,6 +76,7 @@ class NativeNetwork(Network):
     ) -> tuple[Tensor, Block | None]:
         """See `Network.run`."""
         assert x_BRC.shape[0] == 1, "one request at a time"
+        assert all(side.bias is None for side in (*before, *after)), "no padding among sides"
         rows = x_BRC.shape[1]
         hidden = None if frames.bias is None else frames.bias.view(self.groups, rows, rows)[0]
         out, keys, values = self._stack.run(
@@ -96,7 +99,12 @@ class NativeNetwork(Network):
 
 
 def layers_for(config: ModelConfig, threads: int) -> Layers:
-    """Layers of that shape, still empty. Raises what `Layers` does."""
+    """Layers of that shape, still empty. Raises what `Layers` does, and ValueError for keys with biases.
+
+    Those of Qwen2 are so large in a few dimensions that eight bits leave little of the others.
+    """
+    if config.attention_bias:
+        raise ValueError("the kernels keep keys in eight bits, too few for a model with biases")
     return Layers(
         config.num_hidden_layers,
         config.hidden_size,

@@ -53,6 +53,8 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
     if kind not in ("llama", "qwen2", "mercury"):
         raise ModelCorrupt(f"{path}: model_type {kind!r} is not supported; use a llama, qwen2 or mercury checkpoint")
     heads = raw["num_attention_heads"]
+    if heads % (raw.get("num_key_value_heads") or heads):
+        raise ModelCorrupt(f"{path}: {heads} query heads do not share {raw['num_key_value_heads']} key heads evenly")
     rope = raw.get("rope_parameters") or {}
     return ModelConfig(
         vocab_size=raw["vocab_size"],
@@ -121,7 +123,7 @@ def low_rank(change: dict[str, Tensor], name: str, shape: tuple[int, int], path:
             f"{name} in {path} has shapes {list(up.shape)} and {list(down.shape)}, the matrix "
             f"{list(shape)}; the files do not belong together"
         )
-    return down, up
+    return checked(down, down.shape, f"{name}.down", path), checked(up, up.shape, f"{name}.up", path)
 
 
 def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None) -> None:

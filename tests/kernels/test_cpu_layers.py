@@ -196,9 +196,52 @@ def test_odd_numbers_end_neither_the_process_nor_the_layers(loaded, value):
     near(ran(layers, *given)[0], ran(twin, *given)[0])
 
 
-def test_no_number_stays_none(loaded):
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("place", [0, 37])
+def test_no_number_stays_none(loaded, place, bad):
     layers, _ = made(loaded)
-    assert ran(layers, torch.full((1, WIDTH), float("nan")), angles(0, 1), None, None, [])[0].isnan().any()
+    x = torch.randn(3, WIDTH)
+    x[1, place] = bad
+    assert layers.head(x)[1].isnan().all()
+    assert ran(layers, x, angles(0, 3), None, None, [])[0].isnan().all(), "rows see each other"
+
+
+@pytest.mark.parametrize("which", MATRICES)
+@pytest.mark.parametrize("output", [0, 40, -1])
+def test_one_weight_that_is_no_number_shows_in_every_row(loaded, which, output):
+    torch.manual_seed(0)
+    layers = Layers(1, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, 1, library=loaded)
+    for each in MATRICES:
+        codes = coded(*SHAPES[each], 4)
+        if each == which:
+            codes.scales[output, 0] = float("nan")
+        layers.put_matrix(0, each, [codes])
+    layers.put_norms(0, *torch.ones(2, WIDTH))
+    layers.put_last_norm(torch.ones(WIDTH))
+    assert ran(layers, torch.randn(2, WIDTH), angles(0, 2), None, None, [])[0].isnan().any(-1).all()
+
+
+def test_sides_that_lie_otherwise_are_copied_first(loaded):
+    layers, twin = made(loaded)
+    whole = side(0, 3000)
+
+    def part(each):
+        keys, values = whole(each)
+        return keys[:, :, :, :2500], values[:, :, :, :2500].contiguous()
+
+    given = torch.randn(1, WIDTH), angles(2500, 1), None, None, [part]
+    for _ in range(4):
+        near(ran(layers, *given)[0], ran(twin, *given)[0])
+
+
+def test_what_is_not_there_yet_is_not_run(loaded):
+    layers = Layers(1, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, 1, library=loaded)
+    with pytest.raises(MemoryError):
+        layers.run(torch.randn(1, WIDTH), angles(0, 1), None, None, [])
+    with pytest.raises(MemoryError):
+        layers.head(torch.randn(1, WIDTH))
+    with pytest.raises(ValueError, match="out has shape"):
+        layers.put_matrix(0, "out", [coded(WIDTH, WIDTH, 4)])
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))

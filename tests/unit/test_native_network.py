@@ -1,6 +1,7 @@
 """The network of the C kernels does what the plain one does, within the error of eight bits."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -120,24 +121,23 @@ def test_a_reader_without_a_writer_has_nothing_to_prepare(tmp_path):
     assert network.read(IDS)[0].isfinite().all()
 
 
-@pytest.mark.parametrize("tied", [True, False])
 @torch.no_grad()
-def test_a_head_and_biases_of_its_own(tmp_path, tied):
-    path = tiny.folder(tmp_path, **tiny.WIDE, tie_word_embeddings=tied, attention_bias=True)
+def test_a_head_of_its_own(tmp_path):
+    path = tiny.folder(tmp_path, **tiny.WIDE, tie_word_embeddings=False)
     state = load_file(path / "model.safetensors")
     torch.manual_seed(3)
-    state |= {
-        name.replace("weight", "bias"): torch.randn(len(matrix))
-        for name, matrix in state.items()
-        if name.split(".")[-2] in ("q_proj", "k_proj", "v_proj")
-    }
-    if not tied:
-        state["lm_head.weight"] = torch.randn_like(state["model.embed_tokens.weight"])
+    state["lm_head.weight"] = torch.randn_like(state["model.embed_tokens.weight"])
     save_file(state, path / "model.safetensors")
     plain, native = weights.load(path, torch.float32, torch.device("cpu")), loaded(path)
     expected, found = plain.read(IDS)[0], native.read(IDS)[0]
     close(found, expected)
     close(native.logits(found), plain.logits(expected))
+
+
+def test_a_model_whose_keys_have_biases_is_left_to_torch(folder):
+    config = replace(weights.read_config(folder), attention_bias=True)
+    with pytest.raises(ValueError, match="biases"):
+        layers_for(config, 1)
 
 
 def packed(folder, kind: str, damage=None):
@@ -202,6 +202,10 @@ def misshape(name):
     return lambda state: state.update({name: state[name][:-32]})
 
 
+def narrow(name):
+    return lambda state: state.update({name: state[name][:, :-15]})
+
+
 Q = "model.layers.1.self_attn.q_proj.weight"
 
 
@@ -212,6 +216,8 @@ Q = "model.layers.1.self_attn.q_proj.weight"
         (lose(f"{Q}.low"), "q_proj"),
         (lose(f"{Q}.q4"), "q_proj"),
         (misshape(f"{Q}.q4"), "shape"),
+        (narrow(f"{Q}.q4"), "shape"),
+        (lambda state: state.update({f"{Q}.q4": state[f"{Q}.q4"].view(torch.int8)}), "codes of"),
         (misshape(f"{Q}.scale"), "shape"),
         (spoil(f"{Q}.scale"), "not finite"),
         (spoil(f"{Q}.low"), "not finite"),
@@ -234,6 +240,47 @@ def test_a_damaged_adapter_is_told_when_the_writer_is_asked(tmp_path):
     network = loaded(path)
     with pytest.raises(ModelCorrupt, match=r"layers\.1\.down"):
         network.prepare()
+
+
+@pytest.mark.parametrize("name", ["layers.0.qkv.up", "layers.1.down.down", "length", "markers"])
+def test_an_adapter_with_a_value_that_is_no_number_is_refused(tmp_path, name):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    adapter = load_file(path / "adapter.safetensors")
+    adapter[name].view(-1)[3] = float("nan")
+    save_file(adapter, path / "adapter.safetensors")
+    with pytest.raises(ModelCorrupt, match="not finite"):
+        loaded(path).prepare()
+
+
+def test_a_change_of_the_reader_with_a_value_that_is_no_number_is_refused(tmp_path):
+    path = packed(tiny.folder(tmp_path, **tiny.WIDE), "q4")
+    change = {name: t for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name}
+    change["layers.0.out.up"][0, 0] = float("inf")
+    save_file(change, path / weights.READER)
+    with pytest.raises(ModelCorrupt, match="not finite"):
+        loaded(path)
+
+
+def test_values_beyond_sixteen_bits_are_left_to_torch(tmp_path, caplog):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    state = load_file(path / "model.safetensors")
+    state["model.layers.0.mlp.gate_proj.weight"][3, 1] = -7e4
+    save_file(state, path / "model.safetensors")
+    assert type(Engine.load(path, device="cpu", threads=1).reader) is Network
+    assert "as large as" in caplog.text
+
+
+def test_query_heads_have_to_share_key_heads_evenly(tmp_path):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    config = json.loads((path / "config.json").read_text()) | {"num_attention_heads": 3}
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelCorrupt, match="evenly"):
+        Engine.load(path, device="cpu")
+
+
+def test_the_kernels_are_for_a_cpu_and_choose_their_bits(folder):
+    with pytest.raises(RequestError, match="leave out"):
+        Engine.load(folder, device="cpu", backend="native", dtype=torch.float32)
 
 
 def test_a_cpu_without_further_wishes_gets_the_kernels(folder):

@@ -33,13 +33,17 @@ typedef struct {
     int count;
 } Stretch;
 
-/* Brings a vector to bytes from -127 to 127 and returns their scale. */
+/* Brings a vector to bytes from -127 to 127 and returns their scale, which is no number if one of them is none. */
 INLINE float narrowed(int8_t *to, const float *from, int width) {
-    floats top = all(0);
-    for (int d = 0; d < width; d += LANES) top = larger(top, larger(load(from + d), -load(from + d)));
+    floats top = all(0), odd = all(0);
+    for (int d = 0; d < width; d += LANES) {
+        floats v = load(from + d);
+        top = larger(top, larger(v, -v));
+        odd += v * 0.f;
+    }
     float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
     for (int d = 0; d < width; d += LANES) store_bytes(to + d, rounded(load(from + d) * inverse));
-    return most / 127.f;
+    return most / 127.f + sum(odd);
 }
 
 /* A key or value as it is kept; the bytes of keys are offset. */
@@ -116,16 +120,17 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
             scales[n] = 0;
             continue;
         }
-        floats total = all(0), widest = all(0);
+        floats total = all(0), widest = all(0), odd = all(0);
         for (int part = 0; part < PARTS; part++) {
             floats power = power_of_e(load(weight + part * LANES) - top);
             total += power;
             power *= load(s->value_scales + part * LANES);
             widest = larger(widest, power);
+            odd += power * 0.f;
             store(weight + part * LANES, power);
         }
         float whole_scale = largest(widest), inverse = whole_scale > 0 ? 127.f / whole_scale : 0;
-        scales[n] = whole_scale / 127.f;
+        scales[n] = whole_scale / 127.f + sum(odd);
         for (int part = 0; part < PARTS; part++)
             store_bytes(weights[n] + part * LANES, rounded(load(weight + part * LANES) * inverse));
         if (top != *tops) {

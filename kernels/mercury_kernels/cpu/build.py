@@ -47,7 +47,7 @@ KINDS = {
     ),
     "avxvnni": Kind("x86_64", (*_AVX2, "-mavxvnni"), ("avx_vnni", "avx2", "fma3", "f16c")),
     "avx2": Kind("x86_64", _AVX2, ("avx2", "fma3", "f16c")),
-    "dotprod": Kind("arm64", () if sys.platform == "darwin" else ("-march=armv8.2-a+dotprod",)),
+    "dotprod": Kind("arm64", () if sys.platform == "darwin" else ("-mcpu=generic+dotprod",)),
 }
 """Best first."""
 
@@ -66,13 +66,19 @@ def path(kind: str) -> Path:
 
 
 def compiler() -> list[str] | None:
-    """The C compiler's command: CC, or the first that is found."""
+    """The C compiler's command: CC, or the first that is found.
+
+    On Windows Zig's comes first: GCC there lays vectors out of line on the stack, and Clang may have no threads.
+    """
     if given := os.environ.get("CC"):
-        return shlex.split(given)
+        return shlex.split(given, posix=sys.platform != "win32")
+    zig = [sys.executable, "-m", "ziglang", "cc"] if find_spec("ziglang") else None
+    if zig and sys.platform == "win32":
+        return zig
     for name in ("cc", "gcc", "clang"):
         if found := shutil.which(name):
             return [found]
-    return [sys.executable, "-m", "ziglang", "cc"] if find_spec("ziglang") else None
+    return zig
 
 
 def compile_kind(command: list[str], flags: tuple[str, ...], target: Path) -> None:

@@ -120,7 +120,7 @@ INLINE void store_bytes(void *to, ints v) {
 #endif
 #endif
 
-/* Adds to every lane four products of unsigned by signed bytes. `dot` takes codes of up to 15, `dot_wide` of up to 255,
+/* Adds to every lane four products of unsigned by signed bytes. `dot` takes codes of up to 127, `dot_wide` of up to 255,
  * of which a pair of products may overflow 16 bits. */
 #if WIDEST == 16
 
@@ -184,7 +184,9 @@ INLINE floats widened(const uint16_t *from) {
 #elif WIDEST == 8
     return (floats)(ints)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)from)), 16);
 #else
-    return (floats)(ints){from[0] << 16, from[1] << 16, from[2] << 16, from[3] << 16};
+    uint32_t four[LANES];
+    for (int lane = 0; lane < LANES; lane++) four[lane] = (uint32_t)from[lane] << 16;
+    return load((const float *)four);
 #endif
 }
 
@@ -260,7 +262,7 @@ INLINE void interleave(ints to[4], const ints from[4]) {
 #endif
 }
 
-/* e to the power of v; below -87 it is 0. The polynomial is that of Cephes' expf. */
+/* e to the power of v; below -87 it is 0, and of what is no number it is none. The polynomial is that of Cephes' expf. */
 INLINE floats power_of_e(floats v) {
     floats x = smaller(larger(v, all(-87.f)), all(88.f));
     ints whole = rounded(x * 1.44269504f);
@@ -274,7 +276,7 @@ INLINE floats power_of_e(floats v) {
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.f;
     floats power = (floats)((ints)p + (whole << 23));
-    return chosen(v < -87.f, all(0), power);
+    return chosen(v < -87.f, all(0), chosen(v == v, power, v));
 }
 
 #endif

@@ -83,15 +83,22 @@ class Layers:
             )
         self.layers, self.width, self.heads, self.head_width = layers, width, heads, head_width
         self.outputs = 0
+        asked, kept = heads * groups * head_width, heads * head_width
+        sizes = ((asked + 2 * kept, width), (width, asked), (2 * inner, width), (width, inner))
+        self._shapes = dict(zip(MATRICES, sizes, strict=True))
         self._handle = self._library.mercury_new(layers, width, inner, heads, groups, head_width, eps, threads)
         if not self._handle:
             raise MemoryError("no memory or no threads for the model")
-        weakref.finalize(self, self._library.mercury_free, self._handle)
+        # not at the interpreter's exit, where a thread may still be at work; the system frees it then
+        weakref.finalize(self, self._library.mercury_free, self._handle).atexit = False
 
     def put_matrix(self, layer: int, which: Which, parts: Sequence[Codes]) -> None:
         """A matrix in the order of its outputs."""
         first = parts[0]
         outputs = sum(len(part.codes) for part in parts)
+        shape = outputs, first.scales.shape[1] * GROUP
+        if shape != self._shapes.get(which, (outputs, self.width)):
+            raise ValueError(f"{which} has shape {list(shape)}, the layers take {list(self._shapes[which])}")
         place = self._place(layer, which)
         self._made(self._library.mercury_matrix(*place, outputs, first.scales.shape[1] * GROUP, first.bits))
         at = 0
@@ -148,7 +155,12 @@ class Layers:
         keys, values = torch.empty(2, self.layers, 1, self.heads, rows, self.head_width, dtype=torch.bfloat16)
         angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
         hidden = None if hidden_RR is None else _floats(hidden_RR)
-        kept = [(side, behind) for sides, behind in ((before, 0), (after, 1)) for side in sides if side[0].shape[3]]
+        kept = [
+            (self._in_rows(*side), behind)
+            for sides, behind in ((before, 0), (after, 1))
+            for side in sides
+            if side[0].shape[3]
+        ]
         assert away is not None or not after, "only written rows see what is behind the gap"
         sides = (_Side * len(kept))(*(self._side(*side, behind) for side, behind in kept))
         pointers = [angle.data_ptr() for angle in angles] + [None] * (4 - len(angles))
@@ -173,8 +185,7 @@ class Layers:
         A side is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens is a side as well.
         """
         tokens = keys.shape[3]
-        if keys.stride() != values.stride() or keys.stride()[3:] != (self.head_width, 1):
-            keys, values = keys.contiguous(), values.contiguous()
+        keys, values = self._in_rows(keys, values)
         assert keys.dtype == values.dtype == torch.bfloat16
         shape = (self.layers, 1, self.heads, tokens, self.head_width + SCALE)
         kept_keys, kept_values = torch.empty(shape, dtype=torch.int8), torch.empty(shape, dtype=torch.int8)
@@ -191,12 +202,15 @@ class Layers:
         self._made(self._library.mercury_head(self._handle, len(rows), rows.data_ptr(), out.data_ptr()))
         return out
 
+    def _in_rows(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """The same where a layer and head's tokens lie one behind the other, as far apart in both."""
+        if keys.stride() == values.stride() and keys.stride()[3:] == (keys.shape[4], 1):
+            return keys, values
+        return keys.contiguous(), values.contiguous()
+
     def _side(self, keys: Tensor, values: Tensor, behind: int) -> _Side:
-        row = self.head_width + SCALE
-        if keys.stride() != values.stride() or keys.stride()[3:] != (row, 1):
-            keys, values = keys.contiguous(), values.contiguous()
         assert keys.dtype == values.dtype == torch.int8
-        assert keys.shape[4] == row
+        assert keys.shape[4] == self.head_width + SCALE
         layer, _, head, _, _ = keys.stride()
         return _Side(keys.data_ptr(), values.data_ptr(), layer, head, keys.shape[3], behind)
 

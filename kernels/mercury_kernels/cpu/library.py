@@ -14,7 +14,9 @@ from mercury_kernels.cpu.build import KINDS, machine, path
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable with one of `KINDS`, to try another than the best."""
 
-VERSION = 3
+REINSTALL = "with a C compiler at hand, pip install --force-reinstall --no-cache-dir --no-deps mercury-lsp"
+
+VERSION = 4
 """Of what the library and this module say to each other."""
 
 _POINTER = ctypes.c_void_p
@@ -62,7 +64,7 @@ def library() -> Any:
     """The library, loaded once. Raises OSError where there is none."""
     kind = built()
     if kind is None:
-        raise OSError("no C kernels were built for this processor; install mercury-lsp again where a C compiler is")
+        raise OSError(f"no C kernels were built for this processor; {REINSTALL}")
     return load(path(kind))
 
 
@@ -70,7 +72,7 @@ def load(file: Path) -> Any:
     """A library with its functions declared. Raises OSError when it is not of this version."""
     loaded = ctypes.CDLL(str(file))
     if not hasattr(loaded, "mercury_version") or loaded.mercury_version() != VERSION:
-        raise OSError(f"{file} is of another version; install mercury-lsp again")
+        raise OSError(f"{file} is of another version; {REINSTALL}")
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments

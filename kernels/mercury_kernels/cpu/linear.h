@@ -89,8 +89,12 @@ static void take_row(const Matrix *m, int pieces, Rows *rows, int r, const float
     int groups = m->inputs / GROUP;
     int8_t *bytes = rows->bytes + (size_t)r * m->inputs;
     for (int group = 0; group < groups; group++, x += GROUP, bytes += GROUP) {
-        floats top = all(0);
-        for (int i = 0; i < GROUP; i += LANES) top = larger(top, larger(load(x + i), -load(x + i)));
+        floats top = all(0), odd = all(0); /* larger() overlooks what is no number */
+        for (int i = 0; i < GROUP; i += LANES) {
+            floats v = load(x + i);
+            top = larger(top, larger(v, -v));
+            odd += v * 0.f;
+        }
         float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
         ints total = all_ints(0);
         for (int i = 0; i < GROUP; i += LANES) {
@@ -99,7 +103,7 @@ static void take_row(const Matrix *m, int pieces, Rows *rows, int r, const float
             total += whole;
         }
         /* the sum of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
-        float scale = most / 127.f;
+        float scale = most / 127.f + sum(odd);
         rows->scales[(size_t)r * groups + group] = scale;
         rows->sums[(size_t)r * groups + group] = scale * sum(__builtin_convertvector(total, floats));
     }

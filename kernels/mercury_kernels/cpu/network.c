@@ -99,14 +99,15 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* Of this interface. */
-API int mercury_version(void) { return 3; }
+API int mercury_version(void) { return 4; }
 
 /* How many outputs are laid out together; a low rank has to be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
 
-/* Room for a matrix; of the head when layer is -1. 0 when memory is short, as below. */
+/* Room for a matrix, once; of the head when layer is -1. 0 when memory is short, as below. */
 API int mercury_matrix(Network *net, int layer, int which, int outputs, int inputs, int bits) {
     Matrix *m = matrix_of(net, layer, which);
+    if (m->codes || (bits != 4 && bits != 8)) return 0;
     *m = (Matrix){.outputs = outputs, .inputs = inputs, .bits = bits, .tiles = (outputs + LANES - 1) / LANES};
     m->codes = pages(tile_bytes(m) * m->tiles);
     return m->codes != NULL;
@@ -454,6 +455,10 @@ static size_t lay_scratch(Job *job, char *base) {
 
 static int start(Job *job, Work work) {
     Network *net = job->net;
+    for (int layer = 0; layer < net->layers && !job->logits; layer++)
+        for (int which = 0; which < MATRICES; which++)
+            if (!net->layer[layer].matrices[which].codes || !net->layer[layer].feed_norm) return 0;
+    if (job->logits ? !net->head.codes : !net->norm) return 0;
     size_t size = lay_scratch(job, NULL);
     if (size > net->arena_size) {
         free(net->arena);
