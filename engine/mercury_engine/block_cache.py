@@ -41,7 +41,7 @@ class Context:
 class BlockCache:
     """Blocks, assembled sides and near stacks of all documents, least recently used ones dropped.
 
-    `budget` is in bytes and bounds the blocks; of sides and stacks a few of the last are kept, 14 and 3 MB each
+    `budget` is in bytes and bounds the blocks; of sides and stacks a few of the last are kept, some 7 and 2 MB each
     for the bundled model.
     """
 
