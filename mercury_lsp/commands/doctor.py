@@ -115,7 +115,7 @@ def _cpu_kernels() -> Finding:
         return Finding("cpu kernels", f"built for {kind}")
     if not library.suitable():
         return Finding("cpu kernels", "none for this processor: torch runs the model on it, several times as slow")
-    mend = f"install a C compiler (gcc, clang, or ziglang from PyPI); {library.REINSTALL}"
+    mend = f"install a C compiler (gcc or clang), then {library.REINSTALL}"
     return Finding("cpu kernels", "not built: torch runs the model, several times as slow", mend)
 
 

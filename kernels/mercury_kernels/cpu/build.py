@@ -97,7 +97,7 @@ def build() -> list[Path]:
     """Compile what this machine's processors may want; says on stderr what could not be, and why."""
     command = compiler()
     if command is None:
-        _say("no C compiler found: torch will run the model, several times as slow. Install one, or ziglang from PyPI")
+        _say("no C compiler found: torch will run the model, several times as slow. Install gcc or clang")
         return []
     built = []
     for name, kind in KINDS.items():

@@ -14,7 +14,7 @@ from mercury_kernels.cpu.build import KINDS, machine, path
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable with one of `KINDS`, to try another than the best."""
 
-REINSTALL = "with a C compiler at hand, pip install --force-reinstall --no-cache-dir --no-deps mercury-lsp"
+REINSTALL = "pip install --force-reinstall --no-cache-dir --no-deps mercury-lsp"
 
 VERSION = 4
 """Of what the library and this module say to each other."""
@@ -64,7 +64,7 @@ def library() -> Any:
     """The library, loaded once. Raises OSError where there is none."""
     kind = built()
     if kind is None:
-        raise OSError(f"no C kernels were built for this processor; {REINSTALL}")
+        raise OSError(f"no C kernels were built for this processor; install a C compiler, then {REINSTALL}")
     return load(path(kind))
 
 
