@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
-from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Layers, Which
+from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Layers
 from torch import Tensor
 
 from mercury_engine import weights
@@ -36,7 +36,7 @@ def put_reader(layers: Layers, config: ModelConfig, state: State, change: State,
 def put_writer(layers: Layers, config: ModelConfig, adapter: State, path: Path) -> None:
     """What the writer adds to every matrix, from the file at the path. Raises ModelCorrupt."""
     for number in range(config.num_hidden_layers):
-        for which, shape in _shapes(config).items():
+        for which, shape in layers.shapes.items():
             down, up = weights.low_rank(adapter, f"layers.{number}.{which}", shape, path)
             layers.put_low_rank(number, which, down, up, writes=True)
 
@@ -52,18 +52,10 @@ def eight_bit(weight: Tensor) -> Codes:
     return Codes(codes.to(torch.uint8).flatten(1), scales, lows)
 
 
-def _shapes(config: ModelConfig) -> dict[Which, tuple[int, int]]:
-    """Outputs and inputs of a layer's matrices."""
-    asked = config.num_attention_heads * config.head_dim
-    kept = config.num_key_value_heads * config.head_dim
-    c, inner = config.hidden_size, config.intermediate_size
-    return {"qkv": (asked + 2 * kept, c), "out": (c, asked), "gate_up": (2 * inner, c), "down": (c, inner)}
-
-
 @torch.no_grad()  # here, for the mode is each thread's own
 def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, change: State, folder: Path) -> None:
     stem = f"model.layers.{number}."
-    for which, shape in _shapes(config).items():
+    for which, shape in layers.shapes.items():
         names = [f"{stem}{name}.weight" for name in weights.FUSED[which]]
         product = None
         if change:
@@ -86,15 +78,14 @@ def _vector(state: State, name: str, size: int, folder: Path) -> Tensor:
 
 def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path) -> list[Codes] | None:
     """The matrix as it lies in the file, if it is packed there."""
-    kinds = [kind for kind in ("q4", "q8") if all(f"{name}.{kind}" in state for name in names)]
-    if not kinds:
+    bits = next((bits for bits in (4, 8) if all(f"{name}.q{bits}" in state for name in names)), None)
+    if bits is None:
         return None
-    parts = [_four(state, name, folder) if kinds == ["q4"] else _eight(state, name, folder) for name in names]
     outputs, inputs = shape
-    row = inputs // 2 if kinds == ["q4"] else inputs
+    parts = [_packed(state, name, bits, folder) for name in names]
     for part, name in zip(parts, names, strict=True):
         groups = [len(part.codes), inputs // GROUP]
-        weights.checked(part.codes, [len(part.codes), row], name, folder)
+        weights.checked(part.codes, [len(part.codes), inputs * bits // 8], name, folder)
         if part.codes.dtype != torch.uint8:
             raise ModelCorrupt(f"{name} in {folder} has codes of {part.codes.dtype}; fetch the model again")
         for ends in (part.scales, part.lows):
@@ -103,34 +94,23 @@ def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path
     return parts
 
 
-def _four(state: State, name: str, folder: Path) -> Codes:
+def _packed(state: State, name: str, bits: int, folder: Path) -> Codes:
+    """Signed codes of eight bits as unsigned ones, the low end being that of the lowest."""
     try:
-        return Codes(state[f"{name}.q4"], state[f"{name}.scale"].half(), state[f"{name}.low"].half())
+        codes, scales = state[f"{name}.q{bits}"], state[f"{name}.scale"].half()
+        if bits == 4:
+            return Codes(codes, scales, state[f"{name}.low"].half())
     except KeyError as error:
         raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
-
-
-def _eight(state: State, name: str, folder: Path) -> Codes:
-    """Signed codes as unsigned ones, the low end being that of the lowest."""
-    try:
-        scales = state[f"{name}.scale"].half()
-    except KeyError as error:
-        raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
-    stored = state[f"{name}.q8"]
-    codes = stored.view(torch.uint8) ^ 128 if stored.dtype == torch.int8 else stored
-    return Codes(codes, scales, -128 * scales)
+    return Codes(codes.view(torch.uint8) ^ 128 if codes.dtype == torch.int8 else codes, scales, -128 * scales)
 
 
 def _made(
     state: State, names: list[str], shape: tuple[int, int], folder: Path, change: tuple[Tensor, Tensor] | None = None
 ) -> Codes:
     """The matrix of floats, with its change, in eight bits."""
-    whole = torch.cat([weights.unpack(state, name, folder) for name in names]).float()
-    if change is not None:
-        down, up = change
-        whole = whole + up.float() @ down.float()
     name = " + ".join(names)
-    made = eight_bit(weights.checked(whole, shape, name, folder))
+    made = eight_bit(weights.checked(weights.joined(state, names, folder, change), shape, name, folder))
     if not made.scales.isfinite().all() or not made.lows.isfinite().all():
         raise ValueError(f"the kernels do not take values as large as those of {name}")
     return made

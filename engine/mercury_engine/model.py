@@ -261,6 +261,7 @@ class Network(nn.Module):
         suffix frame the last row stands at -1. The hidden state of row i predicts the token of row i + 1.
         Without a packing each request has one canvas.
         """
+        self.prepare()
         rows = torch.arange(ids_BR.shape[1], device=ids_BR.device)[None]
         place, length = (rows, ids_BR.shape[1]) if packing is None else (packing.place, packing.rows)
         near = self.angles((ends_B[:, None] + place)[:, None, None])

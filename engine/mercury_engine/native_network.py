@@ -14,8 +14,7 @@ from mercury_kernels.cpu.layers import Layers
 from torch import Tensor, nn
 
 from mercury_engine import codes, weights
-from mercury_engine.errors import ModelCorrupt
-from mercury_engine.model import LENGTHS, Angles, Block, Frames, ModelConfig, Network, Packing, Side
+from mercury_engine.model import LENGTHS, Angles, Block, Frames, ModelConfig, Network, Side
 
 ADAPTER = "adapter*.safetensors"
 
@@ -37,8 +36,9 @@ class NativeNetwork(Network):
         name, shape = "model.embed_tokens.weight", (config.vocab_size, config.hidden_size)
         embedding = weights.checked(weights.unpack(state, name, folder), shape, name, folder).bfloat16()
         self.embedding = nn.Parameter(embedding, requires_grad=False)
-        self.markers = nn.Parameter(torch.zeros(2, config.hidden_size, dtype=torch.bfloat16), requires_grad=False)
-        self.length = None
+        writes = config.adapter_rank > 0
+        self.markers = nn.Parameter(embedding.new_zeros(2, config.hidden_size), requires_grad=writes)
+        self.length = nn.Parameter(embedding.new_zeros(LENGTHS, config.hidden_size)) if writes else None
         self.layers = nn.ModuleList()
         self._writes = False
 
@@ -49,27 +49,8 @@ class NativeNetwork(Network):
         with torch.inference_mode(False), torch.no_grad():
             adapter = weights.read_tensors(self._folder, ADAPTER)
             codes.put_writer(self._stack, self.config, adapter, self._folder)
-            if "markers" not in adapter:
-                raise ModelCorrupt(f"adapter in {self._folder} lacks markers; export it again")
-            found = weights.checked(adapter["markers"], self.markers.shape, "markers", self._folder)
-            self.markers.copy_(found)
-            if "length" in adapter:
-                shape = (LENGTHS, self.config.hidden_size)
-                length = weights.checked(adapter["length"], shape, "length", self._folder)
-                self.length = nn.Parameter(length.bfloat16(), requires_grad=False)
+            weights.fill_adapter(self, adapter, self._folder)
         self._writes = True
-
-    def write(
-        self,
-        ids_BR: Tensor,
-        before: Sequence[Side],
-        after: Sequence[Side],
-        ends_B: Tensor,
-        packing: Packing | None = None,
-    ) -> Tensor:
-        """See `Network.write`."""
-        self.prepare()
-        return super().write(ids_BR, before, after, ends_B, packing)
 
     def run(
         self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool

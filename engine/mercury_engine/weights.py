@@ -131,11 +131,10 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
 
     @torch.no_grad()  # here, for the mode is each thread's own
     def put(target: Tensor, *names: str, changed_by: str = "") -> None:
-        whole = torch.cat([unpack(state, name, folder) for name in names])
+        product = None
         if change and changed_by:
-            down, up = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER)
-            whole = whole.float() + up.float() @ down.float()
-        _copy(target, whole, " + ".join(names), folder)
+            product = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER)
+        _copy(target, joined(state, names, folder, product), " + ".join(names), folder)
 
     put(network.embedding, "model.embed_tokens.weight")
     put(network.norm, "model.norm.weight")
@@ -216,6 +215,17 @@ def checked(source: Tensor, shape: Sequence[int], name: str, folder: Path) -> Te
 def _is_finite(values: Tensor) -> bool:
     """Whether no value is infinite or no number. A sum that is finite tells the same thirty times as fast."""
     return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
+
+
+def joined(
+    state: dict[str, Tensor], names: Sequence[str], folder: Path, product: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    """Tensors on top of each other as float, with a low-rank change if there is one (see `low_rank`)."""
+    whole = torch.cat([unpack(state, name, folder) for name in names])
+    if product is None:
+        return whole
+    down, up = product
+    return whole.float() + up.float() @ down.float()
 
 
 def unpack(state: dict[str, Tensor], name: str, folder: Path) -> Tensor:

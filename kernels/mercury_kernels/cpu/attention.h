@@ -33,22 +33,10 @@ typedef struct {
     int count;
 } Stretch;
 
-/* Brings a vector to bytes from -127 to 127 and returns their scale, which is no number if one of them is none. */
-INLINE float narrowed(int8_t *to, const float *from, int width) {
-    floats top = all(0), odd = all(0);
-    for (int d = 0; d < width; d += LANES) {
-        floats v = load(from + d);
-        top = larger(top, larger(v, -v));
-        odd += v * 0.f;
-    }
-    float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
-    for (int d = 0; d < width; d += LANES) store_bytes(to + d, rounded(load(from + d) * inverse));
-    return most / 127.f + sum(odd);
-}
-
 /* A key or value as it is kept; the bytes of keys are offset. */
 INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
-    float scale = narrowed((int8_t *)to, from, width);
+    int total;
+    float scale = narrowed((int8_t *)to, from, width, &total);
     for (int d = 0; d < width; d++) to[d] ^= offset;
     memcpy(to + width, &scale, sizeof scale);
 }

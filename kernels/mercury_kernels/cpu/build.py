@@ -60,6 +60,11 @@ def machine() -> str:
     return _NAMES.get(name, name)
 
 
+def kinds() -> dict[str, Kind]:
+    """Those for this machine, best first."""
+    return {name: kind for name, kind in KINDS.items() if kind.machine == machine()}
+
+
 def path(kind: str) -> Path:
     """Where a build lies."""
     return FOLDER / f"mercury_{kind}{'.dll' if sys.platform == 'win32' else '.so'}"
@@ -100,9 +105,7 @@ def build() -> list[Path]:
         _say("no C compiler found: torch will run the model, several times as slow. Install gcc or clang")
         return []
     built = []
-    for name, kind in KINDS.items():
-        if kind.machine != machine():
-            continue
+    for name, kind in kinds().items():
         try:
             compile_kind(command, kind.flags, path(name))
         except (OSError, subprocess.CalledProcessError) as error:

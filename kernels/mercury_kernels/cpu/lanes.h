@@ -197,6 +197,26 @@ INLINE uint16_t bfloat(float value) {
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
+/* Brings values to bytes from -127 to 127 and tells what these sum up to. Returns their scale, which is no number if one of
+ * the values is none: larger() overlooks that. */
+INLINE float narrowed(int8_t *to, const float *from, int count, int *total) {
+    floats top = all(0), odd = all(0);
+    for (int i = 0; i < count; i += LANES) {
+        floats v = load(from + i);
+        top = larger(top, larger(v, -v));
+        odd += v * 0.f;
+    }
+    float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
+    ints sums = all_ints(0);
+    for (int i = 0; i < count; i += LANES) {
+        ints whole = rounded(load(from + i) * inverse);
+        store_bytes(to + i, whole);
+        sums += whole;
+    }
+    *total = (int)sum(__builtin_convertvector(sums, floats));
+    return most / 127.f + sum(odd);
+}
+
 /* Lanes of LANES vectors become vectors of lanes: pairs of vectors exchange blocks of 1, 2, 4 ... lanes. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define SHUFFLE(A, B, ...) __builtin_shufflevector(A, B, __VA_ARGS__)

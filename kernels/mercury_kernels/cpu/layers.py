@@ -84,8 +84,13 @@ class Layers:
         self.layers, self.width, self.heads, self.head_width = layers, width, heads, head_width
         self.outputs = 0
         asked, kept = heads * groups * head_width, heads * head_width
-        sizes = ((asked + 2 * kept, width), (width, asked), (2 * inner, width), (width, inner))
-        self._shapes = dict(zip(MATRICES, sizes, strict=True))
+        self.shapes: dict[Which, tuple[int, int]] = {
+            "qkv": (asked + 2 * kept, width),
+            "out": (width, asked),
+            "gate_up": (2 * inner, width),
+            "down": (width, inner),
+        }
+        """Outputs and inputs of a layer's matrices."""
         self._handle = self._library.mercury_new(layers, width, inner, heads, groups, head_width, eps, threads)
         if not self._handle:
             raise MemoryError("no memory or no threads for the model")
@@ -97,8 +102,9 @@ class Layers:
         first = parts[0]
         outputs = sum(len(part.codes) for part in parts)
         shape = outputs, first.scales.shape[1] * GROUP
-        if shape != self._shapes.get(which, (outputs, self.width)):
-            raise ValueError(f"{which} has shape {list(shape)}, the layers take {list(self._shapes[which])}")
+        wanted = self.shapes.get(which, (outputs, self.width))
+        if shape != wanted:
+            raise ValueError(f"{which} has shape {list(shape)}, the layers take {list(wanted)}")
         place = self._place(layer, which)
         self._made(self._library.mercury_matrix(*place, outputs, first.scales.shape[1] * GROUP, first.bits))
         at = 0

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from mercury_kernels.cpu.build import KINDS, machine, path
+from mercury_kernels.cpu.build import kinds, path
 
 FORCED = "MERCURY_CPU_KERNELS"
-"""Environment variable with one of `KINDS`, to try another than the best."""
+"""Environment variable with one of `build.KINDS`, to try another than the best."""
 
 REINSTALL = "pip install --force-reinstall --no-cache-dir --no-deps mercury-lsp"
 
@@ -42,8 +42,8 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 def suitable() -> list[str]:
     """The kinds of build that this processor can run, best first."""
     found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    here = [(name, kind) for name, kind in KINDS.items() if kind.machine == machine()]
-    return [name for name, kind in here if all(found.get(each) for each in kind.needs) and _has_dot_products(name)]
+    runs = {name: all(found.get(each) for each in kind.needs) for name, kind in kinds().items()}
+    return [name for name in runs if runs[name] and _has_dot_products(name)]
 
 
 def _has_dot_products(kind: str) -> bool:

@@ -89,23 +89,11 @@ static void take_row(const Matrix *m, int pieces, Rows *rows, int r, const float
     int groups = m->inputs / GROUP;
     int8_t *bytes = rows->bytes + (size_t)r * m->inputs;
     for (int group = 0; group < groups; group++, x += GROUP, bytes += GROUP) {
-        floats top = all(0), odd = all(0); /* larger() overlooks what is no number */
-        for (int i = 0; i < GROUP; i += LANES) {
-            floats v = load(x + i);
-            top = larger(top, larger(v, -v));
-            odd += v * 0.f;
-        }
-        float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
-        ints total = all_ints(0);
-        for (int i = 0; i < GROUP; i += LANES) {
-            ints whole = rounded(load(x + i) * inverse);
-            store_bytes(bytes + i, whole);
-            total += whole;
-        }
-        /* the sum of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
-        float scale = most / 127.f + sum(odd);
+        int total;
+        float scale = narrowed(bytes, x, GROUP, &total);
         rows->scales[(size_t)r * groups + group] = scale;
-        rows->sums[(size_t)r * groups + group] = scale * sum(__builtin_convertvector(total, floats));
+        /* of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
+        rows->sums[(size_t)r * groups + group] = scale * (float)total;
     }
     x -= m->inputs;
     for (int piece = 0; piece < pieces; piece++) {

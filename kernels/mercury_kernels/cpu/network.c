@@ -23,6 +23,7 @@ typedef struct {
 
 typedef struct {
     int layers, width, inner, heads, groups, head_width;
+    int rank; /* the largest of a low-rank product */
     float eps;
     Layer *layer;
     Matrix head;
@@ -152,6 +153,7 @@ API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank
     low->up = calloc((size_t)rank * m->tiles * LANES, sizeof *low->up);
     low->rank = low->down && low->up ? rank : 0;
     if (!low->rank) return 0;
+    if (rank > net->rank) net->rank = rank;
     for (int r = 0; r < rank; r++)
         for (int input = 0; input < m->inputs; input++)
             low->down[((size_t)(r / LANES) * m->inputs + input) * LANES + r % LANES] = down[(size_t)r * m->inputs + input];
@@ -189,40 +191,26 @@ static int share(const Pool *pool, int tiles) {
     return (tiles + pieces - 1) / pieces;
 }
 
-/* Writes y [R, outputs], or adds to it. */
-static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, int adds) {
-    int step = share(pool, m->tiles), pieces = (m->tiles + step - 1) / step;
-    floats y[ROWS];
-    for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0;)
-        for (int tile = piece * step; tile < m->tiles && tile < (piece + 1) * step; tile++)
-            for (int first = 0; first < job->rows; first += ROWS) {
-                int count = job->rows - first < ROWS ? job->rows - first : ROWS;
-                tile_rows(m, job->pieces, &job->taken, tile, first, count, y);
-                int lanes = m->outputs - tile * LANES < LANES ? m->outputs - tile * LANES : LANES;
-                for (int r = 0; r < count; r++) {
-                    float *at = to + (size_t)(first + r) * m->outputs + tile * LANES;
-                    if (lanes < LANES) {
-                        memcpy(at, &y[r], sizeof(float) * lanes);
-                    } else {
-                        store(at, adds ? load(at) + y[r] : y[r]);
-                    }
-                }
-            }
-}
+typedef enum { WRITES, ADDS, GATES } Manner;
 
-/* swish(gate) * up, [R, I]. */
-static void multiply_gated(Job *job, Pool *pool, int phase, const Matrix *m) {
-    int tiles = m->tiles / 2, step = share(pool, tiles), pieces = (tiles + step - 1) / step;
-    floats gate[ROWS], up[ROWS];
+/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of the two halves. */
+static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, Manner manner) {
+    int halves_of = manner == GATES ? 2 : 1, tiles = m->tiles / halves_of, outputs = m->outputs / halves_of;
+    int step = share(pool, tiles), pieces = (tiles + step - 1) / step;
+    floats y[ROWS], up[ROWS];
     for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0;)
         for (int tile = piece * step; tile < tiles && tile < (piece + 1) * step; tile++)
             for (int first = 0; first < job->rows; first += ROWS) {
                 int count = job->rows - first < ROWS ? job->rows - first : ROWS;
-                tile_rows(m, job->pieces, &job->taken, tile, first, count, gate);
-                tile_rows(m, job->pieces, &job->taken, tiles + tile, first, count, up);
+                int lanes = outputs - tile * LANES < LANES ? outputs - tile * LANES : LANES;
+                tile_rows(m, job->pieces, &job->taken, tile, first, count, y);
+                if (manner == GATES) tile_rows(m, job->pieces, &job->taken, tiles + tile, first, count, up);
                 for (int r = 0; r < count; r++) {
-                    floats swish = gate[r] / (1.f + power_of_e(-gate[r]));
-                    store(job->inner + (size_t)(first + r) * job->net->inner + tile * LANES, swish * up[r]);
+                    float *at = to + (size_t)(first + r) * outputs + tile * LANES;
+                    if (manner == GATES) y[r] = y[r] / (1.f + power_of_e(-y[r])) * up[r];
+                    if (manner == ADDS) y[r] += load(at);
+                    if (lanes == LANES) store(at, y[r]);
+                    else memcpy(at, &y[r], sizeof(float) * lanes);
                 }
             }
 }
@@ -238,10 +226,8 @@ static void rotate(float *to, const float *from, const float *cos, const float *
 }
 
 static void put_query(Queries *to, size_t place, const float *from, int width) {
-    int8_t *bytes = to->bytes + place * width;
-    int total = 0;
-    to->scales[place] = narrowed(bytes, from, width) / sqrtf((float)width);
-    for (int d = 0; d < width; d++) total += bytes[d];
+    int total;
+    to->scales[place] = narrowed(to->bytes + place * width, from, width, &total) / sqrtf((float)width);
     to->shifts[place] = (float)(OFFSET * total);
 }
 
@@ -342,7 +328,7 @@ static void pass(void *given, Pool *pool, int thread) {
         Matrix *m = layer->matrices;
         take_normed(job, pool, phase++, &m[QKV], layer->attention_norm);
         pool_meet(pool);
-        multiply(job, pool, phase++, &m[QKV], job->qkv, 0);
+        multiply(job, pool, phase++, &m[QKV], job->qkv, WRITES);
         pool_meet(pool);
         place_rows(job, pool, phase++, number);
         pool_meet(pool);
@@ -350,15 +336,15 @@ static void pass(void *given, Pool *pool, int thread) {
         pool_meet(pool);
         gather(job, pool, phase++, &m[OUT]);
         pool_meet(pool);
-        multiply(job, pool, phase++, &m[OUT], job->x, 1);
+        multiply(job, pool, phase++, &m[OUT], job->x, ADDS);
         pool_meet(pool);
         take_normed(job, pool, phase++, &m[GATE_UP], layer->feed_norm);
         pool_meet(pool);
-        multiply_gated(job, pool, phase++, &m[GATE_UP]);
+        multiply(job, pool, phase++, &m[GATE_UP], job->inner, GATES);
         pool_meet(pool);
         take_plain(job, pool, phase++, &m[DOWN], job->inner);
         pool_meet(pool);
-        multiply(job, pool, phase++, &m[DOWN], job->x, 1);
+        multiply(job, pool, phase++, &m[DOWN], job->x, ADDS);
         pool_meet(pool);
     }
     for (int r; (r = pool_take(pool, phase, job->rows)) >= 0;) {
@@ -372,7 +358,7 @@ static void head_pass(void *given, Pool *pool, int thread) {
     (void)thread;
     take_plain(job, pool, 0, &job->net->head, job->x);
     pool_meet(pool);
-    multiply(job, pool, 1, &job->net->head, job->logits, 0);
+    multiply(job, pool, 1, &job->net->head, job->logits, WRITES);
 }
 
 /* Keys and values somewhere, to be placed in a frame. */
@@ -414,14 +400,8 @@ static void *cut(char **at, size_t bytes) {
 static size_t lay_scratch(Job *job, char *base) {
     Network *net = job->net;
     size_t R = (size_t)job->rows, H = (size_t)net->heads, G = (size_t)net->groups, D = (size_t)net->head_width;
-    size_t widest = (size_t)(net->inner > net->width ? net->inner : net->width), rank = 0;
+    size_t widest = (size_t)(net->inner > net->width ? net->inner : net->width), rank = (size_t)net->rank;
     if (widest < H * G * D) widest = H * G * D;
-    for (int number = WHOLE_MODEL; number < net->layers; number++)
-        for (int which = 0; which < (number == WHOLE_MODEL ? 1 : MATRICES); which++)
-            for (int piece = 0; piece < PIECES; piece++) {
-                size_t found = (size_t)matrix_of(net, number, which)->pieces[piece].rank;
-                if (found > rank) rank = found;
-            }
     char *at = base;
     job->taken.bytes = cut(&at, R * widest);
     job->taken.scales = cut(&at, R * widest / GROUP * sizeof(float));
