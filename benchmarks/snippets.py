@@ -22,6 +22,7 @@ import torch
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation import mixture, suite
 from mercury_engine.evaluation.gaps import Document, Gap, documents, gap_at, places
+from mercury_engine.forwards import finished
 from mercury_engine.reader_stack import ReaderStack
 from mercury_engine.requests import FillRequest
 from rich.table import Table
@@ -139,7 +140,7 @@ def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float
     target = engine.codec.encode(cut.spell + truth)
     around = engine.surroundings(request, [*cut.read, *cut.known], 0)
     reading = ReaderStack(engine.reader, around.context.before, around.last, around.ends)
-    [logp] = reading.look([[]], [target])
+    [logp] = finished(reading.look([[]], [target]), engine.reader)
     return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.context.tokens_read
 
 

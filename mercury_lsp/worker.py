@@ -1,21 +1,24 @@
 """The one thread that owns an engine, and whose turn it is.
 
-Whoever asks goes before whoever looks ahead, and stops what looks ahead. Among those who ask, the connection that
-was served longest ago comes first, so that nobody's typing keeps others waiting for more than a fill each.
+Fills that are asked for at the same time share the engine's forward passes, up to `AT_ONCE` of them. Whoever asks goes
+before whoever looks ahead, and stops what looks ahead. When more ask, the connection that was served longest ago comes
+first, so that nobody's typing keeps others waiting for more than a fill each.
 """
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from mercury_engine.errors import Cancelled
 from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.turns import Done, More
 
 from mercury_lsp.settings import Settings
 
@@ -41,10 +44,17 @@ class Engine(Protocol):
         """Blocking; raises Cancelled once the request's cancel flag is set."""
         ...
 
+    def fill_all(self, more: More, done: Done) -> None:
+        """Blocking, until `more` hands over nothing and all are done."""
+        ...
+
     def rest(self) -> None:
         """Nobody asks for a while."""
         ...
 
+
+AT_ONCE = 4
+"""Fills under way: another one in the same pass costs a fifth of a pass of its own, and each makes all of them wait."""
 
 REST_AFTER = 2.0
 """Seconds without a fill after which the engine may rest."""
@@ -75,7 +85,7 @@ class _Job:
 
 
 class Worker:
-    """Loads one engine and runs fills, one at a time, off the event loop; to be used from the loop's thread."""
+    """Loads one engine and runs fills off the event loop; to be used from the loop's thread."""
 
     def __init__(self, load: Callable[[], Engine]):
         self.engine: Engine | None = None
@@ -87,7 +97,12 @@ class Worker:
         """Whether the thread is at the newest load already."""
         self._loads = 0
         self._waiting: list[_Job] = []
-        self._running: _Job | None = None
+        self._running: dict[int, _Job] = {}
+        """Handed to the thread and not done, by identity of the request."""
+        self._handed: deque[FillRequest] = deque()
+        """Those of them that the thread has not taken up yet."""
+        self._at_work = False
+        """Whether the thread takes up what it is handed."""
         self._resting: asyncio.TimerHandle | None = None
         self._closed = False
         self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
@@ -114,8 +129,10 @@ class Worker:
         """
         job = _Job(request, owner, ahead, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
-        if self._running is not None and self._running.ahead and not ahead:
-            self._running.request.cancel.set()
+        if not ahead:
+            for running in self._running.values():
+                if running.ahead:
+                    running.request.cancel.set()
         self._next()
         try:
             return await job.done
@@ -128,8 +145,8 @@ class Worker:
 
     def close(self) -> "Future[None]":
         """Let go of the engine and start nothing more; returns at once, the future is done when its memory is free."""
-        if self._running is not None:
-            self._running.request.cancel.set()
+        for running in self._running.values():
+            running.request.cancel.set()
         if self._resting is not None:
             self._resting.cancel()
         self._closed = True
@@ -139,26 +156,59 @@ class Worker:
         return freed
 
     def _next(self) -> None:
-        """Hand the next job to the thread, if it is free."""
-        if self._running is not None or self._loads or not self._waiting:
-            return
-        # min keeps the order of arrival among equals.
-        job = min(self._waiting, key=lambda job: (job.ahead, self._served.get(job.owner, 0)))
-        self._waiting.remove(job)
-        self._served[job.owner] = next(self._turn)
-        self._running = job
-        filling = asyncio.get_running_loop().run_in_executor(self._executor, self._fill, job.request)
-        filling.add_done_callback(partial(self._filled, job))
+        """Hand over jobs for as long as there is room, and set the thread to work."""
+        while self._waiting and not self._loads:
+            # min keeps the order of arrival among equals.
+            job = min(self._waiting, key=lambda job: (job.ahead, self._served.get(job.owner, 0)))
+            if len(self._running) >= (1 if job.ahead else AT_ONCE):
+                break
+            self._waiting.remove(job)
+            self._served[job.owner] = next(self._turn)
+            self._running[id(job.request)] = job
+            self._handed.append(job.request)
+        if self._handed and not self._at_work:
+            self._at_work = True
+            loop = asyncio.get_running_loop()
+            loop.run_in_executor(self._executor, self._work, loop).add_done_callback(self._worked)
 
-    def _filled(self, job: _Job, filling: asyncio.Future[Fill | None]) -> None:
-        self._running = None
-        if filling.cancelled():
-            job.done.cancel()
-        elif error := filling.exception():
-            if not job.done.done():
-                job.done.set_exception(error)
-        elif not job.done.done():
-            job.done.set_result(filling.result())
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        """On the thread: all that is handed over, until there is no more."""
+
+        def done(request: FillRequest, outcome: Fill | Exception | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(self._filled, request, outcome)
+
+        def more() -> Iterator[FillRequest]:
+            while self._handed:
+                request = self._handed.popleft()
+                if request.cancel.is_set():
+                    done(request, Cancelled("superseded while waiting for the engine"))
+                elif self.engine is None:
+                    done(request, None)
+                else:
+                    yield request
+
+        if self.engine is not None:
+            self.engine.fill_all(more, done)
+        else:
+            deque(more(), maxlen=0)
+
+    def _worked(self, working: asyncio.Future[None]) -> None:
+        self._at_work = False
+        error = None if working.cancelled() else working.exception()
+        if isinstance(error, Exception):  # not of a fill, so nobody was told of it
+            self._handed.clear()
+            for job in list(self._running.values()):
+                self._filled(job.request, error)
+        self._next()
+
+    def _filled(self, request: FillRequest, outcome: Fill | Exception | None) -> None:
+        job = self._running.pop(id(request))
+        if not job.done.done():
+            if isinstance(outcome, Exception):
+                job.done.set_exception(outcome)
+            else:
+                job.done.set_result(outcome)
         self._rest_later()
         self._next()
 
@@ -171,7 +221,7 @@ class Worker:
         self._resting = asyncio.get_running_loop().call_later(REST_AFTER, self._rest)
 
     def _rest(self) -> None:
-        if self._running is None and self.engine is not None:
+        if not self._running and self.engine is not None:
             self._executor.submit(self.engine.rest)
 
     def _loaded(self, loading: asyncio.Future[Engine]) -> None:
@@ -185,11 +235,6 @@ class Worker:
         self._begun, self.engine = True, None
         self.engine = self._load()
         return self.engine
-
-    def _fill(self, request: FillRequest) -> Fill | None:
-        if request.cancel.is_set():
-            raise Cancelled("superseded while waiting for the engine")
-        return self.engine.fill(request) if self.engine is not None else None
 
     def _drop(self) -> None:
         self.engine = None

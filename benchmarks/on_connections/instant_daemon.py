@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.turns import Done, More, one_by_one
 
 from mercury_lsp.commands import serve
 from mercury_lsp.protocol import MercuryProtocol
@@ -21,6 +22,10 @@ class InstantEngine:
 
     def rest(self) -> None:
         """Nothing to give back."""
+
+    def fill_all(self, more: More, done: Done) -> None:
+        """One after another."""
+        one_by_one(self.fill, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         """Always the same."""

@@ -6,12 +6,13 @@ Every fill becomes a line of JSON in the file RECORD, times in seconds of the sy
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.turns import Done, More
 
 from mercury_lsp.commands.stdio import serve
 from mercury_lsp.settings import Settings
@@ -24,32 +25,37 @@ class Stopwatch:
     def __init__(self, engine: Any, path: Path):
         self._engine = engine
         self._out = path.open("a", buffering=1)  # by lines: the server's process ends without closing files
-        self._read = 0.0
+        self._row: dict[str, float | None] = {}
+        self._before = 0
         self._context = engine.cache.context
         engine.cache.context = self._timed_context
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def fill(self, request: FillRequest) -> Fill:
-        """The engine's own answer."""
-        row: dict[str, float | None] = {"asked": asked_at.pop(id(request), None), "begun": monotonic()}
-        before, self._read = self._engine.cache.tokens_read, row["begun"] or 0.0
-        steps = None
-        try:
-            fill = self._engine.fill(request)
-            steps = fill.steps
-            return fill
-        finally:
-            row |= {"read": self._read, "ended": monotonic(), "steps": steps}
-            row["tokens_read"] = self._engine.cache.tokens_read - before
+    def fill_all(self, more: More, done: Done) -> None:
+        """The engine's own answers; here nobody asks for two at a time."""
+
+        def begun() -> Iterator[FillRequest]:
+            for request in more():
+                self._row = {"asked": asked_at.pop(id(request), None), "begun": monotonic(), "read": monotonic()}
+                self._before = self._engine.cache.tokens_read
+                yield request
+
+        def noted(request: FillRequest, outcome: Fill | Exception) -> None:
+            steps = outcome.steps if isinstance(outcome, Fill) else None
+            read = self._engine.cache.tokens_read - self._before
+            row = self._row | {"ended": monotonic(), "steps": steps, "tokens_read": read}
             self._out.write(json.dumps(row) + "\n")
+            done(request, outcome)
+
+        self._engine.fill_all(begun, noted)
 
     def _timed_context(self, *arguments: Any) -> Any:
         try:
-            return self._context(*arguments)
+            return (yield from self._context(*arguments))
         finally:
-            self._read = monotonic()
+            self._row["read"] = monotonic()
 
 
 asked_at: dict[int, float] = {}

@@ -19,6 +19,7 @@ from mercury_engine.block_cache import BlockCache, Context
 from mercury_engine.canvas import Canvas
 from mercury_engine.denoise import Denoiser
 from mercury_engine.engine import Engine
+from mercury_engine.forwards import Reading
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
@@ -70,22 +71,24 @@ class Forgetful(Endless):
 
     remembered: "RememberedCache"
 
-    def _step(self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack) -> None:
+    def _step(
+        self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack
+    ) -> Reading[None]:
         """One step, after all has been read once more."""
         if live[0].steps:
-            place.context = self.remembered.again()
-        super()._step(request, live, place, reading)
+            place.context = yield from self.remembered.again()
+        yield from super()._step(request, live, place, reading)
 
 
 class RememberedCache(BlockCache):
     """Knows what was asked for last, so that it can be read anew."""
 
-    def context(self, far: Any, near: Any, suffix: Any) -> Context:
+    def context(self, far: Any, near: Any, suffix: Any) -> Reading[Context]:
         """As asked."""
         self._asked = far, near, suffix
         return super().context(far, near, suffix)
 
-    def again(self) -> Context:
+    def again(self) -> Reading[Context]:
         """The same without any cache."""
         self.clear()
         return super().context(*self._asked)
@@ -161,9 +164,9 @@ def _way(engine: Engine) -> Way:
         counted: list[Canvas] = []
         run = engine.denoiser.run
 
-        def noted(request: FillRequest, canvases: list[Canvas], *rest: Any) -> None:
+        def noted(request: FillRequest, canvases: list[Canvas], *rest: Any) -> Reading[None]:
             counted.extend(canvases)
-            run(request, canvases, *rest)
+            return run(request, canvases, *rest)
 
         engine.denoiser.run = noted  # type: ignore[method-assign]
         started = time.perf_counter()

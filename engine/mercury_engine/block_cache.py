@@ -12,21 +12,27 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from mercury_engine.model import Block, Network, Side, join
-from mercury_engine.reading import read_alone, read_start, side_by_side
+from mercury_engine.forwards import Reading
+from mercury_engine.model import Block, Forward, Network, Side, join
+from mercury_engine.reading import read_start, side_by_side, without_start
 
 Tokens = tuple[int, ...]
+Which = tuple[bool, tuple[Tokens, ...]]
+"""A side: whether it leads to the gap, and its blocks."""
+
+SIDES = 2
+"""That stay assembled: those of one place."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Stack:
     """Near-prefix tokens read behind one far side, with their keys rotated from position 0."""
 
-    far: tuple[Tokens, ...]
     ids: Tokens
-    side: Side | None
+    side: Side
 
 
 @dataclass(slots=True)
@@ -41,31 +47,36 @@ class Context:
 class BlockCache:
     """Blocks, assembled sides and near stacks of all documents, least recently used ones dropped.
 
-    `budget` is in bytes and bounds the blocks; of sides and stacks a few of the last are kept, some 7 and 2 MB each
-    for the bundled model.
+    `budget` is in bytes and bounds the blocks; of sides those of one place are kept, some 9 MB for the bundled model,
+    and of near stacks `stacks`, of some 1 MB each.
     """
 
-    def __init__(self, network: Network, start_id: int, budget: int = 64 << 20, assembled: int = 1) -> None:
-        self.network, self.start_id, self.budget, self.assembled = network, start_id, budget, assembled
+    def __init__(self, network: Network, start_id: int, budget: int = 64 << 20, stacks: int = 8) -> None:
+        self.network, self.start_id, self.budget, self.stacks = network, start_id, budget, stacks
         self.tokens_read = 0
         self.bytes = 0
         self._start = read_start(network, start_id)
         self._blocks: OrderedDict[Tokens, Block] = OrderedDict()
-        self._sides: OrderedDict[tuple[bool, tuple[Tokens, ...]], Side] = OrderedDict()
-        self._stacks: OrderedDict[tuple[tuple[Tokens, ...], Tokens], Stack] = OrderedDict()
+        self._sides: OrderedDict[Which, Side] = OrderedDict()
+        self._stacks: OrderedDict[tuple[Tokens, ...], Stack] = OrderedDict()
 
-    def context(self, far: list[Tokens], near: Tokens, suffix: list[Tokens]) -> Context:
-        """The sides for these blocks; reads only tokens never read in their place before."""
-        before = self.tokens_read
-        far_key, suffix_key = tuple(b for b in far if b), tuple(b for b in suffix if b)
-        ahead, behind = (True, far_key), (False, suffix_key)
-        missing = [key for side in (ahead, behind) if not _fresh(self._sides, side) for key in side[1]]
-        blocks = self._read(missing)  # at once, for a block may stand on both sides
-        sides = [self._side(*ahead, blocks)]
+    def context(self, far: list[Tokens], near: Tokens, suffix: list[Tokens]) -> Reading[Context]:
+        """The sides for these blocks; reads only tokens never read in their place before.
+
+        What was read is kept, also when nobody goes on with the rest.
+        """
+        ahead, behind = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
+        # held from here on, for others may read meanwhile
+        sides = {side: _fresh(self._sides, side) for side in (ahead, behind)}
+        missing = [key for side, found in sides.items() if found is None for key in side[1]]
+        blocks, read = yield from self._read(missing)  # at once, for a block may stand on both sides
+        before = [sides[ahead] or self._assembled(ahead, blocks)]
         if near:
-            sides.append(self._near(far_key, near, sides[0]))
-        after = [self._side(*behind, blocks)] if suffix_key else []
-        return Context(sides, after, self.tokens_read - before)
+            side, pushed = yield from self._near(ahead[1], near, before[0])
+            before.append(side)
+            read += pushed
+        after = [sides[behind] or self._assembled(behind, blocks)] if behind[1] else []
+        return Context(before, after, read)
 
     def clear(self) -> None:
         """Forget everything, as if nothing had been read."""
@@ -74,53 +85,53 @@ class BlockCache:
         self._stacks.clear()
         self.bytes = 0
 
-    def _side(self, leading: bool, key: tuple[Tokens, ...], read: dict[Tokens, Block]) -> Side:
+    def _assembled(self, which: Which, read: dict[Tokens, Block]) -> Side:
         """Blocks next to each other, ending at position -1 (leading) or starting at 0."""
-        if found := _fresh(self._sides, (leading, key)):
-            return found
+        leading, key = which
         blocks = ([self._start] if leading else []) + [read[k] for k in key]
         side = side_by_side(self.network, blocks, leading)
-        _keep(self._sides, (leading, key), side, 2 * self.assembled)
+        _keep(self._sides, which, side, SIDES)
         return side
 
-    def _read(self, keys: list[Tokens]) -> dict[Tokens, Block]:
+    def _read(self, keys: list[Tokens]) -> Reading[tuple[dict[Tokens, Block], int]]:
+        """The blocks, and how many of their tokens were read now."""
         found = {k: self._blocks[k] for k in keys if k in self._blocks}
         missing = sorted({k for k in keys if k not in found}, key=lambda k: (len(k), k))
-        for key in missing:  # one by one: padding would make the arithmetic depend on the neighbours
-            found[key] = self._blocks[key] = read_alone(self.network, [key], self.start_id)[0]
-            self.tokens_read += len(key)
-            self.bytes += _size(found[key].keys)
+        for key in missing:  # one by one: whoever does not need them any more stops between two
+            found[key] = yield from self._read_block(key)
         for key in keys:
-            self._blocks.move_to_end(key)
+            if key in self._blocks:
+                self._blocks.move_to_end(key)
         while self.bytes > self.budget and len(self._blocks) > 1:
             self.bytes -= _size(self._blocks.popitem(last=False)[1].keys)
-        return found
+        return found, sum(map(len, missing))
 
-    def _near(self, far: tuple[Tokens, ...], near: Tokens, far_side: Side) -> Side:
-        """The near stack with exactly these tokens on it."""
-        if found := _fresh(self._stacks, (far, near)):
-            assert found.side is not None
-            return found.side
-        stack = max(
-            (s for s in self._stacks.values() if s.far == far),
-            key=lambda s: common_start(s.ids, near),
-            default=None,
-        )
+    def _read_block(self, key: Tokens) -> Reading[Block]:
+        ids_BT = torch.tensor([[self.start_id, *key]], device=self.network.embedding.device)
+        given = yield Forward(ids_BT)
+        block = without_start(given.block)
+        self.tokens_read += len(key)
+        if key not in self._blocks:  # else it was read for somebody else meanwhile
+            self._blocks[key] = block
+            self.bytes += _size(block.keys)
+        return block
+
+    def _near(self, far: tuple[Tokens, ...], near: Tokens, far_side: Side) -> Reading[tuple[Side, int]]:
+        """A stack with exactly these tokens on it, and how many of them were read now."""
+        stack = _fresh(self._stacks, far)
         kept = common_start(stack.ids, near) if stack else 0
-        side = first_tokens(stack.side, kept) if stack and stack.side else None
+        side = first_tokens(stack.side, kept) if stack else None
         if kept < len(near):
-            side = self._push(side, near[kept:], kept, far_side)
+            side = yield from self._push(side, near[kept:], kept, far_side)
+            _keep(self._stacks, far, Stack(near, side), self.stacks)
         assert side is not None
-        _keep(self._stacks, (far, near), Stack(far, near, side), 4 * self.assembled)
-        return side
+        return side, len(near) - kept
 
-    @torch.no_grad()
-    def _push(self, side: Side | None, ids: Tokens, start: int, far: Side) -> Side:
+    def _push(self, side: Side | None, ids: Tokens, start: int, far: Side) -> Reading[Side]:
         past = [far] if side is None else [far, side]
-        tensor = torch.tensor([ids], device=self.network.embedding.device)
-        _, block = self.network.read(tensor, past, start)
+        given = yield Forward(torch.tensor([ids], device=self.network.embedding.device), past, start)
         self.tokens_read += len(ids)
-        pushed = self.network.rotated(block, start)
+        pushed = self.network.rotated(given.block, start)
         return pushed if side is None else join([side, pushed])
 
 

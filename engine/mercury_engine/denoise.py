@@ -23,6 +23,7 @@ from mercury_engine.codec import Codec
 from mercury_engine.commit import choose, choose_confident
 from mercury_engine.endings import Endings, end_in
 from mercury_engine.errors import Cancelled, ModelCorrupt
+from mercury_engine.forwards import Reading
 from mercury_engine.model import Network, packed
 from mercury_engine.reader_stack import ReaderStack, Surroundings
 from mercury_engine.requests import FillRequest
@@ -84,8 +85,7 @@ class Denoiser:
         self._endings = Endings(codec, texts)
         self.writing = Writing(codec, self.alphabet, self._endings)
 
-    @torch.inference_mode()
-    def run(self, request: FillRequest, canvases: list[Canvas], place: Surroundings, started: float) -> None:
+    def run(self, request: FillRequest, canvases: list[Canvas], place: Surroundings, started: float) -> Reading[None]:
         """Settle slots until the end, the deadline or the cancel flag.
 
         All canvases begin with the same settled slots. The deadline counts from `started`, a time of
@@ -97,7 +97,7 @@ class Denoiser:
                 raise Cancelled("superseded by a newer request")
             if request.deadline_ms is not None and (time.perf_counter() - started) * 1e3 >= request.deadline_ms:
                 break
-            self._step(request, live, place, reading)
+            yield from self._step(request, live, place, reading)
             if len(canvases) == 1:
                 reading.push(live[0].ids[place.settled : live[0].settled])
                 place.settled = live[0].settled
@@ -136,7 +136,9 @@ class Denoiser:
             return False
         return request.max_steps is None or canvas.steps < request.max_steps
 
-    def _step(self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack) -> None:
+    def _step(
+        self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack
+    ) -> Reading[None]:
         """One look by the writer at all canvases, one by the reader, and what they agree on is settled."""
         if self.rule.decides == "writer":
             self._write_step(request, live, place)
@@ -145,7 +147,7 @@ class Denoiser:
         final = request.max_steps is not None and live[0].steps + 1 >= request.max_steps
         most = self.rule.window if final else self.rule.lookahead
         drafts = [self._draft(request, c, w, most, place) for c, w in zip(live, written, strict=True)]
-        read = reading.look([c.ids[place.settled : c.settled] for c in live], [draft for draft, _ in drafts])
+        read = yield from reading.look([c.ids[place.settled : c.settled] for c in live], [draft for draft, _ in drafts])
         for canvas, written_SV, (draft, whole), read_SV in zip(live, written, drafts, read, strict=True):
             offset = canvas.settled
             self._agree(request, canvas, written_SV, draft, read_SV, final)

@@ -1,31 +1,36 @@
-"""The engine: one model on one device, answering one fill at a time.
+"""The engine: one model on one device, and the fills that it is asked for, one or several at a time.
 
 Not thread-safe; its one caller owns it. Only a request's cancel flag may be set from another thread.
 """
 
 import logging
 import time
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
 import torch
 
-from mercury_engine import weights
+from mercury_engine import forwards, weights
 from mercury_engine.backend import Backend, give_back_freed, give_back_memory, networks
-from mercury_engine.block_cache import BlockCache
+from mercury_engine.block_cache import BlockCache, Tokens
 from mercury_engine.calibration import Calibration
 from mercury_engine.canvas import Canvas
 from mercury_engine.codec import Codec, Cut
 from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.device_loop import device_loop
-from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.errors import DeviceError, ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.filling import Filling
+from mercury_engine.forwards import Reading
 from mercury_engine.layout import rest_and_below
 from mercury_engine.limits import far_part, near_part, suffix_part
 from mercury_engine.lookup import Lookup
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.requests import PART_OF_A_CHARACTER, Effort, Fill, FillRequest
+from mercury_engine.turns import Done, More, one_by_one
 from mercury_engine.unfinished import begun, word_start
 
 BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
@@ -34,6 +39,12 @@ MAX_SLOTS = 64
 
 MUCH = 32
 """Tokens whose reading leaves so much freed memory with glibc that it is worth 10 ms to give it back."""
+
+FEW = 32
+"""Rows of a forward that shares a pass with others; more gain nothing by it, and the others would wait for them."""
+
+LOOKUPS = 8
+"""Contexts whose repeats are remembered."""
 
 EVEN = 0.5
 """A text of a lower chance to be kept is likelier wrong than right."""
@@ -65,7 +76,7 @@ class Engine:
         self.cache = BlockCache(reader, codec.start_id)
         self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
         self.loop = device_loop(writer, self.denoiser)
-        self._lookup = Lookup()
+        self._lookups: OrderedDict[tuple[Tokens, ...], Lookup] = OrderedDict()
 
     @classmethod
     def load(
@@ -115,8 +126,59 @@ class Engine:
         Raises Cancelled when the request's flag is set, RequestError when it asks too much, ModelCorrupt when the
         weights compute no numbers, and DeviceError when memory is full; the engine can be asked again after each.
         """
+        filling = self._begin(request)
+        while filling.outcome is None:
+            self._advance([filling])
+        if isinstance(filling.outcome, Exception):
+            raise filling.outcome
+        return filling.outcome
+
+    def fill_all(self, more: More, done: Done) -> None:
+        """Fill what `more` hands over until it hands over nothing and all are done; `done` is told of each.
+
+        Fills under way share forward passes, and what comes out does not depend on the others. `more` is called
+        before every pass. Fills whose loop is on the device come one after another.
+        """
+        if self.loop is not None:
+            one_by_one(self.fill, more, done)
+            return
+        fillings: list[Filling] = []
+        while fillings := [*fillings, *map(self._begin, more())]:
+            self._advance(fillings)
+            for filling in fillings:
+                if filling.outcome is not None:
+                    done(filling.request, filling.outcome)
+            fillings = [each for each in fillings if each.outcome is None]
+
+    def _begin(self, request: FillRequest) -> Filling:
+        return Filling(request, self._filled(request, time.perf_counter()))
+
+    @torch.inference_mode()
+    def _advance(self, fillings: Sequence[Filling]) -> None:
+        """Carry fills on: those that want few rows by the same forward pass, the first of the others by its own."""
+        for filling in fillings:
+            if filling.waits_for is None:
+                filling.start()
+        few = [each for each in fillings if each.waits_for is not None and each.waits_for.rows <= FEW]
+        many = [each for each in fillings if each.waits_for is not None and each.waits_for.rows > FEW]
+        for together in filter(None, (few, many[:1])):
+            self._pass(together)
+
+    def _pass(self, together: Sequence[Filling]) -> None:
+        """One forward pass; when it fails, all of these fail."""
+        asked = [each.waits_for for each in together if each.waits_for is not None]
         try:
-            return self._filled(request, time.perf_counter())
+            given = forwards.run(self.reader, asked)
+        except Exception as error:
+            for filling in together:
+                filling.fail(error)
+        else:
+            for filling, each in zip(together, given, strict=True):
+                filling.take(each)
+
+    def _filled(self, request: FillRequest, started: float) -> Reading[Fill]:
+        try:
+            return (yield from self._steps(request, started))
         except (torch.OutOfMemoryError, MemoryError) as error:
             self.cache.clear()
             if self.loop is not None:
@@ -127,19 +189,20 @@ class Engine:
                 'mercury.device to "cpu" or mercury.maxSlots lower'
             ) from error
 
-    def _filled(self, request: FillRequest, started: float) -> Fill:
+    def _steps(self, request: FillRequest, started: float) -> Reading[Fill]:
         if not 1 <= request.max_slots <= MAX_SLOTS:
             raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
-        if request.cancel.is_set():
-            raise Cancelled("superseded by a newer request")
         request = replace(request, give_up_below=self.calibration.raw(request.give_up_below))
         cut = self.codec.cut(request.near)
-        place = self.surroundings(request, cut.read, len(cut.known))
+        deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
+        place = yield from forwards.until(deadline, self._read(request, cut.read, len(cut.known)))
+        if place is None:
+            return Fill("", 0.0, steps=0, elapsed=time.perf_counter() - started)
         canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
         if self.loop is not None and self.loop.takes(request, canvases):
             self.loop.run(request, canvases[0], place, started)
         else:
-            self.denoiser.run(request, canvases, place, started)
+            yield from self.denoiser.run(request, canvases, place, started)
         fills = [self._fill(request, canvas, started, place.context.tokens_read) for canvas in canvases]
         return _ranked(fills)
 
@@ -152,16 +215,26 @@ class Engine:
     @torch.inference_mode()
     def surroundings(self, request: FillRequest, near: list[int], settled: int) -> Surroundings:
         """What a canvas behind the tokens of `near` sees, its first slots being settled; reads what is new of it."""
+        return forwards.finished(self._read(request, near, settled), self.reader)
+
+    def _read(self, request: FillRequest, near: list[int], settled: int) -> Reading[Surroundings]:
         ids = near_part(near) or (self.codec.start_id,)
         line, below = rest_and_below(request.suffix)
         far = far_part([self.codec.block(block) for block in (*reversed(below), *request.far)])
         suffix = suffix_part([self.codec.block(block) for block in (*line, *below)])
-        if self._lookup.blocks != far:
-            self._lookup = Lookup(far)
-        context = self.cache.context(far, ids[:-1], suffix)
+        context = yield from self.cache.context(far, ids[:-1], suffix)
         if context.tokens_read > MUCH and self.device == "cpu":
             give_back_freed()
-        return Surroundings(context, ids, settled, self._lookup)
+        return Surroundings(context, ids, settled, self._lookup(far))
+
+    def _lookup(self, far: list[Tokens]) -> Lookup:
+        key = tuple(far)
+        if key not in self._lookups:
+            self._lookups[key] = Lookup(far)
+        self._lookups.move_to_end(key)
+        if len(self._lookups) > LOOKUPS:
+            self._lookups.popitem(last=False)
+        return self._lookups[key]
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""

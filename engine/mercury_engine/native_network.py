@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from mercury_kernels.cpu.layers import Layers
+from mercury_kernels.cpu.layers import Layers, Part
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from mercury_engine import codes, weights
-from mercury_engine.model import LENGTHS, Angles, Block, Frames, ModelConfig, Network, Side
+from mercury_engine.model import LENGTHS, Angles, Block, Forward, Frames, ModelConfig, Network, Side
 
 ADAPTER = "adapter*.safetensors"
 
@@ -57,18 +58,22 @@ class NativeNetwork(Network):
     ) -> tuple[Tensor, Block | None]:
         """See `Network.run`."""
         assert x_BRC.shape[0] == 1, "one request at a time"
-        assert all(side.bias is None for side in (*before, *after)), "no padding among sides"
         rows = x_BRC.shape[1]
         hidden = None if frames.bias is None else frames.bias.view(self.groups, rows, rows)[0]
-        out, keys, values = self._stack.run(
-            x_BRC[0],
-            _rows(frames.near),
-            None if frames.away is None else _rows(frames.away),
-            hidden,
-            [(side.keys, side.values) for side in before],
-            [(side.keys, side.values) for side in after],
-        )
+        away = None if frames.away is None else _rows(frames.away)
+        part = Part(rows, _kept(before), _kept(after), hidden)
+        out, keys, values = self._stack.run(x_BRC[0], _rows(frames.near), away, [part])
         return out[None], None if adapted else Block(keys, values)
+
+    def read_together(self, forwards: Sequence[Forward]) -> list[tuple[Tensor, Block]]:
+        """See `Network.read_together`: one pass, in which each forward is a part of its own."""
+        sizes = [each.rows for each in forwards]
+        x_RC = F.embedding(torch.cat([each.ids_BT[0] for each in forwards]), self.embedding)
+        positions = torch.cat([each.start + _places(each) for each in forwards])
+        parts = [Part(each.rows, _kept(each.past), hidden_RR=_hidden(each)) for each in forwards]
+        out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts)
+        split = zip(out.split(sizes), keys.split(sizes, 3), values.split(sizes, 3), strict=True)
+        return [(part[None], Block(k, v)) for part, k, v in split]
 
     def placed(self, block: Block, positions: Tensor) -> Side:
         """The block's side with its tokens at the positions [T] of a frame, in eight bits; see `Layers.place`."""
@@ -96,6 +101,23 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
         config.rms_norm_eps,
         threads,
     )
+
+
+def _places(forward: Forward) -> Tensor:
+    return torch.arange(forward.rows) if forward.packing is None else forward.packing.place[0]
+
+
+def _hidden(forward: Forward) -> Tensor | None:
+    """Later rows [R,R], and those of other runs."""
+    if forward.packing is not None:
+        return forward.packing.bias(1, causal=True)[0, 0]
+    rows = forward.rows
+    return torch.full((rows, rows), float("-inf")).triu(1) if rows > 1 else None
+
+
+def _kept(sides: Sequence[Side]) -> list[tuple[Tensor, Tensor]]:
+    assert all(side.bias is None for side in sides), "no padding among sides"
+    return [(side.keys, side.values) for side in sides]
 
 
 def _rows(angles: Angles) -> Angles:

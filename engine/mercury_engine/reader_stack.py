@@ -5,13 +5,14 @@ Dimensions: V vocabulary.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 
-import torch
 from torch import Tensor
 
 from mercury_engine.block_cache import Context, Tokens, common_start, first_tokens
+from mercury_engine.forwards import Reading
 from mercury_engine.lookup import Lookup
-from mercury_engine.model import Network, Side, join, packed
+from mercury_engine.model import Forward, Network, Side, join, packed
 
 
 @dataclass(slots=True)
@@ -57,23 +58,21 @@ class ReaderStack:
         self._draft = ()
         self.pending += ids[known:]
 
-    def look(self, settled: list[list[int]], drafts: list[list[int]]) -> list[list[Tensor]]:
+    def look(self, settled: list[list[int]], drafts: list[list[int]]) -> Reading[list[list[Tensor]]]:
         """For every canvas log-probabilities [V] behind its settled run, and behind every token of its draft."""
         self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
         rows = [[*self.pending, *run, *draft] for run, draft in zip(settled, drafts, strict=True)]
         ids_BT, packing = packed(rows, self.reader.embedding.device)
         alone = len(rows) == 1
-        hidden, block = self.reader.read(ids_BT, past, self.position, None if alone else packing)
-        wanted = [
-            part[len(row) - len(draft) - 1 :]
-            for part, row, draft in zip(hidden[0].split([len(row) for row in rows]), rows, drafts, strict=True)
-        ]
+        ends = list(accumulate(map(len, rows)))
+        wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
+        given = yield Forward(ids_BT, past, self.position, None if alone else packing, list(chain(*wanted)))
         if alone:
-            self._fresh, self._kept = self.reader.rotated(block, self.position), len(self.pending)
+            self._fresh, self._kept = self.reader.rotated(given.block, self.position), len(self.pending)
             self._draft = () if settled[0] else drafts[0]
             self.pending = []
-        logp = self.reader.logits(torch.cat(wanted)).log_softmax(-1)
+        logp = given.logits_WV.log_softmax(-1)
         return [list(part) for part in logp.split([len(part) for part in wanted])]
 
     def _keep(self) -> None:

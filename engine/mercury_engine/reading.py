@@ -19,12 +19,14 @@ def read_alone(network: Network, blocks: list[tuple[int, ...]], start_id: int) -
     ids_BT = torch.tensor([[start_id, *b, *[start_id] * (longest - len(b))] for b in blocks], device=device)
     _, read = network.read(ids_BT)
     return [
-        Block(
-            read.keys[:, i : i + 1, :, 1 : 1 + len(b)].contiguous(),
-            read.values[:, i : i + 1, :, 1 : 1 + len(b)].contiguous(),
-        )
+        without_start(Block(*(each[:, i : i + 1, :, : 1 + len(b)] for each in (read.keys, read.values))))
         for i, b in enumerate(blocks)
     ]
+
+
+def without_start(block: Block) -> Block:
+    """What the tokens behind the first one leave, in memory of its own."""
+    return Block(block.keys[:, :, :, 1:].contiguous(), block.values[:, :, :, 1:].contiguous())
 
 
 @torch.no_grad()

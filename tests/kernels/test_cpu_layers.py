@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_kernels.cpu import build, library
-from mercury_kernels.cpu.layers import GROUP, MATRICES, WHOLE_MODEL, Codes, Layers
+from mercury_kernels.cpu.layers import GROUP, MATRICES, WHOLE_MODEL, Codes, Layers, Part
 from mercury_kernels.cpu.reference import ReferenceLayers, floats
 from mercury_kernels.reference import rotary_angles
 
@@ -87,9 +87,13 @@ def side(first: int, tokens: int):
     return lambda layers: layers.place(keys, values, angles(first, tokens))
 
 
-def ran(layers, *given):
-    """What `run` returns, with sides that are placed first."""
-    return layers.run(*(([place(layers) for place in each] if isinstance(each, list) else each) for each in given))
+def ran(layers, x, near, away, hidden, before, after=()):
+    """What `run` returns for a single part, with sides that are placed first."""
+    return layers.run(x, near, away, [part_of(layers, len(x), hidden, before, after)])
+
+
+def part_of(layers, rows, hidden, before, after=()):
+    return Part(rows, [place(layers) for place in before], [place(layers) for place in after], hidden)
 
 
 def near(found: torch.Tensor, expected: torch.Tensor, tolerance: float = TOLERANCE) -> None:
@@ -135,6 +139,30 @@ def test_rows_see_only_what_is_not_hidden_from_them(loaded):
     for rows in (slice(0, 3), slice(3, 5)):
         part = ran(layers, x[rows], (frame[0][rows], frame[1][rows]), None, None, [])[0]
         near(part, whole[rows], 1e-5)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_parts_of_a_pass_come_out_as_if_they_were_alone(loaded, threads, writes):
+    layers, twin = made(loaded, threads, rank=5)
+    sizes, starts = [1, 9, 4, 1], [34, 0, 7, 0]
+    sides = [[side(-70, 70), side(0, 34)], [side(-3, 3)], [side(0, 7)], []]
+    behind = [[side(0, 65)], [], [side(0, 4), side(4, 2)], []] if writes else [[]] * 4
+    masks = [None, torch.full((9, 9), float("-inf")).triu(1), None, None]
+    near_frames = [angles(start, size) for start, size in zip(starts, sizes, strict=True)]
+    away_frames = [angles(-size, size) for size in sizes] if writes else [None] * 4
+    x = [torch.randn(size, WIDTH) for size in sizes]
+    alone = [ran(layers, *given) for given in zip(x, near_frames, away_frames, masks, sides, behind, strict=True)]
+
+    def whole(each):
+        frames = [tuple(map(torch.cat, zip(*of, strict=True))) if of[0] else None for of in (near_frames, away_frames)]
+        parts = [part_of(each, *given) for given in zip(sizes, masks, sides, behind, strict=True)]
+        return each.run(torch.cat(x), *frames, parts)
+
+    for found, expected, dim in zip(whole(layers), zip(*alone, strict=True), (0, 3, 3), strict=True):
+        assert torch.equal(found, torch.cat(expected, dim))
+    for found, expected in zip(whole(layers), whole(twin), strict=True):
+        near(found, expected)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
@@ -237,7 +265,7 @@ def test_sides_that_lie_otherwise_are_copied_first(loaded):
 def test_what_is_not_there_yet_is_not_run(loaded):
     layers = Layers(1, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, 1, library=loaded)
     with pytest.raises(MemoryError):
-        layers.run(torch.randn(1, WIDTH), angles(0, 1), None, None, [])
+        ran(layers, torch.randn(1, WIDTH), angles(0, 1), None, None, [])
     with pytest.raises(MemoryError):
         layers.head(torch.randn(1, WIDTH))
     with pytest.raises(ValueError, match="out has shape"):

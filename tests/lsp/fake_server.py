@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import attrs
 from mercury_engine.errors import Cancelled, ModelNotFound
 from mercury_engine.requests import Fill, FillRequest, SlotView
+from mercury_engine.turns import Done, More, one_by_one
 
 from mercury_lsp.commands.stdio import serve
 from mercury_lsp.errors import UnknownDocument
@@ -38,6 +39,10 @@ class FakeEngine:
 
     def rest(self) -> None:
         """Nothing to give back."""
+
+    def fill_all(self, more: More, done: Done) -> None:
+        """One after another."""
+        one_by_one(self.fill, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 from mercury_engine.block_cache import BlockCache, Context
 from mercury_engine.engine import Engine
+from mercury_engine.forwards import finished
 from mercury_engine.requests import FillRequest
 
 from mercury_lsp.context import ContextBuilder
@@ -66,8 +67,12 @@ def context(engine: Engine, request: FillRequest) -> Context:
     """Read what the engine would read for the request."""
     near = (*engine.codec.cut(request.near).read,) or (engine.codec.start_id,)
     far, suffix = ([tuple(engine.codec.encode(b)) for b in blocks] for blocks in (request.far, request.suffix))
-    with torch.inference_mode():
-        return engine.cache.context(far, near[:-1], suffix)
+    return read(engine.cache, far, near[:-1], suffix)
+
+
+@torch.inference_mode()
+def read(cache: BlockCache, far, near, suffix) -> Context:
+    return finished(cache.context(far, near, suffix), cache.network)
 
 
 STEPS = st.lists(
@@ -210,12 +215,12 @@ def test_blocks_stay_within_the_budget_of_bytes_and_the_latest_stay():
     cache = BlockCache(network, 0, budget=3 * one)
     blocks = [tuple(range(first, first + 10)) for first in range(1, 70, 10)]
     for block in blocks:
-        cache.context([block], (), [])
+        read(cache, [block], (), [])
         assert cache.bytes <= cache.budget
         assert cache.bytes == sum(2 * b.keys.numel() * b.keys.element_size() for b in cache._blocks.values())
     assert list(cache._blocks) == blocks[-3:]
-    cache.context([blocks[-3]], (), [])
-    cache.context([blocks[0]], (), [])
+    read(cache, [blocks[-3]], (), [])
+    read(cache, [blocks[0]], (), [])
     assert cache.bytes == 3 * one
 
 
@@ -223,15 +228,15 @@ def test_a_used_block_outlives_an_unused_one():
     cache = BlockCache(tiny.network(rank=0), 0, budget=2 * 2 * 2 * 2 * 10 * 8 * 4)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
     for far in ([a], [b], [a, a], [c]):
-        cache.context(far, (), [])
+        read(cache, far, (), [])
     assert set(cache._blocks) == {a, c}
 
 
 def test_a_side_that_is_there_is_not_dropped_while_the_other_is_read():
     cache = BlockCache(tiny.network(rank=0), 0)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
-    first = cache.context([a], (), [b])
-    cache.context([c], (), [])  # the end of a file: nothing stands behind it
-    again = cache.context([a], (), [b])
+    first = read(cache, [a], (), [b])
+    read(cache, [c], (), [])  # the end of a file: nothing stands behind it
+    again = read(cache, [a], (), [b])
     assert torch.equal(again.before[0].keys, first.before[0].keys)
     assert torch.equal(again.after[0].keys, first.after[0].keys)

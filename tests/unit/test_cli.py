@@ -8,6 +8,7 @@ import pytest
 import torch
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.requests import Fill, FillRequest, SlotView
+from mercury_engine.turns import Done, More, one_by_one
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
 
@@ -27,6 +28,9 @@ class FakeEngine:
 
     def rest(self) -> None:
         """Nothing to give back."""
+
+    def fill_all(self, more: More, done: Done) -> None:
+        one_by_one(self.fill, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))

@@ -7,6 +7,7 @@ import pytest
 from lsprotocol import types
 from mercury_engine.errors import Cancelled
 from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.turns import Done, More, one_by_one
 
 from mercury_lsp.completer import Completer
 from mercury_lsp.engines import Engines
@@ -30,6 +31,9 @@ class FakeEngine:
 
     def rest(self) -> None:
         """Nothing to give back."""
+
+    def fill_all(self, more: More, done: Done) -> None:
+        one_by_one(self.fill, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         self.asked.append(request)

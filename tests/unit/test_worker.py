@@ -7,10 +7,11 @@ from threading import Event
 import pytest
 from mercury_engine.errors import Cancelled, ModelNotFound
 from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.turns import Done, More, one_by_one
 
 from mercury_lsp.engines import Engines, Lease
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import load_engine
+from mercury_lsp.worker import AT_ONCE, load_engine
 
 
 class Held:
@@ -26,6 +27,9 @@ class Held:
     def rest(self) -> None:
         self.rested.set()
 
+    def fill_all(self, more: More, done: Done) -> None:
+        one_by_one(self.fill, more, done)
+
     def fill(self, request: FillRequest) -> Fill:
         self.order.append(request.near)
         self.begun.set()
@@ -38,8 +42,8 @@ class Held:
 class Desk:
     """Some connections to one engine, whose first fill is under way."""
 
-    def __init__(self, names: str):
-        self.engine = Held()
+    def __init__(self, names: str, engine: Held | None = None):
+        self.engine = engine or Held()
         self.loads: list[Settings] = []
         self.engines = Engines(self.load)
         self.leases = {name: self.engines.lease() for name in names}
@@ -60,6 +64,81 @@ class Desk:
         return asyncio.ensure_future(self.leases[name].fill(request, ahead))
 
 
+@pytest.fixture
+def one_at_once(monkeypatch):
+    monkeypatch.setattr("mercury_lsp.worker.AT_ONCE", 1)
+
+
+class Together(Held):
+    """Takes up all that it is handed before it is let go."""
+
+    def fill_all(self, more: More, done: Done) -> None:
+        taken: list[FillRequest] = []
+        self.begun.set()
+        while taken := [*taken, *more()]:
+            self.order = [request.near for request in taken]
+            is_let_go = self.go.wait(0.002)
+            for request in list(taken):
+                if request.cancel.is_set():
+                    done(request, Cancelled("cancelled"))
+                elif is_let_go:
+                    done(request, Fill(request.near, 1.0, steps=1, elapsed=0.0))
+                else:
+                    continue
+                taken.remove(request)
+
+
+async def until(holds) -> None:
+    while not holds():
+        await asyncio.sleep(0.002)
+
+
+async def test_those_who_ask_while_a_fill_is_under_way_join_it_up_to_a_number():
+    desk = Desk("abcde", Together())
+    asked = [await desk.begin(), *(desk.ask(name, name) for name in "abcde")]
+    await until(lambda: len(desk.engine.order) == AT_ONCE)
+    await asyncio.sleep(0.01)
+    assert desk.engine.order == ["first", "a", "b", "c"]
+    desk.engine.go.set()
+    assert [(await each).text for each in asked] == ["first", *"abcde"]
+
+
+async def test_looking_ahead_joins_nobody_and_gives_way_to_whoever_asks():
+    desk = Desk("ab", Together())
+    first, ahead = await desk.begin(), desk.ask("b", "ahead", ahead=True)
+    await asyncio.sleep(0.01)
+    assert desk.engine.order == ["first"]
+    desk.engine.go.set()
+    assert (await first).text == "first" and (await ahead).text == "ahead"
+    desk.engine.go.clear()
+    ahead = desk.ask("b", "ahead again", ahead=True)
+    await until(lambda: desk.engine.order == ["ahead again"])
+    asked = desk.ask("a", "asked")
+    with pytest.raises(Cancelled):
+        await ahead
+    desk.engine.go.set()
+    assert (await asked).text == "asked"
+
+
+async def test_an_engine_that_fails_as_a_whole_tells_all_who_wait_and_is_asked_again():
+    desk = Desk("ab")
+    waiting = [await desk.begin(), desk.ask("b", "next")]
+    await asyncio.sleep(0)
+
+    def broken(more: More, done: Done) -> None:
+        raise RuntimeError("broken")
+
+    kept, desk.engine.fill_all = desk.engine.fill_all, broken
+    desk.engine.go.set()
+    assert (await waiting[0]).text == "first"
+    assert (await waiting[1]).text == "next", "the call that was under way took it up"
+    with pytest.raises(RuntimeError, match="broken"):
+        await desk.ask("b", "third")
+    desk.engine.fill_all = kept
+    assert (await desk.ask("b", "fourth")).text == "fourth"
+
+
+@pytest.mark.usefixtures("one_at_once")
 async def test_connections_are_served_in_turn_and_not_by_who_asks_most():
     desk = Desk("abc")
     asked = [await desk.begin(), desk.ask("a", "a1"), desk.ask("a", "a2"), desk.ask("b", "b1"), desk.ask("c", "c1")]
@@ -69,6 +148,7 @@ async def test_connections_are_served_in_turn_and_not_by_who_asks_most():
     assert desk.engine.order == ["first", "b1", "c1", "a1", "a2"]
 
 
+@pytest.mark.usefixtures("one_at_once")
 async def test_whoever_asks_goes_before_whoever_looks_ahead():
     desk = Desk("ab")
     asked = [await desk.begin(), desk.ask("b", "ahead", ahead=True), desk.ask("a", "asked")]

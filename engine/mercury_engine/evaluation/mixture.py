@@ -22,6 +22,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import Gap, gaps
+from mercury_engine.forwards import finished
 from mercury_engine.reader_stack import ReaderStack
 from mercury_engine.requests import FillRequest
 
@@ -59,7 +60,7 @@ def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
     reading = ReaderStack(engine.reader, around.context.before, around.last, around.ends)
     next_token = truth[settled]
     behind = [] if next_token == engine.reader.config.end_id else [next_token]
-    [read] = reading.look([truth[:settled]], [behind])
+    [read] = finished(reading.look([truth[:settled]], [behind]), engine.reader)
     found = [Place(gap.request, canvas, written[0], read[0], 0, next_token)]
     if behind:
         canvas = Canvas(engine.denoiser.alphabet, ids, settled + 1, follows=gap.request.follows)

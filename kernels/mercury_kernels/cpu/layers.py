@@ -44,6 +44,23 @@ class Codes:
         return self.codes.shape[1] * 8 // (self.scales.shape[1] * GROUP)
 
 
+Kept = tuple[Tensor, Tensor]
+"""Keys and values of a side, from `place`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of a pass that see each other and sides of their own, before and behind their gap.
+
+    `hidden_RR` is added to the scores of the rows among each other.
+    """
+
+    rows: int
+    before: Sequence[Kept]
+    after: Sequence[Kept] = ()
+    hidden_RR: Tensor | None = None
+
+
 class _Side(ctypes.Structure):
     _fields_ = (
         ("keys", ctypes.c_void_p),
@@ -52,6 +69,15 @@ class _Side(ctypes.Structure):
         ("head", ctypes.c_int64),
         ("tokens", ctypes.c_int32),
         ("behind", ctypes.c_int32),
+    )
+
+
+class _Part(ctypes.Structure):
+    _fields_ = (
+        ("sides", ctypes.c_void_p),
+        ("hidden", ctypes.c_void_p),
+        ("rows", ctypes.c_int32),
+        ("number_of_sides", ctypes.c_int32),
     )
 
 
@@ -141,48 +167,26 @@ class Layers:
         self._made(self._library.mercury_low_rank(*place, int(writes), len(wide_down), *pointers))
 
     def run(
-        self,
-        x_RC: Tensor,
-        near: tuple[Tensor, Tensor],
-        away: tuple[Tensor, Tensor] | None,
-        hidden_RR: Tensor | None,
-        before: Sequence[tuple[Tensor, Tensor]],
-        after: Sequence[tuple[Tensor, Tensor]] = (),
+        self, x_RC: Tensor, near: tuple[Tensor, Tensor], away: tuple[Tensor, Tensor] | None, parts: Sequence[Part]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows float32 [R,C] behind all layers and the last norm, and their keys before rotation and values bfloat16
         [L,1,H,R,D].
 
+        The rows of the parts stand one behind the other, and what comes out of a part does not depend on the others.
         Angles are cosines and sines float32 [R,D], toward the prefix and toward the suffix; with the latter, rows are
-        written, else read. `hidden_RR` is added to the scores of rows among each other. Sides, before and
-        behind the gap, come from `place`.
+        written, else read.
         """
         rows = len(x_RC)
+        assert rows == sum(part.rows for part in parts)
+        assert away is not None or not any(part.after for part in parts), "only written rows see what is behind the gap"
         out = x_RC.float().clone(memory_format=torch.contiguous_format)
         keys, values = torch.empty(2, self.layers, 1, self.heads, rows, self.head_width, dtype=torch.bfloat16)
         angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
-        hidden = None if hidden_RR is None else _floats(hidden_RR)
-        kept = [
-            (self._in_rows(*side), behind)
-            for sides, behind in ((before, 0), (after, 1))
-            for side in sides
-            if side[0].shape[3]
-        ]
-        assert away is not None or not after, "only written rows see what is behind the gap"
-        sides = (_Side * len(kept))(*(self._side(*side, behind) for side, behind in kept))
         pointers = [angle.data_ptr() for angle in angles] + [None] * (4 - len(angles))
-        self._made(
-            self._library.mercury_run(
-                self._handle,
-                rows,
-                out.data_ptr(),
-                *pointers,
-                None if hidden is None else hidden.data_ptr(),
-                sides,
-                len(kept),
-                keys.data_ptr(),
-                values.data_ptr(),
-            )
-        )
+        kept: list[Any] = []
+        asked = (_Part * len(parts))(*(self._part(part, kept) for part in parts))
+        left = keys.data_ptr(), values.data_ptr()
+        self._made(self._library.mercury_run(self._handle, out.data_ptr(), *pointers, asked, len(parts), *left))
         return out, keys, values
 
     def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
@@ -213,6 +217,16 @@ class Layers:
         if keys.stride() == values.stride() and keys.stride()[3:] == (keys.shape[4], 1):
             return keys, values
         return keys.contiguous(), values.contiguous()
+
+    def _part(self, part: Part, kept: list[Any]) -> _Part:
+        """Points to what is put into `kept`, which has to outlive the call."""
+        both = ((part.before, 0), (part.after, 1))
+        sides = [(self._in_rows(*side), behind) for of, behind in both for side in of if side[0].shape[3]]
+        hidden = None if part.hidden_RR is None else _floats(part.hidden_RR)
+        array = (_Side * len(sides))(*(self._side(*side, behind) for side, behind in sides))
+        kept += [sides, hidden, array]
+        pointer = None if hidden is None else hidden.data_ptr()
+        return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
 
     def _side(self, keys: Tensor, values: Tensor, behind: int) -> _Side:
         assert keys.dtype == values.dtype == torch.int8

@@ -16,7 +16,7 @@ FORCED = "MERCURY_CPU_KERNELS"
 
 REINSTALL = "pip install --force-reinstall --no-cache-dir --no-deps mercury-lsp"
 
-VERSION = 4
+VERSION = 5
 """Of what the library and this module say to each other."""
 
 _POINTER = ctypes.c_void_p
@@ -33,7 +33,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_bias": (_INT, [_POINTER, _INT, _INT, _POINTER]),
     "mercury_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
     "mercury_low_rank": (_INT, [_POINTER] + [_INT] * 4 + [_POINTER] * 2),
-    "mercury_run": (_INT, [_POINTER, _INT] + [_POINTER] * 7 + [_INT] + [_POINTER] * 2),
+    "mercury_run": (_INT, [_POINTER] * 7 + [_INT] + [_POINTER] * 2),
     "mercury_place": (None, [_POINTER, _INT, _POINTER, _POINTER, _LONG, _LONG] + [_POINTER] * 4),
     "mercury_head": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
 }

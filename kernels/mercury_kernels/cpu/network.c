@@ -41,13 +41,19 @@ typedef struct {
     int32_t behind; /* the gap: seen by queries in the other frame */
 } Side;
 
+/* Rows of a pass that see each other and sides of their own, and nothing of its other parts. */
+typedef struct {
+    const Side *side;
+    const float *hidden; /* [R, R], added to scores among the rows, or NULL */
+    int32_t rows, sides;
+} Part;
+
 typedef struct {
     Network *net;
-    int rows, pieces, sides, stretches;
+    int rows, pieces, parts;
     float *x;                                           /* [R, C]: in, and behind the last norm out */
     const float *near_cos, *near_sin, *away_cos, *away_sin; /* [R, D], the latter two NULL for a reader */
-    const float *hidden;                                /* [R, R], added to scores among rows, or NULL */
-    const Side *side;
+    const Part *part;
     uint16_t *keys, *values; /* [L, H, R, D] out, or NULL */
     /* scratch */
     float *qkv, *attended, *inner;
@@ -100,7 +106,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* Of this interface. */
-API int mercury_version(void) { return 4; }
+API int mercury_version(void) { return 5; }
 
 /* How many outputs are laid out together; a low rank has to be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -259,33 +265,42 @@ static void place_rows(Job *job, Pool *pool, int phase, int layer) {
     }
 }
 
-/* Each thread its part of the stretches, for all heads. */
-static void attend(Job *job, Pool *pool, int thread, int layer) {
+static int stretches(int tokens) { return (tokens + KEYS - 1) / KEYS; }
+
+/* The rows of a part, from `first` on, of one head look at their sides and each other: each thread at some stretches. */
+static void attend_part(Job *job, Pool *pool, int thread, int layer, int head, const Part *part, int first) {
     Network *net = job->net;
-    int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, row = D + SCALE;
-    int begin = job->stretches * thread / pool->threads, end = job->stretches * (thread + 1) / pool->threads;
-    Side own = {job->own_keys, job->own_values, 0, (int64_t)R * row, R, 0};
-    Partial *found = &job->found[thread];
-    Stretch *stretch = &job->stretch[thread];
-    memset(found->values, 0, sizeof(float) * H * R * G * D);
-    memset(found->sums, 0, sizeof(float) * H * R * G);
-    for (int n = 0; n < H * R * G; n++) found->tops[n] = HIDDEN;
-    for (int head = 0; head < H; head++) {
-        int number = 0;
-        for (int which = 0; which <= job->sides; which++) {
-            const Side *side = which == job->sides ? &own : &job->side[which];
-            const uint8_t *keys = side->keys + side->layer * layer + side->head * head;
-            const uint8_t *values = side->values + side->layer * layer + side->head * head;
-            for (int first = 0; first < side->tokens; first += KEYS, number++) {
-                if (number < begin || number >= end) continue;
-                int count = side->tokens - first < KEYS ? side->tokens - first : KEYS;
-                unfold(stretch, keys + (size_t)first * row, values + (size_t)first * row, count, D);
-                const float *hidden = side == &own && job->hidden ? job->hidden + first : NULL;
-                const Queries *queries = side->behind ? &job->away : &job->near;
-                look_all(stretch, queries, (size_t)head * R * G, R * G, D, G, hidden, R, found);
-            }
+    int G = net->groups, D = net->head_width, R = job->rows, row = D + SCALE, number = 0;
+    size_t query = ((size_t)head * R + first) * G, place = (size_t)first * row;
+    Side own = {job->own_keys + place, job->own_values + place, 0, (int64_t)R * row, part->rows, 0};
+    int all_of = stretches(part->rows);
+    for (int which = 0; which < part->sides; which++) all_of += stretches(part->side[which].tokens);
+    int begin = all_of * thread / pool->threads, end = all_of * (thread + 1) / pool->threads;
+    for (int which = 0; which <= part->sides; which++) {
+        const Side *side = which == part->sides ? &own : &part->side[which];
+        const uint8_t *keys = side->keys + side->layer * layer + side->head * head;
+        const uint8_t *values = side->values + side->layer * layer + side->head * head;
+        for (int key = 0; key < side->tokens; key += KEYS, number++) {
+            if (number < begin || number >= end) continue;
+            int count = side->tokens - key < KEYS ? side->tokens - key : KEYS;
+            unfold(&job->stretch[thread], keys + (size_t)key * row, values + (size_t)key * row, count, D);
+            const float *hidden = side == &own && part->hidden ? part->hidden + key : NULL;
+            const Queries *queries = side->behind ? &job->away : &job->near;
+            look_all(&job->stretch[thread], queries, query, part->rows * G, D, G, hidden, part->rows, &job->found[thread]);
         }
     }
+}
+
+static void attend(Job *job, Pool *pool, int thread, int layer) {
+    Network *net = job->net;
+    size_t queries = (size_t)net->heads * job->rows * net->groups;
+    Partial *found = &job->found[thread];
+    memset(found->values, 0, sizeof(float) * queries * net->head_width);
+    memset(found->sums, 0, sizeof(float) * queries);
+    for (size_t n = 0; n < queries; n++) found->tops[n] = HIDDEN;
+    for (int head = 0; head < net->heads; head++)
+        for (int which = 0, first = 0; which < job->parts; first += job->part[which++].rows)
+            attend_part(job, pool, thread, layer, head, &job->part[which], first);
 }
 
 /* What the threads found, put together: [R, H * G * D]. */
@@ -456,18 +471,17 @@ static int start(Job *job, Work work) {
     return 1;
 }
 
-/* All layers and the last norm over `rows` rows x [R, C], which are replaced by what comes out. 0 when memory is short.
+/* All layers and the last norm over rows x [R, C], which are replaced by what comes out. 0 when memory is short.
  *
- * Rows see each other, as far as hidden [R, R] lets them, and the sides. With angles toward what is behind the gap the
- * second low-rank products take part. keys and values [L, H, R, D], before rotation, may be NULL. */
-API int mercury_run(Network *net, int rows, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
-                    const float *away_sin, const float *hidden, const Side *side, int sides, uint16_t *keys,
-                    uint16_t *values) {
-    Job job = {.net = net, .rows = rows, .pieces = away_cos ? 2 : 1, .x = x, .hidden = hidden};
+ * The rows are those of the parts, one part behind the other; what comes out of a part does not depend on the others. With
+ * angles toward what is behind the gap the second low-rank products take part. keys and values [L, H, R, D], before
+ * rotation, may be NULL. */
+API int mercury_run(Network *net, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
+                    const float *away_sin, const Part *part, int parts, uint16_t *keys, uint16_t *values) {
+    Job job = {.net = net, .pieces = away_cos ? 2 : 1, .x = x, .part = part, .parts = parts};
     job.near_cos = near_cos, job.near_sin = near_sin, job.away_cos = away_cos, job.away_sin = away_sin;
-    job.side = side, job.sides = sides, job.keys = keys, job.values = values;
-    for (int which = 0; which < sides; which++) job.stretches += (side[which].tokens + KEYS - 1) / KEYS;
-    job.stretches += (rows + KEYS - 1) / KEYS;
+    job.keys = keys, job.values = values;
+    for (int which = 0; which < parts; which++) job.rows += part[which].rows;
     return start(&job, pass);
 }
 

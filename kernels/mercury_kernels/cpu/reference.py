@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Which
+from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Part, Which
 from mercury_kernels.reference import Segment, rms_norm, rotate, segmented_attention, swiglu
 
 
@@ -46,33 +46,36 @@ class ReferenceLayers:
         self._products[layer, which, writes] = down.bfloat16().float(), up.bfloat16().float()
 
     def run(
-        self,
-        x_RC: Tensor,
-        near: tuple[Tensor, Tensor],
-        away: tuple[Tensor, Tensor] | None,
-        hidden_RR: Tensor | None,
-        before: Sequence[tuple[Tensor, Tensor]],
-        after: Sequence[tuple[Tensor, Tensor]] = (),
+        self, x_RC: Tensor, near: tuple[Tensor, Tensor], away: tuple[Tensor, Tensor] | None, parts: Sequence[Part]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `Layers.run`."""
         x, keys, values = x_RC.float(), [], []
         sizes = [self.heads * self.groups, self.heads, self.heads]
-        bias = None if hidden_RR is None else hidden_RR.repeat(self.groups, 1)[None, None]
         for layer in range(self.layers):
             norm, feed_norm = self._norms[layer]
             by_head = self._times(layer, "qkv", rms_norm(x, norm, self.eps), away is not None)
             q, k, v = by_head.view(1, len(x), -1, self.head_width).transpose(1, 2).split(sizes, 1)
-            frames = [self._grouped(rotate(q, *frame)) for frame in (near, away) if frame is not None]
-            own: Segment = (frames[0], rotate(k, *near), v, bias)
-            sides = [(frame, side) for frame, all_of in zip(frames, (before, after), strict=False) for side in all_of]
-            seen = [(frame, side[0][layer], side[1][layer], None) for frame, side in sides]
-            attended = segmented_attention([*seen, own]).view(1, sum(sizes[:1]), len(x), self.head_width)
+            frames = [rotate(q, *frame) for frame in (near, away) if frame is not None]
+            attended = self._attended(layer, frames, rotate(k, *near), v, parts)
             x = x + self._times(layer, "out", attended.transpose(1, 2).reshape(len(x), -1), away is not None)
             gated = swiglu(self._times(layer, "gate_up", rms_norm(x, feed_norm, self.eps), away is not None))
             x = x + self._times(layer, "down", gated, away is not None)
             keys.append(k.bfloat16())
             values.append(v.bfloat16())
         return rms_norm(x, self._norms[WHOLE_MODEL][0], self.eps), torch.stack(keys), torch.stack(values)
+
+    def _attended(self, layer: int, frames: Sequence[Tensor], k: Tensor, v: Tensor, parts: Sequence[Part]) -> Tensor:
+        """[1,H*G,R,D]: each part's rows for themselves."""
+        found, rows = [], slice(0, 0)
+        for part in parts:
+            rows = slice(rows.stop, rows.stop + part.rows)
+            bias = None if part.hidden_RR is None else part.hidden_RR.repeat(self.groups, 1)[None, None]
+            q = [frame[:, :, rows].reshape(1, self.heads, -1, self.head_width) for frame in frames]
+            own: Segment = (q[0], k[:, :, rows], v[:, :, rows], bias)
+            both = zip(q, (part.before, part.after), strict=False)
+            seen = [(frame, side[0][layer], side[1][layer], None) for frame, sides in both for side in sides]
+            found.append(segmented_attention([*seen, own]).view(1, -1, part.rows, self.head_width))
+        return torch.cat(found, 2)
 
     def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """See `Layers.place`; a side is rotated keys and values float32 [L,1,H,T,D] here."""
@@ -81,10 +84,6 @@ class ReferenceLayers:
     def head(self, x_RC: Tensor) -> Tensor:
         """See `Layers.head`."""
         return x_RC.float() @ self._matrices[WHOLE_MODEL, "head"].T
-
-    def _grouped(self, q: Tensor) -> Tensor:
-        """[1,H*G,R,D] to [1,H,G*R,D]."""
-        return q.reshape(1, self.heads, -1, self.head_width)
 
     def _times(self, layer: int, which: Which, x: Tensor, writes: bool) -> Tensor:
         y = x @ self._matrices[layer, which].T + self._biases.get((layer, which), 0)
