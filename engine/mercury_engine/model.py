@@ -51,7 +51,7 @@ class ModelConfig:
 
 @dataclass(slots=True)
 class Block:
-    """Keys before rotation and values [L,B,H,T,D] of tokens read as one causal run."""
+    """Keys before rotation and values [L,B,H,T,D] of tokens read as one causal run, or as `Network.kept` has them."""
 
     keys: Tensor
     values: Tensor
@@ -319,6 +319,10 @@ class Network(nn.Module):
         """
         assert self.length is not None, "this writer was trained without a length head"
         return F.linear(hidden, self.length.to(hidden.dtype)).float().log_softmax(-1)
+
+    def kept(self, block: Block) -> Block:
+        """The block as it takes least memory, to be rotated later."""
+        return block
 
     def rotated(self, block: Block, start: int) -> Side:
         """The block's side with its first token at position start of a frame."""

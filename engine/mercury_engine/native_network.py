@@ -75,6 +75,10 @@ class NativeNetwork(Network):
         split = zip(out.split(sizes), keys.split(sizes, 3), values.split(sizes, 3), strict=True)
         return [(part[None], Block(k, v)) for part, k, v in split]
 
+    def kept(self, block: Block) -> Block:
+        """In eight bits, see `Layers.keep`."""
+        return Block(*self._stack.keep(block.keys, block.values))
+
     def placed(self, block: Block, positions: Tensor) -> Side:
         """The block's side with its tokens at the positions [T] of a frame, in eight bits; see `Layers.place`."""
         return Side(*self._stack.place(block.keys, block.values, self.angles(positions)))

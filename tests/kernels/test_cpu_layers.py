@@ -194,6 +194,25 @@ def test_a_part_of_a_side_is_read_where_it_lies(loaded):
 
 
 @pytest.mark.parametrize("tokens", [1, 40])
+def test_what_was_kept_first_is_placed_with_a_second_half_step_in_its_keys_and_none_in_its_values(loaded, tokens):
+    layers, _ = made(loaded)
+    given, turned = torch.randn(2, LAYERS, 1, HEADS, tokens + 1, HEAD_WIDTH).bfloat16(), angles(-7, tokens)
+    at_once = layers.place(*given[..., 1:, :], turned)
+    later = layers.place(*(each[..., 1:, :] for each in layers.keep(*given)), turned)
+    assert torch.equal(at_once[1], later[1])
+    first, second = (signed_keys(each[0]) * scales(each[0]) for each in (at_once, later))
+    assert bool(((first - second).abs() <= 2.2 * scales(at_once[0])).all())
+
+
+def scales(kept):
+    return kept[..., HEAD_WIDTH:].contiguous().view(torch.float32)
+
+
+def signed_keys(kept):
+    return kept[..., :HEAD_WIDTH].view(torch.uint8).to(torch.int16) - 128
+
+
+@pytest.mark.parametrize("tokens", [1, 40])
 def test_a_placed_side_is_off_by_half_a_step_at_most(loaded, tokens):
     layers, twin = made(loaded)
     place = side(-7, tokens)

@@ -41,6 +41,17 @@ INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
     memcpy(to + width, &scale, sizeof scale);
 }
 
+/* The numbers that a kept key or value stands for. */
+INLINE void given(float *to, const uint8_t *from, int width, uint8_t offset) {
+    uint8_t bytes[LANES];
+    float scale;
+    memcpy(&scale, from + width, sizeof scale);
+    for (int d = 0; d < width; d += LANES) {
+        for (int lane = 0; lane < LANES; lane++) bytes[lane] = from[d + lane] ^ offset;
+        store(to + d, __builtin_convertvector(signed_bytes(bytes), floats) * scale);
+    }
+}
+
 static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int count, int width) {
     const int row = width + SCALE;
     to->count = count;

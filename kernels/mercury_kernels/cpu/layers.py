@@ -189,20 +189,32 @@ class Layers:
         self._made(self._library.mercury_run(self._handle, out.data_ptr(), *pointers, asked, len(parts), *left))
         return out, keys, values
 
-    def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Keys before rotation and values bfloat16 [L,1,H,T,D] as a side whose tokens stand at the angles [T,D].
+    def keep(self, keys: Tensor, values: Tensor) -> Kept:
+        """Keys before rotation and values bfloat16 [L,1,H,T,D] as they take least memory, to be placed later.
 
-        A side is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens is a side as well.
+        The result is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens may be placed.
+        """
+        shape = keys.shape[3], self.head_width
+        return self.place(keys, values, (torch.ones(shape), torch.zeros(shape)))
+
+    def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> Kept:
+        """Keys before rotation and values, bfloat16 [L,1,H,T,D] or from `keep`, as a side whose tokens stand at the
+        angles [T,D].
+
+        A side is int8 [L,1,H,T,D+4] as well, and any run of its tokens is a side.
         """
         tokens = keys.shape[3]
         keys, values = self._in_rows(keys, values)
-        assert keys.dtype == values.dtype == torch.bfloat16
+        assert keys.dtype == values.dtype and keys.dtype in (torch.bfloat16, torch.int8)
+        kept = keys.dtype == torch.int8
+        assert keys.shape[4] == self.head_width + (SCALE if kept else 0)
         shape = (self.layers, 1, self.heads, tokens, self.head_width + SCALE)
         kept_keys, kept_values = torch.empty(shape, dtype=torch.int8), torch.empty(shape, dtype=torch.int8)
         cos, sin = (_floats(angle) for angle in angles)
         layer, _, head, _, _ = keys.stride()
+        given = int(kept), keys.data_ptr(), values.data_ptr(), layer, head
         pointers = [each.data_ptr() for each in (cos, sin, kept_keys, kept_values)]
-        self._library.mercury_place(self._handle, tokens, keys.data_ptr(), values.data_ptr(), layer, head, *pointers)
+        self._library.mercury_place(self._handle, tokens, *given, *pointers)
         return kept_keys, kept_values
 
     def head(self, x_RC: Tensor) -> Tensor:

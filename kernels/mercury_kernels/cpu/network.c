@@ -376,28 +376,34 @@ static void head_pass(void *given, Pool *pool, int thread) {
     multiply(job, pool, 1, &job->net->head, job->logits, WRITES);
 }
 
-/* Keys and values somewhere, to be placed in a frame. */
+/* Keys and values somewhere, to be placed in a frame: bfloat16, or as they are kept. */
 typedef struct {
     Network *net;
-    int tokens;
-    const uint16_t *keys, *values;
+    int tokens, kept;
+    const void *keys, *values;
     int64_t layer, head; /* elements */
     const float *cos, *sin;
     uint8_t *kept_keys, *kept_values;
 } Placing;
 
+static void taken(float *to, const void *from, int64_t at, int kept, int width, uint8_t offset) {
+    if (kept) {
+        given(to, (const uint8_t *)from + at, width, offset);
+        return;
+    }
+    for (int d = 0; d < width; d += LANES) store(to + d, widened((const uint16_t *)from + at + d));
+}
+
 static void placing_pass(void *given, Pool *pool, int thread) {
     Placing *p = given;
-    int D = p->net->head_width, H = p->net->heads, T = p->tokens;
+    int D = p->net->head_width, H = p->net->heads, T = p->tokens, step = p->kept ? D + SCALE : D;
     float key[D], value[D];
     (void)thread;
     for (int piece; (piece = pool_take(pool, 0, p->net->layers * H)) >= 0;) {
         int64_t from = p->layer * (piece / H) + p->head * (piece % H), to = (int64_t)piece * T * (D + SCALE);
-        for (int t = 0; t < T; t++, from += D, to += D + SCALE) {
-            for (int d = 0; d < D; d += LANES) {
-                store(key + d, widened(p->keys + from + d));
-                store(value + d, widened(p->values + from + d));
-            }
+        for (int t = 0; t < T; t++, from += step, to += D + SCALE) {
+            taken(key, p->keys, from, p->kept, D, OFFSET);
+            taken(value, p->values, from, p->kept, D, 0);
             rotate(key, key, p->cos + (size_t)t * D, p->sin + (size_t)t * D, D);
             keep(p->kept_keys + to, key, D, OFFSET);
             keep(p->kept_values + to, value, D, 0);
@@ -485,11 +491,11 @@ API int mercury_run(Network *net, float *x, const float *near_cos, const float *
     return start(&job, pass);
 }
 
-/* Keys before rotation and values, bfloat16 [L, H, T, D] with `layer` and `head` elements in between, to be kept as a side
- * [L, H, T, D + 4] with its tokens at the angles float32 [T, D]. */
-API void mercury_place(Network *net, int tokens, const uint16_t *keys, const uint16_t *values, int64_t layer, int64_t head,
-                       const float *cos, const float *sin, uint8_t *kept_keys, uint8_t *kept_values) {
-    Placing placing = {net, tokens, keys, values, layer, head, cos, sin, kept_keys, kept_values};
+/* Keys before rotation and values [L, H, T, D] in bfloat16, or `kept` [L, H, T, D + 4], with `layer` and `head` elements in
+ * between, to be kept as a side [L, H, T, D + 4] with its tokens at the angles float32 [T, D]. */
+API void mercury_place(Network *net, int tokens, int kept, const void *keys, const void *values, int64_t layer,
+                       int64_t head, const float *cos, const float *sin, uint8_t *kept_keys, uint8_t *kept_values) {
+    Placing placing = {net, tokens, kept, keys, values, layer, head, cos, sin, kept_keys, kept_values};
     pool_run(net->pool, placing_pass, &placing);
 }
 

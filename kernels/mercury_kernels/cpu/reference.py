@@ -77,6 +77,10 @@ class ReferenceLayers:
             found.append(segmented_attention([*seen, own]).view(1, -1, part.rows, self.head_width))
         return torch.cat(found, 2)
 
+    def keep(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Layers.keep`; float32 [L,1,H,T,D] here."""
+        return keys.float(), values.float()
+
     def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """See `Layers.place`; a side is rotated keys and values float32 [L,1,H,T,D] here."""
         return rotate(keys.float(), *angles), values.float()
