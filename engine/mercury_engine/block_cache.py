@@ -20,8 +20,8 @@ Tokens = tuple[int, ...]
 Which = tuple[bool, tuple[Tokens, ...]]
 """A side: whether it leads to the gap, and its blocks."""
 
-SIDES = 2
-"""That stay assembled: those of one place."""
+SIDES = 4
+"""That stay assembled: those of two places."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -47,7 +47,7 @@ class Context:
 class BlockCache:
     """Blocks, assembled sides and near stacks of all documents, least recently used ones dropped.
 
-    `budget` is in bytes and bounds the blocks. Of sides those of one place are kept, and of near stacks `stacks`. On a
+    `budget` is in bytes and bounds the blocks. Of sides those of two places are kept, and of near stacks `stacks`. On a
     CPU each token of the bundled model takes 12 KB in either.
     """
 

@@ -328,6 +328,12 @@ class Network(nn.Module):
         """The block's side with its first token at position start of a frame."""
         return self.placed(block, torch.arange(start, start + block.tokens, device=block.keys.device))
 
+    def side_by_side(self, blocks: Sequence[Block], start: int) -> Side:
+        """Blocks next to each other, the first token at position start of a frame."""
+        return self.rotated(
+            Block(*(torch.cat(each, 3) for each in zip(*((b.keys, b.values) for b in blocks), strict=True))), start
+        )
+
     def placed(self, block: Block, positions: Tensor) -> Side:
         """The block's side with its tokens at the positions [T] of a frame."""
         cos, sin = self.angles(positions)

@@ -81,7 +81,12 @@ class NativeNetwork(Network):
 
     def placed(self, block: Block, positions: Tensor) -> Side:
         """The block's side with its tokens at the positions [T] of a frame, in eight bits; see `Layers.place`."""
-        return Side(*self._stack.place(block.keys, block.values, self.angles(positions)))
+        return Side(*self._stack.place([(block.keys, block.values)], self.angles(positions)))
+
+    def side_by_side(self, blocks: Sequence[Block], start: int) -> Side:
+        """See `Network.side_by_side`; no block is copied before."""
+        positions = torch.arange(start, start + sum(block.tokens for block in blocks))
+        return Side(*self._stack.place([(block.keys, block.values) for block in blocks], self.angles(positions)))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""

@@ -37,8 +37,7 @@ def read_start(network: Network, start_id: int) -> Block:
 
 def side_by_side(network: Network, blocks: list[Block], leading: bool) -> Side:
     """Blocks next to each other, ending at position -1 of their frame (leading) or starting at 0."""
-    joined = Block(torch.cat([b.keys for b in blocks], 3), torch.cat([b.values for b in blocks], 3))
-    return network.rotated(joined, -joined.tokens if leading else 0)
+    return network.side_by_side(blocks, -sum(block.tokens for block in blocks) if leading else 0)
 
 
 def pad_sides(sides: list[Side]) -> Side:

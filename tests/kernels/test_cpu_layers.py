@@ -84,7 +84,7 @@ def angles(first: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 def side(first: int, tokens: int):
     """A function that places the same random side for either."""
     keys, values = torch.randn(2, LAYERS, 1, HEADS, tokens, HEAD_WIDTH).bfloat16()
-    return lambda layers: layers.place(keys, values, angles(first, tokens))
+    return lambda layers: layers.place([(keys, values)], angles(first, tokens))
 
 
 def ran(layers, x, near, away, hidden, before, after=()):
@@ -197,11 +197,23 @@ def test_a_part_of_a_side_is_read_where_it_lies(loaded):
 def test_what_was_kept_first_is_placed_with_a_second_half_step_in_its_keys_and_none_in_its_values(loaded, tokens):
     layers, _ = made(loaded)
     given, turned = torch.randn(2, LAYERS, 1, HEADS, tokens + 1, HEAD_WIDTH).bfloat16(), angles(-7, tokens)
-    at_once = layers.place(*given[..., 1:, :], turned)
-    later = layers.place(*(each[..., 1:, :] for each in layers.keep(*given)), turned)
+    at_once = layers.place([tuple(given[..., 1:, :])], turned)
+    later = layers.place([tuple(each[..., 1:, :] for each in layers.keep(*given))], turned)
     assert torch.equal(at_once[1], later[1])
     first, second = (signed_keys(each[0]) * scales(each[0]) for each in (at_once, later))
     assert bool(((first - second).abs() <= 2.2 * scales(at_once[0])).all())
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_blocks_are_placed_side_by_side_as_if_they_were_one(loaded, kept):
+    layers, _ = made(loaded)
+    whole = tuple(torch.randn(2, LAYERS, 1, HEADS, 40, HEAD_WIDTH).bfloat16())
+    blocks = [tuple(each[:, :, :, part] for each in whole) for part in (slice(0, 7), slice(7, 8), slice(8, 40))]
+    if kept:
+        whole, blocks = layers.keep(*whole), [layers.keep(*block) for block in blocks]
+    turned = angles(-40, 40)
+    for found, expected in zip(layers.place(blocks, turned), layers.place([whole], turned), strict=True):
+        assert torch.equal(found, expected)
 
 
 def scales(kept):

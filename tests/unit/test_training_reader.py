@@ -10,6 +10,7 @@ from mercury_engine import weights
 from mercury_engine.block_cache import BlockCache
 from mercury_engine.codec import Codec
 from mercury_engine.errors import ModelCorrupt
+from mercury_engine.forwards import finished
 from mercury_engine.requests import FillRequest
 from mercury_engine.training import reader
 from mercury_engine.training.corpus import SourceFile
@@ -94,7 +95,7 @@ def test_a_passage_is_read_as_the_engine_reads_it(tmp_path):
     codec, steps, _ = drawn(tmp_path)
     network = tuned_reader(tmp_path / "codec", 2, CPU).float()
     passage = next(p for p in steps[0][0] if len(p.far) > 2)
-    context = BlockCache(network, codec.start_id).context(passage.far, (), [])
+    context = finished(BlockCache(network, codec.start_id).context(passage.far, (), []), network)
     hidden, _ = network.read(torch.tensor([passage.near]), context.before)
     logp = network.logits(hidden[0]).log_softmax(-1)
     wanted = torch.stack([-logp[i, token] for i, token in enumerate(passage.near[1:])])

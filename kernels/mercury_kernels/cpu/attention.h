@@ -41,14 +41,13 @@ INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
     memcpy(to + width, &scale, sizeof scale);
 }
 
-/* The numbers that a kept key or value stands for. */
-INLINE void given(float *to, const uint8_t *from, int width, uint8_t offset) {
-    uint8_t bytes[LANES];
+/* The numbers that a kept key stands for. */
+INLINE void given(float *to, const uint8_t *from, int width) {
     float scale;
     memcpy(&scale, from + width, sizeof scale);
     for (int d = 0; d < width; d += LANES) {
-        for (int lane = 0; lane < LANES; lane++) bytes[lane] = from[d + lane] ^ offset;
-        store(to + d, __builtin_convertvector(signed_bytes(bytes), floats) * scale);
+        ints byte = signed_bytes(from + d); /* of an offset byte: 128 more or less than the key's */
+        store(to + d, __builtin_convertvector(byte - OFFSET + ((byte < 0) & 2 * OFFSET), floats) * scale);
     }
 }
 

@@ -195,26 +195,26 @@ class Layers:
         The result is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens may be placed.
         """
         shape = keys.shape[3], self.head_width
-        return self.place(keys, values, (torch.ones(shape), torch.zeros(shape)))
+        return self.place([(keys, values)], (torch.ones(shape), torch.zeros(shape)))
 
-    def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> Kept:
-        """Keys before rotation and values, bfloat16 [L,1,H,T,D] or from `keep`, as a side whose tokens stand at the
-        angles [T,D].
+    def place(self, blocks: Sequence[Kept], angles: tuple[Tensor, Tensor]) -> Kept:
+        """Blocks of keys before rotation and values, bfloat16 [L,1,H,T,D] or all of them from `keep`, side by side as a
+        side whose tokens stand at the angles [T,D].
 
         A side is int8 [L,1,H,T,D+4] as well, and any run of its tokens is a side.
         """
-        tokens = keys.shape[3]
-        keys, values = self._in_rows(keys, values)
-        assert keys.dtype == values.dtype and keys.dtype in (torch.bfloat16, torch.int8)
-        kept = keys.dtype == torch.int8
-        assert keys.shape[4] == self.head_width + (SCALE if kept else 0)
-        shape = (self.layers, 1, self.heads, tokens, self.head_width + SCALE)
-        kept_keys, kept_values = torch.empty(shape, dtype=torch.int8), torch.empty(shape, dtype=torch.int8)
+        dtype = blocks[0][0].dtype
+        assert dtype in (torch.bfloat16, torch.int8) and all(each.dtype == dtype for block in blocks for each in block)
+        kept = dtype == torch.int8
+        assert all(keys.shape[4] == self.head_width + (SCALE if kept else 0) for keys, _ in blocks)
+        lying = [self._in_rows(*block) for block in blocks]
+        array = (_Side * len(lying))(*(self._side(*block, 0) for block in lying))
         cos, sin = (_floats(angle) for angle in angles)
-        layer, _, head, _, _ = keys.stride()
-        given = int(kept), keys.data_ptr(), values.data_ptr(), layer, head
+        assert len(cos) == sum(keys.shape[3] for keys, _ in blocks)
+        shape = (self.layers, 1, self.heads, len(cos), self.head_width + SCALE)
+        kept_keys, kept_values = torch.empty(shape, dtype=torch.int8), torch.empty(shape, dtype=torch.int8)
         pointers = [each.data_ptr() for each in (cos, sin, kept_keys, kept_values)]
-        self._library.mercury_place(self._handle, tokens, *given, *pointers)
+        self._library.mercury_place(self._handle, array, len(array), int(kept), *pointers)
         return kept_keys, kept_values
 
     def head(self, x_RC: Tensor) -> Tensor:
@@ -234,6 +234,8 @@ class Layers:
         """Points to what is put into `kept`, which has to outlive the call."""
         both = ((part.before, 0), (part.after, 1))
         sides = [(self._in_rows(*side), behind) for of, behind in both for side in of if side[0].shape[3]]
+        assert all(each.dtype == torch.int8 for side, _ in sides for each in side)
+        assert all(keys.shape[4] == self.head_width + SCALE for (keys, _), _ in sides)
         hidden = None if part.hidden_RR is None else _floats(part.hidden_RR)
         array = (_Side * len(sides))(*(self._side(*side, behind) for side, behind in sides))
         kept += [sides, hidden, array]
@@ -241,10 +243,9 @@ class Layers:
         return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
 
     def _side(self, keys: Tensor, values: Tensor, behind: int) -> _Side:
-        assert keys.dtype == values.dtype == torch.int8
-        assert keys.shape[4] == self.head_width + SCALE
         layer, _, head, _, _ = keys.stride()
-        return _Side(keys.data_ptr(), values.data_ptr(), layer, head, keys.shape[3], behind)
+        size = keys.element_size()
+        return _Side(keys.data_ptr(), values.data_ptr(), size * layer, size * head, keys.shape[3], behind)
 
     def _place(self, layer: int, which: Which) -> tuple[int, int, int]:
         return (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))

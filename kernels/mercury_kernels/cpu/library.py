@@ -34,7 +34,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
     "mercury_low_rank": (_INT, [_POINTER] + [_INT] * 4 + [_POINTER] * 2),
     "mercury_run": (_INT, [_POINTER] * 7 + [_INT] + [_POINTER] * 2),
-    "mercury_place": (None, [_POINTER, _INT, _INT, _POINTER, _POINTER, _LONG, _LONG] + [_POINTER] * 4),
+    "mercury_place": (None, [_POINTER, _POINTER, _INT, _INT] + [_POINTER] * 4),
     "mercury_head": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
 }
 

@@ -33,7 +33,8 @@ typedef struct {
     size_t arena_size;
 } Network;
 
-/* Keys and values [L, H, T, D + 4] of tokens somewhere, as they are kept, `layer` and `head` bytes apart. */
+/* Keys and values of tokens somewhere, `layer` and `head` bytes apart; [L, H, T, D + 4] as they are kept, if not said
+ * otherwise. */
 typedef struct {
     const uint8_t *keys, *values;
     int64_t layer, head;
@@ -376,39 +377,42 @@ static void head_pass(void *given, Pool *pool, int thread) {
     multiply(job, pool, 1, &job->net->head, job->logits, WRITES);
 }
 
-/* Keys and values somewhere, to be placed in a frame: bfloat16, or as they are kept. */
+/* Keys before rotation and values, bfloat16 [L, H, T, D] or as they are kept, to be placed in a frame side by side. */
 typedef struct {
     Network *net;
-    int tokens, kept;
-    const void *keys, *values;
-    int64_t layer, head; /* elements */
+    const Side *block;
+    int blocks, tokens, kept;
     const float *cos, *sin;
     uint8_t *kept_keys, *kept_values;
 } Placing;
 
-static void taken(float *to, const void *from, int64_t at, int kept, int width, uint8_t offset) {
-    if (kept) {
-        given(to, (const uint8_t *)from + at, width, offset);
-        return;
+/* One layer's and head's tokens of a block. */
+static void place_block(const Placing *p, const Side *block, int layer, int head, int first) {
+    int D = p->net->head_width, row = D + SCALE;
+    const uint8_t *keys = block->keys + block->layer * layer + block->head * head;
+    const uint8_t *values = block->values + block->layer * layer + block->head * head;
+    int64_t to = ((int64_t)(layer * p->net->heads + head) * p->tokens + first) * row;
+    float key[D], value[D];
+    for (int t = 0; t < block->tokens; t++, to += row) {
+        int64_t bare = (int64_t)t * D * (int64_t)sizeof(uint16_t);
+        for (int d = 0; !p->kept && d < D; d += LANES) {
+            store(key + d, widened((const uint16_t *)(keys + bare) + d));
+            store(value + d, widened((const uint16_t *)(values + bare) + d));
+        }
+        if (p->kept) given(key, keys + (int64_t)t * row, D);
+        rotate(key, key, p->cos + (size_t)(first + t) * D, p->sin + (size_t)(first + t) * D, D);
+        keep(p->kept_keys + to, key, D, OFFSET);
+        if (p->kept) memcpy(p->kept_values + to, values + (int64_t)t * row, (size_t)row);
+        else keep(p->kept_values + to, value, D, 0);
     }
-    for (int d = 0; d < width; d += LANES) store(to + d, widened((const uint16_t *)from + at + d));
 }
 
 static void placing_pass(void *given, Pool *pool, int thread) {
-    Placing *p = given;
-    int D = p->net->head_width, H = p->net->heads, T = p->tokens, step = p->kept ? D + SCALE : D;
-    float key[D], value[D];
+    const Placing *p = given;
     (void)thread;
-    for (int piece; (piece = pool_take(pool, 0, p->net->layers * H)) >= 0;) {
-        int64_t from = p->layer * (piece / H) + p->head * (piece % H), to = (int64_t)piece * T * (D + SCALE);
-        for (int t = 0; t < T; t++, from += step, to += D + SCALE) {
-            taken(key, p->keys, from, p->kept, D, OFFSET);
-            taken(value, p->values, from, p->kept, D, 0);
-            rotate(key, key, p->cos + (size_t)t * D, p->sin + (size_t)t * D, D);
-            keep(p->kept_keys + to, key, D, OFFSET);
-            keep(p->kept_values + to, value, D, 0);
-        }
-    }
+    for (int piece; (piece = pool_take(pool, 0, p->net->layers * p->net->heads)) >= 0;)
+        for (int which = 0, first = 0; which < p->blocks; first += p->block[which++].tokens)
+            place_block(p, &p->block[which], piece / p->net->heads, piece % p->net->heads, first);
 }
 
 /* Scratch memory, piece by piece; first with no memory, to learn how much it takes. */
@@ -491,11 +495,12 @@ API int mercury_run(Network *net, float *x, const float *near_cos, const float *
     return start(&job, pass);
 }
 
-/* Keys before rotation and values [L, H, T, D] in bfloat16, or `kept` [L, H, T, D + 4], with `layer` and `head` elements in
- * between, to be kept as a side [L, H, T, D + 4] with its tokens at the angles float32 [T, D]. */
-API void mercury_place(Network *net, int tokens, int kept, const void *keys, const void *values, int64_t layer,
-                       int64_t head, const float *cos, const float *sin, uint8_t *kept_keys, uint8_t *kept_values) {
-    Placing placing = {net, tokens, kept, keys, values, layer, head, cos, sin, kept_keys, kept_values};
+/* Blocks of keys before rotation and values, bfloat16 [L, H, T, D] or all of them `kept` [L, H, T, D + 4], to be kept side
+ * by side as a side [L, H, T, D + 4] with its tokens at the angles float32 [T, D]. */
+API void mercury_place(Network *net, const Side *block, int blocks, int kept, const float *cos, const float *sin,
+                       uint8_t *kept_keys, uint8_t *kept_values) {
+    Placing placing = {net, block, blocks, 0, kept, cos, sin, kept_keys, kept_values};
+    for (int which = 0; which < blocks; which++) placing.tokens += block[which].tokens;
     pool_run(net->pool, placing_pass, &placing);
 }
 

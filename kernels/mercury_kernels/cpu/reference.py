@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Part, Which
+from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Kept, Part, Which
 from mercury_kernels.reference import Segment, rms_norm, rotate, segmented_attention, swiglu
 
 
@@ -77,13 +77,14 @@ class ReferenceLayers:
             found.append(segmented_attention([*seen, own]).view(1, -1, part.rows, self.head_width))
         return torch.cat(found, 2)
 
-    def keep(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def keep(self, keys: Tensor, values: Tensor) -> Kept:
         """See `Layers.keep`; float32 [L,1,H,T,D] here."""
         return keys.float(), values.float()
 
-    def place(self, keys: Tensor, values: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def place(self, blocks: Sequence[Kept], angles: tuple[Tensor, Tensor]) -> Kept:
         """See `Layers.place`; a side is rotated keys and values float32 [L,1,H,T,D] here."""
-        return rotate(keys.float(), *angles), values.float()
+        keys, values = (torch.cat(of, 3).float() for of in zip(*blocks, strict=True))
+        return rotate(keys, *angles), values
 
     def head(self, x_RC: Tensor) -> Tensor:
         """See `Layers.head`."""
