@@ -1,0 +1,147 @@
+"""Several documents for one engine: `python benchmarks/documents.py [--quick] [--json] [--out FILE]`.
+
+Asks at the ends of lines of held-out files as the server does, the cursor going on line by line. First in each document
+for itself; then in all of them by turns, so that the caches have to hold them all; then in all of them at once, so that
+they share forward passes. `by_turns` is the time of the second over the first, `at_once` that of the second over the
+third.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from mercury_engine.engine import Engine
+from mercury_engine.errors import MercuryError
+from mercury_engine.evaluation import suite
+from mercury_engine.evaluation.gaps import documents
+from mercury_engine.requests import Fill, FillRequest
+from rich.table import Table
+
+from mercury_lsp.context import ContextBuilder
+from mercury_lsp.documents import Document
+
+HERE = Path(__file__).resolve().parent
+
+CORPUS = HERE.parent / "tests" / "data" / "held_out"
+
+FIRST_LINE = 20
+"""Where the cursor starts, so that something stands before it."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="four lines a document")
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
+    parser.add_argument("--threads", type=int, default=2, help="of the engine (default 2)")
+    parser.add_argument("--documents", type=int, nargs="+", default=[1, 2, 4, 8], help="how many (default 1 2 4 8)")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "documents.json")
+    options = parser.parse_args()
+    options.plots = None
+    try:
+        found = measured(options, 4 if options.quick else 24)
+        suite.deliver(found, table(found), options, lambda *_: None)
+    except MercuryError as error:
+        parser.exit(1, f"{error}\n")
+    return 0
+
+
+def measured(options: argparse.Namespace, lines: int) -> dict[str, Any]:
+    """The record of a run."""
+    engine = Engine.load(options.model, device="cpu", threads=options.threads)
+    asked = requests(options.corpus, max(options.documents), lines + 1, engine.gate)
+    return {
+        "by_number": {str(number): compared(engine, asked[:number]) for number in options.documents},
+        "lines": lines,
+        "threads": options.threads,
+        "machine": suite.machine("cpu"),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": date.today().isoformat(),
+    }
+
+
+def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[FillRequest]]:
+    """For each of so many documents a request at each of so many lines."""
+    long_enough = [each for each in documents(corpus) if each.text.count("\n") > FIRST_LINE + 4 * lines]
+    found = []
+    for each in long_enough[:: max(1, len(long_enough) // number)][:number]:
+        snapshot = Document(f"file:///{each.name}", each.language, 1, each.text).snapshot()
+        builder = ContextBuilder()
+        ends = [
+            snapshot.source.line_bounds(snapshot.offset_at(line, 0))[1]
+            for line in range(FIRST_LINE, FIRST_LINE + lines)
+        ]
+        contexts = [builder.build(snapshot, end, each.name) for end in ends]
+        found.append([context.request(give_up_below=gate, multiline=True) for context in contexts])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """By a line of every document."""
+
+    seconds: float
+    tokens_read: int
+
+
+def compared(engine: Engine, asked: Sequence[Sequence[FillRequest]]) -> dict[str, float]:
+    """Milliseconds a fill in the three manners, tokens read a fill, and their ratios."""
+    alone = [taken for each in asked for taken in in_turn(engine, [each])]
+    turns = in_turn(engine, asked)
+    together = in_turn(engine, asked, at_once=True)
+    fills = len(alone)
+    ms = {
+        name: 1e3 * sum(each.seconds for each in of) / fills
+        for name, of in (("alone", alone), ("by_turns", turns), ("at_once", together))
+    }
+    return {
+        **{f"{name}_ms": each for name, each in ms.items()},
+        "read_alone": sum(each.tokens_read for each in alone) / fills,
+        "read_by_turns": sum(each.tokens_read for each in turns) / fills,
+        "by_turns": ms["by_turns"] / ms["alone"],
+        "at_once": ms["by_turns"] / ms["at_once"],
+    }
+
+
+def in_turn(engine: Engine, asked: Sequence[Sequence[FillRequest]], at_once: bool = False) -> list[Taken]:
+    """Line by line in all documents; the first line only warms the caches."""
+    engine.cache.clear()
+    taken = []
+    for line in zip(*asked, strict=True):
+        started = time.perf_counter()
+        fills = filled(engine, line) if at_once else [engine.fill(request) for request in line]
+        taken.append(Taken(time.perf_counter() - started, sum(fill.tokens_read for fill in fills)))
+    return taken[1:]
+
+
+def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
+    """All at once."""
+    waiting, found = [asked], list[Fill]()
+
+    def done(request: FillRequest, outcome: Fill | Exception) -> None:
+        if isinstance(outcome, Exception):
+            raise outcome
+        found.append(outcome)
+
+    engine.fill_all(lambda: waiting.pop() if waiting else (), done)
+    return found
+
+
+def table(record: dict[str, Any]) -> Table:
+    """What the record says, to read."""
+    made = Table("documents", "alone, ms a fill", "by turns", "at once", "tokens read by turns", "by turns / at once")
+    for number, row in record["by_number"].items():
+        numbers = (row["alone_ms"], row["by_turns_ms"], row["at_once_ms"], row["read_by_turns"])
+        made.add_row(number, *(f"{each:.1f}" for each in numbers), f"{row['at_once']:.2f}")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
