@@ -1,6 +1,6 @@
 """What the client says of itself at initialize, as far as the server's behaviour depends on it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,13 +81,29 @@ class Editor:
         )
 
 
-def declared(params: Any) -> Any:
-    """Parameters of initialize, still JSON; lsp-mode declares inline completion by a null, which becomes an object."""
+def declared(params: Any, can_read: Callable[[Any], bool]) -> Any:
+    """Parameters of initialize, still JSON, with capabilities that can be read.
+
+    lsp-mode declares inline completion by a null, which becomes an object. What has not the shape it should have
+    counts as not declared: no client does without the server because of a field that it left out.
+    """
     match params:
         case {"capabilities": {"textDocument": {"inlineCompletion": None}}}:
             document = params["capabilities"]["textDocument"] | {"inlineCompletion": {}}
-            return params | {"capabilities": params["capabilities"] | {"textDocument": document}}
+            params = params | {"capabilities": params["capabilities"] | {"textDocument": document}}
+    match params:
+        case {"capabilities": dict() as capabilities} if not can_read(capabilities):
+            return params | {"capabilities": _readable(capabilities, can_read)}
     return params
+
+
+def _readable(capabilities: Mapping[str, Any], can_read: Callable[[Any], bool]) -> Mapping[str, Any]:
+    return {
+        section: {key: value for key, value in given.items() if can_read({section: {key: value}})}
+        if isinstance(given, Mapping)
+        else given
+        for section, given in capabilities.items()
+    }
 
 
 def _ours(experimental: Any) -> Mapping[str, Any]:

@@ -129,10 +129,17 @@ class MercuryProtocol(LanguageServerProtocol):
         if not (method in self.fm.features or method in self.fm.builtin_features or method == types.CANCEL_REQUEST):
             return raw
         if method == types.INITIALIZE:
-            raw = declared(raw)
+            raw = declared(raw, self._can_read_capabilities)
         entry = types.METHOD_TO_TYPES.get(method)
         params_type: Any = self.params_types.get(method) or (entry[2] if entry else None)
         return raw if params_type is None else self.structure({} if raw is None else raw, params_type)
+
+    def _can_read_capabilities(self, raw: Any) -> bool:
+        try:
+            self.structure(raw, types.ClientCapabilities)
+        except JsonRpcInvalidParams:
+            return False
+        return True
 
     def structure(self, raw: Any, kind: type[T]) -> T:
         """JSON as an object of a type. Raises JsonRpcInvalidParams, which names the fields that are wrong."""
@@ -177,9 +184,9 @@ class MercuryProtocol(LanguageServerProtocol):
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *_: Any) -> Generator[Any, Any, None]:
         """Cancel what is under way; pygls's would stumble over futures that are forgotten as it cancels them."""
-        for msg_id, future in tuple(self._request_futures.items()):
-            if msg_id != self.msg_id:
-                future.cancel()
+        *under_way, _own = self._request_futures.values()  # the newest is shutdown's, to which Kate gives no id
+        for future in under_way:
+            future.cancel()
         self._shutdown = True
         yield from ()
 

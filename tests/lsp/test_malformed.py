@@ -391,3 +391,12 @@ def test_after_a_malformed_initialize_a_good_one_is_accepted(params: Any):
 def test_an_initialize_that_means_little_is_accepted(params: dict[str, Any]):
     with Editor() as editor:
         assert len(editor.items(editor.initialize(**params).opened(TEXT), 2, 4)) == 1
+
+
+def test_a_capability_that_cannot_be_read_is_not_declared_and_the_others_are():
+    general = {"staleRequestSupport": {"cancel": True}, "positionEncodings": ["utf-8"]}
+    document = {"completion": {"completionItem": {"tagSupport": {}}}, "inlineCompletion": {}, "codeAction": {}}
+    with Editor() as editor:
+        editor.initialize({"general": general, "textDocument": document, "workspace": {"applyEdit": True}})
+        assert {"inlineCompletionProvider", "codeActionProvider"} <= set(editor.capabilities)
+        assert len(editor.items(editor.opened(TEXT), 2, 4)) == 1
