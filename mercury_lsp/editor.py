@@ -28,6 +28,8 @@ class Editor:
     takes_versioned_edits: bool = False
     keeps_indentation: bool = False
     """It can be told to insert an item's lines as they are."""
+    adds_indentation: bool = False
+    """It cannot, and gives all lines of an item but the first the indentation of the line they are inserted in."""
     takes_markdown: bool = False
     shows_progress: bool = False
     shows_documents: bool = False
@@ -57,6 +59,8 @@ class Editor:
         popup = get_capability(params.capabilities, "text_document.completion", None) is not None
         actions = get_capability(params.capabilities, "text_document.code_action", None) is not None
         item = "text_document.completion.completion_item"
+        as_is = lists(f"{item}.insert_text_mode_support.value_set", types.InsertTextMode.AsIs)
+        by_default = get_capability(params.capabilities, "text_document.completion.insert_text_mode", None)
         ours = _ours(params.capabilities.experimental)
         return cls(
             name=name,
@@ -67,7 +71,8 @@ class Editor:
             takes_actions=actions and can("workspace.apply_edit"),
             takes_action_literals=can("text_document.code_action.code_action_literal_support"),
             takes_versioned_edits=can("workspace.workspace_edit.document_changes"),
-            keeps_indentation=lists(f"{item}.insert_text_mode_support.value_set", types.InsertTextMode.AsIs),
+            keeps_indentation=as_is,
+            adds_indentation=not as_is and by_default == types.InsertTextMode.AdjustIndentation,
             takes_markdown=lists(f"{item}.documentation_format", types.MarkupKind.Markdown),
             shows_progress=can("window.work_done_progress"),
             # copilot.lua opens whatever it is shown in a browser.

@@ -1,6 +1,7 @@
 """textDocument/completion, for clients without inline completion: the suggestion as the popup's first item."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
@@ -21,13 +22,33 @@ LABEL_CHARS = 80
 
 _WORD_BEFORE = re.compile(r"\w*\Z")
 
+_INDENTATION = re.compile(r"[ \t]*")
+
 
 async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
     """One item at most. Its list is never complete: with more text typed the model may know better."""
     with Work(server, params.work_done_token, "Completing", cancellable=True):
         # A client does not say whether the user asked, so what is unsure is never shown.
         found, snapshot = await server.suggest(params.text_document.uri, params.position, "popup", triggered=True)
+    if server.editor.adds_indentation:
+        found = [shown for each in found if (shown := _less_indented(each, snapshot)) is not None]
     return {"isIncomplete": True, "items": [_item(each, snapshot, server.editor) for each in found]}
+
+
+def _less_indented(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion | None:
+    """The same for a client that indents all lines but the first like the line they are inserted in.
+
+    A line that is indented less cannot be said to such a client: the text ends before it. None if nothing is left.
+    """
+    offset = snapshot.offset_at(*suggestion.start)
+    line, start = snapshot.line_at(offset)
+    indentation = _INDENTATION.match(line[: offset - start])[0]  # type: ignore[index]  # it always matches
+    first, *others = suggestion.text.split("\n")
+    at = next((at for at, each in enumerate(others) if each.strip() and not each.startswith(indentation)), None)
+    text = "\n".join((first, *(each.removeprefix(indentation) for each in others[:at])))
+    if at is not None:
+        text = text.rstrip()
+    return replace(suggestion, text=text) if text else None
 
 
 def _item(suggestion: Suggestion, snapshot: Snapshot, editor: Editor) -> dict[str, Any]:
