@@ -5,7 +5,8 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,17 +29,21 @@ class Refused(Exception):
 
 
 class Editor:
-    """One server process and what it said; `answers` says what its requests are answered with."""
+    """One server process and what it said; `answers` says what its requests are answered with, `ids` what ours bear."""
 
     def __init__(
-        self, answers: dict[str, Callable[[Any], Any]] | None = None, command: Sequence[str] = COMMAND, **process: Any
+        self,
+        answers: dict[str, Callable[[Any], Any]] | None = None,
+        command: Sequence[str] = COMMAND,
+        ids: Iterator[Any] | None = None,
+        **process: Any,
     ):
         self.answers = answers or {}
         self.notices: list[tuple[str, Any]] = []
         """Notifications and requests of the server: method and parameters."""
         self.replies: dict[Any, list[dict[str, Any]]] = {}
         self.capabilities: dict[str, Any] = {}
-        self._last_id = 0
+        self._ids = ids or count(1)
         self._incoming: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **process)
         threading.Thread(target=self._listen, daemon=True).start()
@@ -78,11 +83,11 @@ class Editor:
         """Tell without waiting."""
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def ask(self, method: str, params: Any) -> int:
+    def ask(self, method: str, params: Any) -> Any:
         """Send a request; its id."""
-        self._last_id += 1
-        self.send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
-        return self._last_id
+        msg_id = next(self._ids)
+        self.send({"jsonrpc": "2.0", "id": msg_id, "method": method, "params": params})
+        return msg_id
 
     def reply(self, msg_id: Any) -> dict[str, Any]:
         """The whole answer to a request."""
@@ -130,6 +135,12 @@ class Editor:
         uri = f"file:///{uuid4().hex}.py"
         self.open(uri, text, language)
         return uri
+
+    def leave(self, *messages: dict[str, Any]) -> None:
+        """Say the last of all at once, and see the server end as it should."""
+        for message in messages:
+            self.send({"jsonrpc": "2.0"} | message)
+        assert self.process.wait(PATIENCE) == 0
 
     def quiet(self) -> Self:
         """The same without what has been said so far, for the next test of those who share it."""
