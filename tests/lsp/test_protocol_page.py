@@ -24,6 +24,9 @@ FILES = {
     "R": "test_relay.py",
     "D": "test_denoising.py",
     "K": "test_clients.py",
+    "G": "test_clients_ghost.py",
+    "E": "test_clients_emacs.py",
+    "U": "test_clients_popup.py",
     "O": "test_other_files.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
