@@ -202,6 +202,28 @@ def test_undo_reads_nothing(engine):
     assert context(engine, place.request()).tokens_read == 0
 
 
+def test_going_from_document_to_document_and_back_reads_nothing_however_much_was_typed_in_each(engine):
+    engine.cache.clear()
+    places = [editor(LONG[200 * number :], 2000 + number) for number in range(5)]
+    for place in places:
+        for text in ("first", " = ", "second", "(", "third"):
+            place.edit(place.cursor, place.cursor, text)
+            context(engine, place.request())
+    for _ in range(2):
+        assert [context(engine, place.request()).tokens_read for place in places] == [0] * 5
+
+
+def test_deleting_and_typing_again_reads_what_is_typed_only(engine):
+    place = editor(LONG, LONG.index("\n", 3000))
+    engine.cache.clear()
+    place.edit(place.cursor, place.cursor, " + other(value)")
+    context(engine, place.request())
+    place.edit(place.cursor - len("(value)"), place.cursor, "")
+    assert context(engine, place.request()).tokens_read == 0
+    place.edit(place.cursor, place.cursor, "(value)")
+    assert context(engine, place.request()).tokens_read == 0, "it was read before, and nothing else was typed since"
+
+
 def test_the_same_request_reads_nothing_the_second_time(engine):
     request = editor(LONG).request()
     engine.cache.clear()

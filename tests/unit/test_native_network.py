@@ -331,3 +331,12 @@ def test_the_bundled_model_reads_as_well_as_in_float32():
 
     assert abs(nats(native) - nats(plain)) < 0.02
     assert json.loads((BUNDLED / "config.json").read_text())["adapter_rank"] == native.config.adapter_rank
+
+
+def test_blocks_take_a_byte_a_dimension_and_a_scale_while_they_wait(folder):
+    engine = Engine.load(folder, device="cpu", backend="native")
+    engine.fill(FillRequest(near="x = ", far=("def add(a, b):\n    return a + b\n",), max_slots=2))
+    config, tokens = engine.reader.config, len(engine.codec.encode("def add(a, b):\n    return a + b\n"))
+    assert engine.cache.bytes == 2 * tokens * config.num_hidden_layers * config.num_key_value_heads * (
+        config.head_dim + 4
+    )
