@@ -101,7 +101,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
     *net = (Network){.layers = layers, .width = width, .inner = inner, .heads = heads, .groups = groups};
     net->head_width = head_width, net->eps = eps, net->pool = pool_new(threads);
     net->layer = calloc((size_t)layers, sizeof *net->layer);
-    if (net->layer && net->pool && 10 * layers < PHASES) return net;
+    if (net->layer && net->pool && 10 * layers + 1 <= PHASES) return net;
     mercury_free(net);
     return NULL;
 }
@@ -181,15 +181,17 @@ static void norm_row(float *to, const float *x, const float *weight, int width, 
 static void take_normed(Job *job, Pool *pool, int phase, const Matrix *m, const float *norm) {
     Network *net = job->net;
     float row[net->width];
-    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0;) {
+    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase)) {
         norm_row(row, job->x + (size_t)r * net->width, norm, net->width, net->eps);
         take_row(m, job->pieces, &job->taken, r, row);
     }
+    pool_meet(pool, phase, job->rows);
 }
 
 static void take_plain(Job *job, Pool *pool, int phase, const Matrix *m, const float *from) {
-    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0;)
+    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase))
         take_row(m, job->pieces, &job->taken, r, from + (size_t)r * m->inputs);
+    pool_meet(pool, phase, job->rows);
 }
 
 /* So many tiles are taken at a time. */
@@ -205,7 +207,7 @@ static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to
     int halves_of = manner == GATES ? 2 : 1, tiles = m->tiles / halves_of, outputs = m->outputs / halves_of;
     int step = share(pool, tiles), pieces = (tiles + step - 1) / step;
     floats y[ROWS], up[ROWS];
-    for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0;)
+    for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0; pool_done(pool, phase))
         for (int tile = piece * step; tile < tiles && tile < (piece + 1) * step; tile++)
             for (int first = 0; first < job->rows; first += ROWS) {
                 int count = job->rows - first < ROWS ? job->rows - first : ROWS;
@@ -220,6 +222,7 @@ static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to
                     else memcpy(at, &y[r], sizeof(float) * lanes);
                 }
             }
+    pool_meet(pool, phase, pieces);
 }
 
 /* Rotary embedding in halves (arXiv 2104.09864). */
@@ -242,7 +245,7 @@ static void place_rows(Job *job, Pool *pool, int phase, int layer) {
     Network *net = job->net;
     int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, all_heads = H * G * D + 2 * H * D;
     float turned[D];
-    for (int r; (r = pool_take(pool, phase, R)) >= 0;) {
+    for (int r; (r = pool_take(pool, phase, R)) >= 0; pool_done(pool, phase)) {
         float *row = job->qkv + (size_t)r * all_heads, *keys = row + H * G * D, *values = keys + H * D;
         size_t angle = (size_t)r * D;
         for (int head = 0; head < H * G; head++) {
@@ -264,19 +267,21 @@ static void place_rows(Job *job, Pool *pool, int phase, int layer) {
             keep(job->own_values + own, values + head * D, D, 0);
         }
     }
+    pool_meet(pool, phase, R);
 }
 
 static int stretches(int tokens) { return (tokens + KEYS - 1) / KEYS; }
 
-/* The rows of a part, from `first` on, of one head look at their sides and each other: each thread at some stretches. */
-static void attend_part(Job *job, Pool *pool, int thread, int layer, int head, const Part *part, int first) {
+/* The rows of a part, from `first` on, of one head look at their sides and each other: of all stretches at those of one
+ * share out of as many as there are threads. */
+static void attend_part(Job *job, int shares, int share, Stretch *stretch, int layer, int head, const Part *part, int first) {
     Network *net = job->net;
     int G = net->groups, D = net->head_width, R = job->rows, row = D + SCALE, number = 0;
     size_t query = ((size_t)head * R + first) * G, place = (size_t)first * row;
     Side own = {job->own_keys + place, job->own_values + place, 0, (int64_t)R * row, part->rows, 0};
     int all_of = stretches(part->rows);
     for (int which = 0; which < part->sides; which++) all_of += stretches(part->side[which].tokens);
-    int begin = all_of * thread / pool->threads, end = all_of * (thread + 1) / pool->threads;
+    int begin = all_of * share / shares, end = all_of * (share + 1) / shares;
     for (int which = 0; which <= part->sides; which++) {
         const Side *side = which == part->sides ? &own : &part->side[which];
         const uint8_t *keys = side->keys + side->layer * layer + side->head * head;
@@ -284,31 +289,35 @@ static void attend_part(Job *job, Pool *pool, int thread, int layer, int head, c
         for (int key = 0; key < side->tokens; key += KEYS, number++) {
             if (number < begin || number >= end) continue;
             int count = side->tokens - key < KEYS ? side->tokens - key : KEYS;
-            unfold(&job->stretch[thread], keys + (size_t)key * row, values + (size_t)key * row, count, D);
+            unfold(stretch, keys + (size_t)key * row, values + (size_t)key * row, count, D);
             const float *hidden = side == &own && part->hidden ? part->hidden + key : NULL;
             const Queries *queries = side->behind ? &job->away : &job->near;
-            look_all(&job->stretch[thread], queries, query, part->rows * G, D, G, hidden, part->rows, &job->found[thread]);
+            look_all(stretch, queries, query, part->rows * G, D, G, hidden, part->rows, &job->found[share]);
         }
     }
 }
 
-static void attend(Job *job, Pool *pool, int thread, int layer) {
+static void attend(Job *job, Pool *pool, int phase, int thread, int layer) {
     Network *net = job->net;
+    int shares = pool->threads;
     size_t queries = (size_t)net->heads * job->rows * net->groups;
-    Partial *found = &job->found[thread];
-    memset(found->values, 0, sizeof(float) * queries * net->head_width);
-    memset(found->sums, 0, sizeof(float) * queries);
-    for (size_t n = 0; n < queries; n++) found->tops[n] = HIDDEN;
-    for (int head = 0; head < net->heads; head++)
-        for (int which = 0, first = 0; which < job->parts; first += job->part[which++].rows)
-            attend_part(job, pool, thread, layer, head, &job->part[which], first);
+    for (int share; (share = pool_take(pool, phase, shares)) >= 0; pool_done(pool, phase)) {
+        Partial *found = &job->found[share];
+        memset(found->values, 0, sizeof(float) * queries * net->head_width);
+        memset(found->sums, 0, sizeof(float) * queries);
+        for (size_t n = 0; n < queries; n++) found->tops[n] = HIDDEN;
+        for (int head = 0; head < net->heads; head++)
+            for (int which = 0, first = 0; which < job->parts; first += job->part[which++].rows)
+                attend_part(job, shares, share, &job->stretch[thread], layer, head, &job->part[which], first);
+    }
+    pool_meet(pool, phase, shares);
 }
 
-/* What the threads found, put together: [R, H * G * D]. */
+/* What was found in all shares, put together: [R, H * G * D]. */
 static void gather(Job *job, Pool *pool, int phase, const Matrix *out) {
     Network *net = job->net;
     int H = net->heads, G = net->groups, D = net->head_width, R = job->rows;
-    for (int r; (r = pool_take(pool, phase, R)) >= 0;) {
+    for (int r; (r = pool_take(pool, phase, R)) >= 0; pool_done(pool, phase)) {
         float *row = job->attended + (size_t)r * H * G * D;
         for (int head = 0; head < H * G; head++) {
             size_t query = ((size_t)(head / G) * R + r) * G + head % G;
@@ -333,6 +342,7 @@ static void gather(Job *job, Pool *pool, int phase, const Matrix *out) {
         }
         take_row(out, job->pieces, &job->taken, r, row);
     }
+    pool_meet(pool, phase, R);
 }
 
 static void pass(void *given, Pool *pool, int thread) {
@@ -343,37 +353,27 @@ static void pass(void *given, Pool *pool, int thread) {
         Layer *layer = &net->layer[number];
         Matrix *m = layer->matrices;
         take_normed(job, pool, phase++, &m[QKV], layer->attention_norm);
-        pool_meet(pool);
         multiply(job, pool, phase++, &m[QKV], job->qkv, WRITES);
-        pool_meet(pool);
         place_rows(job, pool, phase++, number);
-        pool_meet(pool);
-        attend(job, pool, thread, number);
-        pool_meet(pool);
+        attend(job, pool, phase++, thread, number);
         gather(job, pool, phase++, &m[OUT]);
-        pool_meet(pool);
         multiply(job, pool, phase++, &m[OUT], job->x, ADDS);
-        pool_meet(pool);
         take_normed(job, pool, phase++, &m[GATE_UP], layer->feed_norm);
-        pool_meet(pool);
         multiply(job, pool, phase++, &m[GATE_UP], job->inner, GATES);
-        pool_meet(pool);
         take_plain(job, pool, phase++, &m[DOWN], job->inner);
-        pool_meet(pool);
         multiply(job, pool, phase++, &m[DOWN], job->x, ADDS);
-        pool_meet(pool);
     }
-    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0;) {
+    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase)) {
         float *row = job->x + (size_t)r * net->width;
         norm_row(row, row, net->norm, net->width, net->eps);
     }
+    pool_meet(pool, phase, job->rows);
 }
 
 static void head_pass(void *given, Pool *pool, int thread) {
     Job *job = given;
     (void)thread;
     take_plain(job, pool, 0, &job->net->head, job->x);
-    pool_meet(pool);
     multiply(job, pool, 1, &job->net->head, job->logits, WRITES);
 }
 
@@ -409,10 +409,12 @@ static void place_block(const Placing *p, const Side *block, int layer, int head
 
 static void placing_pass(void *given, Pool *pool, int thread) {
     const Placing *p = given;
+    int pieces = p->net->layers * p->net->heads;
     (void)thread;
-    for (int piece; (piece = pool_take(pool, 0, p->net->layers * p->net->heads)) >= 0;)
+    for (int piece; (piece = pool_take(pool, 0, pieces)) >= 0; pool_done(pool, 0))
         for (int which = 0, first = 0; which < p->blocks; first += p->block[which++].tokens)
             place_block(p, &p->block[which], piece / p->net->heads, piece % p->net->heads, first);
+    pool_meet(pool, 0, pieces);
 }
 
 /* Scratch memory, piece by piece; first with no memory, to learn how much it takes. */

@@ -26,13 +26,15 @@ static void *serve(void *given) {
     long seen = 0;
     pthread_mutex_lock(&pool->mutex);
     while (1) {
-        while (pool->generation == seen && !pool->stopping) pthread_cond_wait(&pool->begun, &pool->mutex);
+        while ((pool->generation == seen || !pool->open) && !pool->stopping)
+            pthread_cond_wait(&pool->begun, &pool->mutex);
         if (pool->stopping) break;
         seen = pool->generation;
+        pool->inside++;
         pthread_mutex_unlock(&pool->mutex);
         pool->work(pool->job, pool, seat.number);
         pthread_mutex_lock(&pool->mutex);
-        if (--pool->busy == 0) pthread_cond_signal(&pool->done);
+        if (--pool->inside == 0) pthread_cond_signal(&pool->done);
     }
     pthread_mutex_unlock(&pool->mutex);
     return NULL;
@@ -76,33 +78,31 @@ void pool_free(Pool *pool) {
 }
 
 void pool_run(Pool *pool, Work work, void *job) {
-    for (int phase = 0; phase < PHASES; phase++) atomic_store_explicit(&pool->next[phase], 0, memory_order_relaxed);
-    if (pool->threads > 1) {
-        pthread_mutex_lock(&pool->mutex);
-        pool->work = work;
-        pool->job = job;
-        pool->busy = pool->threads - 1;
-        pool->generation++;
-        pthread_cond_broadcast(&pool->begun);
-        pthread_mutex_unlock(&pool->mutex);
+    for (int phase = 0; phase < PHASES; phase++) {
+        atomic_store_explicit(&pool->phases[phase].taken, 0, memory_order_relaxed);
+        atomic_store_explicit(&pool->phases[phase].done, 0, memory_order_relaxed);
     }
-    work(job, pool, 0);
-    if (pool->threads > 1) {
-        pthread_mutex_lock(&pool->mutex);
-        while (pool->busy) pthread_cond_wait(&pool->done, &pool->mutex);
-        pthread_mutex_unlock(&pool->mutex);
-    }
-}
-
-void pool_meet(Pool *pool) {
-    if (pool->threads == 1) return;
-    int before = atomic_load(&pool->passed);
-    if (atomic_fetch_add(&pool->arrived, 1) == pool->threads - 1) {
-        atomic_store(&pool->arrived, 0);
-        atomic_fetch_add(&pool->passed, 1);
+    if (pool->threads == 1) {
+        work(job, pool, 0);
         return;
     }
-    for (int spins = 0; atomic_load_explicit(&pool->passed, memory_order_acquire) == before; spins++) {
+    pthread_mutex_lock(&pool->mutex);
+    pool->work = work;
+    pool->job = job;
+    pool->open = 1;
+    pool->generation++;
+    pthread_cond_broadcast(&pool->begun);
+    pthread_mutex_unlock(&pool->mutex);
+    work(job, pool, 0);
+    pthread_mutex_lock(&pool->mutex);
+    pool->open = 0;
+    while (pool->inside) pthread_cond_wait(&pool->done, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void pool_meet(Pool *pool, int phase, int pieces) {
+    atomic_int *done = &pool->phases[phase].done;
+    for (int spins = 0; atomic_load_explicit(done, memory_order_acquire) < pieces; spins++) {
         BREATHE();
         if (spins >= SPINS) sched_yield();
     }
