@@ -5,6 +5,7 @@ Not thread-safe; its one caller owns it. Only a request's cancel flag may be set
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
@@ -17,6 +18,7 @@ from mercury_engine.block_cache import BlockCache
 from mercury_engine.calibration import Calibration
 from mercury_engine.canvas import Canvas
 from mercury_engine.codec import Codec, Cut
+from mercury_engine.comparing import compared
 from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.device_loop import device_loop
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
@@ -118,14 +120,32 @@ class Engine:
         try:
             return self._filled(request, time.perf_counter())
         except (torch.OutOfMemoryError, MemoryError) as error:
-            self.cache.clear()
-            if self.loop is not None:
-                self.loop.filler.forget()
-            self.rest()
-            raise DeviceError(
-                f"no memory left on {self.device} ({error}); what was cached is freed, try again, or set "
-                'mercury.device to "cpu" or mercury.maxSlots lower'
-            ) from error
+            raise self._full(error) from error
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        """How likely the reader finds each text in the gap and the rest of its line behind it, in nats.
+
+        All are read in one pass. Of the request only the context and the cancel flag matter. Raises as `fill` does.
+        """
+        try:
+            if request.cancel.is_set():
+                raise Cancelled("superseded by a newer request")
+            cut = self.codec.cut(request.near)
+            place = self.surroundings(request, cut.read, len(cut.known))
+            return compared(self.reader, self.codec, place, cut, request, texts)
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise self._full(error) from error
+
+    def _full(self, error: Exception) -> DeviceError:
+        """Free what can be freed; what to tell of it."""
+        self.cache.clear()
+        if self.loop is not None:
+            self.loop.filler.forget()
+        self.rest()
+        return DeviceError(
+            f"no memory left on {self.device} ({error}); what was cached is freed, try again, or set "
+            'mercury.device to "cpu" or mercury.maxSlots lower'
+        )
 
     def _filled(self, request: FillRequest, started: float) -> Fill:
         if not 1 <= request.max_slots <= MAX_SLOTS:
