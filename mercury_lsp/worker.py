@@ -6,12 +6,12 @@ was served longest ago comes first, so that nobody's typing keeps others waiting
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from mercury_engine.errors import Cancelled
@@ -41,6 +41,10 @@ class Engine(Protocol):
         """Blocking; raises Cancelled once the request's cancel flag is set."""
         ...
 
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        """How likely each text is in the gap, in nats; blocking, and raises as `fill` does."""
+        ...
+
     def rest(self) -> None:
         """Nobody asks for a while."""
         ...
@@ -66,12 +70,14 @@ def load_engine(settings: Settings) -> Engine:
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A fill that somebody waits for."""
+    """A fill that somebody waits for, or a comparison."""
 
     request: FillRequest
     owner: object
     ahead: bool
-    done: asyncio.Future[Fill | None]
+    done: asyncio.Future[Any]
+    texts: Sequence[str] = ()
+    """To be compared in the gap instead of filling it."""
 
 
 class Worker:
@@ -112,15 +118,25 @@ class Worker:
         `ahead`: nobody waits for it, so that it is given up for anyone who asks. Raises Cancelled. When the caller's
         task is cancelled the fill stops before its next step.
         """
-        job = _Job(request, owner, ahead, asyncio.get_running_loop().create_future())
+        found: Fill | None = await self._done(_Job(request, owner, ahead, asyncio.get_running_loop().create_future()))
+        return found
+
+    async def compare(self, request: FillRequest, texts: Sequence[str], owner: object) -> list[float] | None:
+        """How likely the engine finds each text in the gap; waits, ends and raises as `fill` does."""
+        job = _Job(request, owner, False, asyncio.get_running_loop().create_future(), texts)
+        found: list[float] | None = await self._done(job)
+        return found
+
+    async def _done(self, job: _Job) -> Any:
+        """What comes of a job when it is its owner's turn."""
         self._waiting.append(job)
-        if self._running is not None and self._running.ahead and not ahead:
+        if self._running is not None and self._running.ahead and not job.ahead:
             self._running.request.cancel.set()
         self._next()
         try:
             return await job.done
         except asyncio.CancelledError:
-            request.cancel.set()
+            job.request.cancel.set()
             raise
         finally:
             if job in self._waiting:
@@ -147,10 +163,10 @@ class Worker:
         self._waiting.remove(job)
         self._served[job.owner] = next(self._turn)
         self._running = job
-        filling = asyncio.get_running_loop().run_in_executor(self._executor, self._fill, job.request)
+        filling = asyncio.get_running_loop().run_in_executor(self._executor, self._run, job)
         filling.add_done_callback(partial(self._filled, job))
 
-    def _filled(self, job: _Job, filling: asyncio.Future[Fill | None]) -> None:
+    def _filled(self, job: _Job, filling: asyncio.Future[Any]) -> None:
         self._running = None
         if filling.cancelled():
             job.done.cancel()
@@ -186,10 +202,12 @@ class Worker:
         self.engine = self._load()
         return self.engine
 
-    def _fill(self, request: FillRequest) -> Fill | None:
-        if request.cancel.is_set():
+    def _run(self, job: _Job) -> Fill | list[float] | None:
+        if job.request.cancel.is_set():
             raise Cancelled("superseded while waiting for the engine")
-        return self.engine.fill(request) if self.engine is not None else None
+        if self.engine is None:
+            return None
+        return self.engine.compare(job.request, job.texts) if job.texts else self.engine.fill(job.request)
 
     def _drop(self) -> None:
         self.engine = None

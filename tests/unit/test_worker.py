@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Sequence
 from threading import Event
 
 import pytest
@@ -33,6 +34,9 @@ class Held:
             if request.cancel.is_set():
                 raise Cancelled("cancelled")
         return Fill(request.near, 1.0, steps=1, elapsed=0.0)
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        return [float(len(text)) for text in texts if self.fill(request)]
 
 
 class Desk:
@@ -97,6 +101,31 @@ async def test_what_is_cancelled_while_it_waits_never_reaches_the_engine():
     desk.engine.go.set()
     await asyncio.gather(first, last)
     assert desk.engine.order == ["first", "last"]
+
+
+async def test_a_comparison_waits_for_its_turn_like_a_fill():
+    desk = Desk("ab")
+    request = FillRequest(near="compared", cancel=Event())
+    first, waiting = await desk.begin(), desk.ask("a", "a1")
+    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["", "abc"]))
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(first, waiting)
+    assert await compared == [0.0, 3.0]
+    assert desk.engine.order == ["first", "compared", "compared", "a1"]
+
+
+async def test_a_comparison_that_nobody_waits_for_stops():
+    desk = Desk("ab")
+    request = FillRequest(near="compared", cancel=Event())
+    first = await desk.begin()
+    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["a"]))
+    await asyncio.sleep(0)
+    compared.cancel()
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await first
+    assert request.cancel.is_set() and desk.engine.order == ["first"]
 
 
 async def test_several_who_load_the_same_cause_one_load():
