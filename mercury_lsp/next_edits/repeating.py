@@ -1,0 +1,94 @@
+"""What of one document may be repeated: its last change, and where that is not to be offered again."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from mercury_lsp.documents import Edit, Snapshot
+from mercury_lsp.next_edits.change import Change, last_change
+from mercury_lsp.next_edits.places import Place, kind_of, places, stands_elsewhere
+from mercury_lsp.next_edits.replacement import Replacement, replacement_of
+from mercury_lsp.secret_lines import is_secret_line
+
+MOST = 8
+"""Places that are offered for one change before the next one is accepted."""
+
+
+class Repeating:
+    """Told every edit in order, at a cost that does not depend on the document's length."""
+
+    def __init__(self) -> None:
+        self._change: Change | None = None
+        self._repeated: Replacement | None = None
+        """What was last asked for; it goes on while the user makes the same change elsewhere."""
+        self._scope: int | None = None
+        """Where the definition begins outside of which it means nothing, if there is one."""
+        self._is_switch = False
+        """The new name was there before, so the user chose another thing instead of renaming one."""
+        self._over: list[int] = []
+        """Where it was offered and then edited, or dismissed."""
+        self._offered: dict[str, tuple[int, int]] = {}
+        """By id: where the last offer stands, and where that ends."""
+
+    def record(self, edits: Sequence[Edit]) -> None:
+        """Take note of edits."""
+        self._change = last_change(self._change, edits)
+        for edit in edits:
+            for suggestion_id, (start, end) in list(self._offered.items()):
+                if edit.start <= end and edit.start + len(edit.removed) >= start:
+                    self.dismiss(suggestion_id)
+            self._over = [_moved(offset, edit) for offset in self._over]
+            self._scope = None if self._scope is None else _moved(self._scope, edit)
+            self._offered = {name: (_moved(a, edit), _moved(b, edit)) for name, (a, b) in self._offered.items()}
+
+    def replacement(self, snapshot: Snapshot) -> Replacement | None:
+        """What may be made elsewhere in the document as it is now; None when the last change was taken back."""
+        found = replacement_of(self._change, snapshot) if self._change is not None else None
+        if found is None or _is_secret(found, snapshot):
+            return None
+        if self._repeated is not None and found.undoes(self._repeated):
+            return None
+        if self._repeated is None or not found.is_same(self._repeated):
+            self._begin(found, snapshot)
+        self._repeated = found
+        return found
+
+    def places(self, replacement: Replacement, snapshot: Snapshot) -> list[Place]:
+        """Where it may be made, by rules alone, in the order in which it is to be offered."""
+        if self._is_switch or (kind := kind_of(replacement, snapshot)) is None:
+            return []
+        found = places(replacement, kind, self._scope, snapshot)
+        return list(islice((place for place in found if place.start not in self._over), MOST))
+
+    def _begin(self, replacement: Replacement, snapshot: Snapshot) -> None:
+        """It is made for the first time."""
+        self._over.clear()
+        self._offered.clear()
+        self._scope, self._is_switch = None, False
+        kind = kind_of(replacement, snapshot)
+        if kind is not None and replacement.calls is None:
+            self._scope = kind.scope
+            self._is_switch = replacement.is_of_name and stands_elsewhere(replacement, kind, self._scope, snapshot)
+
+    def offer(self, suggestion_id: str, place: Place) -> None:
+        """It is offered for a place; what was offered before and not touched may come again."""
+        self._offered = {suggestion_id: (place.start, place.end)}
+
+    def dismiss(self, suggestion_id: str) -> None:
+        """The user does not want it there."""
+        if suggestion_id in self._offered:
+            self._over.append(self._offered.pop(suggestion_id)[0])
+
+
+def _moved(offset: int, edit: Edit) -> int:
+    """Where an offset lies after an edit; at its start if the edit takes it in."""
+    if offset >= edit.start + len(edit.removed):
+        return offset + len(edit.inserted) - len(edit.removed)
+    return min(offset, edit.start)
+
+
+def _is_secret(replacement: Replacement, snapshot: Snapshot) -> bool:
+    """Whether the line of the change looks like a secret, as it is or as it was."""
+    line, start = snapshot.line_at(replacement.start)
+    lead, end = replacement.start - start, replacement.end - start
+    lines = (line, line[:lead] + replacement.old + line[end:])
+    return any(is_secret_line(each, snapshot.language_id) for each in lines)
