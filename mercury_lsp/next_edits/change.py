@@ -8,6 +8,9 @@ from mercury_lsp.documents import Edit
 MAX_CHARS = 400
 """A change of more is none that could be made elsewhere; it bounds the work for a key."""
 
+WRITTEN_ANEW = 4000
+"""Characters of an edit, removed and inserted, in which what changed is looked for: some clients send whole lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -36,9 +39,23 @@ class Change:
 def last_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:
     """The change after more edits; None when it has become too large, or was none yet."""
     for edit in edits:
-        if edit.removed == edit.inserted:  # a document that was sent again
+        made = differing(Change(edit.start, edit.removed, edit.inserted))
+        if made.old == made.new:  # a document that was sent again
             continue
-        change = (change.then(edit) if change else None) or Change(edit.start, edit.removed, edit.inserted)
+        change = (change.then(Edit(made.start, made.old, made.new)) if change else None) or made
         if len(change.old) + len(change.new) > MAX_CHARS:
             change = None
     return change
+
+
+def differing(change: Change) -> Change:
+    """The change without what both texts begin and end with, unless it is large."""
+    old, new, lead = change.old, change.new, 0
+    if len(old) + len(new) > WRITTEN_ANEW:
+        return change
+    while lead < min(len(old), len(new)) and old[lead] == new[lead]:
+        lead += 1
+    old, new, trail = old[lead:], new[lead:], 0
+    while trail < min(len(old), len(new)) and old[-1 - trail] == new[-1 - trail]:
+        trail += 1
+    return Change(change.start + lead, old[: len(old) - trail], new[: len(new) - trail])

@@ -4,28 +4,41 @@ import math
 from collections.abc import Sequence
 from threading import Event
 
+from mercury_engine.edit_layout import Change as ShownChange
+from mercury_engine.edit_layout import history_block
 from mercury_engine.requests import FillRequest
 
 from mercury_lsp.context import ContextBuilder
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.next_edits.places import Place
+from mercury_lsp.next_edits.replacement import Replacement
 from mercury_lsp.secret_lines import is_secret_line
 
 GATE = 0.5
-"""Least chance of the new text at which it is offered unasked: 86 of 100 offers are right (docs/decisions.md)."""
+"""Least chance of the new text at which it is offered unasked; the figures are in docs/decisions.md."""
 
-GATE_INVOKED = 0.2
-"""When the user asks: 81 of 100."""
+GATE_INVOKED = 0.3
+"""When the user asks."""
 
 
-def question(place: Place, snapshot: Snapshot, path: str, cancel: Event) -> FillRequest | None:
-    """The gap in the place of the old text; None where the line looks like a secret, as it is or with the new text."""
+def question(place: Place, change: Replacement, snapshot: Snapshot, path: str, cancel: Event) -> FillRequest | None:
+    """The gap in the place of the old text, with the change made before as the last far block.
+
+    None where the line of the place looks like a secret, as it is or with the new text. That of the change must not.
+    """
     context = ContextBuilder().build(snapshot, place.start, path or None)
     rest = context.line_suffix[len(place.old) :]
     lines = (context.line_prefix + text + rest for text in (place.old, place.new))
     if any(is_secret_line(line, snapshot.language_id) for line in lines):
         return None
-    return context.request(suffix=_without_start(context.suffix, len(place.old)), cancel=cancel)
+    suffix = _without_start(context.suffix, len(place.old))
+    return context.request(far=(*context.far, shown(change, snapshot)), suffix=suffix, cancel=cancel)
+
+
+def shown(change: Replacement, snapshot: Snapshot) -> str:
+    """The line of a change, before and after, as a block of recent edits."""
+    before, after = (f"{line}\n" for line in change.lines(snapshot))
+    return history_block([ShownChange(0, before, after)], snapshot.language_id)
 
 
 def chance(old: float, new: float) -> float:

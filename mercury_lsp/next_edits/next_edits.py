@@ -56,15 +56,15 @@ class NextEdits:
             repeating.dismiss(suggestion_id)
 
     def may_have(self, snapshot: Snapshot) -> bool:
-        """Whether there is a place to ask the model about."""
-        return bool((search := self._search(snapshot)) and search.places)
+        """Whether there is a place to ask the model about if the user asks."""
+        return bool((search := self._search(snapshot, by_key=True)) and search.places)
 
     async def find(self, snapshot: Snapshot, path: str, feature: Feature, by_key: bool) -> list[Suggestion]:
         """The next edit, if there is one; `path` is told to the model.
 
         Raises Cancelled when a newer request takes its place, and whatever the engine raises.
         """
-        if (search := self._search(snapshot, path)) is None or not search.places:
+        if (search := self._search(snapshot, by_key, path)) is None or not search.places:
             return []
         asked = Question(feature, snapshot, search.replacement.start, by_key, is_away=True)
         self._questions.supersede(asked.supersedes)
@@ -75,17 +75,17 @@ class NextEdits:
 
         return await self._questions.ask(asked, begin)
 
-    def _search(self, snapshot: Snapshot, path: str = "") -> _Search | None:
+    def _search(self, snapshot: Snapshot, by_key: bool, path: str = "") -> _Search | None:
         repeating = self._documents.get(snapshot.uri)
         if repeating is None or (replacement := repeating.replacement(snapshot)) is None:
             return None
-        return _Search(repeating, replacement, repeating.places(replacement, snapshot), snapshot, path)
+        return _Search(repeating, replacement, repeating.places(replacement, snapshot, by_key), snapshot, path)
 
     async def _first(self, search: _Search, most: int, gate: float) -> list[Suggestion]:
         """The edit at the first of so many places for which the model is sure enough."""
-        started = perf_counter()
+        started, replacement = perf_counter(), search.replacement
         for place in search.places[:most]:
-            request = question(place, search.snapshot, search.path, search.cancel)
+            request = question(place, replacement, search.snapshot, search.path, search.cancel)
             if request is None:
                 continue
             nats = await self._compare(request, (place.old, place.new))

@@ -50,12 +50,13 @@ class Kind:
     owner: str
     """The word of which a member is one; empty for others."""
     around: tuple[int, ...]
-    """Where the definitions begin, outermost first, outside of which the name means something else."""
+    """Where the definitions begin, outermost first, outside of which the name may mean something else."""
+    is_type: bool
 
     @property
     def scope(self) -> int | None:
-        """Where the innermost of them begins; None when it means the same in the whole file."""
-        return self.around[-1] if self.around else None
+        """Where the innermost of them begins; None for what means the same in the whole file, as types do."""
+        return self.around[-1] if self.around and not self.is_type else None
 
     def may_be(self, other: "Kind", scope: int | None) -> bool:
         """Whether two names may be one thing, of which the other one is known in a scope."""
@@ -95,7 +96,7 @@ def _kind_at(snapshot: Snapshot, offset: int) -> Kind | None:
         return None
     owner = before[1] if before and role == "member" else ""
     around = [snapshot.source.offset_of_byte(node.start_byte) for node in _around(path, rules, role, owner)]
-    return Kind(role, owner, tuple(around))
+    return Kind(role, owner, tuple(around), _is_type(path))
 
 
 def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
@@ -111,6 +112,12 @@ def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
         return "member"
     is_keyword = parent.type == "keyword_argument" and parent.child_by_field_name("name") == leaf
     return "keyword" if is_keyword else "name"
+
+
+def _is_type(path: list[Node]) -> bool:
+    """Whether a name is used as a type; type parameters are named like variables."""
+    kinds = [node.type for node in path[-3:]]
+    return ("type_identifier" in kinds or "type" in kinds) and not any(each.startswith("type_param") for each in kinds)
 
 
 def _around(path: list[Node], rules: Language, role: str, owner: str) -> list[Node]:

@@ -24,6 +24,8 @@ class Repeating:
         """Where the definition begins outside of which it means nothing, if there is one."""
         self._is_switch = False
         """The new name was there before, so the user chose another thing instead of renaming one."""
+        self._is_use = False
+        """The old name stands further up in its scope, so the user may have meant this one place."""
         self._over: list[int] = []
         """Where it was offered and then edited, or dismissed."""
         self._offered: dict[str, tuple[int, int]] = {}
@@ -52,9 +54,9 @@ class Repeating:
         self._repeated = found
         return found
 
-    def places(self, replacement: Replacement, snapshot: Snapshot) -> list[Place]:
-        """Where it may be made, by rules alone, in the order in which it is to be offered."""
-        if self._is_switch or (kind := kind_of(replacement, snapshot)) is None:
+    def places(self, replacement: Replacement, snapshot: Snapshot, by_key: bool) -> list[Place]:
+        """Where it may be made, by rules alone, in the order in which it is to be offered; fewer to who did not ask."""
+        if self._is_switch or (self._is_use and not by_key) or (kind := kind_of(replacement, snapshot)) is None:
             return []
         found = places(replacement, kind, self._scope, snapshot)
         return list(islice((place for place in found if place.start not in self._over), MOST))
@@ -63,11 +65,15 @@ class Repeating:
         """It is made for the first time."""
         self._over.clear()
         self._offered.clear()
-        self._scope, self._is_switch = None, False
+        self._scope, self._is_switch, self._is_use = None, False, False
         kind = kind_of(replacement, snapshot)
-        if kind is not None and replacement.calls is None:
-            self._scope = kind.scope
-            self._is_switch = replacement.is_of_name and stands_elsewhere(replacement, kind, self._scope, snapshot)
+        if kind is None or replacement.calls is not None:
+            return
+        self._scope = kind.scope
+        if replacement.is_of_name:
+            self._is_switch = stands_elsewhere(replacement, kind, self._scope, snapshot)
+            found = places(replacement, kind, self._scope, snapshot)
+            self._is_use = self._scope is not None and any(place.start < replacement.start for place in found)
 
     def offer(self, suggestion_id: str, place: Place) -> None:
         """It is offered for a place; what was offered before and not touched may come again."""
@@ -88,7 +94,4 @@ def _moved(offset: int, edit: Edit) -> int:
 
 def _is_secret(replacement: Replacement, snapshot: Snapshot) -> bool:
     """Whether the line of the change looks like a secret, as it is or as it was."""
-    line, start = snapshot.line_at(replacement.start)
-    lead, end = replacement.start - start, replacement.end - start
-    lines = (line, line[:lead] + replacement.old + line[end:])
-    return any(is_secret_line(each, snapshot.language_id) for each in lines)
+    return any(is_secret_line(line, snapshot.language_id) for line in replacement.lines(snapshot))

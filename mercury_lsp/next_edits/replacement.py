@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.next_edits.calls import Call, call_around, changed_alike
-from mercury_lsp.next_edits.change import Change
+from mercury_lsp.next_edits.change import Change, differing
 
 MAX_CHARS = 80
 """Of either text; longer ones hardly stand anywhere else."""
@@ -42,6 +42,11 @@ class Replacement:
         """Whether a single name took the place of another one."""
         return bool(_NAME.fullmatch(self.old) and _NAME.fullmatch(self.new))
 
+    def lines(self, snapshot: Snapshot) -> tuple[str, str]:
+        """The line that it stands in, as it was and as it is."""
+        line, start = snapshot.line_at(self.start)
+        return line[: self.start - start] + self.old + line[self.end - start :], line
+
     def is_same(self, other: "Replacement") -> bool:
         """Whether the other one makes the same of the same, wherever."""
         if self.calls and other.calls:
@@ -58,7 +63,8 @@ def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
 
     What only came in or went belongs to the word that it leads (`self.`) or follows (`.strip()`), or to a call.
     """
-    start, old, new = _differing(change)
+    change = differing(change)
+    start, old, new = change.start, change.old, change.new
     before = snapshot.slice(start - _REACH, start)
     after = snapshot.slice(start + len(new), start + len(new) + _REACH)
     left, right = _around(before, old, new, after)
@@ -76,17 +82,6 @@ def _of_call(start: int, old: str, new: str, snapshot: Snapshot) -> Replacement 
     if call is None or before is None or (call.name, call.start) != (before.name, before.start):
         return None
     return Replacement(before.text, call.text, line_start + call.start, (before, call))
-
-
-def _differing(change: Change) -> tuple[int, str, str]:
-    """Where the texts of a change begin to differ, and the parts up to where they end to."""
-    old, new, lead = change.old, change.new, 0
-    while lead < min(len(old), len(new)) and old[lead] == new[lead]:
-        lead += 1
-    old, new, trail = old[lead:], new[lead:], 0
-    while trail < min(len(old), len(new)) and old[-1 - trail] == new[-1 - trail]:
-        trail += 1
-    return change.start + lead, old[: len(old) - trail], new[: len(new) - trail]
 
 
 def _around(before: str, old: str, new: str, after: str) -> tuple[str, str]:

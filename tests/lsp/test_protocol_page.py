@@ -24,6 +24,7 @@ FILES = {
     "R": "test_relay.py",
     "D": "test_denoising.py",
     "K": "test_clients.py",
+    "N": "test_next_edits.py",
     "O": "test_other_files.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (

@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from mercury_lsp.documents import Document, Edit
 from mercury_lsp.next_edits.calls import call_around, calls, changed_alike
-from mercury_lsp.next_edits.change import MAX_CHARS, last_change
+from mercury_lsp.next_edits.change import MAX_CHARS, Change, differing, last_change
 from mercury_lsp.next_edits.judging import chance, question
 from mercury_lsp.next_edits.repeating import MOST, Repeating
 
@@ -55,16 +55,20 @@ class Desk:
         found = self.repeating.replacement(self.document.snapshot())
         return (found.old, found.new) if found else None
 
-    def lines(self) -> list[int]:
+    def lines(self, by_key: bool = False) -> list[int]:
         """The numbers of the lines where the change may be made."""
         snapshot = self.document.snapshot()
         found = self.repeating.replacement(snapshot)
-        return [snapshot.position_at(each.start)[0] for each in self.repeating.places(found, snapshot)] if found else []
+        return (
+            [snapshot.position_at(each.start)[0] for each in self.repeating.places(found, snapshot, by_key)]
+            if found
+            else []
+        )
 
-    def texts(self) -> list[tuple[str, str]]:
+    def texts(self, by_key: bool = False) -> list[tuple[str, str]]:
         snapshot = self.document.snapshot()
         found = self.repeating.replacement(snapshot)
-        return [(each.old, each.new) for each in self.repeating.places(found, snapshot)] if found else []
+        return [(each.old, each.new) for each in self.repeating.places(found, snapshot, by_key)] if found else []
 
 
 RENAMED = """\
@@ -138,6 +142,13 @@ def test_the_opposite_of_a_change_is_its_undoing():
     assert desk.change() is None
 
 
+def test_lines_that_are_written_anew_one_after_the_other_are_changes_of_their_own():
+    desk = Desk(RENAMED).replace("def f(count):\n", "def f(total):\n")
+    assert desk.change() == ("count", "total")
+    desk.replace("    x = count + 1\n", "    x = total + 1\n")
+    assert (desk.change(), desk.lines()) == (("count", "total"), [2])
+
+
 def test_text_that_is_sent_again_is_no_change():
     desk = Desk(RENAMED).replace("count", "total")
     desk.put(0, "def", "def")
@@ -159,9 +170,10 @@ def test_a_change_says_what_stood_there_before(text, edits):
     for start, count, inserted in edits:
         start = min(start, len(now))
         edit = Edit(start, now[start : start + count], inserted)
-        if edit.removed == edit.inserted:
+        made = differing(Change(edit.start, edit.removed, edit.inserted))
+        if made.old == made.new:
             continue
-        if change is None or change.then(edit) is None:
+        if change is None or change.then(Edit(made.start, made.old, made.new)) is None:
             before = now
         change = last_change(change, [edit])
         now = now[:start] + inserted + now[start + count :]
@@ -227,6 +239,18 @@ def test_a_name_that_was_there_before_is_another_thing_and_no_renaming():
     assert Desk("def f(a, b):\n    g(a)\n    return a + b\n").replace("g(a)", "g(b)").lines() == []
 
 
+def test_a_local_name_that_is_not_changed_where_it_stands_first_goes_on_only_by_key():
+    desk = Desk(RENAMED).replace("count", "total", 1)
+    assert (desk.lines(), desk.lines(by_key=True)) == ([], [2, 0])
+
+
+def test_types_mean_the_same_in_the_whole_file():
+    desk = Desk("def f(a: int):\n    b: int = a\n\ndef g(a: int):\n    pass\n").replace("int", "Size")
+    assert desk.lines() == [1, 3]
+    desk = Desk("def f(a: int):\n    b: int = a\n\ndef g(a: str):\n    pass\n").replace("int", "str")
+    assert desk.lines() == []
+
+
 def test_a_place_that_reads_as_the_new_text_is_none():
     desk = Desk("def f(x):\n    g(x)\n    h(self.x)\n    return x\n")
     desk.type(desk.find("x)", 1), "self.")
@@ -253,7 +277,7 @@ def test_without_a_syntax_tree_there_are_no_places():
 def test_a_place_that_was_offered_and_then_edited_is_over():
     desk = Desk(RENAMED).replace("count", "total")
     snapshot = desk.document.snapshot()
-    first, second = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot)
+    first, second = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, by_key=False)
     desk.repeating.offer("1", first)
     desk.put(first.start, "count", "total")
     assert desk.lines() == [2]
@@ -266,7 +290,7 @@ def test_a_place_that_was_offered_and_then_edited_is_over():
 def test_line_breaks_of_two_characters_and_astral_characters_do_not_move_places():
     desk = Desk('s = "𝒳"; count = 1\r\nt = "𝒳𝒳"; print(count)\r\n').replace("count", "total")
     snapshot = desk.document.snapshot()
-    [place] = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot)
+    [place] = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, by_key=False)
     assert snapshot.slice(place.start, place.end) == "count"
     assert snapshot.position_at(place.start) == (1, 18)
 
@@ -277,12 +301,13 @@ def test_line_breaks_of_two_characters_and_astral_characters_do_not_move_places(
 def test_the_model_sees_the_text_without_the_old_one():
     desk = Desk(RENAMED).replace("count", "total")
     snapshot = desk.document.snapshot()
-    [place, _] = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot)
-    request = question(place, snapshot, "a.py", None)
-    assert "".join(request.far[1:]) + request.near + "".join(request.suffix) == desk.text.replace(
-        "x = count", "x = ", 1
-    )
+    change = desk.repeating.replacement(snapshot)
+    [place, _] = desk.repeating.places(change, snapshot, by_key=False)
+    request = question(place, change, snapshot, "a.py", None)
+    shown = "".join(request.far[1:-1]) + request.near + "".join(request.suffix)
+    assert shown == desk.text.replace("x = count", "x = ", 1)
     assert request.near.endswith("x = ")
+    assert request.far[-1].splitlines()[1:] == ["# @@", "# -def f(count):", "# +def f(total):"]
 
 
 def test_a_chance_is_one_half_where_both_are_alike_and_never_out_of_bounds():
