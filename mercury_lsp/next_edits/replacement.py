@@ -10,6 +10,9 @@ from mercury_lsp.next_edits.change import Change, differing
 MAX_CHARS = 80
 """Of either text; longer ones hardly stand anywhere else."""
 
+MAX_LINE = 2000
+"""Characters of a line that is looked at as a whole; what is changed in longer ones is not repeated."""
+
 _REACH = 200
 """Characters around a change that are looked at."""
 
@@ -69,6 +72,9 @@ def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
     after = snapshot.slice(start + len(new), start + len(new) + _REACH)
     left, right = _around(before, old, new, after)
     whole = Replacement(left + old + right, left + new + right, start - len(left))
+    line_start, line_end = snapshot.source.line_bounds(start)
+    if line_end - line_start > MAX_LINE:
+        return None
     found = whole if left or right or (old and new) else _of_call(start, old, new, snapshot)
     return found if found is not None and _is_worth_repeating(found) else None
 

@@ -127,6 +127,10 @@ def test_numbers_signs_lines_and_long_texts_are_not_repeated(old, new):
     assert Desk("x = 1\n").replace(old, new).change() is None
 
 
+def test_in_a_very_long_line_nothing_is_repeated():
+    assert Desk("count = 1; " + "x = count; " * 300).replace("count", "total").change() is None
+
+
 def test_a_change_that_was_taken_back_is_none():
     desk = Desk(RENAMED).replace("count", "total")
     assert desk.change() == ("count", "total")
