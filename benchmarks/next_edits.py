@@ -29,7 +29,7 @@ from rich.table import Table
 
 from mercury_lsp.documents import Document, Snapshot
 from mercury_lsp.languages import LANGUAGES
-from mercury_lsp.next_edits.judging import GATE, GATE_INVOKED, chance, question
+from mercury_lsp.next_edits.judging import chance, question
 from mercury_lsp.next_edits.next_edits import JUDGED
 from mercury_lsp.next_edits.places import Place
 from mercury_lsp.next_edits.repeating import Repeating
@@ -83,7 +83,6 @@ def main() -> int:
     rows = [(case, judged(engine, case)) for case in suite.progress(drawn, "judging")]
     record = {
         "figures": {way: {kind: by_gate(rows, way, kind) for kind in ("all", *KINDS)} for way in WAYS},
-        "gates": {"unasked": GATE, "by_key": GATE_INVOKED},
         "median_ms": round(1000 * median(each.seconds for _, found in rows for each in found), 1),
         "places_judged": JUDGED,
         "model": engine.name,

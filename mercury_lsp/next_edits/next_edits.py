@@ -10,7 +10,7 @@ from uuid import uuid4
 from mercury_engine.requests import FillRequest
 
 from mercury_lsp.documents import Edit, Snapshot
-from mercury_lsp.next_edits.judging import GATE, GATE_INVOKED, chance, question
+from mercury_lsp.next_edits.judging import GATE, chance, question
 from mercury_lsp.next_edits.places import Place
 from mercury_lsp.next_edits.repeating import Repeating
 from mercury_lsp.next_edits.replacement import Replacement
@@ -18,7 +18,7 @@ from mercury_lsp.questions import Feature, Pending, Question, Questions
 from mercury_lsp.suggestions import Suggestion
 
 JUDGED = 4
-"""Places that the model is asked about when the editor asks by itself, at some 0.15 s each."""
+"""Places that the model is asked about when the editor asks by itself, 0.15 s each where caches are warm."""
 
 Compare = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
 
@@ -68,10 +68,10 @@ class NextEdits:
             return []
         asked = Question(feature, snapshot, search.replacement.start, by_key, is_away=True)
         self._questions.supersede(asked.supersedes)
-        most, gate = (len(search.places), GATE_INVOKED) if by_key else (JUDGED, GATE)
+        most = len(search.places) if by_key else JUDGED
 
         def begin() -> Pending:
-            return Pending(asyncio.ensure_future(self._first(search, most, gate)), search.cancel)
+            return Pending(asyncio.ensure_future(self._first(search, most)), search.cancel)
 
         return await self._questions.ask(asked, begin)
 
@@ -81,7 +81,7 @@ class NextEdits:
             return None
         return _Search(repeating, replacement, repeating.places(replacement, snapshot, by_key), snapshot, path)
 
-    async def _first(self, search: _Search, most: int, gate: float) -> list[Suggestion]:
+    async def _first(self, search: _Search, most: int) -> list[Suggestion]:
         """The edit at the first of so many places for which the model is sure enough."""
         started, replacement = perf_counter(), search.replacement
         for place in search.places[:most]:
@@ -89,7 +89,7 @@ class NextEdits:
             if request is None:
                 continue
             nats = await self._compare(request, (place.old, place.new))
-            if nats is not None and (sure := chance(*nats)) >= gate:
+            if nats is not None and (sure := chance(*nats)) >= GATE:
                 found = _edit(place, search.snapshot, sure, perf_counter() - started)
                 search.repeating.offer(found.id, place)
                 return [found]

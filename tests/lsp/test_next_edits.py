@@ -127,13 +127,17 @@ def test_a_document_sent_whole_has_its_last_change_too(editor: Editor):
 # Silence
 
 
-@pytest.mark.parametrize("nats", [-0.5, -9.0], ids=["unsure", "sure of the old text"])
+@pytest.mark.parametrize("nats", [-2.0, -9.0], ids=["unsure", "sure of the old text"])
 def test_what_the_model_is_not_sure_of_is_not_offered(editor: Editor, nats: float):
     assert edits(editor, renamed(editor, nats=nats)) == []
 
 
-def test_who_asks_by_key_gets_what_the_model_is_less_sure_of(editor: Editor):
-    assert editor.result(run(editor, renamed(editor, nats=-0.5))) == {"applied": True}
+def test_of_a_use_that_was_changed_the_other_places_are_offered_by_key_only(editor: Editor):
+    uri = editor.opened(script(**SILENT) + BODY)
+    editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
+    assert edits(editor, uri, 2, 2, 13) == []
+    assert titles(editor, uri) == [TITLE, "Mercury: fill here"]
+    assert editor.result(run(editor, uri, 2)) == {"applied": True}
 
 
 def test_without_a_change_nothing_is_offered(editor: Editor):
