@@ -5,12 +5,16 @@ from itertools import islice
 
 from mercury_lsp.documents import Edit, Snapshot
 from mercury_lsp.next_edits.change import Change, last_change
-from mercury_lsp.next_edits.places import Place, kind_of, places, stands_elsewhere
+from mercury_lsp.next_edits.places import Kind, Place, kind_of, places, stands_elsewhere
 from mercury_lsp.next_edits.replacement import Replacement, replacement_of
 from mercury_lsp.secret_lines import is_secret_line
 
 MOST = 8
 """Places that are offered for one change before the next one is accepted."""
+
+
+REMEMBERED = 16
+"""Renamings; one is looked at anew for every key of a name, whenever the editor asks."""
 
 
 class Repeating:
@@ -26,6 +30,8 @@ class Repeating:
         """The new name was there before, so the user chose another thing instead of renaming one."""
         self._is_use = False
         """The old name stands further up in its scope, so the user may have meant this one place."""
+        self._renamings: dict[tuple[str, str], int | None] = {}
+        """By old and new name their scopes, so that one that the user goes on with by hand is known again."""
         self._over: list[int] = []
         """Where it was offered and then edited, or dismissed."""
         self._offered: dict[str, tuple[int, int]] = {}
@@ -39,7 +45,8 @@ class Repeating:
                 if edit.start <= end and edit.start + len(edit.removed) >= start:
                     self.dismiss(suggestion_id)
             self._over = [_moved(offset, edit) for offset in self._over]
-            self._scope = None if self._scope is None else _moved(self._scope, edit)
+            self._scope = _moved_scope(self._scope, edit)
+            self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
             self._offered = {name: (_moved(a, edit), _moved(b, edit)) for name, (a, b) in self._offered.items()}
 
     def replacement(self, snapshot: Snapshot) -> Replacement | None:
@@ -71,9 +78,20 @@ class Repeating:
             return
         self._scope = kind.scope
         if replacement.is_of_name:
-            self._is_switch = stands_elsewhere(replacement, kind, self._scope, snapshot)
-            found = places(replacement, kind, self._scope, snapshot)
-            self._is_use = self._scope is not None and any(place.start < replacement.start for place in found)
+            self._rename(replacement, kind, snapshot)
+
+    def _rename(self, replacement: Replacement, kind: Kind, snapshot: Snapshot) -> None:
+        names = (replacement.old, replacement.new)
+        if names in self._renamings and self._renamings[names] in (None, *kind.around):
+            self._scope = self._renamings[names]
+            return
+        self._is_switch = stands_elsewhere(replacement, kind, self._scope, snapshot)
+        found = places(replacement, kind, self._scope, snapshot)
+        self._is_use = self._scope is not None and any(place.start < replacement.start for place in found)
+        if not self._is_switch and not self._is_use:
+            self._renamings[names] = self._scope
+            for oldest in list(self._renamings)[:-REMEMBERED]:
+                del self._renamings[oldest]
 
     def offer(self, suggestion_id: str, place: Place) -> None:
         """It is offered for a place; what was offered before and not touched may come again."""
@@ -90,6 +108,10 @@ def _moved(offset: int, edit: Edit) -> int:
     if offset >= edit.start + len(edit.removed):
         return offset + len(edit.inserted) - len(edit.removed)
     return min(offset, edit.start)
+
+
+def _moved_scope(scope: int | None, edit: Edit) -> int | None:
+    return None if scope is None else _moved(scope, edit)
 
 
 def _is_secret(replacement: Replacement, snapshot: Snapshot) -> bool:

@@ -248,6 +248,24 @@ def test_a_local_name_that_is_not_changed_where_it_stands_first_goes_on_only_by_
     assert (desk.lines(), desk.lines(by_key=True)) == ([], [2, 0])
 
 
+def test_who_goes_on_by_hand_is_understood_although_the_editor_asks_at_every_key():
+    desk = Desk(RENAMED).replace("count", "total")
+    assert desk.lines() == [1, 2]
+    desk.erase(desk.find("count"), 5)
+    for number, key in enumerate("total"):
+        desk.type(desk.find("x = ") + 4 + number, key)
+        desk.lines()
+    assert (desk.change(), desk.lines()) == (("count", "total"), [2])
+
+
+def test_the_same_renaming_in_another_function_is_one_of_its_own():
+    desk = Desk(RENAMED).replace("count", "total")
+    assert desk.lines() == [1, 2]
+    desk.replace("x = ", "y = ")
+    assert desk.lines() == []
+    assert desk.replace("g(count)", "g(total)").lines() == [5]
+
+
 def test_types_mean_the_same_in_the_whole_file():
     desk = Desk("def f(a: int):\n    b: int = a\n\ndef g(a: int):\n    pass\n").replace("int", "Size")
     assert desk.lines() == [1, 3]
