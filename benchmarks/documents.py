@@ -20,7 +20,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import documents
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Answer, Fill, FillRequest, Request
 from rich.table import Table
 
 from mercury_lsp.context import ContextBuilder
@@ -125,12 +125,13 @@ def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
     """All at once."""
     waiting, found = [asked], list[Fill]()
 
-    def done(request: FillRequest, outcome: Fill | Exception) -> None:
+    def done(request: Request, outcome: Answer | Exception) -> None:
         if isinstance(outcome, Exception):
             raise outcome
+        assert isinstance(outcome, Fill)
         found.append(outcome)
 
-    engine.fill_all(lambda: waiting.pop() if waiting else (), done)
+    engine.answer_all(lambda: waiting.pop() if waiting else (), done)
     return found
 
 

@@ -13,6 +13,7 @@ from mercury_lsp.documents import Edit, Snapshot
 from mercury_lsp.drafting import DraftIndex, old_suggestion
 from mercury_lsp.edits import EditHistory, Place
 from mercury_lsp.engines import Engines
+from mercury_lsp.next_edits import NextEdits
 from mercury_lsp.questions import Feature, Pending, Question, Questions
 from mercury_lsp.secret_lines import is_secret_line
 from mercury_lsp.settings import Settings
@@ -44,6 +45,7 @@ class Completer:
         self.settings = Settings()
         self._lease = engines.lease()
         self._questions = Questions()
+        self.next_edits = NextEdits(self._questions, self._lease.compare)
         self._histories: dict[str, EditHistory] = {}
         self.drafts = DraftIndex()
         self._ahead: asyncio.Task[None] | None = None
@@ -104,6 +106,7 @@ class Completer:
         self._questions.supersede(lambda question: question.snapshot.uri == uri)
         self._stop_looking_ahead()
         self._histories.pop(uri, None)
+        self.next_edits.forget(uri)
         self.drafts.forget(uri)
 
     def close(self) -> None:

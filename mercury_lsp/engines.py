@@ -1,7 +1,7 @@
 """The engines of a process, shared by all connections whose settings name the same one."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -86,6 +86,12 @@ class Lease:
         await self._asked.wait()
         assert self._worker is not None
         return await self._worker.fill(request, self, ahead)
+
+    async def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float] | None:
+        """How likely the engine finds each text in the gap; waits as `fill` does, None when there is no engine."""
+        await self._asked.wait()
+        assert self._worker is not None
+        return await self._worker.compare(request, texts, self)
 
     def close(self) -> None:
         """Use no engine any more; returns at once."""

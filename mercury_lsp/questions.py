@@ -30,6 +30,8 @@ class Question:
     """The user asked; else the editor did by itself."""
     is_watched: bool = False
     """Its denoising is shown, from the first step on."""
+    is_away: bool = False
+    """It asks for an edit elsewhere, not for a fill."""
 
     def supersedes(self, older: "Question") -> bool:
         """Whether the older one needs no answer any more.
@@ -46,7 +48,9 @@ class Question:
     def is_answered_by(self, other: "Question") -> bool:
         """Whether the other one's answer says all that this one asks for."""
         is_same_place = self._is_about_the_text_of(other) and self.offset == other.offset
-        return is_same_place and (other.by_key or not self.by_key) and not self.is_watched
+        if self.is_away != other.is_away or self.is_watched:
+            return False
+        return is_same_place and (other.by_key or not self.by_key)
 
     def _is_about_the_text_of(self, other: "Question") -> bool:
         # Not the version: some clients send one twice, and an edit may change nothing.

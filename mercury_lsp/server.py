@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -178,20 +178,47 @@ class MercuryServer(LanguageServer):
             return [], snapshot
         asked = self.statistics.observer.asked(uri, context.offset, context.language_id, triggered)
         context = self.other_files.with_snippets(context, snapshot)
+        found = await self._answer(self.completer.complete(context, snapshot, triggered, on_step, feature))
+        if found is None:
+            return [], snapshot
+        if not triggered:
+            found = [each for first in found for each in (first, first.first_line()) if each is not None]
+        self.statistics.observer.shown(asked, found)
+        return found, snapshot
+
+    async def next_edit(self, uri: str, feature: Feature, triggered: bool) -> tuple[list[Suggestion], Snapshot]:
+        """The last change for one more place of a document as it is now, if any, and that document.
+
+        `feature`, `triggered`, failures and what is raised are as for `suggest`. It is not counted.
+        """
+        snapshot = self.documents.snapshot(uri)
+        if not self._allows_next_edits(snapshot):
+            return [], snapshot
+        path = self.documents.path(uri)
+        found = await self._answer(self.completer.next_edits.find(snapshot, path, feature, not triggered))
+        is_current = self.documents.snapshot(uri).source is snapshot.source
+        return (found or []) if is_current else [], snapshot
+
+    def has_next_edits(self, snapshot: Snapshot) -> bool:
+        """Whether there is a place to ask the model about, as far as settings and rules say."""
+        return self._allows_next_edits(snapshot) and self.completer.next_edits.may_have(snapshot)
+
+    def _allows_next_edits(self, snapshot: Snapshot) -> bool:
+        settings = self.completer.settings
+        return settings.next_edits and settings.allows(snapshot.language_id) and not _is_secret(snapshot.uri)
+
+    async def _answer(self, asking: Coroutine[Any, Any, list[Suggestion]]) -> list[Suggestion] | None:
+        """What the completer finds; None when the engine fails, of which the user is told once. Raises Cancelled."""
         try:
             with self.status.busy():
-                found = await self.completer.complete(context, snapshot, triggered, on_step, feature)
+                return await asking
         except Cancelled:
             raise
         except Exception as error:
             logger.exception("a fill failed")
             named = str(error) if isinstance(error, MercuryError) else f"{type(error).__name__}: {error}"
             self.tell(types.MessageType.Error, f"Mercury: {named}; run mercury-lsp doctor")
-            return [], snapshot
-        if not triggered:
-            found = [each for first in found for each in (first, first.first_line()) if each is not None]
-        self.statistics.observer.shown(asked, found)
-        return found, snapshot
+            return None
 
     def files_changed(self, paths: list[Path]) -> None:
         """Load the model anew once its files stay as they are; the workspace reads its own when they are needed."""

@@ -33,6 +33,8 @@ class Settings:
     disabled_languages: tuple[str, ...] = ()
     statistics: bool = True
     """Whether suggestions are counted, on this machine only."""
+    next_edits: bool = True
+    """Whether the last change is offered for other places."""
     workspace_context: bool = True
     """Whether other files of the workspace are looked at."""
 
@@ -104,6 +106,7 @@ _RULES = {
         lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
         "a list of language ids",
     ),
+    "nextEdits": _SWITCH,
     "statistics": _SWITCH,
     "workspaceContext": _SWITCH,
 }

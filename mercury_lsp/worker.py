@@ -1,6 +1,6 @@
 """The one thread that owns an engine, and whose turn it is.
 
-Fills that are asked for at the same time share the engine's forward passes, up to `AT_ONCE` of them. Whoever asks goes
+What is asked at the same time shares the engine's forward passes, up to `AT_ONCE` of them. Whoever asks goes
 before whoever looks ahead, and stops what looks ahead. When more ask, the connection that was served longest ago comes
 first, so that nobody's typing keeps others waiting for more than a fill each.
 """
@@ -8,16 +8,16 @@ first, so that nobody's typing keeps others waiting for more than a fill each.
 import asyncio
 import gc
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from mercury_engine.errors import Cancelled
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Answer, Comparison, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More
 
 from mercury_lsp.settings import Settings
@@ -44,7 +44,11 @@ class Engine(Protocol):
         """Blocking; raises Cancelled once the request's cancel flag is set."""
         ...
 
-    def fill_all(self, more: More, done: Done) -> None:
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        """How likely each text is in the gap, in nats; blocking, and raises as `fill` does."""
+        ...
+
+    def answer_all(self, more: More, done: Done) -> None:
         """Blocking, until `more` hands over nothing and all are done."""
         ...
 
@@ -54,7 +58,7 @@ class Engine(Protocol):
 
 
 AT_ONCE = 4
-"""Fills under way: another one in the same pass costs a fifth of a pass of its own, and each makes all of them wait."""
+"""Answers under way: one row more costs a fifth of a pass of its own, but each answer makes the others wait."""
 
 REST_AFTER = 2.0
 """Seconds without a fill after which the engine may rest."""
@@ -76,16 +80,16 @@ def load_engine(settings: Settings) -> Engine:
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A fill that somebody waits for."""
+    """What somebody waits for."""
 
-    request: FillRequest
+    request: Request
     owner: object
     ahead: bool
-    done: asyncio.Future[Fill | None]
+    done: asyncio.Future[Any]
 
 
 class Worker:
-    """Loads one engine and runs fills off the event loop; to be used from the loop's thread."""
+    """Loads one engine and has it answer off the event loop; to be used from the loop's thread."""
 
     def __init__(self, load: Callable[[], Engine]):
         self.engine: Engine | None = None
@@ -99,7 +103,7 @@ class Worker:
         self._waiting: list[_Job] = []
         self._running: dict[int, _Job] = {}
         """Handed to the thread and not done, by identity of the request."""
-        self._handed: deque[FillRequest] = deque()
+        self._handed: deque[Request] = deque()
         """Those of them that the thread has not taken up yet."""
         self._at_work = False
         """Whether the thread takes up what it is handed."""
@@ -127,6 +131,15 @@ class Worker:
         `ahead`: nobody waits for it, so that it is given up for anyone who asks. Raises Cancelled. When the caller's
         task is cancelled the fill stops before its next step.
         """
+        found: Fill | None = await self._answered(request, owner, ahead)
+        return found
+
+    async def compare(self, request: FillRequest, texts: Sequence[str], owner: object) -> list[float] | None:
+        """How likely the engine finds each text in the gap; waits, ends and raises as `fill` does."""
+        found: list[float] | None = await self._answered(Comparison(request, tuple(texts)), owner, False)
+        return found
+
+    async def _answered(self, request: Request, owner: object, ahead: bool) -> Any:
         job = _Job(request, owner, ahead, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         if not ahead:
@@ -174,11 +187,11 @@ class Worker:
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         """On the thread: all that is handed over, until there is no more."""
 
-        def done(request: FillRequest, outcome: Fill | Exception | None) -> None:
+        def done(request: Request, outcome: Answer | Exception | None) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(self._filled, request, outcome)
+                loop.call_soon_threadsafe(self._done, request, outcome)
 
-        def more() -> Iterator[FillRequest]:
+        def more() -> Iterator[Request]:
             while self._handed:
                 request = self._handed.popleft()
                 if request.cancel.is_set():
@@ -189,20 +202,20 @@ class Worker:
                     yield request
 
         if self.engine is not None:
-            self.engine.fill_all(more, done)
+            self.engine.answer_all(more, done)
         else:
             deque(more(), maxlen=0)
 
     def _worked(self, working: asyncio.Future[None]) -> None:
         self._at_work = False
         error = None if working.cancelled() else working.exception()
-        if isinstance(error, Exception):  # not of a fill, so nobody was told of it
+        if isinstance(error, Exception):  # not of a request, so nobody was told of it
             self._handed.clear()
             for job in list(self._running.values()):
-                self._filled(job.request, error)
+                self._done(job.request, error)
         self._next()
 
-    def _filled(self, request: FillRequest, outcome: Fill | Exception | None) -> None:
+    def _done(self, request: Request, outcome: Answer | Exception | None) -> None:
         job = self._running.pop(id(request))
         if not job.done.done():
             if isinstance(outcome, Exception):

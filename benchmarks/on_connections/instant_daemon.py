@@ -5,6 +5,7 @@ Every answer becomes a line in the file RECORD: milliseconds from the request's 
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,17 @@ class InstantEngine:
     def rest(self) -> None:
         """Nothing to give back."""
 
-    def fill_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: More, done: Done) -> None:
         """One after another."""
-        one_by_one(self.fill, more, done)
+        one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         """Always the same."""
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        """All alike."""
+        return [0.0] * len(texts)
 
 
 def noting(path: Path) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Answer, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More
 
 from mercury_lsp.commands.stdio import serve
@@ -33,23 +33,23 @@ class Stopwatch:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def fill_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: More, done: Done) -> None:
         """The engine's own answers; here nobody asks for two at a time."""
 
-        def begun() -> Iterator[FillRequest]:
+        def begun() -> Iterator[Request]:
             for request in more():
                 self._row = {"asked": asked_at.pop(id(request), None), "begun": monotonic(), "read": monotonic()}
                 self._before = self._engine.cache.tokens_read
                 yield request
 
-        def noted(request: FillRequest, outcome: Fill | Exception) -> None:
+        def noted(request: Request, outcome: Answer | Exception) -> None:
             steps = outcome.steps if isinstance(outcome, Fill) else None
             read = self._engine.cache.tokens_read - self._before
             row = self._row | {"ended": monotonic(), "steps": steps, "tokens_read": read}
             self._out.write(json.dumps(row) + "\n")
             done(request, outcome)
 
-        self._engine.fill_all(begun, noted)
+        self._engine.answer_all(begun, noted)
 
     def _timed_context(self, *arguments: Any) -> Any:
         try:

@@ -14,22 +14,23 @@ from typing import Literal, Self
 import torch
 
 from mercury_engine import forwards, weights
+from mercury_engine.answering import Answering
 from mercury_engine.backend import Backend, give_back_freed, give_back_memory, networks
 from mercury_engine.block_cache import BlockCache, Tokens
 from mercury_engine.calibration import Calibration
 from mercury_engine.canvas import Canvas
 from mercury_engine.codec import Codec, Cut
+from mercury_engine.comparing import compared
 from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.device_loop import device_loop
 from mercury_engine.errors import DeviceError, ModelCorrupt, ModelNotFound, RequestError
-from mercury_engine.filling import Filling
 from mercury_engine.forwards import Reading
 from mercury_engine.layout import rest_and_below
 from mercury_engine.limits import far_part, near_part, suffix_part
 from mercury_engine.lookup import Lookup
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
-from mercury_engine.requests import PART_OF_A_CHARACTER, Effort, Fill, FillRequest
+from mercury_engine.requests import PART_OF_A_CHARACTER, Answer, Comparison, Effort, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More, one_by_one
 from mercury_engine.unfinished import begun, word_start
 
@@ -126,59 +127,75 @@ class Engine:
         Raises Cancelled when the request's flag is set, RequestError when it asks too much, ModelCorrupt when the
         weights compute no numbers, and DeviceError when memory is full; the engine can be asked again after each.
         """
-        filling = self._begin(request)
-        while filling.outcome is None:
-            self._advance([filling])
-        if isinstance(filling.outcome, Exception):
-            raise filling.outcome
-        return filling.outcome
+        fill = self._answered(request)
+        assert isinstance(fill, Fill)
+        return fill
 
-    def fill_all(self, more: More, done: Done) -> None:
-        """Fill what `more` hands over until it hands over nothing and all are done; `done` is told of each.
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        """How likely the reader finds each text in the gap and the rest of its line behind it, in nats.
 
-        Fills under way share forward passes, and what comes out does not depend on the others. `more` is called
-        before every pass. Fills whose loop is on the device come one after another.
+        All are read in one pass. Of the request only the context and the cancel flag matter. Raises as `fill` does.
+        """
+        nats = self._answered(Comparison(request, tuple(texts)))
+        assert isinstance(nats, list)
+        return nats
+
+    def answer_all(self, more: More, done: Done) -> None:
+        """Answer what `more` hands over until it hands over nothing and all are done; `done` is told of each.
+
+        Answers under way share forward passes, and what comes out does not depend on the others. `more` is called
+        before every pass. Where the loop is on the device one comes after another.
         """
         if self.loop is not None:
-            one_by_one(self.fill, more, done)
+            one_by_one(self, more, done)
             return
-        fillings: list[Filling] = []
-        while fillings := [*fillings, *map(self._begin, more())]:
-            self._advance(fillings)
-            for filling in fillings:
-                if filling.outcome is not None:
-                    done(filling.request, filling.outcome)
-            fillings = [each for each in fillings if each.outcome is None]
+        under_way: list[Answering] = []
+        while under_way := [*under_way, *map(self._begin, more())]:
+            self._advance(under_way)
+            for each in under_way:
+                if each.outcome is not None:
+                    done(each.request, each.outcome)
+            under_way = [each for each in under_way if each.outcome is None]
 
-    def _begin(self, request: FillRequest) -> Filling:
-        return Filling(request, self._filled(request, time.perf_counter()))
+    def _answered(self, request: Request) -> Answer:
+        answering = self._begin(request)
+        while answering.outcome is None:
+            self._advance([answering])
+        if isinstance(answering.outcome, Exception):
+            raise answering.outcome
+        return answering.outcome
+
+    def _begin(self, request: Request) -> Answering:
+        return Answering(request, self._steps(request, time.perf_counter()))
 
     @torch.inference_mode()
-    def _advance(self, fillings: Sequence[Filling]) -> None:
-        """Carry fills on: those that want few rows by the same forward pass, the first of the others by its own."""
-        for filling in fillings:
-            if filling.waits_for is None:
-                filling.start()
-        few = [each for each in fillings if each.waits_for is not None and each.waits_for.rows <= FEW]
-        many = [each for each in fillings if each.waits_for is not None and each.waits_for.rows > FEW]
+    def _advance(self, under_way: Sequence[Answering]) -> None:
+        """Carry answers on: those that want few rows by the same forward pass, the first of the others by its own."""
+        for each in under_way:
+            if each.waits_for is None:
+                each.start()
+        few = [each for each in under_way if each.waits_for is not None and each.waits_for.rows <= FEW]
+        many = [each for each in under_way if each.waits_for is not None and each.waits_for.rows > FEW]
         for together in filter(None, (few, many[:1])):
             self._pass(together)
 
-    def _pass(self, together: Sequence[Filling]) -> None:
+    def _pass(self, together: Sequence[Answering]) -> None:
         """One forward pass; when it fails, all of these fail."""
         asked = [each.waits_for for each in together if each.waits_for is not None]
         try:
             given = forwards.run(self.reader, asked)
         except Exception as error:
-            for filling in together:
-                filling.fail(error)
+            for answering in together:
+                answering.fail(error)
         else:
-            for filling, each in zip(together, given, strict=True):
-                filling.take(each)
+            for answering, each in zip(together, given, strict=True):
+                answering.take(each)
 
-    def _filled(self, request: FillRequest, started: float) -> Reading[Fill]:
+    def _steps(self, request: Request, started: float) -> Reading[Answer]:
         try:
-            return (yield from self._steps(request, started))
+            if isinstance(request, Comparison):
+                return (yield from self._compared(request))
+            return (yield from self._filled(request, started))
         except (torch.OutOfMemoryError, MemoryError) as error:
             self.cache.clear()
             if self.loop is not None:
@@ -189,7 +206,12 @@ class Engine:
                 'mercury.device to "cpu" or mercury.maxSlots lower'
             ) from error
 
-    def _steps(self, request: FillRequest, started: float) -> Reading[Fill]:
+    def _compared(self, request: Comparison) -> Reading[list[float]]:
+        cut = self.codec.cut(request.gap.near)
+        place = yield from self._read(request.gap, cut.read, len(cut.known))
+        return (yield from compared(self.reader, self.codec, place, cut, request.gap, request.texts))
+
+    def _filled(self, request: FillRequest, started: float) -> Reading[Fill]:
         if not 1 <= request.max_slots <= MAX_SLOTS:
             raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
         request = replace(request, give_up_below=self.calibration.raw(request.give_up_below))

@@ -69,6 +69,19 @@ class FillRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """Texts to be compared in a gap in place of filling it; of the gap only the context and the cancel flag matter."""
+
+    gap: FillRequest
+    texts: tuple[str, ...]
+
+    @property
+    def cancel(self) -> Event:
+        """As that of a fill."""
+        return self.gap.cancel
+
+
+@dataclass(frozen=True, slots=True)
 class Fill:
     """The answer: text for the gap (may be empty) and how sure the model is that it is right."""
 
@@ -85,3 +98,9 @@ class Fill:
     """Context tokens that no cache held."""
     others: tuple["Fill", ...] = ()
     """Further candidates, different in text, by falling confidence."""
+
+
+Request = FillRequest | Comparison
+
+Answer = Fill | list[float]
+"""To a comparison the nats of its texts."""

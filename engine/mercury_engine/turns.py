@@ -1,22 +1,38 @@
 """Several requests for one engine: who hands them over, and who is told what came of them. No torch here."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Answer, Fill, FillRequest, Request
 
-More = Callable[[], Iterable[FillRequest]]
+More = Callable[[], Iterable[Request]]
 """Requests that came since it was called last."""
 
-Done = Callable[[FillRequest, Fill | Exception], None]
-"""Told of each request once, with its fill or the error that `Engine.fill` would raise."""
+Done = Callable[[Request, Answer | Exception], None]
+"""Told of each request once, with its answer or the error that `Engine.fill` would raise."""
 
 
-def one_by_one(fill: Callable[[FillRequest], Fill], more: More, done: Done) -> None:
-    """`Engine.fill_all` for whoever can only fill one after another."""
+class Engine(Protocol):
+    """What answers one request after another."""
+
+    def fill(self, request: FillRequest) -> Fill: ...
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]: ...
+
+
+def one_by_one(engine: Engine, more: More, done: Done) -> None:
+    """`answer_all` for whoever can only answer one request after another."""
     while requests := list(more()):
         for request in requests:
             try:
-                outcome: Fill | Exception = fill(request)
+                outcome = _answer(engine, request)
             except Exception as error:
-                outcome = error
-            done(request, outcome)
+                done(request, error)
+            else:
+                done(request, outcome)
+
+
+def _answer(engine: Engine, request: Request) -> Answer:
+    if isinstance(request, FillRequest):
+        return engine.fill(request)
+    return engine.compare(request.gap, request.texts)

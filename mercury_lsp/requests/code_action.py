@@ -1,10 +1,11 @@
-"""textDocument/codeAction: "Mercury: fill here", for any client that can apply edits."""
+"""textDocument/codeAction: "Mercury: fill here" and "apply next edit", for any client that can apply edits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lsprotocol import types
 
-from mercury_lsp.requests.fill_here import FILL, TITLE
+from mercury_lsp.documents import Snapshot
+from mercury_lsp.requests import fill_here, next_edit
 from mercury_lsp.server import MercuryServer
 
 KIND = types.CodeActionKind.RefactorRewrite
@@ -13,20 +14,25 @@ ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[KIND])
 
 
 def code_action(server: MercuryServer, params: types.CodeActionParams) -> Sequence[types.CodeAction | types.Command]:
-    """The action at a cursor; the model is asked only when it is chosen, for some clients list actions all the time."""
+    """The actions at a cursor; the model is asked only when one is chosen, for some clients list them all the time."""
     snapshot = server.documents.snapshot(params.text_document.uri)
     if not (_is_cursor(params.range) and _is_asked_for(params.context.only)):
         return []
     if not server.completer.settings.allows(snapshot.language_id):
         return []
-    place = {
-        "textDocument": {"uri": params.text_document.uri, "version": snapshot.version},
-        "position": {"line": params.range.start.line, "character": params.range.start.character},
-    }
-    command = types.Command(TITLE, FILL, arguments=[place])
+    commands = list(_commands(server, snapshot, params.range.start))
     if not server.editor.takes_action_literals:
-        return [command]
-    return [types.CodeAction(TITLE, kind=KIND, command=command)]
+        return commands
+    return [types.CodeAction(command.title, kind=KIND, command=command) for command in commands]
+
+
+def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position) -> Iterator[types.Command]:
+    document = {"uri": snapshot.uri, "version": snapshot.version}
+    if server.has_next_edits(snapshot):
+        yield types.Command(next_edit.TITLE, next_edit.NEXT_EDIT, arguments=[{"textDocument": document}])
+    position = {"line": cursor.line, "character": cursor.character}
+    place = {"textDocument": document, "position": position}
+    yield types.Command(fill_here.TITLE, fill_here.FILL, arguments=[place])
 
 
 def _is_cursor(span: types.Range) -> bool:

@@ -21,8 +21,9 @@ def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams)
     changes = _whole(params.content_changes, snapshot)
     edits = server.documents.change(uri, version, changes)
     server.completer.edited(uri, edits)
+    as_one = [replacement(snapshot, server.documents.snapshot(uri))] if edits is None else edits
+    server.completer.next_edits.edited(uri, as_one)
     if server.statistics.observer.watches(uri):
-        as_one = [replacement(snapshot, server.documents.snapshot(uri))] if edits is None else edits
         server.statistics.observer.edited(uri, as_one)
     server.other_files.edited(uri, edits)
     server.settle_soon(uri)

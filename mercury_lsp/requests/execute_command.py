@@ -9,6 +9,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_lsp.convert import ACCEPTED
 from mercury_lsp.requests.fill_here import FILL, fill_here
+from mercury_lsp.requests.next_edit import NEXT_EDIT, next_edit
 from mercury_lsp.requests.status import STATUS, status_command
 from mercury_lsp.server import MercuryServer
 
@@ -34,4 +35,9 @@ def accepted(server: MercuryServer, token: types.ProgressToken | None, *argument
             raise JsonRpcInvalidParams(f"{ACCEPTED} takes [id] or [id, accepted length]")
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {ACCEPTED: accepted, STATUS: status_command, FILL: fill_here}
+COMMANDS: dict[str, Callable[..., Any]] = {
+    ACCEPTED: accepted,
+    STATUS: status_command,
+    FILL: fill_here,
+    NEXT_EDIT: next_edit,
+}

@@ -5,6 +5,7 @@ from lsprotocol import types
 from mercury_lsp.requests.code_action import ACTION_OPTIONS, code_action
 from mercury_lsp.requests.completion import COMPLETION_OPTIONS, completion
 from mercury_lsp.requests.fill_here import FILL, fill_here
+from mercury_lsp.requests.next_edit import NEXT_EDIT, next_edit
 from mercury_lsp.server import MercuryServer
 
 
@@ -15,5 +16,6 @@ def initialize(server: MercuryServer, params: types.InitializeParams) -> None:
         server.feature(types.TEXT_DOCUMENT_COMPLETION, COMPLETION_OPTIONS)(completion)
     if server.editor.applies_edits:
         server.command(FILL)(fill_here)
+        server.command(NEXT_EDIT)(next_edit)
     if server.editor.takes_actions:
         server.feature(types.TEXT_DOCUMENT_CODE_ACTION, ACTION_OPTIONS)(code_action)

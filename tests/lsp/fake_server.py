@@ -2,7 +2,8 @@
 
 A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last one
 counts. An echo is the first line of what the engine was given. `steps` are canvases of [state, text] each,
-`step_ms` apart and played in so many `rounds`; `unsure_from` is what the fill tells. `test/given` tells all that the
+`step_ms` apart and played in so many `rounds`; `unsure_from` is what the fill tells. Asked to compare texts it says
+what `FakeEngine.compare` tells. `test/given` tells all that the
 engine was given last, and `test/opened` the files that the process has opened.
 """
 
@@ -10,6 +11,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -40,16 +42,15 @@ class FakeEngine:
     def rest(self) -> None:
         """Nothing to give back."""
 
-    def fill_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: More, done: Done) -> None:
         """One after another."""
-        one_by_one(self.fill, more, done)
+        one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
         self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})
         given = "".join((*request.far, request.near, *request.suffix))
-        found = _SCRIPT.findall(given)
-        script = json.loads(found[-1]) if found else {}
+        script = _script(given)
         if script.get("echo"):
             script["text"] = given.partition("\n")[0]
         if script.get("error"):
@@ -61,6 +62,21 @@ class FakeEngine:
         _wait(request, script.get("ms", 0))
         text, confidence = script.get("text", "suggested"), script.get("confidence", 0.9)
         return Fill(text, confidence, steps=3, elapsed=0.001, unsure_from=script.get("unsure_from"))
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        """The last text is likelier by the scripted `nats`, unless the line before the gap has what is `against` it."""
+        self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "texts": texts})
+        script = _script("".join((*request.far, request.near, *request.suffix)))
+        if script.get("error"):
+            raise RuntimeError(script["error"])
+        _wait(request, script.get("compare_ms", 0))
+        against = script.get("against", "\n") in request.near.rpartition("\n")[2]
+        return [0.0] * (len(texts) - 1) + [-9.0 if against else script.get("nats", 9.0)]
+
+
+def _script(given: str) -> dict[str, Any]:
+    found = _SCRIPT.findall(given)
+    return json.loads(found[-1]) if found else {}
 
 
 def _wait(request: FillRequest, milliseconds: int) -> None:

@@ -27,6 +27,7 @@ FILES = {
     "G": "test_clients_ghost.py",
     "E": "test_clients_emacs.py",
     "U": "test_clients_popup.py",
+    "N": "test_next_edits.py",
     "O": "test_other_files.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (

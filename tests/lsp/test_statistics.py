@@ -60,6 +60,19 @@ def test_acceptance_is_seen_in_the_edit_alone(state: Path):
     assert row.confidence == 0.9 and row.latency_ms > 0 and row.length == 8
 
 
+def test_next_edits_are_not_counted(state: Path):
+    def use(editor: Editor) -> None:
+        editor.change(URI, 2, {"range": span((1, 0), (1, 5)), "text": "total"})
+        asked = place(URI, 1, 5) | {"textDocument": {"uri": URI, "version": 2}}
+        [edit] = editor.request("textDocument/copilotInlineEdit", asked)["edits"]
+        assert edit["range"] == span((2, 6), (2, 11))
+        editor.notify("textDocument/didShowInlineEdit", {"item": edit})
+        editor.change(URI, 3, {"range": edit["range"], "text": edit["text"]})
+        run(editor, edit)
+
+    assert counted(state, use, text=script(confidence=0.1) + "count = 1\nprint(count)\n") == []
+
+
 def test_told_by_its_command_it_counts_once(state: Path):
     def use(editor: Editor) -> None:
         [item] = editor.items(URI, 1, 4)

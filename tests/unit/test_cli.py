@@ -29,8 +29,8 @@ class FakeEngine:
     def rest(self) -> None:
         """Nothing to give back."""
 
-    def fill_all(self, more: More, done: Done) -> None:
-        one_by_one(self.fill, more, done)
+    def answer_all(self, more: More, done: Done) -> None:
+        one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.questions import Feature
+from mercury_lsp.documents import Document
+from mercury_lsp.questions import Feature, Question
 from tests.unit.test_completer import Editor, FakeEngine, begun
 
 EVERY_FEATURE: list[Feature] = ["inline", "popup", "edit", "panel", "action"]
@@ -121,3 +122,11 @@ async def test_a_closed_document_needs_no_answers_at_all(editor: Editor):
     asked = [await asking(editor, "inline"), await asking(editor, "panel", by_key=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
+
+
+def test_an_edit_elsewhere_is_no_answer_to_who_asks_for_a_fill_and_gives_way_to_a_newer_one():
+    snapshot = Document("file:///a", "python", 1, "x = ").snapshot()
+    fill, away = Question("edit", snapshot, 4), Question("edit", snapshot, 4, is_away=True)
+    assert not fill.is_answered_by(away) and not away.is_answered_by(fill)
+    assert fill.supersedes(away) and away.is_answered_by(away)
+    assert not Question("inline", snapshot, 4).supersedes(away)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Sequence
 from threading import Event
 
 import pytest
@@ -27,8 +28,8 @@ class Held:
     def rest(self) -> None:
         self.rested.set()
 
-    def fill_all(self, more: More, done: Done) -> None:
-        one_by_one(self.fill, more, done)
+    def answer_all(self, more: More, done: Done) -> None:
+        one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         self.order.append(request.near)
@@ -37,6 +38,9 @@ class Held:
             if request.cancel.is_set():
                 raise Cancelled("cancelled")
         return Fill(request.near, 1.0, steps=1, elapsed=0.0)
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        return [float(len(text)) for text in texts if self.fill(request)]
 
 
 class Desk:
@@ -72,7 +76,7 @@ def one_at_once(monkeypatch):
 class Together(Held):
     """Takes up all that it is handed before it is let go."""
 
-    def fill_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: More, done: Done) -> None:
         taken: list[FillRequest] = []
         self.begun.set()
         while taken := [*taken, *more()]:
@@ -128,13 +132,13 @@ async def test_an_engine_that_fails_as_a_whole_tells_all_who_wait_and_is_asked_a
     def broken(more: More, done: Done) -> None:
         raise RuntimeError("broken")
 
-    kept, desk.engine.fill_all = desk.engine.fill_all, broken
+    kept, desk.engine.answer_all = desk.engine.answer_all, broken
     desk.engine.go.set()
     assert (await waiting[0]).text == "first"
     assert (await waiting[1]).text == "next", "the call that was under way took it up"
     with pytest.raises(RuntimeError, match="broken"):
         await desk.ask("b", "third")
-    desk.engine.fill_all = kept
+    desk.engine.answer_all = kept
     assert (await desk.ask("b", "fourth")).text == "fourth"
 
 
@@ -177,6 +181,32 @@ async def test_what_is_cancelled_while_it_waits_never_reaches_the_engine():
     desk.engine.go.set()
     await asyncio.gather(first, last)
     assert desk.engine.order == ["first", "last"]
+
+
+@pytest.mark.usefixtures("one_at_once")
+async def test_a_comparison_waits_for_its_turn_like_a_fill():
+    desk = Desk("ab")
+    request = FillRequest(near="compared", cancel=Event())
+    first, waiting = await desk.begin(), desk.ask("a", "a1")
+    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["", "abc"]))
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(first, waiting)
+    assert await compared == [0.0, 3.0]
+    assert desk.engine.order == ["first", "compared", "compared", "a1"]
+
+
+async def test_a_comparison_that_nobody_waits_for_stops():
+    desk = Desk("ab")
+    request = FillRequest(near="compared", cancel=Event())
+    first = await desk.begin()
+    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["a"]))
+    await asyncio.sleep(0)
+    compared.cancel()
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await first
+    assert request.cancel.is_set() and desk.engine.order == ["first"]
 
 
 async def test_several_who_load_the_same_cause_one_load():

@@ -1,4 +1,4 @@
-"""textDocument/copilotInlineEdit: the fill at the cursor as an edit."""
+"""textDocument/copilotInlineEdit: the fill at the cursor as an edit, else the last change for another place."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,8 +31,11 @@ class InlineEditParams:
 
 async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[str, Any]:
     """One edit at most. Never an error for being superseded: one client waits for it, another shows it."""
+    uri = params.text_document.uri
     try:
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, "edit", triggered=True)
+        found, snapshot = await server.suggest(uri, params.position, "edit", triggered=True)
+        if not found:
+            found, snapshot = await server.next_edit(uri, "edit", triggered=True)
     except Cancelled:
         return {"edits": []}
     return {"edits": [_edit(_with_line_rest(each, snapshot), params.text_document) for each in found]}

@@ -92,7 +92,8 @@ def notify_accepted(server: MercuryServer, params: OneNotice) -> str:
 
 
 def notify_rejected(server: MercuryServer, params: ManyNotices) -> str:
-    """What was not taken may be offered again where it fits."""
+    """A fill that was not taken may be offered again where it fits; the last change is not, in the same place."""
     for each in params.uuids:
         server.statistics.observer.told_rejected(each)
+        server.completer.next_edits.dismissed(each)
     return "OK"

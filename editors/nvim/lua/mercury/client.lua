@@ -107,6 +107,19 @@ function M.add_project(client, bufnr)
   client:notify("workspace/didChangeWorkspaceFolders", { event = { added = { folder }, removed = {} } })
 end
 
+--- Have the server make the last change in one more place; it edits the buffer and moves the cursor.
+---@param bufnr integer
+---@return boolean asked false without a server
+function M.next_edit(bufnr)
+  local client = M.get(bufnr)
+  if not client then
+    return false
+  end
+  local document = vim.lsp.util.make_text_document_params(bufnr)
+  local command = { command = "mercury.nextEdit", arguments = { { textDocument = document } } }
+  return client:request("workspace/executeCommand", command, nil, bufnr)
+end
+
 ---@param bufnr? integer
 ---@return vim.lsp.Client?
 function M.get(bufnr)

@@ -118,6 +118,12 @@ function M.prev()
   return shown_by().cycle(-1)
 end
 
+--- Make the last change in the next place where the model finds it likely, and go there; tells when there is none.
+---@return boolean asked false without a server
+function M.next_edit()
+  return require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
+end
+
 --- Switch suggestions on or off: everywhere, or in this buffer or its filetype only.
 ---@param enabled? boolean default true
 ---@param scope? "buffer"|"filetype"

@@ -1,6 +1,6 @@
 """Fills under way at the same time: they share passes, and none of them notices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,7 +8,7 @@ import torch
 from mercury_engine import forwards
 from mercury_engine.engine import FEW, Engine
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Comparison, Fill, FillRequest
 from mercury_engine.turns import one_by_one
 
 from mercury_lsp.context import ContextBuilder
@@ -43,7 +43,7 @@ def requests(**changes) -> list[FillRequest]:
 def filled(engine: Engine, *rounds: list[FillRequest]) -> list[Fill | Exception]:
     """What comes of all requests, a round handed over before each pass."""
     waiting, outcomes = [*rounds], {}
-    engine.fill_all(lambda: waiting.pop(0) if waiting else [], lambda request, o: outcomes.update({id(request): o}))
+    engine.answer_all(lambda: waiting.pop(0) if waiting else [], lambda request, o: outcomes.update({id(request): o}))
     return [outcomes[id(request)] for each in rounds for request in each]
 
 
@@ -176,13 +176,28 @@ def test_two_that_read_the_same_blocks_at_once_keep_them_once(engine):
     assert engine.fill(request).tokens_read == 0
 
 
-def test_whoever_fills_one_after_another_takes_what_comes_meanwhile():
-    told, rounds = [], [[FillRequest("a"), FillRequest("b")], [FillRequest("c")]]
+def test_comparisons_share_the_passes_of_fills(engine, monkeypatch):
+    gap, other = requests()[:2]
+    nats, fill = engine.compare(gap, ["return", "x = 1"]), engine.fill(other)
+    passes = count_passes(monkeypatch)
+    compared, filled_ = filled(engine, [Comparison(gap, ("return", "x = 1")), other])
+    assert compared == pytest.approx(nats, abs=1e-3)
+    same(filled_, fill)
+    assert passes[0] == 2
 
-    def fill(request: FillRequest) -> Fill:
-        if request.near == "b":
-            raise RequestError("no")
-        return Fill(request.near, 1.0, steps=1, elapsed=0.0)
 
-    one_by_one(fill, lambda: rounds.pop(0) if rounds else [], lambda request, outcome: told.append(outcome))
-    assert [each.text if isinstance(each, Fill) else type(each) for each in told] == ["a", RequestError, "c"]
+def test_whoever_answers_one_after_another_takes_what_comes_meanwhile():
+    told, rounds = [], [[FillRequest("a"), FillRequest("b")], [Comparison(FillRequest("c"), ("d", "e"))]]
+
+    class Alone:
+        def fill(self, request: FillRequest) -> Fill:
+            if request.near == "b":
+                raise RequestError("no")
+            return Fill(request.near, 1.0, steps=1, elapsed=0.0)
+
+        def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+            return [0.0 for _ in texts]
+
+    one_by_one(Alone(), lambda: rounds.pop(0) if rounds else [], lambda request, outcome: told.append(outcome))
+    assert [each.text if isinstance(each, Fill) else each for each in told[::2]] == ["a", [0.0, 0.0]]
+    assert isinstance(told[1], RequestError)

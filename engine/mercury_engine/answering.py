@@ -1,22 +1,22 @@
-"""A fill under way."""
+"""An answer under way."""
 
 from collections.abc import Callable
 
 from mercury_engine.errors import Cancelled
 from mercury_engine.forwards import Given, Reading
 from mercury_engine.model import Forward
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Answer, Request
 
 
-class Filling:
-    """One request's fill, carried on from forward pass to forward pass."""
+class Answering:
+    """One request's answer, carried on from forward pass to forward pass."""
 
-    def __init__(self, request: FillRequest, steps: Reading[Fill]) -> None:
+    def __init__(self, request: Request, steps: Reading[Answer]) -> None:
         self.request = request
         self.waits_for: Forward | None = None
         """None before the first one, and at the end."""
-        self.outcome: Fill | Exception | None = None
-        """At the end: the fill, or what `Engine.fill` raises."""
+        self.outcome: Answer | Exception | None = None
+        """At the end: the answer, or what `Engine.fill` raises."""
         self._steps = steps
 
     def start(self) -> None:

@@ -1,0 +1,189 @@
+"""Is the next edit right? `python benchmarks/next_edits.py [--corpus DIR] [--limit N] [--json] [--out FILE]`.
+
+In held-out files a change is made as a user would make it (`on_edits/cases.py`), and the server's own rules and the
+model say where it comes next. Precision is the share of offers that are right, recall the share of cases with a place
+left in which one of these is offered; both by the least chance at which an edit is offered, from 0 (the rules alone).
+`unasked` and `by_key` are what the server does; `change_not_shown` is as `unasked`, but the model is not shown the
+change itself as a block of recent edits.
+"""
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from statistics import median
+from threading import Event
+from time import perf_counter
+from typing import Any
+
+from lsprotocol import types
+from mercury_engine.engine import Engine
+from mercury_engine.evaluation import suite
+from mercury_engine.evaluation.gaps import Document as File
+from mercury_engine.evaluation.gaps import documents
+from rich.table import Table
+
+from mercury_lsp.documents import Document, Snapshot
+from mercury_lsp.languages import LANGUAGES
+from mercury_lsp.next_edits.judging import chance, question
+from mercury_lsp.next_edits.next_edits import JUDGED
+from mercury_lsp.next_edits.places import Place
+from mercury_lsp.next_edits.repeating import Repeating
+from mercury_lsp.next_edits.replacement import Replacement
+
+HERE = Path(__file__).resolve().parent
+CORPUS = HERE.parent / "tests" / "data" / "held_out"
+sys.path.insert(0, str(HERE))
+
+from on_edits.cases import KINDS, Case, cases  # noqa: E402
+from on_edits.source import Source  # noqa: E402
+
+SIZES = range(800, 60_000)
+"""Characters of the files that are taken."""
+
+FILES = 60
+"""Of a language, so that none outweighs the others too much."""
+
+GATES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)
+
+WAYS = ("unasked", "by_key", "change_not_shown")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A place that the rules found, whether it is right, and the chance of the new text there."""
+
+    is_right: bool
+    is_for_key: bool
+    """Only who asks is offered it."""
+    chance: float
+    change_not_shown: float
+    seconds: float
+    """That the engine took to judge it, with what was read for the places before in its caches."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of repositories")
+    parser.add_argument("--limit", type=int, default=40, help="cases of each kind (default 40)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "next_edits.json")
+    options = parser.parse_args()
+    options.plots = None
+    rng = random.Random(f"next edits {options.seed}")
+    drawn = cases(list(sources(documents(options.corpus), rng)), options.limit, rng)
+    engine = Engine.load(options.model, device="cpu", threads=options.threads)
+    rows = [(case, judged(engine, case)) for case in suite.progress(drawn, "judging")]
+    record = {
+        "figures": {way: {kind: by_gate(rows, way, kind) for kind in ("all", *KINDS)} for way in WAYS},
+        "median_ms": round(1000 * median(each.seconds for _, found in rows for each in found), 1),
+        "places_judged": JUDGED,
+        "model": engine.name,
+        "cases": {kind: sum(case.kind == kind for case, _ in rows) for kind in KINDS},
+        "seed": options.seed,
+        "corpus": options.corpus.name,
+        "machine": suite.machine("cpu"),
+        "load_average": round(os.getloadavg()[0], 2),
+        "date": date.today().isoformat(),
+    }
+    suite.deliver(record, table(record), options, lambda *_: None)
+    return 0
+
+
+def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
+    """Files of a middling size, of every language with a grammar."""
+    by_language: dict[str, list[File]] = {}
+    for file in files:
+        if len(file.text) in SIZES and file.language in LANGUAGES:
+            by_language.setdefault(file.language, []).append(file)
+    for chosen in by_language.values():
+        for file in rng.sample(chosen, min(FILES, len(chosen))):
+            yield Source(file.name, file.language, file.text)
+
+
+def judged(engine: Engine, case: Case) -> list[Judged]:
+    """What the model says of the places that the rules find, in their order, after the user's changes."""
+    document, repeating = Document("file:///a", case.language, 1, case.text), Repeating()
+    found: Replacement | None = None
+    for swap in case.made:
+        snapshot = document.snapshot()
+        span = (types.Position(*snapshot.position_at(at)) for at in (swap.start, swap.start + len(swap.old)))
+        change = types.TextDocumentContentChangePartial(types.Range(*span), swap.new)
+        repeating.record(document.apply([change], 1) or [])
+        found = repeating.replacement(document.snapshot())
+    if found is None:
+        return []
+    snapshot = document.snapshot()
+    places = repeating.places(found, snapshot, by_key=True)[:JUDGED]
+    unasked = repeating.places(found, snapshot, by_key=False)
+    return [each for place in places if (each := _judged(engine, case, found, place, snapshot, place not in unasked))]
+
+
+def _judged(
+    engine: Engine, case: Case, change: Replacement, place: Place, snapshot: Snapshot, is_for_key: bool
+) -> Judged | None:
+    if (request := question(place, change, snapshot, case.name, Event())) is None:
+        return None
+    started, texts = perf_counter(), (place.old, place.new)
+    with_change = chance(*engine.compare(request, texts))
+    seconds = perf_counter() - started
+    without = chance(*engine.compare(replace(request, far=request.far[:-1]), texts))
+    return Judged(is_right(case, place, snapshot.text), is_for_key, with_change, without, seconds)
+
+
+def is_right(case: Case, place: Place, text: str) -> bool:
+    """Whether the edit makes the text what one of the right swaps would, blanks aside."""
+    swap = case.swaps[-1]
+    wanted = {_bare(text[:at] + swap.new + text[at + len(swap.old) :]) for at in case.right}
+    return _bare(text[: place.start] + place.new + text[place.end :]) in wanted
+
+
+def is_offered(judged: Judged, way: str, gate: float) -> bool:
+    """Whether an edit is offered in its place, unless one is before it."""
+    if judged.is_for_key and way != "by_key":
+        return False
+    return (judged.change_not_shown if way == "change_not_shown" else judged.chance) >= gate
+
+
+def by_gate(rows: Sequence[tuple[Case, list[Judged]]], way: str, kind: str) -> dict[str, dict[str, Any]]:
+    """Offers, right ones, precision and recall for every gate."""
+    chosen = [(case, found) for case, found in rows if kind in ("all", case.kind)]
+    open_cases = sum(bool(case.right) for case, _ in chosen)
+    figures = {}
+    for gate in GATES:
+        firsts = (next((each for each in found if is_offered(each, way, gate)), None) for _, found in chosen)
+        offers = [each for each in firsts if each is not None]
+        right = sum(each.is_right for each in offers)
+        figures[str(gate)] = {
+            "offers": len(offers),
+            "right": right,
+            "precision": round(right / len(offers), 3) if offers else None,
+            "recall": round(right / open_cases, 3) if open_cases else None,
+            "cases": len(chosen),
+            "with_a_place_left": open_cases,
+        }
+    return figures
+
+
+def table(record: dict[str, Any]) -> Table:
+    made = Table("kind", *map(str, GATES), title="offers that are right / offers, by gate")
+    for kind, figures in record["figures"]["unasked"].items():
+        cells = (f"{each['right']}/{each['offers']}" for each in figures.values())
+        first = next(iter(figures.values()))
+        made.add_row(f"{kind} ({first['with_a_place_left']} of {first['cases']})", *cells)
+    return made
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

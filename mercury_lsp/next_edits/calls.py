@@ -1,0 +1,96 @@
+"""Arguments that a call got or lost, for other calls of the same name: at the end of its list or at the start."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_WORD_END = re.compile(r"\w+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that stands on one line: a word and its arguments as they are written."""
+
+    start: int
+    name: str
+    arguments: tuple[str, ...]
+    text: str
+
+
+def call_around(line: str, start: int, end: int) -> Call | None:
+    """The innermost call of a line whose brackets hold the text from start up to end."""
+    holding = [
+        each for each in calls(line) if each.start + len(each.name) < start and end < each.start + len(each.text)
+    ]
+    return max(holding, key=lambda call: call.start, default=None)
+
+
+def calls(line: str) -> Iterator[Call]:
+    """The calls of a line, those within others first."""
+    opened: list[tuple[int, list[int]]] = []
+    for at, character in _signs(line):
+        if character in "([{":
+            opened.append((at, [at]))
+        elif not opened:
+            continue
+        elif character == ",":
+            opened[-1][1].append(at)
+        else:
+            first, cuts = opened.pop()
+            name = _WORD_END.search(line[:first])
+            if character == ")" and line[first] == "(" and name:
+                pieces = zip(cuts, [*cuts[1:], at], strict=True)
+                arguments = tuple(line[a + 1 : b].strip() for a, b in pieces)
+                whole = line[name.start() : at + 1]
+                yield Call(name.start(), name[0], arguments if any(arguments) else (), whole)
+
+
+def changed_alike(old: Call, new: Call, other: Call) -> str | None:
+    """The text of another call after the change that made new of old; None when that is not to be done there.
+
+    What is left as it was comes first in all of them, or last.
+    """
+    if other.name != old.name or old.name != new.name:
+        return None
+    if other.text == old.text:
+        return new.text
+    same = _common(old.arguments, new.arguments)
+    if same or not old.arguments or not new.arguments:
+        gone, come = old.arguments[same:], new.arguments[same:]
+        kept = other.arguments[: len(other.arguments) - len(gone)]
+        found = (*kept, *come)
+        fits = other.arguments == (*kept, *gone)
+    else:
+        same = _common(old.arguments[::-1], new.arguments[::-1])
+        gone, come = old.arguments[: len(old.arguments) - same], new.arguments[: len(new.arguments) - same]
+        kept = other.arguments[len(gone) :]
+        found = (*come, *kept)
+        fits = bool(same) and other.arguments == (*gone, *kept)
+    if not fits or any(each in kept for each in come):
+        return None
+    return f"{other.name}({', '.join(found)})"
+
+
+def _common(ones: tuple[str, ...], others: tuple[str, ...]) -> int:
+    count = 0
+    for one, other in zip(ones, others, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _signs(line: str) -> Iterator[tuple[int, str]]:
+    """Brackets and commas outside of strings."""
+    quote, escaped = "", False
+    for at, character in enumerate(line):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'`":
+            quote = character
+        elif character in "()[]{},":
+            yield at, character
