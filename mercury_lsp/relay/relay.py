@@ -111,7 +111,7 @@ class Relay:
         while True:
             was_told = False
             for message in link.messages:
-                was_told = isinstance(message, dict) and message.get("method") == GOODBYE
+                was_told |= isinstance(message, dict) and message.get("method") == GOODBYE
                 self._pass(message)
             self._lose(link)
             if self._ending.is_set() or self._session.was_shut_down:
