@@ -153,7 +153,7 @@ def _be_hub(address: Address, serve: Sequence[str], listening: socket.socket, ta
 def _leave_terminal() -> None:
     """What ends those at the terminal is not for the hub, nor may it be stopped for reading from one it was handed.
 
-    Not setsid: Linux lets sessions take turns, and on busy processors a keystroke took 45 ms instead of 10.
+    Not setsid: Linux lets sessions take turns, and on busy processors a keystroke took up to five times as long.
     """
     import fcntl
     import termios

@@ -25,6 +25,7 @@ FILES = {
     "D": "test_denoising.py",
     "K": "test_clients.py",
     "O": "test_other_files.py",
+    "H": "test_hub.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (
     types.SHUTDOWN,
