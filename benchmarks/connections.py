@@ -1,8 +1,8 @@
 """One daemon, many editors: `python benchmarks/connections.py [--quick] [--json] [--out FILE]`.
 
 Types into 16 connections at once, 200 keys a second in all, each key a change and a request for inline completion. The
-engine answers at once, so that all the time is the server's own: first over the socket, then through the relays that
-editors start. `server_ms` is taken inside the daemon, from a request's being read to its reply's being written;
+engine answers at once, so that all the time is the server's own: first over the socket, then through the hub,
+as editors are. `server_ms` is taken inside the daemon, from a request's being read to its reply's being written;
 `round_trip_ms` by the typist, so it holds the socket, the time that the daemon was busy with others, and the typist's
 own; `late_ms` is how late the typist itself came to its keys, hence what the machine's other work does to anybody.
 `cpu_ms` is the daemon's processor time per key, which no other process on the machine can lengthen much. Then the
@@ -35,8 +35,9 @@ from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from mercury_lsp.commands.client import Client  # noqa: E402
-from mercury_lsp.daemon import control  # noqa: E402
+from mercury_lsp.daemon import control, lock  # noqa: E402
 from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
+from mercury_lsp.relay.handover import hub_address  # noqa: E402
 
 CORPUS = HERE.parent / "tests" / "data" / "held_out"
 
@@ -144,14 +145,19 @@ def typed(
 
 
 def remembered(folder: Path, options: argparse.Namespace, scripts: list[Script]) -> dict[str, Any]:
-    """Memory with the real model, relays counted in: one editor with one document, the same with all documents, and
-    an editor for each document. In each document a suggestion is made, for that fills the engine's caches."""
+    """Memory with the real model: one editor with one document, the same with all documents, and an editor for each
+    document. In each document a suggestion is made, for that fills the engine's caches. Counted in are the hub, and
+    the processes that editors started, which wait for it."""
     address = UnixAddress(folder / "real.sock")
     command = (sys.executable, "-m", "mercury_lsp", *address.arguments)
     clients: list[Client] = []
 
     def now() -> dict[str, float]:
-        return {"daemon_mb": shared_mb(pid), "relays_mb": sum(shared_mb(each._process.pid) for each in clients)}
+        return {
+            "daemon_mb": shared_mb(pid),
+            "hub_mb": shared_mb(lock.owner(control.lock_path(hub_address(address)))),
+            "waiting_mb": sum(shared_mb(each._process.pid) for each in clients),
+        }
 
     with daemon(address, (sys.executable, "-m", "mercury_lsp", "serve")) as pid:
         clients.append(introduced(command, options.model))

@@ -16,6 +16,7 @@ from rich.text import Text
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
+from mercury_lsp.relay.handover import hub_address
 from mercury_lsp.settings import Settings
 from mercury_lsp.worker import Engine, LoadEngine
 
@@ -88,7 +89,7 @@ def _daemons() -> str:
 
 def _told_at(address: Address) -> str:
     if status := control.ask(address, "status"):
-        return _daemon(status)
+        return _daemon(status) + _hub(address)
     hangs = lock.is_taken(control.lock_path(address))
     return f"the one at {address.path} does not answer; mercury-lsp serve --stop ends it" if hangs else ""
 
@@ -106,6 +107,11 @@ def _torch() -> str:
     if not torch.cuda.is_available():
         return f"{torch.__version__}, {torch.get_num_threads()} threads, no CUDA device"
     return f"{torch.__version__}, {torch.cuda.get_device_name()}"
+
+
+def _hub(address: Address) -> str:
+    process = lock.owner(control.lock_path(hub_address(address)))
+    return f", its editors' hub is process {process}" if process is not None else ""
 
 
 def _cpu_kernels() -> Finding:

@@ -1,15 +1,16 @@
-"""`mercury-lsp`: the language server over stdio, as a relay to the daemon; in this process if told so or need be."""
+"""`mercury-lsp`: the language server over stdio, by way of the daemon; in this process if told so or need be."""
 
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 from mercury_lsp.commands.serve import address_of, end_at_once
+from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay.join import join, log_name
-from mercury_lsp.relay.link import READ_BYTES, Link
-from mercury_lsp.relay.relay import Relay
+from mercury_lsp.relay.handover import hand_over
+from mercury_lsp.relay.join import SERVE
 
 IN_PROCESS = "MERCURY_IN_PROCESS"
 """Environment variable: 1 keeps the model in the server's own process."""
@@ -19,11 +20,27 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     """Serve one editor. Raises UsageError."""
     if not (arguments.in_process or os.environ.get(IN_PROCESS, "") not in ("", "0")):
         try:
-            address = address_of(arguments)
-            relay = Relay(lambda: Link(join(address)), f"mercury-lsp doctor, or the log: {log_name(address)}")
-            end_at_once(relay.run(lambda: os.read(0, READ_BYTES), sys.stdout.buffer))
+            end_at_once(relayed(address_of(arguments)))
         except DaemonError as error:
             sys.stderr.write(f"mercury-lsp: {error}; serving in this process\n")
     from mercury_lsp.commands.stdio import serve
 
     serve()
+
+
+def relayed(address: Address, serve: Sequence[str] = SERVE) -> int:
+    """Have the editor served by a daemon, through the hub or by a relay here; what to end with. Raises DaemonError."""
+    code = hand_over(address, serve)
+    return code if code is not None else _relayed_here(address, serve)
+
+
+def _relayed_here(address: Address, serve: Sequence[str]) -> int:
+    from mercury_lsp.relay.join import join, log_name
+    from mercury_lsp.relay.link import Link
+    from mercury_lsp.relay.relay import Relay
+    from mercury_lsp.relay.stdio import OwnStdio
+
+    def linked() -> Link:
+        return Link(join(address, serve))
+
+    return Relay(linked(), linked, OwnStdio(), f"mercury-lsp doctor, or the log: {log_name(address)}").run()

@@ -66,16 +66,16 @@ class Hello:
         return cls(version, said["purpose"], folder, nonce)
 
 
-def call(connection: socket.socket, key: bytes, purpose: Purpose) -> dict[str, Any]:
-    """Introduce ourselves; what the daemon said.
+def call(connection: socket.socket, key: bytes, purpose: Purpose, folder: str | None = None) -> dict[str, Any]:
+    """Introduce ourselves, or somebody in another folder; what the daemon said.
 
     Raises NoDaemon, NoAnswer after `SECONDS`, and DaemonError for one that we must not talk to.
     """
     nonce = secrets.token_hex(16)
-    hello = {"mercury": PROTOCOL, "version": mercury_lsp.version(), "purpose": purpose, "folder": _folder()}
+    hello = {"mercury": PROTOCOL, "version": mercury_lsp.version(), "purpose": purpose}
     connection.settimeout(SECONDS)
     try:
-        connection.sendall(encode(hello | {"nonce": nonce}))
+        connection.sendall(encode(hello | {"folder": folder or here(), "nonce": nonce}))
         said = decode(read_line(connection))
         if not is_proof(said.get("proof"), key, "daemon", nonce):
             raise DaemonError("who listens does not know the token; remove the token file")
@@ -90,17 +90,18 @@ def call(connection: socket.socket, key: bytes, purpose: Purpose) -> dict[str, A
     return said
 
 
-def read_line(connection: socket.socket) -> bytes:
+def read_line(connection: socket.socket, longest: int = MAX_LINE) -> bytes:
     """One line, after which the other side says nothing until it is answered. Raises NoDaemon."""
     line = bytearray()
     while not line.endswith(b"\n"):
-        if len(line) > MAX_LINE or not (data := connection.recv(MAX_LINE)):
+        if len(line) > longest or not (data := connection.recv(MAX_LINE)):
             raise NoDaemon("it has hung up")
         line += data
     return bytes(line)
 
 
-def _folder() -> str:
+def here() -> str:
+    """The folder in which we were started."""
     try:
         return os.getcwd()
     except OSError:  # it was removed

@@ -1,1 +1,1 @@
-"""What an editor starts: passes its messages to the daemon, and outlives it. Imports neither torch nor pygls."""
+"""What stands between editors and the daemon, and outlives it. Imports neither torch nor pygls."""

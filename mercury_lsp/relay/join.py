@@ -12,6 +12,7 @@ from mercury_lsp.daemon import handshake, lock
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.errors import DaemonError, SilentDaemon
+from mercury_lsp.relay.origin import Origin
 
 START_SECONDS = 30.0
 """For a daemon to listen and say its hello; it imports neither torch nor a model before that."""
@@ -35,13 +36,14 @@ SERVE = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exit", str(
 """Starts a daemon, its address behind it. -P: the working folder must not decide what is imported."""
 
 
-def join(address: Address, serve: Sequence[str] = SERVE) -> socket.socket:
+def join(address: Address, serve: Sequence[str] = SERVE, origin: Origin | None = None) -> socket.socket:
     """A connection on which LSP may be spoken; the daemon is started if none runs. Raises DaemonError.
 
-    Of several who find none only one starts it, and the others wait.
+    Of several who find none only one starts it, and the others wait. The origin is the caller's if it is not ours.
     """
     deadline = time.monotonic() + START_SECONDS
-    call = _Caller(address)
+    origin = origin or Origin.here()
+    call = _Caller(address, origin)
     starting: int | None = None
     daemon: subprocess.Popen[bytes] | None = None
     try:
@@ -51,7 +53,7 @@ def join(address: Address, serve: Sequence[str] = SERVE) -> socket.socket:
             if starting is None:
                 starting = lock.take(address.path.with_name(f"{address.path.name}.start"))
             elif not call.silences:  # not before another call, for who had the lock may have started one
-                daemon = _keep_starting(daemon, address, serve)
+                daemon = _keep_starting(daemon, address, serve, origin)
             time.sleep(LOOK_EVERY)
     except OSError as error:
         raise DaemonError(f"the daemon cannot be started: {error}") from error
@@ -64,15 +66,16 @@ def join(address: Address, serve: Sequence[str] = SERVE) -> socket.socket:
 class _Caller:
     """Calls again and again, but not somebody who never answers."""
 
-    def __init__(self, address: Address):
+    def __init__(self, address: Address, origin: Origin):
         self.silences = 0
         """Of the last calls."""
         self._address = address
+        self._origin = origin
 
     def __call__(self) -> socket.socket | None:
         """As `connect`; the first silences may be those of a daemon that is starting."""
         try:
-            connection = connect(self._address)
+            connection = connect(self._address, self._origin.folder)
         except SilentDaemon:
             self.silences += 1
             if self.silences >= SILENCES:
@@ -83,18 +86,18 @@ class _Caller:
 
 
 def _keep_starting(
-    daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str]
+    daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str], origin: Origin
 ) -> "subprocess.Popen[bytes]":
     ended = daemon.poll() if daemon is not None else None
     if daemon is None or ended == ALREADY_RUNNING:  # the one that ran was about to end
-        return start(address, serve)
+        return start(address, serve, origin)
     if ended is not None:
         raise DaemonError(f"the daemon ended with code {ended}; its log says why: {log_name(address)}")
     return daemon
 
 
-def connect(address: Address) -> socket.socket | None:
-    """A connection to the daemon that runs; None if none does.
+def connect(address: Address, folder: str | None = None) -> socket.socket | None:
+    """A connection to the daemon that runs, for an editor in our folder or another; None if none does.
 
     Raises SilentDaemon for one that does not answer, and DaemonError for one that we must not talk to.
     """
@@ -107,7 +110,7 @@ def connect(address: Address) -> socket.socket | None:
     except OSError:
         return None
     try:
-        handshake.call(connection, key, "lsp")
+        handshake.call(connection, key, "lsp", folder)
     except handshake.NoAnswer as error:
         connection.close()
         raise _silent(address) from error
@@ -124,15 +127,16 @@ def _silent(address: Address) -> SilentDaemon:
     return SilentDaemon(f"the daemon at {address.path} does not answer; mercury-lsp serve --stop ends it")
 
 
-def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":
+def start(address: Address, serve: Sequence[str], origin: Origin) -> "subprocess.Popen[bytes]":
     """Start a daemon that outlives us. Raises OSError."""
-    with _open_log(address) as log:
+    with open_log(address) as log:
         return subprocess.Popen(
             [*serve, *address.arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=address.path.parent,  # the editor's may be removed, or unmounted
+            env=origin.environment,
             start_new_session=True,
             creationflags=DETACHED,
         )
@@ -146,7 +150,7 @@ def log_name(address: Address) -> str:
         return "nowhere"
 
 
-def _open_log(address: Address) -> BinaryIO:
+def open_log(address: Address) -> BinaryIO:
     """Begun anew when it has become long; the null device where there is no place for a log."""
     try:
         path = log_file(address)

@@ -55,7 +55,8 @@ class Link:
             self._connection.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Say and hear nothing more."""
+        """Say and hear nothing more; whoever waits to do so is woken."""
+        self._break()
         self._connection.close()
 
     def _messages(self) -> Iterator[Any]:

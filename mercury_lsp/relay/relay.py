@@ -1,22 +1,21 @@
-"""Passes messages between an editor on stdio and the daemon, and takes the session up again when the daemon is lost.
+"""Passes messages between one editor and the daemon, and takes the session up again when the daemon is lost.
 
 Two threads: one reads what the client says, the other what the daemon says; the other also finds the next daemon.
 """
 
-import os
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable
 from threading import Event, Lock, Thread, Timer
 from time import monotonic
-from typing import Any, BinaryIO
+from typing import Any
 
 from mercury_lsp import wire
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.session import RESUMED, Message, Session
+from mercury_lsp.relay.stdio import Stdio
 
 DELAYS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 30.0)
 """Seconds before the next attempt, by how many there were lately."""
@@ -36,40 +35,47 @@ PARSE_ERROR = -32700
 
 
 class Relay:
-    """Between one client and one daemon after another; join connects with a daemon, or raises DaemonError."""
+    """Between one client and one daemon after another: the first link, and join connects or raises DaemonError."""
 
-    def __init__(self, join: Callable[[], Link], hint: str = "mercury-lsp doctor"):
+    def __init__(self, link: Link, join: Callable[[], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
+        self._first = link
         self._join = join
+        self._stdio = stdio
         self._hint = hint
         self._session = Session()
         self._lock = Lock()
         """Of the session and of the link: what the client says and what a new daemon hears first must not mix."""
-        self._link: Link | None = None
-        self._out: BinaryIO = sys.stdout.buffer
-        self._out_lock = Lock()
+        self._link: Link | None = link
         self._ending = Event()
         self._wanted = Event()
         """Set by whatever the client says."""
         self._losses: deque[float] = deque(maxlen=len(DELAYS))
         self._has_told = False
 
-    def run(self, read: Callable[[], bytes], out: BinaryIO) -> int:
-        """Relay until the client exits; what the process is to end with. Raises DaemonError if no daemon can be had."""
-        self._out = out
-        self._link = self._join()
-        listening = Thread(target=self._listen, args=(self._link,), name="mercury-daemon", daemon=True)
+    def run(self) -> int:
+        """Relay until the client exits; what its server is to end with."""
+        listening = Thread(target=self._listen, args=(self._first,), name="mercury-daemon", daemon=True)
         listening.start()
-        for message in wire.messages(read):
-            self._take(message)
-            if isinstance(message, dict) and message.get("method") == "exit":
-                break
+        try:
+            for message in wire.messages(self._stdio.read):
+                self._take(message)
+                if isinstance(message, dict) and message.get("method") == "exit":
+                    break
+        finally:
+            self._end(listening)
+        return 0 if self._session.was_shut_down else 1
+
+    def _end(self, listening: Thread) -> None:
+        """Let the daemon say its last words, and have nobody listen for more."""
         self._ending.set()
         self._wanted.set()
         with self._lock:
             if self._link is not None:
                 self._link.hang_up()
         listening.join(LAST_WORDS)
-        return 0 if self._session.was_shut_down else 1
+        with self._lock:
+            if self._link is not None:
+                self._link.close()
 
     def _take(self, message: Any) -> None:
         """One message of the client."""
@@ -103,15 +109,15 @@ class Relay:
         try:
             self._follow(link)
         except BaseException:
-            traceback.print_exc()
-            os._exit(1)  # an editor starts a server anew that has ended, not one that has gone deaf
+            # An editor starts a server anew that has ended, not one that has gone deaf.
+            self._stdio.give_up(traceback.format_exc())
 
     def _follow(self, link: Link) -> None:
         """All that daemons say, one after another."""
         while True:
             was_told = False
             for message in link.messages:
-                was_told = isinstance(message, dict) and message.get("method") == GOODBYE
+                was_told |= isinstance(message, dict) and message.get("method") == GOODBYE
                 self._pass(message)
             self._lose(link)
             if self._ending.is_set() or self._session.was_shut_down:
@@ -183,6 +189,9 @@ class Relay:
                     link.send(introduction)
             for message in self._session.rest():
                 link.send(message)
+            if self._ending.is_set():
+                link.close()
+                return False
             self._link = link
         return True
 
@@ -195,9 +204,7 @@ class Relay:
 
     def _say(self, message: Message) -> None:
         try:
-            with self._out_lock:
-                self._out.write(wire.framed(message))
-                self._out.flush()
+            self._stdio.write(wire.framed(message))
         except (OSError, ValueError):  # the editor is gone
             if not self._ending.is_set():
-                os._exit(1)
+                self._stdio.give_up()

@@ -52,6 +52,8 @@ class Session:
             return is_wanted
         if _is_key(msg_id):
             self._pending[msg_id] = method
+        elif method == "shutdown":  # from a client that waits for no answer
+            self.was_shut_down = True
         if (listen := self._LISTENERS.get(method)) is not None:
             with suppress(KeyError, TypeError, AttributeError, ValueError):  # malformed: the server will say so
                 listen(self, message)

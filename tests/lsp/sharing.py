@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mercury_lsp.daemon import control
+from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress
+from mercury_lsp.relay.handover import hub_address
 from tests.lsp.editor import PATIENCE, Editor
 
 HERE = Path(__file__).parent
@@ -44,9 +45,12 @@ class Place:
         return cls(folder, TcpAddress(folder / "token"))
 
     def editor(self, answers: dict[str, Callable[[Any], Any]] | None = None, *options: str) -> Editor:
-        """An editor whose server is a relay."""
-        command = [sys.executable, str(HERE / "fake_relay.py"), str(self.loads), *options, *self.address.arguments]
-        return Editor(answers, command, env=self.env, cwd=self.cwd)
+        """An editor whose server is the plain command."""
+        return Editor(answers, self.command(*options), env=self.env, cwd=self.cwd)
+
+    def command(self, *options: str) -> list[str]:
+        """What an editor starts."""
+        return [sys.executable, str(HERE / "fake_relay.py"), str(self.loads), *options, *self.address.arguments]
 
     def daemon(self, *options: str) -> "subprocess.Popen[bytes]":
         """A daemon that was started by hand; it listens."""
@@ -62,6 +66,10 @@ class Place:
     def pid(self) -> int:
         """The daemon's."""
         return eventually(self.status)["pid"]
+
+    def hub(self) -> int | None:
+        """The process that relays; None if there is none."""
+        return lock.owner(control.lock_path(hub_address(self.address)))
 
     def loaded(self) -> list[str]:
         """Process and model of every load."""

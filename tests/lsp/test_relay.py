@@ -158,12 +158,12 @@ def test_a_relative_model_counts_from_where_the_editor_was_started(unix: Place, 
         assert [line.split()[1] for line in unix.loaded()] == [str(tmp_path / "models" / "mine")]
 
 
+@pytest.mark.parametrize("msg_id", [{"id": "last"}, {}])  # Kate gives it none
 @pytest.mark.parametrize(("last", "code"), [(["shutdown", "exit"], 0), (["exit"], 1), ([], 1)])
-def test_the_exit_code_is_the_servers(unix: Place, last: list[str], code: int):
+def test_the_exit_code_is_the_servers(unix: Place, last: list[str], msg_id: dict[str, str], code: int):
     editor = unix.editor().initialize()
-    for number, method in enumerate(last):
-        message = {"jsonrpc": "2.0", "method": method}
-        editor.send(message | ({"id": f"last {number}"} if method == "shutdown" else {}))
+    for method in last:
+        editor.send({"jsonrpc": "2.0", "method": method} | (msg_id if method == "shutdown" else {}))
     editor.process.stdin.close()
     assert editor.process.wait(PATIENCE) == code
 

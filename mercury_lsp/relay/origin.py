@@ -1,0 +1,18 @@
+"""Where an editor started its server, which need not be where we were started."""
+
+import os
+from typing import NamedTuple
+
+from mercury_lsp.daemon import handshake
+
+
+class Origin(NamedTuple):
+    """What the daemon is told of an editor, or started with for it."""
+
+    folder: str
+    environment: dict[str, str]
+
+    @classmethod
+    def here(cls) -> "Origin":
+        """Our own."""
+        return cls(handshake.here(), dict(os.environ))

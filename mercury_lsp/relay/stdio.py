@@ -1,0 +1,111 @@
+"""The editor's end of a relay: standard input, output and error, our own or those that a process handed over."""
+
+import os
+import select
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock
+from types import TracebackType
+from typing import Protocol, Self
+
+from mercury_lsp.relay.link import READ_BYTES
+
+
+class Stdio(Protocol):
+    """Read by one thread, written by any."""
+
+    def read(self) -> bytes:
+        """What the editor says next; nothing once it is to be left alone."""
+
+    def write(self, data: bytes) -> None:
+        """Raises OSError or ValueError once the editor is gone."""
+
+    def give_up(self, reason: str = "") -> None:
+        """Have the server end; the reason is for the editor's log."""
+
+
+class OwnStdio:
+    """That of this process, which serves no other editor."""
+
+    def __init__(self) -> None:
+        self._writing = Lock()
+
+    def read(self) -> bytes:
+        """As `Stdio`."""
+        return os.read(0, READ_BYTES)
+
+    def write(self, data: bytes) -> None:
+        """As `Stdio`."""
+        with self._writing:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+
+    def give_up(self, reason: str = "") -> None:
+        """As `Stdio`: at once, for a read cannot be interrupted."""
+        sys.stderr.write(reason)
+        sys.stderr.flush()
+        os._exit(1)
+
+
+class HandedStdio:
+    """That of a process which only waits for its end; a context manager that closes the descriptors.
+
+    No thread waits for the editor longer than the waiter is there.
+    """
+
+    def __init__(self, descriptors: Sequence[int], waiter: socket.socket):
+        self._in, self._out, self._errors = descriptors
+        self._waiter = waiter
+        self._writing = Lock()
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.give_up("".join(traceback.format_exception(error)) if error is not None else "")
+        with self._writing:
+            for each in {self._in, self._out, self._errors}:
+                os.close(each)
+
+    def read(self) -> bytes:
+        """As `Stdio`."""
+        return os.read(self._in, READ_BYTES) if self._is_ready(self._in, select.POLLIN) else b""
+
+    def write(self, data: bytes) -> None:
+        """As `Stdio`. In pieces that can be written without waiting once there is room at all."""
+        with self._writing:
+            left = memoryview(data)
+            while left:
+                if self._is_over or not self._is_ready(self._out, select.POLLOUT):
+                    raise BrokenPipeError("the editor's server has ended")
+                left = left[os.write(self._out, left[: select.PIPE_BUF]) :]
+
+    def give_up(self, reason: str = "") -> None:
+        """As `Stdio`: whoever waits for the editor is woken; the waiter can still be told its code."""
+        if self._is_over:
+            return
+        self._is_over = True
+        with suppress(OSError):  # it is gone
+            self._waiter.shutdown(socket.SHUT_RD)
+        with self._writing:
+            self._complain(reason.encode()[-select.PIPE_BUF :])
+
+    def _complain(self, reason: bytes) -> None:
+        """Only if it can be written at once."""
+        poll = select.poll()
+        poll.register(self._errors, select.POLLOUT)
+        if reason and poll.poll(0):
+            with suppress(OSError):
+                os.write(self._errors, reason)
+
+    def _is_ready(self, descriptor: int, event: int) -> bool:
+        """Wait until it can be read or written; False if the session ends before that."""
+        poll = select.poll()
+        poll.register(descriptor, event)
+        poll.register(self._waiter, select.POLLIN)
+        found = {ready for ready, _ in poll.poll()}
+        return self._waiter.fileno() not in found
