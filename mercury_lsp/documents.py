@@ -13,8 +13,11 @@ from mercury_lsp.languages import language, parser
 MAX_PARSED_BYTES = 2_000_000
 """Larger files, and files with very long lines, are treated as plain text."""
 
-KEYSTROKE_SECONDS = 0.004
+KEYSTROKE_SECONDS = 0.002
 """A parse after an edit gets this long; where an edit breaks 20,000 lines it would take 20 to 170 ms."""
+
+MOST_PASSED_OVER = 16
+"""Versions that are not parsed after parses that took too long, for the next one would most likely as well."""
 
 PAUSE_SECONDS = 0.3
 """A parse in a pause of typing gets this long."""
@@ -44,7 +47,7 @@ class Snapshot:
     source: ChunkedText
     tree: Tree | None
     """None for plain text. Offsets are those of `source.byte_of`; nodes with `has_changes` were edited since
-    the last parse in time."""
+    the last parse, for one that takes too long is put off."""
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -90,6 +93,8 @@ class Document:
         self._tree: Tree | None = None
         self._is_parsed = False
         self._is_plain = not language(language_id).grammar
+        self._to_pass_over = self._passed_over = 0
+        """Versions in a row: twice as many after each parse that took too long."""
         self._snapshot: Snapshot | None = None
 
     def apply(self, changes: Sequence[Change], version: int) -> list[Edit] | None:
@@ -112,9 +117,12 @@ class Document:
         return edits
 
     def snapshot(self) -> Snapshot:
-        """The document as it is now; parsed here, once per version, as far as time allows."""
+        """The document as it is now; parsed here, once per version at most, as far as time allows."""
         if self._snapshot is None:
-            self._parse(KEYSTROKE_SECONDS if self._tree else WHOLE_SECONDS)
+            if self._tree is None:
+                self._parse(WHOLE_SECONDS)
+            elif not self._is_parsed:
+                self._parse_if_it_may_do()
             self._snapshot = Snapshot(self.uri, self.language_id, self.version, self._source, self._tree)
         return self._snapshot
 
@@ -122,7 +130,16 @@ class Document:
         """Finish a parse that ran out of time, when the user pauses; later snapshots have its tree."""
         if not self._is_parsed:
             self._parse(PAUSE_SECONDS if self._tree else WHOLE_SECONDS)
+            self._to_pass_over = 0 if self._is_parsed else self._to_pass_over
             self._snapshot = None
+
+    def _parse_if_it_may_do(self) -> None:
+        if self._passed_over < self._to_pass_over:
+            self._passed_over += 1
+            return
+        self._parse(KEYSTROKE_SECONDS)
+        self._passed_over = 0
+        self._to_pass_over = 0 if self._is_parsed else min(MOST_PASSED_OVER, 2 * self._to_pass_over or 1)
 
     def _offsets(self, span: types.Range) -> tuple[int, int]:
         start = self._source.offset_at(span.start.line, span.start.character)

@@ -206,6 +206,21 @@ def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_se
     assert not settled.has_changes and settled.children[0].type == "expression_statement"
 
 
+def test_parses_that_take_too_long_are_tried_ever_more_rarely_and_at_each_key_again_once_one_was_in_time(monkeypatch):
+    document, parsed = open_document(CODE), []
+    document.snapshot()
+    parse = documents.parse
+    monkeypatch.setattr(documents, "parse", lambda *given: parsed.append(document.version) or parse(*given))
+    monkeypatch.setattr(documents, "KEYSTROKE_SECONDS", 0.0)
+    for version in range(2, 42):
+        if version == 38:
+            monkeypatch.setattr(documents, "KEYSTROKE_SECONDS", 60.0)
+        document.apply([partial((0, 0), (0, 0), "g(1)\n")], version)
+        document.snapshot()
+    assert parsed == [2, 4, 7, 12, 21, 38, 39, 40, 41]
+    assert not document.snapshot().tree.root_node.has_changes
+
+
 def test_code_that_takes_too_long_to_parse_is_plain_text(monkeypatch):
     monkeypatch.setattr("mercury_lsp.documents.WHOLE_SECONDS", 0.0)
     assert open_document(CODE).snapshot().tree is None
