@@ -61,9 +61,11 @@ def hand_over(address: Address, serve: Sequence[str]) -> int | None:
 
 
 def _wait(hub: socket.socket) -> int:
+        os.chdir(os.sep)  # ours may be removed, of which shells complain
     """What the hub says; if there is a shell, it waits in our place."""
-    for descriptor in (0, 1, 2):  # an editor waits for the end of its pipes
-        os.dup2(hub.fileno(), descriptor)
+    with open(os.devnull, "r+b", buffering=0) as nothing:  # an editor waits for the end of its pipes
+        for ours, descriptor in ((hub, 0), (nothing, 1), (nothing, 2)):
+            os.dup2(ours.fileno(), descriptor)
     with suppress(OSError):
         os.execve(SHELL, ["sh", "-c", WAIT, "mercury-lsp"], {})
     return int(hub.recv(16) or 1)
