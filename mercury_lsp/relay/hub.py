@@ -115,4 +115,4 @@ def _asked(waiter: socket.socket) -> Origin:
     """Where a caller comes from. Raises OSError and ValueError."""
     waiter.settimeout(handshake.SECONDS)
     waiter.sendall(handshake.encode({"mercury": handshake.PROTOCOL, "build": build()}))
-    return Origin(**handshake.decode(handshake.read_line(waiter, MAX_ORIGIN)))
+    return Origin.parse(handshake.read_line(waiter, MAX_ORIGIN))
