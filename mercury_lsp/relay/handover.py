@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from mercury_lsp.daemon import control, handshake, lock
-from mercury_lsp.daemon.address import Address, UnixAddress, build
+from mercury_lsp.daemon.address import Address, UnixAddress, build, hub_address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.origin import Origin
 
@@ -34,11 +34,6 @@ SHELL = "/bin/sh"
 
 WAIT = 'read -r code && exit "$code"; exit 1'
 """What the shell does, in 0.2 MB of memory where we take 13. When the hub dies it reads nothing."""
-
-
-def hub_address(address: Address) -> UnixAddress:
-    """Where the hub for a daemon's address is met."""
-    return UnixAddress(address.path.with_name(f"{address.path.name}.hub"))
 
 
 def hand_over(address: Address, serve: Sequence[str]) -> int | None:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 
 from mercury_lsp.daemon import handshake, lock
-from mercury_lsp.daemon.address import Address, build, peer_user
+from mercury_lsp.daemon.address import Address, build, hub_address, peer_user
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay.handover import hub_address
 from mercury_lsp.relay.join import join, log_name, open_log
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.origin import Origin
@@ -24,9 +23,9 @@ from mercury_lsp.relay.stdio import HandedStdio
 
 LINGER = 2.0
 """Seconds without an editor after which it ends; many start their server anew at once."""
+
 EDITOR = "mercury-editor"
 """Name of the threads that it does not end before."""
-
 
 MAX_ORIGIN = 2**24
 """Bytes of a caller's folder and environment; Linux lets an environment be of 6 MB."""
