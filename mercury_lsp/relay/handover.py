@@ -41,7 +41,7 @@ def hand_over(address: Address, serve: Sequence[str]) -> int | None:
 
     None if no hub can be had; nothing was read or written then. Raises DaemonError if the hub can have no daemon.
     """
-    if sys.platform == "win32" or None in (sys.stdin, sys.stdout, sys.stderr):
+    if sys.platform == "win32":
         return None
     try:
         hub = _introduced(address, serve)
@@ -56,12 +56,12 @@ def hand_over(address: Address, serve: Sequence[str]) -> int | None:
 
 
 def _wait(hub: socket.socket) -> int:
-        os.chdir(os.sep)  # ours may be removed, of which shells complain
     """What the hub says; if there is a shell, it waits in our place."""
     with open(os.devnull, "r+b", buffering=0) as nothing:  # an editor waits for the end of its pipes
         for ours, descriptor in ((hub, 0), (nothing, 1), (nothing, 2)):
             os.dup2(ours.fileno(), descriptor)
     with suppress(OSError):
+        os.chdir(os.sep)  # ours may be removed, of which shells complain
         os.execve(SHELL, ["sh", "-c", WAIT, "mercury-lsp"], {})
     return int(hub.recv(16) or 1)
 
