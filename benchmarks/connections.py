@@ -36,8 +36,7 @@ from rich.table import Table  # noqa: E402
 
 from mercury_lsp.commands.client import Client  # noqa: E402
 from mercury_lsp.daemon import control, lock  # noqa: E402
-from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
-from mercury_lsp.relay.handover import hub_address  # noqa: E402
+from mercury_lsp.daemon.address import UnixAddress, hub_address  # noqa: E402
 
 CORPUS = HERE.parent / "tests" / "data" / "held_out"
 

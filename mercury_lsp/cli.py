@@ -7,7 +7,7 @@ from importlib import import_module
 
 from mercury_engine.errors import MercuryError
 
-from mercury_lsp import version
+from mercury_lsp import standard, version
 from mercury_lsp.commands import relay
 from mercury_lsp.commands.serve import add_address_arguments
 
@@ -24,10 +24,16 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 if it went well, 2 if it was asked for what cannot be done."""
+    closed = standard.complete()
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(argv).parse_args(argv)
     try:
-        return relay.run(arguments) if arguments.command is None else arguments.run(arguments)
+        if arguments.command is not None:
+            return arguments.run(arguments)
+        if closed & {0, 1}:
+            print("mercury-lsp: standard input or output is closed, so there is nobody to serve", file=sys.stderr)
+            return 1
+        relay.run(arguments)
     except MercuryError as error:
         print(f"mercury-lsp: {error}", file=sys.stderr)
         return 2

@@ -15,8 +15,7 @@ from rich.text import Text
 
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
-from mercury_lsp.daemon.address import Address, all_addresses
-from mercury_lsp.relay.handover import hub_address
+from mercury_lsp.daemon.address import Address, all_addresses, hub_address
 from mercury_lsp.settings import Settings
 from mercury_lsp.worker import Engine, LoadEngine
 
@@ -88,10 +87,12 @@ def _daemons() -> str:
 
 
 def _told_at(address: Address) -> str:
-    if status := control.ask(address, "status"):
-        return _daemon(status) + _hub(address)
-    hangs = lock.is_taken(control.lock_path(address))
-    return f"the one at {address.path} does not answer; mercury-lsp serve --stop ends it" if hangs else ""
+    status, hub = control.ask(address, "status"), _hub(address)
+    if status is not None:
+        return _daemon(status) + hub
+    if lock.is_taken(control.lock_path(address)):
+        return f"the one at {address.path} does not answer{hub}; mercury-lsp serve --stop ends it"
+    return f"none runs at {address.path}{hub}" if hub else ""
 
 
 def _daemon(status: dict[str, Any]) -> str:

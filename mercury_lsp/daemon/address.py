@@ -29,6 +29,9 @@ BACKLOG = 64
 
 CONNECT_SECONDS = 2.0
 
+HUB = ".hub"
+"""Ends the name of the socket where the hub is met; what stands before it is the daemon's."""
+
 NO_KEY = b""
 """Of a socket that other users cannot reach."""
 
@@ -134,10 +137,17 @@ def default_address() -> Address:
     return UnixAddress(folder / f"{build()}.sock")
 
 
+def hub_address(address: Address) -> UnixAddress:
+    """Where the hub for a daemon's address is met."""
+    return UnixAddress(address.path.with_name(f"{address.path.name}{HUB}"))
+
+
 def all_addresses() -> list[Address]:
-    """Where daemons of any version may be."""
+    """Where daemons of any version may be, or the hub of one that has ended."""
     folder = runtime_folder()
-    return [*map(UnixAddress, sorted(folder.glob("*.sock"))), *map(TcpAddress, sorted(folder.glob("*.token")))]
+    found = sorted({folder / each.name.removesuffix(HUB) for each in folder.iterdir()})
+    unix: list[Address] = [UnixAddress(each) for each in found if each.suffix == ".sock"]
+    return unix + [TcpAddress(each) for each in found if each.suffix == ".token"]
 
 
 def build() -> str:
@@ -162,8 +172,8 @@ def runtime_folder() -> Path:
 
 def log_file(address: Address) -> Path:
     """Where the daemon of an address writes its log when it has no terminal. Raises OSError."""
-    state = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME")
-    folder = (Path(state) if state else Path.home() / ".local" / "state") / "mercury-lsp"
+    state = _folder_of("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME")
+    folder = (state or Path.home() / ".local" / "state") / "mercury-lsp"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder / f"{address.path.stem}.log"
 
@@ -179,6 +189,12 @@ def peer_user(connection: socket.socket) -> int | None:
 def _runtime_folder() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or tempfile.gettempdir()) / "mercury-lsp"
-    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
-        return Path(runtime) / "mercury-lsp"
+    if runtime := _folder_of("XDG_RUNTIME_DIR"):
+        return runtime / "mercury-lsp"
     return Path(tempfile.gettempdir()) / f"mercury-lsp-{os.getuid()}"
+
+
+def _folder_of(variable: str) -> Path | None:
+    """A folder of the environment's. A relative one is ignored, as XDG has it: hub and daemon work elsewhere."""
+    folder = Path(os.environ.get(variable, ""))
+    return folder if folder.is_absolute() else None

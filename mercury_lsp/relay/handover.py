@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from mercury_lsp.daemon import control, handshake, lock
-from mercury_lsp.daemon.address import Address, UnixAddress, build
+from mercury_lsp.daemon.address import Address, UnixAddress, build, hub_address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.origin import Origin
 
@@ -36,17 +36,12 @@ WAIT = 'read -r code && exit "$code"; exit 1'
 """What the shell does, in 0.2 MB of memory where we take 13. When the hub dies it reads nothing."""
 
 
-def hub_address(address: Address) -> UnixAddress:
-    """Where the hub for a daemon's address is met."""
-    return UnixAddress(address.path.with_name(f"{address.path.name}.hub"))
-
-
 def hand_over(address: Address, serve: Sequence[str]) -> int | None:
     """Have the editor served by the hub, which is started if none runs; what to end with.
 
     None if no hub can be had; nothing was read or written then. Raises DaemonError if the hub can have no daemon.
     """
-    if sys.platform == "win32" or None in (sys.stdin, sys.stdout, sys.stderr):
+    if sys.platform == "win32":
         return None
     try:
         hub = _introduced(address, serve)
@@ -62,9 +57,11 @@ def hand_over(address: Address, serve: Sequence[str]) -> int | None:
 
 def _wait(hub: socket.socket) -> int:
     """What the hub says; if there is a shell, it waits in our place."""
-    for descriptor in (0, 1, 2):  # an editor waits for the end of its pipes
-        os.dup2(hub.fileno(), descriptor)
+    with open(os.devnull, "r+b", buffering=0) as nothing:  # an editor waits for the end of its pipes
+        for ours, descriptor in ((hub, 0), (nothing, 1), (nothing, 2)):
+            os.dup2(ours.fileno(), descriptor)
     with suppress(OSError):
+        os.chdir(os.sep)  # ours may be removed, of which shells complain
         os.execve(SHELL, ["sh", "-c", WAIT, "mercury-lsp"], {})
     return int(hub.recv(16) or 1)
 

@@ -6,16 +6,15 @@ Two threads for each editor, as in a relay of its own. It ends soon after the la
 import os
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from threading import Thread, active_count
 
 from mercury_lsp.daemon import handshake, lock
-from mercury_lsp.daemon.address import Address, build, peer_user
+from mercury_lsp.daemon.address import Address, build, hub_address, peer_user
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay.handover import hub_address
 from mercury_lsp.relay.join import join, log_name, open_log
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.origin import Origin
@@ -24,6 +23,9 @@ from mercury_lsp.relay.stdio import HandedStdio
 
 LINGER = 2.0
 """Seconds without an editor after which it ends; many start their server anew at once."""
+
+EDITOR = "mercury-editor"
+"""Name of the threads that it does not end before."""
 
 MAX_ORIGIN = 2**24
 """Bytes of a caller's folder and environment; Linux lets an environment be of 6 MB."""
@@ -68,13 +70,13 @@ class Hub:
             try:
                 self._let_in(listening.accept()[0])
             except TimeoutError:
-                if active_count() == 1:
+                if not any(each.name == EDITOR for each in threading.enumerate()):
                     return
             except (OSError, RuntimeError):  # no more descriptors or threads are to be had just now
                 time.sleep(LINGER)
 
     def _let_in(self, waiter: socket.socket) -> None:
-        Thread(target=self._attend, args=(waiter,), name="mercury-editor", daemon=True).start()
+        threading.Thread(target=self._attend, args=(waiter,), name=EDITOR, daemon=True).start()
 
     def _attend(self, waiter: socket.socket) -> None:
         """One editor, from its coming to its end."""
@@ -112,4 +114,4 @@ def _asked(waiter: socket.socket) -> Origin:
     """Where a caller comes from. Raises OSError and ValueError."""
     waiter.settimeout(handshake.SECONDS)
     waiter.sendall(handshake.encode({"mercury": handshake.PROTOCOL, "build": build()}))
-    return Origin(**handshake.decode(handshake.read_line(waiter, MAX_ORIGIN)))
+    return Origin.parse(handshake.read_line(waiter, MAX_ORIGIN))

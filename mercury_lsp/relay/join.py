@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from threading import Thread
 from typing import BinaryIO
 
 from mercury_lsp.daemon import handshake, lock
@@ -128,9 +129,9 @@ def _silent(address: Address) -> SilentDaemon:
 
 
 def start(address: Address, serve: Sequence[str], origin: Origin) -> "subprocess.Popen[bytes]":
-    """Start a daemon that outlives us. Raises OSError."""
+    """Start a daemon that outlives us, and is no zombie if it does not. Raises OSError."""
     with open_log(address) as log:
-        return subprocess.Popen(
+        daemon = subprocess.Popen(
             [*serve, *address.arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -140,6 +141,8 @@ def start(address: Address, serve: Sequence[str], origin: Origin) -> "subprocess
             start_new_session=True,
             creationflags=DETACHED,
         )
+    Thread(target=daemon.wait, name="mercury-reaper", daemon=True).start()
+    return daemon
 
 
 def log_name(address: Address) -> str:

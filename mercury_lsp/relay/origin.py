@@ -16,3 +16,12 @@ class Origin(NamedTuple):
     def here(cls) -> "Origin":
         """Our own."""
         return cls(handshake.here(), dict(os.environ))
+
+    @classmethod
+    def parse(cls, line: bytes) -> "Origin":
+        """That of a caller. Raises ValueError."""
+        match handshake.decode(line):
+            case {"folder": str(folder), "environment": dict(environment), **rest} if not rest:
+                if all(isinstance(value, str) for value in environment.values()):
+                    return cls(folder, environment)
+        raise ValueError("not an origin")

@@ -107,5 +107,18 @@ class HandedStdio:
         poll = select.poll()
         poll.register(descriptor, event)
         poll.register(self._waiter, select.POLLIN)
-        found = {ready for ready, _ in poll.poll()}
-        return self._waiter.fileno() not in found
+        while True:
+            found = {ready for ready, _ in poll.poll()}
+            if self._waiter.fileno() in found and self._is_left():
+                return False
+            if descriptor in found:
+                return True
+
+    def _is_left(self) -> bool:
+        """Whether the waiter is gone, or given up; what it says is taken from it and means nothing."""
+        try:
+            return not self._waiter.recv(READ_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:  # another thread took it
+            return False
+        except OSError:
+            return True

@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from mercury_lsp import standard
 from mercury_lsp.commands import relay, serve
 from mercury_lsp.daemon import handshake
 from mercury_lsp.relay import handover, hub, link
@@ -14,6 +15,7 @@ from mercury_lsp.relay import handover, hub, link
 DAEMON = Path(__file__).with_name("fake_daemon.py")
 
 if __name__ == "__main__":
+    standard.complete()
     parser = argparse.ArgumentParser()
     parser.add_argument("loads")
     for option in ("--hasty", "--brief", "--no-shell"):

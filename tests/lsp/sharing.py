@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_lsp.daemon import control, lock
-from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress
-from mercury_lsp.relay.handover import hub_address
+from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, hub_address
 from tests.lsp.editor import PATIENCE, Editor
 
 HERE = Path(__file__).parent

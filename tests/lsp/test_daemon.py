@@ -209,6 +209,8 @@ def test_without_a_runtime_folder_there_is_one_per_user(tmp_path: Path, monkeypa
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(address.tempfile, "gettempdir", lambda: str(tmp_path))
     assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")  # to be ignored, says XDG
+    assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
 
 
 def test_on_windows_it_is_the_loopback_interface_with_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

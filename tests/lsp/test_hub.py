@@ -15,7 +15,7 @@ import pytest
 
 from mercury_lsp.commands import doctor
 from mercury_lsp.daemon import control, handshake
-from mercury_lsp.relay.handover import hub_address
+from mercury_lsp.daemon.address import UnixAddress, build, default_address, hub_address
 from mercury_lsp.relay.stdio import HandedStdio
 from tests.lsp.editor import PATIENCE, Editor, frame, script
 from tests.lsp.sharing import Place, eventually
@@ -23,6 +23,8 @@ from tests.lsp.sharing import Place, eventually
 URI = "file:///sample.py"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="descriptors cannot be handed over there")
+
+PLAIN = [sys.executable, "-m", "mercury_lsp"]
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -135,6 +137,42 @@ def test_the_doctor_names_the_hub(unix: Place, monkeypatch: pytest.MonkeyPatch):
         assert f"its editors' hub is process {unix.hub()}" in doctor._daemons()
 
 
+def test_the_doctor_names_the_hub_of_a_daemon_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    place = Place(tmp_path, default_address())
+    with place.editor() as editor:
+        editor.initialize()
+        editor.settle()  # what it says after the stop starts a daemon
+        control.stop(place.address)
+        assert doctor._daemons() == f"none runs at {place.address.path}, its editors' hub is process {place.hub()}"
+    place.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"noise\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"folder": "/", "environment": {}, "more": 1}\n',
+        b'{"folder": 1, "environment": {}}\n',
+        b'{"folder": "/", "environment": {"A": 1}}\n',
+    ],
+)
+def test_who_does_not_say_where_it_comes_from_is_hung_up_on_without_a_word(unix: Place, tmp_path: Path, said: bytes):
+    with unix.editor() as editor:
+        editor.initialize()
+        caller, _ = hub_address(unix.address).connect()
+        with caller:
+            caller.settimeout(PATIENCE)
+            assert handshake.read_line(caller)
+            caller.sendall(said)
+            assert caller.recv(1) == b""
+        works(editor)
+        [log] = (tmp_path / "state" / "mercury-lsp").iterdir()
+        assert "Traceback" not in log.read_text()
+
+
 def test_the_socket_is_its_owners_alone(place: Place):
     with place.editor() as editor:
         editor.initialize()
@@ -228,6 +266,17 @@ def test_neither_the_daemon_nor_who_waits_has_an_editors_pipes(unix: Place):
             assert {os.readlink(each) for each in folder.iterdir()} & ours == has
 
 
+@linux
+def test_a_daemon_that_has_ended_is_no_zombie_while_its_editors_are_open(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.settle()  # what it says after the stop starts a daemon, and that would reap the last one
+        ended = unix.pid()
+        control.stop(unix.address)
+        eventually(lambda: not Path(f"/proc/{ended}").exists())
+        assert unix.status() is None
+
+
 # Where there is no hub
 
 
@@ -274,13 +323,6 @@ def test_where_no_hub_can_be_started_an_editor_is_relayed_for_alone(unix: Place)
         assert editor.process.wait(PATIENCE) == 1
 
 
-def test_without_a_standard_error_an_editor_is_relayed_for_alone(unix: Place):
-    command = ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *unix.command()]
-    with Editor(command=command, env=unix.env) as editor:
-        editor.initialize()
-        assert unix.hub() is None
-
-
 def test_without_a_shell_it_waits_itself(unix: Place):
     with unix.editor(None, "--no-shell") as editor:
         editor.initialize()
@@ -295,14 +337,87 @@ def test_without_a_shell_it_waits_itself(unix: Place):
 
 def test_where_no_daemon_starts_each_editor_is_told_and_served_in_its_own_process(unix: Place):
     control.lock_path(unix.address).mkdir()
-    command = [sys.executable, "-m", "mercury_lsp", *unix.address.arguments]
-    with Editor(command=command, env=unix.env, stderr=subprocess.PIPE) as editor:
+    with Editor(command=[*PLAIN, *unix.address.arguments], env=unix.env, stderr=subprocess.PIPE) as editor:
         editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
         assert unix.hub() is not None
     [line] = editor.process.stderr.read().decode().splitlines()
     editor.process.stderr.close()
     control.lock_path(unix.address).rmdir()
     assert "the daemon ended with code" in line and "serving in this process" in line
+
+
+# How an editor starts it
+
+
+def shell(script: str, *command: str) -> list[str]:
+    """A command that a shell becomes once it has followed the script."""
+    return ["/bin/sh", "-c", script, "sh", *command]
+
+
+def test_an_editor_in_a_folder_that_was_removed_is_served_as_any_other(unix: Place, tmp_path: Path):
+    removed = tmp_path / "removed"
+    removed.mkdir()
+    with Editor(command=shell('rmdir "$PWD" && exec "$@"', *unix.command()), env=unix.env, cwd=removed) as editor:
+        editor.initialize()
+        works(editor)
+        assert unix.hub() is not None and not removed.exists()
+    assert editor.process.returncode == 0
+
+
+@linux
+def test_who_waits_is_in_no_folder_of_the_editors(unix: Place, tmp_path: Path):
+    unix.cwd = tmp_path
+    with unix.editor() as editor:
+        editor.initialize()
+        eventually(lambda: os.readlink(f"/proc/{editor.process.pid}/cwd") == os.sep)
+
+
+def test_an_editor_without_standard_error_is_served_as_any_other(unix: Place):
+    with Editor(command=shell('exec "$@" 2>&-', *unix.command()), env=unix.env) as editor:
+        editor.initialize()
+        works(editor)
+        assert unix.hub() is not None
+    assert editor.process.returncode == 0
+
+
+def test_where_no_daemon_starts_an_editor_without_standard_error_is_served_in_its_own_process(unix: Place):
+    control.lock_path(unix.address).mkdir()
+    command = shell('exec "$@" 2>&-', *PLAIN, *unix.address.arguments)
+    with Editor(command=command, env=unix.env) as editor:
+        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    control.lock_path(unix.address).rmdir()
+    assert editor.process.returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("option", ["", "--in-process"])
+def test_without_standard_input_or_output_it_ends_at_once(unix: Place, closed: str, option: str):
+    command = shell(f'exec "$@" {option} {closed}', *PLAIN, *unix.address.arguments)
+    ended = subprocess.run(command, env=unix.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert ended.returncode == 1 and ended.stdout == ""
+    told = "mercury-lsp: standard input or output is closed, so there is nobody to serve\n"
+    assert ended.stderr == ("" if "2>&-" in closed else told)
+    assert unix.status() is None and unix.hub() is None
+
+
+def test_editors_with_a_relative_runtime_folder_share_one_daemon_and_find_nothing_in_theirs(tmp_path: Path):
+    folder = tmp_path / f"mercury-lsp-{os.getuid()}"
+    place = Place(tmp_path, UnixAddress(folder / f"{build()}.sock"))
+    place.env |= {"XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "state", "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    editors = []
+    try:
+        for name in ("one", "other"):
+            (tmp_path / name).mkdir()
+            editors.append(Editor(command=PLAIN, env=place.env, cwd=tmp_path / name))
+            editors[-1].request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+        assert connections(place) == 2
+        for editor in editors:
+            editor.__exit__(None)
+        assert not [*(tmp_path / "one").iterdir(), *(tmp_path / "other").iterdir()]
+        assert not (folder / "run").exists() and not (folder / "state").exists()
+        assert (tmp_path / ".local" / "state" / "mercury-lsp" / f"{build()}.log").exists()
+    finally:
+        place.close()
 
 
 # The editor's end
@@ -335,6 +450,15 @@ def test_a_write_to_an_editor_that_does_not_read_ends_with_its_server(handed):
         waiter.close()
         with pytest.raises(BrokenPipeError):
             writing.result(PATIENCE)
+
+
+def test_what_the_editors_server_says_to_the_hub_does_not_end_the_session(handed):
+    stdio, waiter, (editor_in, editor_out, _) = handed
+    waiter.sendall(b"sh: what a shell may complain of")
+    os.write(editor_in, b"said")
+    assert stdio.read() == b"said"
+    stdio.write(b"answered")
+    assert os.read(editor_out, 100) == b"answered"
 
 
 def test_a_read_ends_with_the_editors_server(handed):
