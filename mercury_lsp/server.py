@@ -17,6 +17,7 @@ from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp import registrations, secret_lines
+from mercury_lsp.chunked_text import ChunkedText
 from mercury_lsp.completer import Completer
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.editor import Editor
@@ -70,6 +71,8 @@ class MercuryServer(LanguageServer):
         """Whose files the client watches."""
         self.started_in: Path | None = None
         """Where the editor was started, if that is not our own working folder: a relative `model` counts from there."""
+        self.applying: dict[str, ChunkedText] = {}
+        """By uri, the text for which the client is asked to apply an edit."""
         self._folders: dict[str, Path] = {}
         self._options: Any = None
         self._loaded: tuple[Any, ...] | None = None
