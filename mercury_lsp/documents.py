@@ -45,6 +45,8 @@ class Snapshot:
     tree: Tree | None
     """None for plain text. Offsets are those of `source.byte_of`; nodes with `has_changes` were edited since
     the last parse in time."""
+    is_parsed: bool
+    """Whether the tree is that of this text, and not of an older one that was edited since."""
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -115,7 +117,9 @@ class Document:
         """The document as it is now; parsed here, once per version, as far as time allows."""
         if self._snapshot is None:
             self._parse(KEYSTROKE_SECONDS if self._tree else WHOLE_SECONDS)
-            self._snapshot = Snapshot(self.uri, self.language_id, self.version, self._source, self._tree)
+            self._snapshot = Snapshot(
+                self.uri, self.language_id, self.version, self._source, self._tree, self._is_parsed
+            )
         return self._snapshot
 
     def settle(self) -> None:

@@ -189,16 +189,21 @@ class MercuryServer(LanguageServer):
         self.statistics.observer.shown(asked, found)
         return found, snapshot
 
-    async def next_edit(self, uri: str, feature: Feature, triggered: bool) -> tuple[list[Suggestion], Snapshot]:
+    async def next_edit(
+        self, uri: str, feature: Feature, at: types.Position | None = None
+    ) -> tuple[list[Suggestion], Snapshot]:
         """The last change for one more place of a document as it is now, if any, and that document.
 
-        `feature`, `triggered`, failures and what is raised are as for `suggest`. It is not counted.
+        `at` is the cursor's place if the editor asked by itself; who asks by key waits for the parse of a large file.
+        `feature`, failures and what is raised are as for `suggest`. It is not counted.
         """
+        if at is None:
+            self.documents.settle(uri)
         snapshot = self.documents.snapshot(uri)
         if not self._allows_next_edits(snapshot):
             return [], snapshot
-        path = self.documents.path(uri)
-        found = await self._answer(self.completer.next_edits.find(snapshot, path, feature, not triggered))
+        path, cursor = self.documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
+        found = await self._answer(self.completer.next_edits.find(snapshot, path, feature, cursor))
         is_current = self.documents.snapshot(uri).source is snapshot.source
         return (found or []) if is_current else [], snapshot
 
