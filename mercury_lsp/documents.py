@@ -48,6 +48,8 @@ class Snapshot:
     tree: Tree | None
     """None for plain text. Offsets are those of `source.byte_of`; nodes with `has_changes` were edited since
     the last parse, for one that takes too long is put off."""
+    is_parsed: bool
+    """Whether the tree is that of this text, and not of an older one that was edited since."""
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -123,7 +125,9 @@ class Document:
                 self._parse(WHOLE_SECONDS)
             elif not self._is_parsed:
                 self._parse_if_it_may_do()
-            self._snapshot = Snapshot(self.uri, self.language_id, self.version, self._source, self._tree)
+            self._snapshot = Snapshot(
+                self.uri, self.language_id, self.version, self._source, self._tree, self._is_parsed
+            )
         return self._snapshot
 
     def settle(self) -> None:

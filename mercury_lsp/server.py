@@ -17,6 +17,7 @@ from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp import registrations, secret_lines
+from mercury_lsp.chunked_text import ChunkedText
 from mercury_lsp.completer import Completer
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.editor import Editor
@@ -70,6 +71,8 @@ class MercuryServer(LanguageServer):
         """Whose files the client watches."""
         self.started_in: Path | None = None
         """Where the editor was started, if that is not our own working folder: a relative `model` counts from there."""
+        self.applying: dict[str, ChunkedText] = {}
+        """By uri, the text for which the client is asked to apply an edit."""
         self._folders: dict[str, Path] = {}
         self._options: Any = None
         self._loaded: tuple[Any, ...] | None = None
@@ -186,16 +189,21 @@ class MercuryServer(LanguageServer):
         self.statistics.observer.shown(asked, found)
         return found, snapshot
 
-    async def next_edit(self, uri: str, feature: Feature, triggered: bool) -> tuple[list[Suggestion], Snapshot]:
+    async def next_edit(
+        self, uri: str, feature: Feature, at: types.Position | None = None
+    ) -> tuple[list[Suggestion], Snapshot]:
         """The last change for one more place of a document as it is now, if any, and that document.
 
-        `feature`, `triggered`, failures and what is raised are as for `suggest`. It is not counted.
+        `at` is the cursor's place if the editor asked by itself; who asks by key waits for the parse of a large file.
+        `feature`, failures and what is raised are as for `suggest`. It is not counted.
         """
+        if at is None:
+            self.documents.settle(uri)
         snapshot = self.documents.snapshot(uri)
         if not self._allows_next_edits(snapshot):
             return [], snapshot
-        path = self.documents.path(uri)
-        found = await self._answer(self.completer.next_edits.find(snapshot, path, feature, not triggered))
+        path, cursor = self.documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
+        found = await self._answer(self.completer.next_edits.find(snapshot, path, feature, cursor))
         is_current = self.documents.snapshot(uri).source is snapshot.source
         return (found or []) if is_current else [], snapshot
 

@@ -4,6 +4,7 @@ import threading
 
 from tree_sitter import Node, Parser, Tree
 
+from mercury_lsp.chunked_text import encode
 from mercury_lsp.documents import Snapshot, parse
 from mercury_lsp.languages import new_parser
 
@@ -20,18 +21,38 @@ def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
     """
     if snapshot.tree is None or not text.strip():
         return None
-    filled = snapshot.source.replace(offset, offset, text)
-    end = offset + len(text)
-    tree = snapshot.tree.copy()
-    at = snapshot.source.byte_of(offset), snapshot.source.point_of(offset)
-    tree.edit(at[0], at[0], filled.byte_of(end), at[1], at[1], filled.point_of(end))
-    parsed = parse(_parser(snapshot.language_id), filled, tree, PARSE_SECONDS)
-    if parsed is None:
+    if (parsed := _parsed(snapshot, snapshot.tree, offset, offset, text)) is None:
         return None
-    error = _first_within(parsed, at[0], filled.byte_of(end))
-    if error is None:
-        return None
-    return _characters(text, error - at[0])
+    start = snapshot.source.byte_of(offset)
+    error = _first_within(parsed, start, start + len(encode(text)))
+    return None if error is None else _characters(text, error - start)
+
+
+def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
+    """Whether a text in place of that between two offsets has a syntax error, at its ends too, where there was none."""
+    if snapshot.tree is None or (parsed := _parsed(snapshot, snapshot.tree, start, end, text)) is None:
+        return False
+    first, old_last = snapshot.source.byte_of(start), snapshot.source.byte_of(end)
+    last = first + len(encode(text))
+    # One byte more on either side, for there errors are counted that lie within.
+    is_wrong_now = _first_within(parsed, first - 1, last + 1) is not None
+    return is_wrong_now and _first_within(snapshot.tree, first - 1, old_last + 1) is None
+
+
+def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str) -> Tree | None:
+    """The tree with a text in place of that between two offsets; None when it takes too long."""
+    old = snapshot.source
+    new, new_end = old.replace(start, end, text), start + len(text)
+    tree = tree.copy()
+    tree.edit(
+        old.byte_of(start),
+        old.byte_of(end),
+        new.byte_of(new_end),
+        old.point_of(start),
+        old.point_of(end),
+        new.point_of(new_end),
+    )
+    return parse(_parser(snapshot.language_id), new, tree, PARSE_SECONDS)
 
 
 def _first_within(tree: Tree, start: int, end: int) -> int | None:

@@ -1,9 +1,12 @@
 """What the user changed last: edits that touch each other are one change, however many keys and pauses it took."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mercury_lsp.documents import Edit
+
+_PART_OF_A_WORD = re.compile(r"\w*")
 
 MAX_CHARS = 400
 """A change of more is none that could be made elsewhere; it bounds the work for a key."""
@@ -34,6 +37,19 @@ class Change:
         after = edit.removed[max(0, self.end - edit.start) :]
         kept = self.new[: max(0, edit.start - self.start)], self.new[max(0, stop - self.start) :]
         return Change(min(self.start, edit.start), before + self.old + after, kept[0] + edit.inserted + kept[1])
+
+    def moved(self, edit: Edit) -> "Change | None":
+        """This one after an edit elsewhere, at a cost that does not depend on either; None if that changes it."""
+        if edit.start + len(edit.removed) <= self.start:
+            return Change(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
+        return self if edit.start >= self.end else None
+
+    def is_left_by(self, edit: Edit) -> bool:
+        """Whether it changes a word, and the edit what follows the word, directly behind the new text."""
+        texts = (self.old, self.new)
+        if edit.start != self.end or not all(_PART_OF_A_WORD.fullmatch(text) for text in texts):
+            return False
+        return not _PART_OF_A_WORD.fullmatch((edit.inserted or edit.removed)[:1])
 
 
 def last_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:

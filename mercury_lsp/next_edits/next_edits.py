@@ -16,6 +16,7 @@ from mercury_lsp.next_edits.repeating import Repeating
 from mercury_lsp.next_edits.replacement import Replacement
 from mercury_lsp.questions import Feature, Pending, Question, Questions
 from mercury_lsp.suggestions import Suggestion
+from mercury_lsp.syntax import breaks
 
 JUDGED = 4
 """Places that the model is asked about when the editor asks by itself, 0.15 s each where caches are warm."""
@@ -59,12 +60,17 @@ class NextEdits:
         """Whether there is a place to ask the model about if the user asks."""
         return bool((search := self._search(snapshot, by_key=True)) and search.places)
 
-    async def find(self, snapshot: Snapshot, path: str, feature: Feature, by_key: bool) -> list[Suggestion]:
+    async def find(self, snapshot: Snapshot, path: str, feature: Feature, cursor: int | None) -> list[Suggestion]:
         """The next edit, if there is one; `path` is told to the model.
 
-        Raises Cancelled when a newer request takes its place, and whatever the engine raises.
+        `cursor` is where it stands when the editor asks by itself, None when the user does. Raises Cancelled when a
+        newer request takes its place, and whatever the engine raises.
         """
-        if (search := self._search(snapshot, by_key, path)) is None or not search.places:
+        by_key = cursor is None
+        search = self._search(snapshot, by_key, path)
+        if search is None or not search.places:
+            return []
+        if cursor is not None and search.repeating.is_unfinished(search.replacement, cursor):
             return []
         asked = Question(feature, snapshot, search.replacement.start, by_key, is_away=True)
         self._questions.supersede(asked.supersedes)
@@ -89,7 +95,9 @@ class NextEdits:
             if request is None:
                 continue
             nats = await self._compare(request, (place.old, place.new))
-            if nats is not None and (sure := chance(*nats)) >= GATE:
+            if nats is None or (sure := chance(*nats)) < GATE:
+                continue
+            if not breaks(search.snapshot, place.start, place.end, place.new):
                 found = _edit(place, search.snapshot, sure, perf_counter() - started)
                 search.repeating.offer(found.id, place)
                 return [found]

@@ -1,7 +1,7 @@
 """Where else the old text of a replacement stands, in a place of the same kind."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -52,6 +52,8 @@ class Kind:
     around: tuple[int, ...]
     """Where the definitions begin, outermost first, outside of which the name may mean something else."""
     is_type: bool
+    is_defined: bool
+    """It is the name in the header of a function or class, which only looks like a call."""
 
     @property
     def scope(self) -> int | None:
@@ -64,8 +66,11 @@ class Kind:
 
 
 def kind_of(replacement: Replacement, snapshot: Snapshot) -> Kind | None:
-    """The kind of what was changed; None for what is no name, and where the syntax is not known."""
-    return _kind_at(snapshot, _name_in(replacement.new, replacement.start)) if snapshot.tree is not None else None
+    """The kind of what was changed; None for what is no name or call, and where the syntax is not known (yet)."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return None
+    kind = _kind_at(snapshot, _name_in(replacement.new, replacement.start))
+    return None if kind is not None and kind.is_defined and replacement.calls else kind
 
 
 def places(replacement: Replacement, kind: Kind, scope: int | None, snapshot: Snapshot) -> Iterator[Place]:
@@ -75,14 +80,21 @@ def places(replacement: Replacement, kind: Kind, scope: int | None, snapshot: Sn
     """
     for place in islice(_found(replacement, snapshot), LOOKED_AT):
         other = _kind_at(snapshot, _name_in(place.old, place.start))
-        if other is not None and other.may_be(kind, scope):
+        if other is None or (other.is_defined and replacement.calls):
+            continue
+        if other.may_be(kind, scope):
             yield place
 
 
-def stands_elsewhere(replacement: Replacement, kind: Kind, scope: int | None, snapshot: Snapshot) -> bool:
-    """Whether the new text stands in the scope already: then the change was to another thing, and no renaming."""
+def stands_elsewhere(
+    replacement: Replacement, kind: Kind, scope: int | None, snapshot: Snapshot, but: Container[int]
+) -> bool:
+    """Whether the new text stands in the scope already: then the change was to another thing, and no renaming.
+
+    `but` are offsets where the user has just put it.
+    """
     back = Replacement(replacement.new, replacement.new, replacement.start)
-    return any(True for _ in places(back, kind, scope, snapshot))
+    return any(place.start not in but for place in places(back, kind, scope, snapshot))
 
 
 def _kind_at(snapshot: Snapshot, offset: int) -> Kind | None:
@@ -96,7 +108,7 @@ def _kind_at(snapshot: Snapshot, offset: int) -> Kind | None:
         return None
     owner = before[1] if before and role == "member" else ""
     around = [snapshot.source.offset_of_byte(node.start_byte) for node in _around(path, rules, role, owner)]
-    return Kind(role, owner, tuple(around), _is_type(path))
+    return Kind(role, owner, tuple(around), _is_type(path), _is_defined(path, rules))
 
 
 def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
@@ -118,6 +130,18 @@ def _is_type(path: list[Node]) -> bool:
     """Whether a name is used as a type; type parameters are named like variables."""
     kinds = [node.type for node in path[-3:]]
     return ("type_identifier" in kinds or "type" in kinds) and not any(each.startswith("type_param") for each in kinds)
+
+
+def _is_defined(path: list[Node], rules: Language) -> bool:
+    """Whether a name is that of a definition, or of a declaration: its parameters come behind it."""
+    leaf = path[-1]
+    for node in path[-3:-1]:
+        parameters = node.child_by_field_name("parameters")
+        if parameters is not None and leaf.end_byte <= parameters.start_byte:
+            return True
+        if node.type in rules.definitions and node.child_by_field_name("name") == leaf:
+            return True
+    return False
 
 
 def _around(path: list[Node], rules: Language, role: str, owner: str) -> list[Node]:

@@ -1,17 +1,19 @@
 """What of one document may be repeated: its last change, and where that is not to be offered again."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import islice
 
 from mercury_lsp.documents import Edit, Snapshot
-from mercury_lsp.next_edits.change import Change, last_change
+from mercury_lsp.next_edits.changes import Changes
 from mercury_lsp.next_edits.places import Kind, Place, kind_of, places, stands_elsewhere
-from mercury_lsp.next_edits.replacement import Replacement, replacement_of
+from mercury_lsp.next_edits.replacement import Replacement
 from mercury_lsp.secret_lines import is_secret_line
 
 MOST = 8
 """Places that are offered for one change before the next one is accepted."""
 
+SHORTEST = 2
+"""Characters of a new name at whose end the cursor stands, for its first one is hardly all of it."""
 
 REMEMBERED = 16
 """Renamings; one is looked at anew for every key of a name, whenever the editor asks."""
@@ -21,7 +23,7 @@ class Repeating:
     """Told every edit in order, at a cost that does not depend on the document's length."""
 
     def __init__(self) -> None:
-        self._change: Change | None = None
+        self._changes = Changes()
         self._repeated: Replacement | None = None
         """What was last asked for; it goes on while the user makes the same change elsewhere."""
         self._scope: int | None = None
@@ -39,8 +41,8 @@ class Repeating:
 
     def record(self, edits: Sequence[Edit]) -> None:
         """Take note of edits."""
-        self._change = last_change(self._change, edits)
         for edit in edits:
+            self._changes.record(edit)
             for suggestion_id, (start, end) in list(self._offered.items()):
                 if edit.start <= end and edit.start + len(edit.removed) >= start:
                     self.dismiss(suggestion_id)
@@ -50,16 +52,27 @@ class Repeating:
             self._offered = {name: (_moved(a, edit), _moved(b, edit)) for name, (a, b) in self._offered.items()}
 
     def replacement(self, snapshot: Snapshot) -> Replacement | None:
-        """What may be made elsewhere in the document as it is now; None when the last change was taken back."""
-        found = replacement_of(self._change, snapshot) if self._change is not None else None
+        """What may be made elsewhere in the document as it is now; None when the last change was taken back.
+
+        Of what is no name, or not yet, nothing is kept: it would be taken for one that means the same everywhere.
+        """
+        found = self._changes.replacement(snapshot)
         if found is None or _is_secret(found, snapshot):
             return None
         if self._repeated is not None and found.undoes(self._repeated):
             return None
-        if self._repeated is None or not found.is_same(self._repeated):
-            self._begin(found, snapshot)
-        self._repeated = found
+        if (kind := kind_of(found, snapshot)) is not None:
+            if not self._goes_on(found, kind):
+                self._begin(found, kind, snapshot)
+            self._repeated = found
         return found
+
+    def is_unfinished(self, replacement: Replacement, cursor: int) -> bool:
+        """Whether the cursor is in the new text, and that looks like one that is still being typed or erased."""
+        if replacement.calls is not None or not replacement.start <= cursor <= replacement.end:
+            return False
+        new = replacement.new
+        return not self._changes.is_growing or len(new) < SHORTEST or replacement.old.startswith(new)
 
     def places(self, replacement: Replacement, snapshot: Snapshot, by_key: bool) -> list[Place]:
         """Where it may be made, by rules alone, in the order in which it is to be offered; fewer to who did not ask."""
@@ -68,24 +81,35 @@ class Repeating:
         found = places(replacement, kind, self._scope, snapshot)
         return list(islice((place for place in found if place.start not in self._over), MOST))
 
-    def _begin(self, replacement: Replacement, snapshot: Snapshot) -> None:
+    def _goes_on(self, replacement: Replacement, kind: Kind) -> bool:
+        """Whether it is the same again, and where it means the same."""
+        if self._repeated is None or not replacement.is_same(self._repeated):
+            return False
+        return self._scope is None or self._scope in kind.around
+
+    def _begin(self, replacement: Replacement, kind: Kind, snapshot: Snapshot) -> None:
         """It is made for the first time."""
         self._over.clear()
         self._offered.clear()
         self._scope, self._is_switch, self._is_use = None, False, False
-        kind = kind_of(replacement, snapshot)
-        if kind is None or replacement.calls is not None:
+        if replacement.calls is not None:
             return
         self._scope = kind.scope
         if replacement.is_of_name:
-            self._rename(replacement, kind, snapshot)
+            earlier = [each for each in self._changes.finished(snapshot) if each.is_same(replacement)]
+            made = [each.start for each in (*earlier, replacement)]
+            for each in (*earlier, replacement):
+                if (kind_there := kind_of(each, snapshot)) is not None:
+                    self._rename(each, kind_there, snapshot, made)
 
-    def _rename(self, replacement: Replacement, kind: Kind, snapshot: Snapshot) -> None:
+    def _rename(self, replacement: Replacement, kind: Kind, snapshot: Snapshot, made: Container[int]) -> None:
+        """Learn what a name means that was put in place of another one, last of so many offsets."""
         names = (replacement.old, replacement.new)
+        self._scope, self._is_switch, self._is_use = kind.scope, False, False
         if names in self._renamings and self._renamings[names] in (None, *kind.around):
             self._scope = self._renamings[names]
             return
-        self._is_switch = stands_elsewhere(replacement, kind, self._scope, snapshot)
+        self._is_switch = stands_elsewhere(replacement, kind, self._scope, snapshot, made)
         found = places(replacement, kind, self._scope, snapshot)
         self._is_use = self._scope is not None and any(place.start < replacement.start for place in found)
         if not self._is_switch and not self._is_use:

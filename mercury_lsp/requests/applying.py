@@ -11,10 +11,21 @@ from mercury_lsp.suggestions import Position, Suggestion
 
 logger = logging.getLogger(__name__)
 
+CHANGED = "the document has changed; ask again"
+
 
 async def apply(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestion, title: str) -> dict[str, bool]:
-    """Have the client put a suggestion into this version of a document; the command's answer."""
-    applied = await _is_applied(server, snapshot, suggestion, title)
+    """Have the client put a suggestion into this version of a document; the command's answer.
+
+    Of two commands for one text, which may share an answer, the later one does nothing.
+    """
+    if server.applying.get(snapshot.uri) is snapshot.source:
+        return {"applied": False}
+    server.applying[snapshot.uri] = snapshot.source
+    try:
+        applied = await _is_applied(server, snapshot, suggestion, title)
+    finally:
+        server.applying.pop(snapshot.uri, None)
     if applied and server.editor.shows_documents:
         await _go_behind(server, snapshot.uri, suggestion)
     return {"applied": applied}

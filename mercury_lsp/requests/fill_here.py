@@ -6,7 +6,7 @@ import attrs
 from lsprotocol import types
 
 from mercury_lsp.progress import Work, new_token
-from mercury_lsp.requests.applying import apply, refused
+from mercury_lsp.requests.applying import CHANGED, apply, refused
 from mercury_lsp.server import MercuryServer
 
 FILL = "mercury.fill"
@@ -28,8 +28,9 @@ async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *a
     uri = place.text_document.uri
     with Work(server, token or await new_token(server), TITLE, cancellable=True):
         found, snapshot = await server.suggest(uri, place.position, "action", triggered=False)
-    if server.documents.snapshot(uri).version != place.text_document.version:
-        return refused(server, "the document has changed; ask again")
+    now = server.documents.snapshot(uri)
+    if now.version != place.text_document.version or now.source is not snapshot.source:
+        return refused(server, CHANGED)
     if not found:
         return refused(server, "nothing to fill in here")
     return await apply(server, snapshot, found[0], TITLE)

@@ -6,7 +6,7 @@ import attrs
 from lsprotocol import types
 
 from mercury_lsp.progress import Work, new_token
-from mercury_lsp.requests.applying import apply, refused
+from mercury_lsp.requests.applying import CHANGED, apply, refused
 from mercury_lsp.server import MercuryServer
 
 NEXT_EDIT = "mercury.nextEdit"
@@ -25,11 +25,13 @@ async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *a
     """Make the last change in the next place where the model agrees, and put the cursor behind it."""
     argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, NextEdit)
     uri, version = argument.text_document.uri, argument.text_document.version
-    before = server.documents.snapshot(uri)
-    if version is not None and version != before.version:
-        return refused(server, "the document has changed; ask again")
+    if version not in (None, server.documents.snapshot(uri).version):
+        return refused(server, CHANGED)
     with Work(server, token or await new_token(server), TITLE, cancellable=True):
-        found, snapshot = await server.next_edit(uri, "action", triggered=False)
+        found, snapshot = await server.next_edit(uri, "action")
+    now = server.documents.snapshot(uri)
+    if version not in (None, now.version) or now.source is not snapshot.source:
+        return refused(server, CHANGED)
     if not found:
-        return refused(server, "no next edit")
+        return refused(server, "no next edit" if snapshot.is_parsed else "the file is still being read; ask again")
     return await apply(server, snapshot, found[0], TITLE)

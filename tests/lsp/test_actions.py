@@ -103,6 +103,13 @@ def test_the_action_inserts_the_fill_into_the_version_it_was_listed_for(editor: 
     ]
 
 
+def test_chosen_twice_the_fill_is_inserted_once(editor: Editor):
+    uri = editor.opened(script(ms=300) + "x = ")
+    both = [fill(editor, uri, 1, 4), fill(editor, uri, 1, 4)]
+    assert [editor.result(each)["applied"] for each in both] == [True, False]
+    assert len(editor.told("workspace/applyEdit")) == 1 and editor.told("window/showMessage") == []
+
+
 def test_the_cursor_goes_behind_the_fill(editor: Editor):
     uri = editor.opened(script(text="f()\n  𝒳") + "def f():\n    ")
     editor.result(fill(editor, uri, 2, 4))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.lsp.editor import COMMAND as SERVER
 from tests.lsp.editor import Editor, Refused, place, script, span
 
 EDIT = "textDocument/copilotInlineEdit"
@@ -192,6 +193,26 @@ def test_a_failing_comparison_is_told_once_and_answered_empty():
         assert "out of order" in message["message"]
 
 
+def test_while_a_name_is_erased_or_retyped_nothing_is_offered_unasked(editor: Editor):
+    uri, version = editor.opened(script(**SILENT) + BODY), 1
+    for column in (10, 9, 8, 7, 6):
+        version += 1
+        editor.change(uri, version, {"range": span((1, column), (1, column + 1)), "text": ""})
+        assert edits(editor, uri, version, 1, column) == []
+    editor.change(uri, version + 1, {"range": span((1, 6), (1, 6)), "text": "t"})
+    assert edits(editor, uri, version + 1, 1, 7) == []
+    editor.change(uri, version + 2, {"range": span((1, 7), (1, 7)), "text": "otal"})
+    [edit] = edits(editor, uri, version + 2)
+    assert edit["text"] == "total"
+
+
+def test_what_would_break_the_syntax_is_not_offered(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "def f(n):\n    a = n\n    g(lambda n: 1)\n    return n\n")
+    editor.change(uri, 2, {"range": span((2, 8), (2, 8)), "text": "self."})
+    [edit] = edits(editor, uri, 2, 2, 13)
+    assert edit["range"] == span((4, 11), (4, 12))
+
+
 # As an action
 
 
@@ -221,6 +242,30 @@ def test_with_nothing_to_do_the_command_says_so(editor: Editor):
     assert editor.result(run(editor, renamed(editor, nats=-9.0))) == {"applied": False}
     [message] = editor.told("window/showMessage")
     assert "no next edit" in message["message"] and editor.told("workspace/applyEdit") == []
+
+
+def test_chosen_twice_the_command_applies_one_edit(editor: Editor):
+    uri = renamed(editor, compare_ms=300)
+    both = [run(editor, uri), run(editor, uri)]
+    assert [editor.result(each)["applied"] for each in both] == [True, False]
+    assert len(editor.told("workspace/applyEdit")) == 1 and editor.told("window/showMessage") == []
+
+
+def test_the_command_says_so_when_the_document_has_changed_meanwhile(editor: Editor):
+    uri = renamed(editor, compare_ms=300)
+    chosen = run(editor, uri, 2)
+    editor.change(uri, 3, {"range": span((1, 0), (1, 0)), "text": "\n"})
+    assert editor.result(chosen) == {"applied": False}
+    assert "changed" in editor.told("window/showMessage")[0]["message"]
+
+
+def test_a_file_that_is_still_being_read_is_told_from_one_without_a_next_edit():
+    with Editor(ANSWERS, [*SERVER, "--parses-once"]) as editor:
+        editor.initialize(ACTIONS)
+        uri = renamed(editor)
+        assert edits(editor, uri) == [] and titles(editor, uri) == ["Mercury: fill here"]
+        assert editor.result(run(editor, uri, 2)) == {"applied": False}
+        assert "still being read" in editor.told("window/showMessage")[0]["message"]
 
 
 def test_for_an_older_version_the_command_does_nothing(editor: Editor):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
+from mercury_lsp import documents
 from mercury_lsp.documents import Document, Edit
 from mercury_lsp.next_edits.calls import call_around, calls, changed_alike
 from mercury_lsp.next_edits.change import MAX_CHARS, Change, differing, last_change
@@ -64,6 +65,10 @@ class Desk:
             if found
             else []
         )
+
+    def is_unfinished(self, cursor: int) -> bool:
+        found = self.repeating.replacement(self.document.snapshot())
+        return found is None or self.repeating.is_unfinished(found, cursor)
 
     def texts(self, by_key: bool = False) -> list[tuple[str, str]]:
         snapshot = self.document.snapshot()
@@ -317,6 +322,134 @@ def test_line_breaks_of_two_characters_and_astral_characters_do_not_move_places(
     assert snapshot.position_at(place.start) == (1, 18)
 
 
+# While it is being made
+
+
+def test_while_the_syntax_is_not_known_nothing_is_kept_of_a_change(monkeypatch):
+    desk = Desk(RENAMED)
+    assert desk.text
+    monkeypatch.setattr(documents, "parse", lambda *_: None)
+    desk.replace("count", "total")
+    assert not desk.document.snapshot().is_parsed and desk.lines(by_key=True) == []
+    monkeypatch.undo()
+    desk.document.settle()
+    assert desk.document.snapshot().is_parsed and desk.lines() == [1, 2]
+
+
+def test_a_switch_that_was_asked_about_too_early_is_still_none_to_repeat(monkeypatch):
+    desk = Desk("def f(a, b):\n    g(a)\n    return a + b\n")
+    assert desk.text
+    monkeypatch.setattr(documents, "parse", lambda *_: None)
+    assert desk.replace("g(a)", "g(b)").lines(by_key=True) == []
+    monkeypatch.undo()
+    desk.document.settle()
+    assert desk.lines(by_key=True) == []
+
+
+def test_a_word_changed_in_a_comment_says_nothing_of_names():
+    desk = Desk("# count\n" + dedent(RENAMED)).replace("count", "total")
+    assert desk.lines(by_key=True) == []
+    assert desk.replace("count", "total").lines() == [2, 3]
+
+
+@pytest.mark.parametrize("behind", [", mode", " = 1, ", ":", ")\n"], ids=repr)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_follows_a_renamed_word_is_no_part_of_its_change(behind, at_once):
+    desk = Desk("def f(count, other):\n    return count\n")
+    desk.erase(6, 5).type(6, "total")
+    desk.put(11, "", behind) if at_once else desk.type(11, behind)
+    assert desk.change() == ("count", "total")
+    desk.replace("other", "another")
+    assert desk.change() == ("other", "another")
+
+
+def test_a_long_text_put_behind_a_renamed_word_does_not_end_its_renaming():
+    desk = Desk(RENAMED).replace("count", "total")
+    desk.put(11, "", ", x):\n" + "    x()\n" * MAX_CHARS)
+    assert desk.change() == ("count", "total")
+
+
+def test_a_word_goes_on_to_be_changed_although_something_follows_it():
+    desk = Desk("count = 1\n").replace("count", "total")
+    desk.type(5, ", x").type(5, "s")
+    assert desk.change() == ("count", "totals")
+    desk.type(9, "y").erase(5, 1)
+    assert desk.change() == ("count", "total")
+
+
+def test_a_letter_at_the_end_of_a_word_changes_it_whatever_is_put_behind_it():
+    assert Desk("count = 1\n").type(5, "s").type(6, ", x").change() == ("count", "counts")
+
+
+@pytest.mark.parametrize("new", ["self.count", "data[0]", "std::count", "size()"])
+def test_a_longer_expression_in_place_of_a_name_is_one_change(new):
+    assert Desk("f(count)\n").erase(2, 5).type(2, new).change() == ("count", new)
+
+
+def test_a_name_that_is_being_erased_or_retyped_is_unfinished_while_the_cursor_is_in_it():
+    desk = Desk(RENAMED)
+    for erased in range(1, 5):
+        desk.put(11 - erased, desk.text[11 - erased], "")
+        assert desk.is_unfinished(11 - erased)
+    desk.put(6, "c", "")
+    for typed, is_unfinished in (("c", True), ("o", True), ("p", False), ("y", False)):
+        at = desk.find(",") if "," in desk.text else desk.find("):")
+        desk.put(at, "", typed)
+        assert desk.is_unfinished(at + 1) is is_unfinished
+    desk.put(9, "y", "")
+    assert desk.is_unfinished(9) and not desk.is_unfinished(0)
+
+
+def test_a_shortened_name_is_finished_once_the_cursor_has_left_it():
+    desk = Desk("counter = 1\n").erase(5, 2)
+    assert desk.is_unfinished(5) and desk.is_unfinished(0) and not desk.is_unfinished(8)
+
+
+# By hand
+
+
+def test_who_goes_on_by_hand_and_asks_only_then_is_understood():
+    desk = Desk(RENAMED).replace("count", "total").replace("count", "total")
+    assert desk.lines() == [2]
+
+
+def test_places_changed_by_hand_from_below_are_one_renaming():
+    desk = Desk(RENAMED).replace("return count", "return total").replace("count", "total")
+    assert desk.lines() == [1]
+
+
+def test_a_renaming_at_two_cursors_is_one():
+    desk = Desk(RENAMED)
+    use, name = desk.find("count", 1), desk.find("count")
+    desk.put(use, "count", "total")
+    desk.put(name, "count", "total")
+    assert desk.lines() == [2]
+
+
+def test_a_switch_made_twice_by_hand_is_still_none_to_repeat():
+    desk = Desk("def f(a, b):\n    g(a)\n    h(a)\n    return a + b\n")
+    assert desk.replace("g(a)", "g(b)").replace("h(a)", "h(b)").lines() == []
+
+
+def test_a_renaming_in_another_function_is_one_of_its_own_although_nobody_asked_between():
+    desk = Desk(RENAMED).replace("count", "total")
+    assert desk.lines() == [1, 2]
+    assert desk.replace("g(count)", "g(total)").lines() == [5]
+
+
+@given(
+    st.text("ab ", min_size=1, max_size=12), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3), st.text("c, ")))
+)
+def test_finished_changes_stay_where_their_text_is(text, edits):
+    desk = Desk(text)
+    for start, count, inserted in edits:
+        start = min(start, len(desk.text))
+        desk.put(start, desk.text[start : start + count], inserted)
+        snapshot = desk.document.snapshot()
+        for each in desk.repeating._changes.finished(snapshot):
+            assert snapshot.slice(each.start, each.end) == each.new
+
+
 # What the model is asked
 
 
@@ -339,6 +472,30 @@ def test_a_chance_is_one_half_where_both_are_alike_and_never_out_of_bounds():
 
 
 # Calls
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "def f(a):\n    f(1)\n    f(2)\n"),
+        ("javascript", "function f(a) {\n  f(1)\n  f(2)\n}\n"),
+        ("javascript", "class A {\n  f(a) {\n  f(1)\n  f(2)\n}}\n"),
+        ("c", "int f(int a);\nint x() { f(1);\n f(2); }\n"),
+        ("cpp", "int A::f(int a) {\n f(1);\n f(2); }\n"),
+        ("rust", "fn f(a: i32) {\n    f(1);\n    f(2);\n}\n"),
+        ("go", "func f(a int) {\n\tf(1)\n\tf(2)\n}\n"),
+        ("java", "class A { void f(int a) {\n    f(1);\n    f(2);\n} }\n"),
+        ("typescript", "function f(a: number): void;\nfunction g() { f(1);\n f(2) }\n"),
+        ("lua", "function f(a)\n  f(1)\n  f(2)\nend\n"),
+    ],
+)
+def test_a_definition_is_no_call(language, text):
+    desk = Desk(text, language)
+    desk.type(desk.find("f(1") + 3, ", true")
+    assert desk.texts(by_key=True) == [("f(2)", "f(2, true)")]
+    desk = Desk(text, language)
+    desk.type(desk.find(")"), ", b")
+    assert desk.texts(by_key=True) == []
 
 
 def test_calls_of_a_line_are_found_with_what_their_brackets_hold():

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mercury_lsp.documents import Document, Snapshot
-from mercury_lsp.syntax import first_error
+from mercury_lsp.syntax import breaks, first_error
 
 BEFORE, AFTER = "def area(w, h):\n    size = ", "\n    return size\n"
 
@@ -35,6 +35,22 @@ def test_positions_count_characters_not_bytes():
 def test_what_is_only_begun_at_the_end_is_no_error():
     assert first_error(*document("def f(x):\n    ", "\n"), "if x:") is None
     assert first_error(*document("def f(x):\n    ", "\n"), "call(") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("def f(a):\n    pass\n", "f(a)", "f(a, True)", True),
+        ("f(a)\nx = 1\n", "f(a)", "f(a, True)", False),
+        ("f(lambda n: 1)\n", "n", "self.n", True),
+        ("f('ö', n)\n", "n", "self.n", False),
+        ("def f(a, True):\n    pass\n", "f(a, True)", "f(a, False)", False),
+        ("x = = 2\n\n\ny = n\n", "n", "m", False),
+    ],
+)
+def test_a_text_in_place_of_another_breaks_only_what_was_right_before(text, old, new, expected):
+    snapshot, start = Document("file:///a", "python", 1, text).snapshot(), text.index(old)
+    assert breaks(snapshot, start, start + len(old), new) is expected
 
 
 def test_errors_elsewhere_in_the_document_do_not_count():

@@ -35,7 +35,7 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
     try:
         found, snapshot = await server.suggest(uri, params.position, "edit", triggered=True)
         if not found:
-            found, snapshot = await server.next_edit(uri, "edit", triggered=True)
+            found, snapshot = await server.next_edit(uri, "edit", params.position)
     except Cancelled:
         return {"edits": []}
     return {"edits": [_edit(_with_line_rest(each, snapshot), params.text_document) for each in found]}
