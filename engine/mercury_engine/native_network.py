@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mercury_engine import codes, weights
-from mercury_engine.model import LENGTHS, Angles, Block, Forward, Frames, ModelConfig, Network, Side
+from mercury_engine.model import LENGTHS, Angles, Block, Forward, Frames, ModelConfig, Network, Packing, Side
 
 ADAPTER = "adapter*.safetensors"
 
@@ -56,14 +56,20 @@ class NativeNetwork(Network):
     def run(
         self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
     ) -> tuple[Tensor, Block | None]:
-        """See `Network.run`."""
+        """See `Network.run`; for rows that are written."""
         assert x_BRC.shape[0] == 1, "one request at a time"
+        assert adapted and frames.away is not None
         rows = x_BRC.shape[1]
         hidden = None if frames.bias is None else frames.bias.view(self.groups, rows, rows)[0]
-        away = None if frames.away is None else _rows(frames.away)
         part = Part(rows, _kept(before), _kept(after), hidden)
-        out, keys, values = self._stack.run(x_BRC[0], _rows(frames.near), away, [part])
-        return out[None], None if adapted else Block(keys, values)
+        return self._stack.run(x_BRC[0], _rows(frames.near), _rows(frames.away), [part])[0][None], None
+
+    def read(
+        self, ids_BT: Tensor, past: Sequence[Side] = (), start: int = 0, packing: Packing | None = None
+    ) -> tuple[Tensor, Block]:
+        """See `Network.read`."""
+        assert ids_BT.shape[0] == 1, "one request at a time"
+        return self.read_together([Forward(ids_BT, past, start, packing)])[0]
 
     def read_together(self, forwards: Sequence[Forward]) -> list[tuple[Tensor, Block]]:
         """See `Network.read_together`: one pass, in which each forward is a part of its own."""
