@@ -7,7 +7,6 @@ a stack behind the far blocks: typing pushes tokens, deleting pops them.
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from torch import Tensor
 from mercury_engine.forwards import Reading
 from mercury_engine.model import Block, Forward, Network, Side, join
 from mercury_engine.reading import read_start, side_by_side, without_start
+from mercury_engine.recent import fresh, keep
 
 Tokens = tuple[int, ...]
 Which = tuple[bool, tuple[Tokens, ...]]
@@ -22,9 +22,6 @@ Which = tuple[bool, tuple[Tokens, ...]]
 
 SIDES = 4
 """That stay assembled: those of two places."""
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class BlockCache:
         """
         ahead, behind = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on, for others may read meanwhile
-        sides = {side: _fresh(self._sides, side) for side in (ahead, behind)}
+        sides = {side: fresh(self._sides, side) for side in (ahead, behind)}
         missing = [key for side, found in sides.items() if found is None for key in side[1]]
         blocks, read = yield from self._read(missing)  # at once, for a block may stand on both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
@@ -89,9 +86,7 @@ class BlockCache:
         """Blocks next to each other, ending at position -1 (leading) or starting at 0."""
         leading, key = which
         blocks = ([self._start] if leading else []) + [read[k] for k in key]
-        side = side_by_side(self.network, blocks, leading)
-        _keep(self._sides, which, side, SIDES)
-        return side
+        return keep(self._sides, which, side_by_side(self.network, blocks, leading), SIDES)
 
     def _read(self, keys: list[Tokens]) -> Reading[tuple[dict[Tokens, Block], int]]:
         """The blocks, and how many of their tokens were read now."""
@@ -118,12 +113,12 @@ class BlockCache:
 
     def _near(self, far: tuple[Tokens, ...], near: Tokens, far_side: Side) -> Reading[tuple[Side, int]]:
         """A stack with exactly these tokens on it, and how many of them were read now."""
-        stack = _fresh(self._stacks, far)
+        stack = fresh(self._stacks, far)
         kept = common_start(stack.ids, near) if stack else 0
         side = first_tokens(stack.side, kept) if stack else None
         if kept < len(near):
             side = yield from self._push(side, near[kept:], kept, far_side)
-            _keep(self._stacks, far, Stack(near, side), self.stacks)
+            keep(self._stacks, far, Stack(near, side), self.stacks)
         assert side is not None
         return side, len(near) - kept
 
@@ -152,17 +147,3 @@ def common_start(left: Sequence[int], right: Sequence[int]) -> int:
 
 def _size(keys: Tensor) -> int:
     return 2 * keys.numel() * keys.element_size()
-
-
-def _fresh(store: OrderedDict[K, V], key: K) -> V | None:
-    """The entry, marked as used just now."""
-    if key not in store:
-        return None
-    store.move_to_end(key)
-    return store[key]
-
-
-def _keep(store: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    store[key] = value
-    while len(store) > most:
-        store.popitem(last=False)

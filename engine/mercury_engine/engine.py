@@ -30,6 +30,7 @@ from mercury_engine.limits import far_part, near_part, suffix_part
 from mercury_engine.lookup import Lookup
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
+from mercury_engine.recent import fresh, keep
 from mercury_engine.requests import PART_OF_A_CHARACTER, Answer, Comparison, Effort, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More, one_by_one
 from mercury_engine.unfinished import begun, word_start
@@ -251,12 +252,7 @@ class Engine:
 
     def _lookup(self, far: list[Tokens]) -> Lookup:
         key = tuple(far)
-        if key not in self._lookups:
-            self._lookups[key] = Lookup(far)
-        self._lookups.move_to_end(key)
-        if len(self._lookups) > LOOKUPS:
-            self._lookups.popitem(last=False)
-        return self._lookups[key]
+        return fresh(self._lookups, key) or keep(self._lookups, key, Lookup(far), LOOKUPS)
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""
