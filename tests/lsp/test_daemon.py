@@ -6,7 +6,6 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,27 +22,6 @@ from tests.lsp.sharing import Place, eventually
 URI = "file:///sample.py"
 
 SECRET = "file:///secret.py"
-
-
-@pytest.fixture(params=["unix", "tcp"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    made = getattr(Place, request.param)(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def unix(tmp_path: Path) -> Iterator[Place]:
-    made = Place.unix(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def tcp(tmp_path: Path) -> Iterator[Place]:
-    made = Place.tcp(tmp_path)
-    yield made
-    made.close()
 
 
 def asks(editor: Editor) -> list[str]:

@@ -29,20 +29,6 @@ PLAIN = [sys.executable, "-m", "mercury_lsp"]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
-@pytest.fixture(params=["unix", "tcp"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    made = getattr(Place, request.param)(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def unix(tmp_path: Path) -> Iterator[Place]:
-    made = Place.unix(tmp_path)
-    yield made
-    made.close()
-
-
 def connections(place: Place) -> int:
     return (place.status() or {"connections": 0})["connections"]
 

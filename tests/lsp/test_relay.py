@@ -26,20 +26,6 @@ CONTENT_MODIFIED = -32801
 PLAIN = [sys.executable, "-m", "mercury_lsp"]
 
 
-@pytest.fixture(params=["unix", "tcp"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    made = getattr(Place, request.param)(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def unix(tmp_path: Path) -> Iterator[Place]:
-    made = Place.unix(tmp_path)
-    yield made
-    made.close()
-
-
 def kill(place: Place) -> int:
     """End the daemon as a crash does; its process."""
     pid = place.pid()
