@@ -10,7 +10,7 @@ from mercury_lsp.commands.serve import address_of, end_at_once
 from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.handover import hand_over
-from mercury_lsp.relay.join import SERVE
+from mercury_lsp.relay.join import SERVE, join, log_name
 
 IN_PROCESS = "MERCURY_IN_PROCESS"
 """Environment variable: 1 keeps the model in the server's own process."""
@@ -35,7 +35,6 @@ def relayed(address: Address, serve: Sequence[str] = SERVE) -> int:
 
 
 def _relayed_here(address: Address, serve: Sequence[str]) -> int:
-    from mercury_lsp.relay.join import join, log_name
     from mercury_lsp.relay.link import Link
     from mercury_lsp.relay.relay import Relay
     from mercury_lsp.relay.stdio import OwnStdio
