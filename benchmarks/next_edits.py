@@ -113,14 +113,14 @@ def judged(engine: Engine, case: Case) -> list[Judged]:
     document, repeating = Document("file:///a", case.language, 1, case.text), Repeating()
     found: Replacement | None = None
     for swap in case.made:
-        snapshot = document.snapshot()
+        snapshot = document.parsed()
         span = (types.Position(*snapshot.position_at(at)) for at in (swap.start, swap.start + len(swap.old)))
         change = types.TextDocumentContentChangePartial(types.Range(*span), swap.new)
         repeating.record(document.apply([change], 1) or [])
-        found = repeating.replacement(document.snapshot())
+        found = repeating.replacement(document.parsed())
     if found is None:
         return []
-    snapshot = document.snapshot()
+    snapshot = document.parsed()
     places = repeating.places(found, snapshot, by_key=True)[:JUDGED]
     unasked = repeating.places(found, snapshot, by_key=False)
     return [each for place in places if (each := _judged(engine, case, found, place, snapshot, place not in unasked))]

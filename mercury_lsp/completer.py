@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from threading import Event
+from typing import cast
 
 from mercury_engine.errors import Cancelled
-from mercury_engine.requests import FillRequest, OnStep, SlotView
+from mercury_engine.requests import Answer, Fill, OnStep, SlotView
 
 from mercury_lsp.context import CompletionContext
 from mercury_lsp.documents import Edit, Snapshot
@@ -48,7 +49,8 @@ class Completer:
         self.next_edits = NextEdits(self._questions, self._lease.compare)
         self._histories: dict[str, EditHistory] = {}
         self.drafts = DraftIndex()
-        self._ahead: asyncio.Task[None] | None = None
+        self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
+        """Looking ahead, or waiting for the time to do so."""
 
     @property
     def engine(self) -> Engine | None:
@@ -141,14 +143,24 @@ class Completer:
             on_step=_on_loop(on_step, cancel) if on_step is not None else None,
             cancel=cancel,
         )
-        return Pending(asyncio.ensure_future(self._find(context, snapshot, triggered, place, request)), cancel)
+        pending = Pending(cancel)
 
-    async def _find(
-        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, place: Place, request: FillRequest
+        def told(outcome: Answer | Exception | None) -> None:
+            try:
+                if isinstance(outcome, Exception):
+                    raise outcome
+                fill = cast(Fill | None, outcome)
+                pending.settle(self._shown(context, snapshot, triggered, place, fill) if fill is not None else [])
+            except Exception as error:
+                pending.settle(error)
+
+        self._lease.ask(request, told)
+        return pending
+
+    def _shown(
+        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, place: Place, fill: Fill
     ) -> list[Suggestion]:
         """What of the engine's answer is worth showing."""
-        if (fill := await self._lease.fill(request)) is None:
-            return []
         found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
         history = self._history(context.uri)
         shown = [
@@ -159,13 +171,16 @@ class Completer:
         if shown:
             place.suggestion = shown[0]
             self._stop_looking_ahead()
-            self._ahead = asyncio.create_task(self._look_ahead(context, snapshot, place))
+            loop = asyncio.get_running_loop()
+            self._ahead = loop.call_later(IDLE_SECONDS, self._begin_looking_ahead, context, snapshot, place)
         return shown
+
+    def _begin_looking_ahead(self, context: CompletionContext, snapshot: Snapshot, place: Place) -> None:
+        self._ahead = asyncio.ensure_future(self._look_ahead(context, snapshot, place))
 
     async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, place: Place) -> None:
         """While nobody asks, prepare what follows the shown suggestion should it be accepted."""
         assert place.suggestion is not None
-        await asyncio.sleep(IDLE_SECONDS)
         context = context.after(place.suggestion.text)
         cancel = Event()
         request = context.request(max_slots=self.settings.max_slots, give_up_below=self._gate(), cancel=cancel)

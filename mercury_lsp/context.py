@@ -10,7 +10,7 @@ from mercury_engine.requests import FillRequest
 
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.languages import language
-from mercury_lsp.scope import CursorClass, classify, headers
+from mercury_lsp.scope import classify, headers, is_blank_before
 from mercury_lsp.secret_lines import after_cursor, before_cursor, is_secret_line, without_secrets
 
 MAX_LINE_PREFIX = 1600
@@ -31,11 +31,11 @@ class CompletionContext:
     """Code points before the cursor."""
     position: tuple[int, int]
     """Line and UTF-16 column."""
-    cursor_class: CursorClass
     near: str
     far: tuple[str, ...]
     suffix: tuple[str, ...]
     multiline: bool
+    """Whether a suggestion may have several lines."""
     line_prefix: str
     """The cursor's line up to the cursor, its end when it is very long."""
     line_suffix: str
@@ -82,18 +82,16 @@ class ContextBuilder:
         start = self._window_start(snapshot.chunks, index)
         far = (*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index])
         line_start, line_end = source.line_bounds(offset)
-        cursor_class = classify(snapshot, offset)
         return CompletionContext(
             uri=snapshot.uri,
             version=snapshot.version,
             language_id=snapshot.language_id,
             offset=offset,
             position=source.position_at(offset),
-            cursor_class=cursor_class,
             near=before_cursor(source.slice(source.starts[index], offset), snapshot.language_id),
             far=tuple(filter(None, (without_secrets(block, snapshot.language_id) for block in far))),
             suffix=self._suffix(snapshot, offset, index),
-            multiline=cursor_class.multiline,
+            multiline=is_blank_before(snapshot, offset) and classify(snapshot, offset).multiline,
             line_prefix=source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset),
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX)),
         )

@@ -7,7 +7,7 @@ from time import perf_counter
 from lsprotocol import types
 from tree_sitter import Parser, Tree
 
-from mercury_lsp.chunked_text import ChunkedText
+from mercury_lsp.chunked_text import ChunkedText, encode
 from mercury_lsp.languages import language, parser
 
 MAX_PARSED_BYTES = 2_000_000
@@ -47,7 +47,7 @@ class Snapshot:
     source: ChunkedText
     tree: Tree | None
     """None for plain text. Offsets are those of `source.byte_of`; nodes with `has_changes` were edited since
-    the last parse, for one that takes too long is put off."""
+    the last parse."""
     is_parsed: bool
     """Whether the tree is that of this text, and not of an older one that was edited since."""
 
@@ -97,6 +97,8 @@ class Document:
         self._is_plain = not language(language_id).grammar
         self._to_pass_over = self._passed_over = 0
         """Versions in a row: twice as many after each parse that took too long."""
+        self._tried: ChunkedText | None = None
+        """The newest version whose tree was asked for."""
         self._snapshot: Snapshot | None = None
 
     def apply(self, changes: Sequence[Change], version: int) -> list[Edit] | None:
@@ -119,25 +121,31 @@ class Document:
         return edits
 
     def snapshot(self) -> Snapshot:
-        """The document as it is now; parsed here, once per version at most, as far as time allows."""
+        """The document as it is now, with the tree of the last parse; most keys leave it at that."""
         if self._snapshot is None:
             if self._tree is None:
                 self._parse(WHOLE_SECONDS)
-            elif not self._is_parsed:
-                self._parse_if_it_may_do()
             self._snapshot = Snapshot(
                 self.uri, self.language_id, self.version, self._source, self._tree, self._is_parsed
             )
         return self._snapshot
 
+    def parsed(self) -> Snapshot:
+        """The same for who looks at the tree: parsed here, once per version at most, as far as time allows."""
+        if not self.snapshot().is_parsed:
+            self._parse_if_it_may_do()
+        return self.snapshot()
+
     def settle(self) -> None:
-        """Finish a parse that ran out of time, when the user pauses; later snapshots have its tree."""
+        """Finish what parsing was put off, when the user pauses; later snapshots have its tree."""
         if not self._is_parsed:
             self._parse(PAUSE_SECONDS if self._tree else WHOLE_SECONDS)
             self._to_pass_over = 0 if self._is_parsed else self._to_pass_over
-            self._snapshot = None
 
     def _parse_if_it_may_do(self) -> None:
+        if self._tried is self._source:
+            return
+        self._tried = self._source
         if self._passed_over < self._to_pass_over:
             self._passed_over += 1
             return
@@ -156,25 +164,14 @@ class Document:
         old, self._source = self._source, self._source.replace(start, end, new)
         self._is_parsed = False
         if self._tree is not None:
-            self._edit_tree(old, start, end, start + len(new))
-
-    def _edit_tree(self, old: ChunkedText, start: int, old_end: int, new_end: int) -> None:
-        # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
-        assert self._tree is not None
-        self._tree = self._tree.copy()
-        self._tree.edit(
-            old.byte_of(start),
-            old.byte_of(old_end),
-            self._source.byte_of(new_end),
-            old.point_of(start),
-            old.point_of(old_end),
-            self._source.point_of(new_end),
-        )
+            # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
+            self._tree = edited(self._tree, old, start, end, new)
 
     def _parse(self, seconds: float) -> None:
         """Bring the tree up to date, or leave it edited but not parsed when the time is over."""
         if self._is_parsed:
             return
+        self._snapshot = None
         if self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line():
             self._tree, self._is_parsed = None, True
             return
@@ -184,6 +181,16 @@ class Document:
             self._tree = tree
         elif self._tree is None:
             self._is_plain = self._is_parsed = True
+
+
+def edited(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
+    """A copy of a text's tree with new in place of [start, end), its nodes moved and not parsed."""
+    byte, point = source.byte_of(start), source.point_of(start)
+    old_end = _behind(byte, point, source.slice(start, end))
+    new_end = _behind(byte, point, new)
+    tree = tree.copy()
+    tree.edit(byte, old_end[0], new_end[0], point, old_end[1], new_end[1])
+    return tree
 
 
 def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
@@ -201,3 +208,14 @@ def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: f
         # Else the parser would resume where it stopped, whatever it is given next.
         parser.reset()
         return None
+
+
+def _behind(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:
+    """Byte, row and column where a text ends that starts at these, as tree-sitter counts them."""
+    if not text:
+        return byte, point
+    encoded = encode(text)
+    row, column = point
+    if breaks := encoded.count(b"\n"):
+        row, column = row + breaks, -1 - encoded.rfind(b"\n")
+    return byte + len(encoded), (row, column + len(encoded))

@@ -1,14 +1,15 @@
 """The engines of a process, shared by all connections whose settings name the same one."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.requests import Comparison, Fill, FillRequest, Request
 
+from mercury_lsp.outcome import put
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import Engine, LoadEngine, Worker
+from mercury_lsp.worker import Engine, LoadEngine, Tell, Worker
 
 Key = tuple[Any, ...]
 
@@ -68,7 +69,8 @@ class Lease:
     def __init__(self, engines: Engines):
         self._engines = engines
         self._worker: Worker | None = None
-        self._asked = asyncio.Event()
+        self._early: list[Callable[[Worker], None]] = []
+        """Asked before there was a worker."""
 
     @property
     def engine(self) -> Engine | None:
@@ -77,21 +79,42 @@ class Lease:
 
     async def load(self, settings: Settings, anew: bool = False) -> Engine:
         """The engine that the settings name; `anew` reads its files again. Raises whatever the loading raises."""
-        self._worker = self._engines.move(self, settings)
-        self._asked.set()
-        return await self._worker.load(anew)
+        worker = self._worker = self._engines.move(self, settings)
+        loading = worker.load(anew)
+        early, self._early = self._early, []
+        for ask in early:
+            ask(worker)
+        return await loading
+
+    def ask(self, request: Request, tell: Tell, ahead: bool = False) -> None:
+        """Have the engine answer, after the load if that is not over; see `Worker.ask`."""
+        if self._worker is None:
+            self._early.append(lambda worker: worker.ask(request, self, tell, ahead))
+        else:
+            self._worker.ask(request, self, tell, ahead)
 
     async def fill(self, request: FillRequest, ahead: bool = False) -> Fill | None:
-        """The engine's answer, after the load if that is not over; None when there is no engine. See Worker.fill."""
-        await self._asked.wait()
-        assert self._worker is not None
-        return await self._worker.fill(request, self, ahead)
+        """The engine's answer; None when there is no engine.
+
+        Raises Cancelled, and what the engine raises. When the caller's task is cancelled the fill stops before its next
+        step.
+        """
+        found: Fill | None = await self._answered(request, ahead)
+        return found
 
     async def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float] | None:
-        """How likely the engine finds each text in the gap; waits as `fill` does, None when there is no engine."""
-        await self._asked.wait()
-        assert self._worker is not None
-        return await self._worker.compare(request, texts, self)
+        """How likely the engine finds each text in the gap; waits, ends and raises as `fill` does."""
+        found: list[float] | None = await self._answered(Comparison(request, tuple(texts)), False)
+        return found
+
+    async def _answered(self, request: Request, ahead: bool) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.ask(request, lambda outcome: put(outcome, answer), ahead)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            request.cancel.set()
+            raise
 
     def close(self) -> None:
         """Use no engine any more; returns at once."""

@@ -9,6 +9,7 @@ from lsprotocol import types
 from mercury_lsp.context import CompletionContext, ContextBuilder
 from mercury_lsp.documents import Change, Document, Edit, Snapshot
 from mercury_lsp.errors import UnknownDocument
+from mercury_lsp.scope import is_blank_before
 from mercury_lsp.uris import path_of
 
 
@@ -47,14 +48,20 @@ class OpenDocuments:
             self._open[uri].document.settle()
 
     def snapshot(self, uri: str) -> Snapshot:
-        """The document as it is now."""
+        """The document as it is now; its tree may be that of an older version."""
         return self._find(uri).document.snapshot()
+
+    def parsed(self, uri: str) -> Snapshot:
+        """The same with its own tree, if there is time for a parse."""
+        return self._find(uri).document.parsed()
 
     def context_at(self, uri: str, position: types.Position) -> tuple[CompletionContext, Snapshot]:
         """The text around a position, which is clamped to the document, and the snapshot it is of."""
         found = self._find(uri)
         snapshot = found.document.snapshot()
         offset = snapshot.offset_at(position.line, position.character)
+        if is_blank_before(snapshot, offset):
+            snapshot = found.document.parsed()
         return found.builder.build(snapshot, offset, found.path), snapshot
 
     def path(self, uri: str) -> str:

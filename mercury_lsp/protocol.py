@@ -213,6 +213,27 @@ class MercuryProtocol(LanguageServerProtocol):
         except Exception as error:
             _complain(error)
 
+    def _handle_request(self, msg_id: Id, method: str, params: Any) -> None:
+        """Coroutines answer in their last step: pygls would answer from a callback, a turn of the loop later."""
+        handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
+        if handler is None or not asyncio.iscoroutinefunction(handler):
+            super()._handle_request(msg_id, method, params)
+            return
+
+        async def answered() -> None:
+            result = await handler(params)
+            self._request_futures.pop(msg_id, None)
+            self._send_response(msg_id, result)
+
+        def ended(task: Any) -> None:
+            self._request_futures.pop(msg_id, None)
+            if task.cancelled() or task.exception() is not None:
+                self._send_handler_result(task, msg_id=msg_id)
+
+        task: Any = asyncio.ensure_future(answered())
+        self._request_futures[msg_id] = task
+        task.add_done_callback(ended)
+
     def _execute_handler(self, msg_id: Id, handler: Any, callback: Any, *arguments: Any, **options: Any) -> None:
         # pygls would keep the futures of notifications for ever.
         def done(future: "Future[Any]") -> None:

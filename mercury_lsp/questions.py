@@ -5,14 +5,15 @@ others in any way that matters, so they stand side by side until the text change
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from threading import Event
 from typing import Any, Literal
 
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.documents import Snapshot
+from mercury_lsp.outcome import put
 from mercury_lsp.suggestions import Suggestion
 
 Feature = Literal["inline", "popup", "edit", "panel", "action"]
@@ -57,24 +58,55 @@ class Question:
         return self.snapshot.uri == other.snapshot.uri and self.snapshot.source is other.snapshot.source
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Pending:
-    """A fill under way and what is made of it."""
+    """A fill under way and what is made of it; who waits for it has the answer in the same turn of the loop."""
 
-    task: "asyncio.Task[list[Suggestion]]"
-    cancel: Event
+    def __init__(self, cancel: Event):
+        self._cancel = cancel
+        self._waiting: list[asyncio.Future[list[Suggestion]]] = []
+        self._outcome: list[Suggestion] | Exception | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @classmethod
+    def of(cls, finding: Coroutine[Any, Any, list[Suggestion]], cancel: Event) -> "Pending":
+        """What a coroutine will return or raise."""
+        made = cls(cancel)
+
+        async def run() -> None:
+            try:
+                made.settle(await finding)
+            except Exception as error:
+                made.settle(error)
+
+        made._task = asyncio.ensure_future(run())
+        return made
+
+    def settle(self, outcome: list[Suggestion] | Exception) -> None:
+        """It is over."""
+        self._outcome = outcome
+        for answer in self._waiting:
+            put(outcome, answer)
+
+    def wait(self) -> "asyncio.Future[list[Suggestion]]":
+        """A future of its own for who waits."""
+        answer: asyncio.Future[list[Suggestion]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        if self._outcome is not None:
+            put(self._outcome, answer)
+        return answer
 
     def give_up(self) -> None:
         """Nobody waits for it: the engine stops before its next step."""
-        self.cancel.set()
-        self.task.cancel()
+        self._cancel.set()
+        if self._task is not None:
+            self._task.cancel()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     question: Question
     pending: Pending
-    superseded: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: "asyncio.Future[list[Suggestion]]"
 
 
 class Questions:
@@ -90,21 +122,18 @@ class Questions:
         waits for it any more, also when the caller's task is cancelled.
         """
         shared = (each.pending for each in self._waiting if question.is_answered_by(each.question))
-        waiting = _Waiting(question, next(shared, None) or begin())
+        pending = next(shared, None) or begin()
+        waiting = _Waiting(question, pending, pending.wait())
         self._waiting.append(waiting)
         try:
-            either: list[asyncio.Future[Any]] = [waiting.pending.task, waiting.superseded]
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.superseded.done():
-                raise Cancelled("a newer request for this document took its place")
-            return waiting.pending.task.result()
+            return await waiting.answer
         finally:
             self._drop(waiting)
 
     def supersede(self, is_over: Callable[[Question], bool]) -> None:
         """Nobody needs the answers to these any more."""
         for waiting in [each for each in self._waiting if is_over(each.question)]:
-            waiting.superseded.set_result(None)
+            put(Cancelled("a newer request for this document took its place"), waiting.answer)
             self._drop(waiting)
 
     def _drop(self, waiting: _Waiting) -> None:

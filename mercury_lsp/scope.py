@@ -49,6 +49,12 @@ class CursorClass(StrEnum):
         return self is CursorClass.NEW_LINE_IN_BODY
 
 
+def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
+    """Whether nothing but blanks stands before offset in its line; only there a suggestion may have several lines."""
+    line_start, _ = snapshot.source.line_bounds(offset)
+    return not snapshot.slice(line_start, offset).strip()
+
+
 def classify(snapshot: Snapshot, offset: int) -> CursorClass:
     """The kind of place before offset; broken syntax is judged by the line's text."""
     if snapshot.tree is None:

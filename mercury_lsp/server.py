@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +23,7 @@ from mercury_lsp.documents import Snapshot
 from mercury_lsp.editor import Editor
 from mercury_lsp.engines import Engines
 from mercury_lsp.errors import SettingsError
+from mercury_lsp.later import Later
 from mercury_lsp.logs import ClientLog, spoken_for
 from mercury_lsp.open_documents import OpenDocuments
 from mercury_lsp.progress import loading_progress
@@ -77,8 +78,8 @@ class MercuryServer(LanguageServer):
         self._options: Any = None
         self._loaded: tuple[Any, ...] | None = None
         """What the engine was last loaded with; None before the first load."""
-        self._settling: dict[str, asyncio.TimerHandle] = {}
-        self._reloading: asyncio.TimerHandle | None = None
+        self._settling: dict[str, Later] = {}
+        self._reloading = Later(lambda: asyncio.ensure_future(self._load(anew=True)))
         self._told: set[str] = set()
         self._stopped = False
         self._watches_sources = False
@@ -135,9 +136,9 @@ class MercuryServer(LanguageServer):
 
     def settle_soon(self, uri: str) -> None:
         """Let the document finish its parsing once no edit has come for a while."""
-        if timer := self._settling.pop(uri, None):
-            timer.cancel()
-        self._settling[uri] = asyncio.get_running_loop().call_later(PAUSE, self._settle, uri)
+        if uri not in self._settling:
+            self._settling[uri] = Later(partial(self._settle, uri))
+        self._settling[uri].put_off(PAUSE)
 
     async def start(self) -> None:
         """The client listens now: register with it, ask for its settings and load the model."""
@@ -199,7 +200,7 @@ class MercuryServer(LanguageServer):
         """
         if at is None:
             self.documents.settle(uri)
-        snapshot = self.documents.snapshot(uri)
+        snapshot = self.documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
             return [], snapshot
         path, cursor = self.documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
@@ -232,10 +233,7 @@ class MercuryServer(LanguageServer):
         """Load the model anew once its files stay as they are; the workspace reads its own when they are needed."""
         self.other_files.files_changed(paths)
         if registrations.is_among(self.model_folder, paths):
-            if self._reloading is not None:
-                self._reloading.cancel()
-            loop = asyncio.get_running_loop()
-            self._reloading = loop.call_later(QUIET, lambda: asyncio.ensure_future(self._load(anew=True)))
+            self._reloading.put_off(QUIET)
 
     @property
     def exit_code(self) -> int:
@@ -245,8 +243,8 @@ class MercuryServer(LanguageServer):
     def shutdown(self) -> None:
         """Stop without waiting: a thread may still sit in a read of stdin or load a model."""
         self._stopped = True
-        for timer in (*self._settling.values(), *([self._reloading] if self._reloading else [])):
-            timer.cancel()
+        for later in (*self._settling.values(), self._reloading):
+            later.cancel()
         if self._log is not None:
             self._log.detach()
         self.other_files.close()

@@ -5,7 +5,7 @@ import threading
 from tree_sitter import Node, Parser, Tree
 
 from mercury_lsp.chunked_text import encode
-from mercury_lsp.documents import Snapshot, parse
+from mercury_lsp.documents import Snapshot, edited, parse
 from mercury_lsp.languages import new_parser
 
 PARSE_SECONDS = 0.01
@@ -42,17 +42,8 @@ def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
 def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str) -> Tree | None:
     """The tree with a text in place of that between two offsets; None when it takes too long."""
     old = snapshot.source
-    new, new_end = old.replace(start, end, text), start + len(text)
-    tree = tree.copy()
-    tree.edit(
-        old.byte_of(start),
-        old.byte_of(end),
-        new.byte_of(new_end),
-        old.point_of(start),
-        old.point_of(end),
-        new.point_of(new_end),
-    )
-    return parse(_parser(snapshot.language_id), new, tree, PARSE_SECONDS)
+    tree = edited(tree, old, start, end, text)
+    return parse(_parser(snapshot.language_id), old.replace(start, end, text), tree, PARSE_SECONDS)
 
 
 def _first_within(tree: Tree, start: int, end: int) -> int | None:

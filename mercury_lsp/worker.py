@@ -17,9 +17,10 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from mercury_engine.errors import Cancelled
-from mercury_engine.requests import Answer, Comparison, Fill, FillRequest, Request
+from mercury_engine.requests import Answer, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More
 
+from mercury_lsp.later import Later
 from mercury_lsp.settings import Settings
 
 
@@ -78,6 +79,10 @@ def load_engine(settings: Settings) -> Engine:
         gc.enable()
 
 
+Tell = Callable[[Answer | Exception | None], None]
+"""Told of an outcome on the event loop, not a turn of it later: the answer, None without an engine, or the error."""
+
+
 @dataclass(slots=True, eq=False)
 class _Job:
     """What somebody waits for."""
@@ -85,7 +90,7 @@ class _Job:
     request: Request
     owner: object
     ahead: bool
-    done: asyncio.Future[Any]
+    tell: Tell
 
 
 class Worker:
@@ -107,13 +112,13 @@ class Worker:
         """Those of them that the thread has not taken up yet."""
         self._at_work = False
         """Whether the thread takes up what it is handed."""
-        self._resting: asyncio.TimerHandle | None = None
+        self._resting = Later(self._rest)
         self._closed = False
         self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._turn = count(1)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mercury-engine")
 
-    async def load(self, anew: bool = False) -> Engine:
+    def load(self, anew: bool = False) -> "asyncio.Future[Engine]":
         """The engine, loaded once for all who ask; fills asked for meanwhile wait. Raises whatever the loading raises.
 
         `anew`: its files are others now, so that only a load counts that has not begun yet.
@@ -123,45 +128,26 @@ class Worker:
             self._loads += 1
             self._loading = asyncio.get_running_loop().run_in_executor(self._executor, self._replace)
             self._loading.add_done_callback(self._loaded)
-        return await asyncio.shield(self._loading)
+        return asyncio.shield(self._loading)
 
-    async def fill(self, request: FillRequest, owner: object, ahead: bool = False) -> Fill | None:
-        """The engine's answer when it is the owner's turn; None when there is no engine.
+    def ask(self, request: Request, owner: object, tell: Tell, ahead: bool = False) -> None:
+        """Have the engine answer when it is the owner's turn, and `tell` of it.
 
-        `ahead`: nobody waits for it, so that it is given up for anyone who asks. Raises Cancelled. When the caller's
-        task is cancelled the fill stops before its next step.
+        `ahead`: nobody waits for it, so that it is given up for anyone who asks. Whose cancel flag is set stops before
+        the next step, and is told Cancelled.
         """
-        found: Fill | None = await self._answered(request, owner, ahead)
-        return found
-
-    async def compare(self, request: FillRequest, texts: Sequence[str], owner: object) -> list[float] | None:
-        """How likely the engine finds each text in the gap; waits, ends and raises as `fill` does."""
-        found: list[float] | None = await self._answered(Comparison(request, tuple(texts)), owner, False)
-        return found
-
-    async def _answered(self, request: Request, owner: object, ahead: bool) -> Any:
-        job = _Job(request, owner, ahead, asyncio.get_running_loop().create_future())
-        self._waiting.append(job)
+        self._waiting.append(_Job(request, owner, ahead, tell))
         if not ahead:
             for running in self._running.values():
                 if running.ahead:
                     running.request.cancel.set()
         self._next()
-        try:
-            return await job.done
-        except asyncio.CancelledError:
-            request.cancel.set()
-            raise
-        finally:
-            if job in self._waiting:
-                self._waiting.remove(job)
 
     def close(self) -> "Future[None]":
         """Let go of the engine and start nothing more; returns at once, the future is done when its memory is free."""
         for running in self._running.values():
             running.request.cancel.set()
-        if self._resting is not None:
-            self._resting.cancel()
+        self._resting.cancel()
         self._closed = True
         self._loading = None  # its result is the engine
         freed = self._executor.submit(self._drop)
@@ -173,6 +159,10 @@ class Worker:
         while self._waiting and not self._loads:
             # min keeps the order of arrival among equals.
             job = min(self._waiting, key=lambda job: (job.ahead, self._served.get(job.owner, 0)))
+            if job.request.cancel.is_set():
+                self._waiting.remove(job)
+                job.tell(Cancelled("superseded while waiting for the engine"))
+                continue
             if len(self._running) >= (1 if job.ahead else AT_ONCE):
                 break
             self._waiting.remove(job)
@@ -181,15 +171,17 @@ class Worker:
             self._handed.append(job.request)
         if self._handed and not self._at_work:
             self._at_work = True
-            loop = asyncio.get_running_loop()
-            loop.run_in_executor(self._executor, self._work, loop).add_done_callback(self._worked)
+            self._executor.submit(self._work, asyncio.get_running_loop())
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         """On the thread: all that is handed over, until there is no more."""
 
-        def done(request: Request, outcome: Answer | Exception | None) -> None:
+        def tell(callback: Callable[..., None], *arguments: Any) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(self._done, request, outcome)
+                loop.call_soon_threadsafe(callback, *arguments)
+
+        def done(request: Request, outcome: Answer | Exception | None) -> None:
+            tell(self._done, request, outcome)
 
         def more() -> Iterator[Request]:
             while self._handed:
@@ -201,37 +193,29 @@ class Worker:
                 else:
                     yield request
 
-        if self.engine is not None:
-            self.engine.answer_all(more, done)
-        else:
-            deque(more(), maxlen=0)
+        error: Exception | None = None
+        try:
+            if self.engine is not None:
+                self.engine.answer_all(more, done)
+            else:
+                deque(more(), maxlen=0)
+        except Exception as raised:
+            error = raised
+        tell(self._worked, error)
 
-    def _worked(self, working: asyncio.Future[None]) -> None:
+    def _worked(self, error: Exception | None) -> None:
         self._at_work = False
-        error = None if working.cancelled() else working.exception()
-        if isinstance(error, Exception):  # not of a request, so nobody was told of it
+        if error is not None:  # not of a request, so nobody was told of it
             self._handed.clear()
             for job in list(self._running.values()):
                 self._done(job.request, error)
         self._next()
 
     def _done(self, request: Request, outcome: Answer | Exception | None) -> None:
-        job = self._running.pop(id(request))
-        if not job.done.done():
-            if isinstance(outcome, Exception):
-                job.done.set_exception(outcome)
-            else:
-                job.done.set_result(outcome)
-        self._rest_later()
+        self._running.pop(id(request)).tell(outcome)
+        if not self._closed:
+            self._resting.put_off(REST_AFTER)
         self._next()
-
-    def _rest_later(self) -> None:
-        """Let the engine rest unless another fill ends before."""
-        if self._closed:
-            return
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = asyncio.get_running_loop().call_later(REST_AFTER, self._rest)
 
     def _rest(self) -> None:
         if not self._running and self.engine is not None:

@@ -1,6 +1,5 @@
 """The last change, offered for the next place where the model finds the new text likely enough."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
@@ -77,7 +76,7 @@ class NextEdits:
         most = len(search.places) if by_key else JUDGED
 
         def begin() -> Pending:
-            return Pending(asyncio.ensure_future(self._first(search, most)), search.cancel)
+            return Pending.of(self._first(search, most), search.cancel)
 
         return await self._questions.ask(asked, begin)
 

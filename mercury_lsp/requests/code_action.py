@@ -15,7 +15,7 @@ ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[KIND])
 
 def code_action(server: MercuryServer, params: types.CodeActionParams) -> Sequence[types.CodeAction | types.Command]:
     """The actions at a cursor; the model is asked only when one is chosen, for some clients list them all the time."""
-    snapshot = server.documents.snapshot(params.text_document.uri)
+    snapshot = server.documents.parsed(params.text_document.uri)
     if not (_is_cursor(params.range) and _is_asked_for(params.context.only)):
         return []
     if not server.completer.settings.allows(snapshot.language_id):

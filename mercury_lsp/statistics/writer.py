@@ -12,7 +12,7 @@ from mercury_lsp.statistics.record import Record
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 1.0
+GATHER_SECONDS = 5.0
 """How long rows are gathered for one transaction."""
 
 MOST_WAITING = 10_000
@@ -74,7 +74,7 @@ class Writer:
             self._disconnect()
 
     def _gather(self) -> tuple[list[Record], bool]:
-        """The rows of about a second, and whether they are the last.
+        """The rows of some seconds, and whether they are the last.
 
         In between it does not listen: waking for every row would take the interpreter from whoever has put it.
         """

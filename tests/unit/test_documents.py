@@ -89,7 +89,8 @@ def test_edits_give_the_text_and_the_tree_of_a_fresh_parse(text, edits):
         at, to = reference_offset(text, *start), reference_offset(text, *end)
         text = new if is_whole else text[:at] + new + text[to:]
         document.apply([whole(new) if is_whole else partial(start, end, new)], 2)
-        snapshot = document.snapshot()
+        assert document.snapshot().tree.root_node.end_byte <= len(encode(text))
+        snapshot = document.parsed()
         assert snapshot.text == text and snapshot.length == len(text)
         assert all(snapshot.chunks) and all(len(chunk) <= 2 * MAX_CHARS for chunk in snapshot.chunks)
         assert not any(a.endswith("\r") and b.startswith("\n") for a, b in pairwise(snapshot.chunks))
@@ -105,7 +106,7 @@ def test_the_incremental_tree_equals_a_fresh_one(edits):
     for line, new in edits:
         document.apply([partial((line, 5), (line, 6), new)], 2)
         document.apply([partial((line, 5), (line, 5 + len(new.encode("utf-16-le")) // 2), "a")], 3)
-        document.snapshot()
+        document.parsed()
         document.settle()
         snapshot = document.snapshot()
         fresh = Parser(Language(tree_sitter_python.language())).parse(encode(snapshot.text))
@@ -120,8 +121,10 @@ def test_a_text_is_parsed_once_for_several_changes_and_not_before_it_is_asked_fo
     document.snapshot()
     edits = document.apply([partial((0, 0), (0, 3), "async def"), partial((1, 4), (1, 4), "y = ")], 2)
     assert edits == [Edit(0, "def", "async def"), Edit(len("async def f0(a, b):\n    "), "", "y = ")]
+    assert document.snapshot().tree.root_node.has_changes and not document.snapshot().is_parsed
     assert len(parses) == 1
-    document.snapshot()
+    parsed = document.parsed()
+    assert parsed is document.parsed() is document.snapshot() and parsed.is_parsed
     assert len(parses) == 2
 
 
@@ -188,7 +191,7 @@ def test_a_line_of_ten_megabytes_is_plain_text_and_an_edit_renews_only_what_is_a
     document = open_document(text, "json")
     before = set(map(id, document.snapshot().chunks))
     document.apply([partial((0, 5_000_000), (0, 5_000_000), "y")], 2)
-    snapshot = document.snapshot()
+    snapshot = document.parsed()
     assert snapshot.tree is None
     assert snapshot.offset_at(0, 9_000_000) == 9_000_000 and snapshot.position_at(7_000_000) == (0, 7_000_000)
     assert sum(len(chunk) for chunk in snapshot.chunks if id(chunk) not in before) <= 2 * MAX_CHARS
@@ -199,7 +202,7 @@ def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_se
     document.snapshot()
     monkeypatch.setattr("mercury_lsp.documents.KEYSTROKE_SECONDS", 0.0)
     document.apply([partial((0, 0), (0, 0), "g(1)\n")], 2)
-    late = document.snapshot().tree.root_node
+    late = document.parsed().tree.root_node
     assert late.has_changes and late.end_byte == len(CODE) + 5
     document.settle()
     settled = document.snapshot().tree.root_node
@@ -216,7 +219,7 @@ def test_parses_that_take_too_long_are_tried_ever_more_rarely_and_at_each_key_ag
         if version == 38:
             monkeypatch.setattr(documents, "KEYSTROKE_SECONDS", 60.0)
         document.apply([partial((0, 0), (0, 0), "g(1)\n")], version)
-        document.snapshot()
+        assert document.parsed() is document.parsed()
     assert parsed == [2, 4, 7, 12, 21, 38, 39, 40, 41]
     assert not document.snapshot().tree.root_node.has_changes
 

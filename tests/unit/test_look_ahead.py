@@ -32,6 +32,8 @@ async def editor(monkeypatch):
 
 
 async def looked_ahead(editor: Editor) -> None:
+    while isinstance(editor.completer._ahead, asyncio.TimerHandle):
+        await asyncio.sleep(0.001)
     assert editor.completer._ahead is not None
     await editor.completer._ahead
 

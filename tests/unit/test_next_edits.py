@@ -24,7 +24,7 @@ class Desk:
 
     @property
     def text(self) -> str:
-        return self.document.snapshot().text
+        return self.document.parsed().text
 
     def find(self, text: str, number: int = 0) -> int:
         at = -1
@@ -33,7 +33,7 @@ class Desk:
         return at
 
     def put(self, start: int, removed: str, inserted: str) -> None:
-        snapshot = self.document.snapshot()
+        snapshot = self.document.parsed()
         start, end = (types.Position(*snapshot.position_at(at)) for at in (start, start + len(removed)))
         change = types.TextDocumentContentChangePartial(types.Range(start, end), inserted)
         self.repeating.record(self.document.apply([change], 1))
@@ -53,12 +53,12 @@ class Desk:
         return self
 
     def change(self) -> tuple[str, str] | None:
-        found = self.repeating.replacement(self.document.snapshot())
+        found = self.repeating.replacement(self.document.parsed())
         return (found.old, found.new) if found else None
 
     def lines(self, by_key: bool = False) -> list[int]:
         """The numbers of the lines where the change may be made."""
-        snapshot = self.document.snapshot()
+        snapshot = self.document.parsed()
         found = self.repeating.replacement(snapshot)
         return (
             [snapshot.position_at(each.start)[0] for each in self.repeating.places(found, snapshot, by_key)]
@@ -67,11 +67,11 @@ class Desk:
         )
 
     def is_unfinished(self, cursor: int) -> bool:
-        found = self.repeating.replacement(self.document.snapshot())
+        found = self.repeating.replacement(self.document.parsed())
         return found is None or self.repeating.is_unfinished(found, cursor)
 
     def texts(self, by_key: bool = False) -> list[tuple[str, str]]:
-        snapshot = self.document.snapshot()
+        snapshot = self.document.parsed()
         found = self.repeating.replacement(snapshot)
         return [(each.old, each.new) for each in self.repeating.places(found, snapshot, by_key)] if found else []
 
@@ -303,7 +303,7 @@ def test_without_a_syntax_tree_there_are_no_places():
 
 def test_a_place_that_was_offered_and_then_edited_is_over():
     desk = Desk(RENAMED).replace("count", "total")
-    snapshot = desk.document.snapshot()
+    snapshot = desk.document.parsed()
     first, second = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, by_key=False)
     desk.repeating.offer("1", first)
     desk.put(first.start, "count", "total")
@@ -316,7 +316,7 @@ def test_a_place_that_was_offered_and_then_edited_is_over():
 
 def test_line_breaks_of_two_characters_and_astral_characters_do_not_move_places():
     desk = Desk('s = "𝒳"; count = 1\r\nt = "𝒳𝒳"; print(count)\r\n').replace("count", "total")
-    snapshot = desk.document.snapshot()
+    snapshot = desk.document.parsed()
     [place] = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, by_key=False)
     assert snapshot.slice(place.start, place.end) == "count"
     assert snapshot.position_at(place.start) == (1, 18)
@@ -330,10 +330,10 @@ def test_while_the_syntax_is_not_known_nothing_is_kept_of_a_change(monkeypatch):
     assert desk.text
     monkeypatch.setattr(documents, "parse", lambda *_: None)
     desk.replace("count", "total")
-    assert not desk.document.snapshot().is_parsed and desk.lines(by_key=True) == []
+    assert not desk.document.parsed().is_parsed and desk.lines(by_key=True) == []
     monkeypatch.undo()
     desk.document.settle()
-    assert desk.document.snapshot().is_parsed and desk.lines() == [1, 2]
+    assert desk.document.parsed().is_parsed and desk.lines() == [1, 2]
 
 
 def test_a_switch_that_was_asked_about_too_early_is_still_none_to_repeat(monkeypatch):
@@ -445,7 +445,7 @@ def test_finished_changes_stay_where_their_text_is(text, edits):
     for start, count, inserted in edits:
         start = min(start, len(desk.text))
         desk.put(start, desk.text[start : start + count], inserted)
-        snapshot = desk.document.snapshot()
+        snapshot = desk.document.parsed()
         for each in desk.repeating._changes.finished(snapshot):
             assert snapshot.slice(each.start, each.end) == each.new
 
@@ -455,7 +455,7 @@ def test_finished_changes_stay_where_their_text_is(text, edits):
 
 def test_the_model_sees_the_text_without_the_old_one():
     desk = Desk(RENAMED).replace("count", "total")
-    snapshot = desk.document.snapshot()
+    snapshot = desk.document.parsed()
     change = desk.repeating.replacement(snapshot)
     [place, _] = desk.repeating.places(change, snapshot, by_key=False)
     request = question(place, change, snapshot, "a.py", None)

@@ -1,0 +1,60 @@
+"""What a key in an open document has done, and what it leaves for later."""
+
+import pytest
+from lsprotocol import types
+
+from mercury_lsp import documents
+from mercury_lsp.open_documents import OpenDocuments
+
+URI = "file:///src/a.py"
+TEXT = 'import os\n\n\ndef f(a, b):\n    return a + b\n\n\ndef g():\n    """It does.\n\n    So."""\n    x = 1\n    \n'
+
+
+class Typist:
+    """Types into one document; notes the versions that were parsed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.open = OpenDocuments()
+        self.version, self.parsed = 0, []
+        parse = documents.parse
+        monkeypatch.setattr(documents, "parse", lambda *given: self.parsed.append(self.version) or parse(*given))
+        self.open.open(types.TextDocumentItem(URI, "python", 0, TEXT))
+        self.open.snapshot(URI)
+        assert self.parsed == [0]
+
+    def type(self, line: int, column: int, text: str) -> bool:
+        """Key by key, a context for each; whether a suggestion behind it may have several lines."""
+        for key in text:
+            self.version += 1
+            at = types.Position(line, column)
+            change = types.TextDocumentContentChangePartial(types.Range(at, at), key)
+            self.open.change(URI, self.version, [change])
+            line, column = (line + 1, 0) if key == "\n" else (line, column + 1)
+            context, _ = self.open.context_at(URI, types.Position(line, column))
+        return context.multiline
+
+
+@pytest.fixture
+def typist(monkeypatch):
+    return Typist(monkeypatch)
+
+
+def test_keys_within_a_line_are_not_parsed(typist):
+    assert not typist.type(4, 16, " * (len(os.path) - 3")
+    assert typist.parsed == [0]
+
+
+def test_on_a_line_that_is_blank_so_far_the_syntax_tells_whether_several_lines_may_follow(typist):
+    assert typist.type(12, 4, "\n    ")
+    assert typist.parsed == [0, 1, 2, 3, 4, 5]
+    assert not typist.type(9, 0, " ")
+    assert typist.parsed[-1] == typist.version == 6
+
+
+def test_who_looks_at_the_tree_has_it_parsed(typist):
+    typist.type(4, 16, " * 2")
+    assert not typist.open.snapshot(URI).is_parsed
+    assert typist.open.parsed(URI).is_parsed and typist.parsed == [0, 4]
+    typist.type(4, 20, "0")
+    typist.open.settle(URI)
+    assert typist.open.snapshot(URI).is_parsed and typist.parsed == [0, 4, 5]
