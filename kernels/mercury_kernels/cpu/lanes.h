@@ -177,6 +177,18 @@ INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, by
 
 #endif
 
+/* `dot` for codes of up to 15 and no more than 32 of them: sums may stay in 16 bits until they are `settled`. */
+#if WIDEST == 8 && !defined(__AVXVNNI__)
+INLINE ints dot_few(ints to, ints codes, ints bytes) {
+    return (ints)_mm256_add_epi16((__m256i)to, _mm256_maddubs_epi16((__m256i)codes, (__m256i)bytes));
+}
+
+INLINE ints settled(ints sums) { return (ints)_mm256_madd_epi16((__m256i)sums, _mm256_set1_epi16(1)); }
+#else
+INLINE ints dot_few(ints to, ints codes, ints bytes) { return dot(to, codes, bytes); }
+INLINE ints settled(ints sums) { return sums; }
+#endif
+
 /* bfloat16 to float32 and back, to the nearest even. */
 INLINE floats widened(const uint16_t *from) {
 #if WIDEST == 16

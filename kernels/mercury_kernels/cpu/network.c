@@ -202,26 +202,30 @@ static int share(const Pool *pool, int tiles) {
 
 typedef enum { WRITES, ADDS, GATES } Manner;
 
-/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of the two halves. */
+/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of the two halves. Tiles are taken in pairs
+ * half of the matrix apart: so each streams, and a gate comes with its up. */
 static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, Manner manner) {
-    int halves_of = manner == GATES ? 2 : 1, tiles = m->tiles / halves_of, outputs = m->outputs / halves_of;
-    int step = share(pool, tiles), pieces = (tiles + step - 1) / step;
-    floats y[ROWS], up[ROWS];
+    int outputs = manner == GATES ? m->outputs / 2 : m->outputs;
+    int pairs = (m->tiles + 1) / PAIR, step = share(pool, pairs), pieces = (pairs + step - 1) / step;
+    floats y[PAIR][ROWS];
     for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0; pool_done(pool, phase))
-        for (int tile = piece * step; tile < tiles && tile < (piece + 1) * step; tile++)
+        for (int pair = piece * step; pair < pairs && pair < (piece + 1) * step; pair++) {
+            int odd = pair + pairs == m->tiles, tiles[PAIR] = {pair, odd ? pair : pair + pairs};
             for (int first = 0; first < job->rows; first += ROWS) {
                 int count = job->rows - first < ROWS ? job->rows - first : ROWS;
-                int lanes = outputs - tile * LANES < LANES ? outputs - tile * LANES : LANES;
-                tile_rows(m, job->pieces, &job->taken, tile, first, count, y);
-                if (manner == GATES) tile_rows(m, job->pieces, &job->taken, tiles + tile, first, count, up);
-                for (int r = 0; r < count; r++) {
-                    float *at = to + (size_t)(first + r) * outputs + tile * LANES;
-                    if (manner == GATES) y[r] = y[r] / (1.f + power_of_e(-y[r])) * up[r];
-                    if (manner == ADDS) y[r] += load(at);
-                    if (lanes == LANES) store(at, y[r]);
-                    else memcpy(at, &y[r], sizeof(float) * lanes);
-                }
+                tiles_rows(m, job->pieces, &job->taken, tiles, first, count, y);
+                for (int r = 0; r < count && manner == GATES; r++)
+                    y[0][r] = y[0][r] / (1.f + power_of_e(-y[0][r])) * y[1][r];
+                for (int t = 0; t < (odd || manner == GATES ? 1 : PAIR); t++)
+                    for (int r = 0; r < count; r++) {
+                        int left = outputs - tiles[t] * LANES;
+                        float *at = to + (size_t)(first + r) * outputs + tiles[t] * LANES;
+                        if (manner == ADDS) y[t][r] += load(at);
+                        if (left >= LANES) store(at, y[t][r]);
+                        else memcpy(at, &y[t][r], sizeof(float) * left);
+                    }
             }
+        }
     pool_meet(pool, phase, pieces);
 }
 
