@@ -308,7 +308,7 @@ static void attend(Job *job, Pool *pool, int phase, int thread, int layer) {
     for (int share; (share = pool_take(pool, phase, shares)) >= 0; pool_done(pool, phase)) {
         Partial *found = &job->found[share];
         memset(found->values, 0, sizeof(float) * queries * net->head_width);
-        memset(found->sums, 0, sizeof(float) * queries);
+        memset(found->sums, 0, sizeof(float) * queries * LANES);
         for (size_t n = 0; n < queries; n++) found->tops[n] = HIDDEN;
         for (int head = 0; head < net->heads; head++)
             for (int which = 0, first = 0; which < job->parts; first += job->part[which++].rows)
@@ -331,9 +331,10 @@ static void gather(Job *job, Pool *pool, int phase, const Matrix *out) {
             memset(to, 0, sizeof(float) * D);
             for (int t = 0; t < pool->threads; t++) {
                 const Partial *found = &job->found[t];
-                if (found->sums[query] == 0) continue;
+                float weights = sum(load(found->sums + query * LANES));
+                if (weights == 0) continue;
                 float share = power_of_e(all(found->tops[query] - top))[0];
-                total += share * found->sums[query];
+                total += share * weights;
                 for (int d = 0; d < D; d += LANES)
                     store(to + d, load(to + d) + load(found->values + query * D + d) * share);
             }
@@ -454,9 +455,10 @@ static size_t lay_scratch(Job *job, char *base) {
     job->found = cut(&at, sizeof(Partial) * threads);
     job->stretch = cut(&at, sizeof(Stretch) * threads);
     for (int t = 0; t < threads; t++) {
-        Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * sizeof(float)),
+        Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * LANES * sizeof(float)),
                          cut(&at, R * H * G * sizeof(float))};
-        Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * D), cut(&at, KEYS * SCALE), cut(&at, KEYS * SCALE), 0};
+        Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * D), cut(&at, KEYS * SCALE), cut(&at, KEYS * SCALE),
+                           cut(&at, KEYS * SCALE), 0};
         if (!base) continue;
         job->found[t] = found;
         job->stretch[t] = stretch;
