@@ -18,7 +18,7 @@
 #include "threads.h"
 
 enum { GROUP = 32, QUADS = GROUP / 4, PIECES = 2, AHEAD = 2048 };
-enum { PAIR = 2 }; /* tiles that share what is read of rows */
+enum { PAIR = 2, TAKEN = 4 }; /* tiles that share what is read of rows; rows that share a low-rank product */
 
 /* A product of rank `rank`, a multiple of LANES: y += up (down x), both bfloat16; down [rank/LANES][inputs][LANES],
  * up [tiles][rank][LANES]. */
@@ -85,26 +85,42 @@ static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, con
     }
 }
 
-/* Brings row r of the rows to 8 bits and multiplies it by the first halves of the low-rank products. */
-static void take_row(const Matrix *m, int pieces, Rows *rows, int r, const float *x) {
-    int groups = m->inputs / GROUP;
-    int8_t *bytes = rows->bytes + (size_t)r * m->inputs;
-    for (int group = 0; group < groups; group++, x += GROUP, bytes += GROUP) {
-        int total;
-        float scale = narrowed(bytes, x, GROUP, &total);
-        rows->scales[(size_t)r * groups + group] = scale;
-        /* of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
-        rows->sums[(size_t)r * groups + group] = scale * (float)total;
+/* The first half of a low-rank product for `count` rows x [count, inputs]: to [count, rank]. */
+INLINE void down_by_rows(const LowRank *low, int inputs, const float *x, const int count, float *to) {
+    for (int tile = 0; tile < low->rank / LANES; tile++) {
+        const uint16_t *down = low->down + (size_t)tile * inputs * LANES;
+        floats total[TAKEN][4];
+        for (int r = 0; r < count; r++)
+            for (int i = 0; i < 4; i++) total[r][i] = all(0);
+        for (int input = 0; input < inputs; input += 4)
+            for (int i = 0; i < 4; i++) {
+                floats column = widened(down + (size_t)(input + i) * LANES);
+                for (int r = 0; r < count; r++) total[r][i] += x[r * inputs + input + i] * column;
+            }
+        for (int r = 0; r < count; r++)
+            store(to + r * low->rank + tile * LANES, (total[r][0] + total[r][1]) + (total[r][2] + total[r][3]));
     }
-    x -= m->inputs;
+}
+
+/* Brings `count` rows x [count, inputs], of the rows those from `first` on, to 8 bits and multiplies them by the first
+ * halves of the low-rank products. */
+static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int count, const float *x) {
+    size_t groups = (size_t)(m->inputs / GROUP) * count, at = (size_t)first * (m->inputs / GROUP);
+    for (size_t group = 0; group < groups; group++, at++) {
+        int total;
+        float scale = narrowed(rows->bytes + at * GROUP, x + group * GROUP, GROUP, &total);
+        rows->scales[at] = scale;
+        /* of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
+        rows->sums[at] = scale * (float)total;
+    }
     for (int piece = 0; piece < pieces; piece++) {
         const LowRank *low = &m->pieces[piece];
-        for (int tile = 0; tile < low->rank / LANES; tile++) {
-            const uint16_t *down = low->down + (size_t)tile * m->inputs * LANES;
-            floats to[4] = {all(0), all(0), all(0), all(0)};
-            for (int input = 0; input < m->inputs; input += 4)
-                for (int i = 0; i < 4; i++) to[i] += x[input + i] * widened(down + (size_t)(input + i) * LANES);
-            store(rows->low[piece] + (size_t)r * low->rank + tile * LANES, (to[0] + to[1]) + (to[2] + to[3]));
+        float *to = rows->low[piece] + (size_t)first * low->rank;
+        switch (count) {
+            case 1: down_by_rows(low, m->inputs, x, 1, to); break;
+            case 2: down_by_rows(low, m->inputs, x, 2, to); break;
+            case 3: down_by_rows(low, m->inputs, x, 3, to); break;
+            case 4: down_by_rows(low, m->inputs, x, 4, to); break;
         }
     }
 }
