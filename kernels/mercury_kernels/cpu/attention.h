@@ -19,8 +19,8 @@ typedef struct {
     float *scales, *shifts;
 } Queries;
 
-/* What one thread found for every query: weighted values summed up [D], in the order of `interleave`, the sum of weights,
- * the largest score. */
+/* What one thread found for every query: weighted values summed up [D], in the order of `interleave`, the sums of weights
+ * [LANES], the largest score. */
 typedef struct {
     float *values, *sums, *tops;
 } Partial;
@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     ints *keys;   /* [D / 4, KEYS / LANES]: four bytes of every key, as `dot` wants them */
     ints *values; /* [KEYS / 4, D / LANES]: of every dimension the bytes of four keys */
-    float *key_scales, *value_scales; /* [KEYS] */
+    float *key_scales, *value_scales, *absent; /* [KEYS]; the last is HIDDEN from `count` on and 0 before */
     int count;
 } Stretch;
 
@@ -74,6 +74,7 @@ static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int 
                 four[i] = first + i < count ? load_ints(values + (first + i) * row + d) : all_ints(0);
             interleave(to->values + (first / 4 * width + d) / LANES, four);
         }
+    for (int key = 0; key < KEYS; key++) to->absent[key] = key < count ? 0 : HIDDEN;
     memset(to->key_scales, 0, sizeof(float) * KEYS);
     memset(to->value_scales, 0, sizeof(float) * KEYS);
     for (int key = 0; key < count; key++) {
@@ -82,9 +83,10 @@ static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int 
     }
 }
 
-/* `count` queries from `first` on look at a stretch; hidden[n] is what to add to the scores of a query's row, or NULL. */
+/* `count` queries from `first` on look at a stretch; added[n] [KEYS] is added to the scores of a query. Of what is one number
+ * for a query, the numbers of all are lanes of one vector. */
 INLINE void look(const Stretch *s, const Queries *queries, size_t first, int width, const int count,
-                 const float *const *hidden, const Partial *found) {
+                 const float *const *added, const Partial *found) {
     enum { PARTS = KEYS / LANES };
     const int8_t *bytes = queries->bytes + first * width;
     ints whole[QUERIES][PARTS];
@@ -96,49 +98,42 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
             for (int n = 0; n < count; n++)
                 whole[n][part] = dot_wide(whole[n][part], keys, all_quads(bytes + n * width + 4 * quad));
         }
-    int8_t weights[QUERIES][KEYS];
-    float scales[QUERIES];
+    floats score[QUERIES][PARTS];
+    float tops[LANES] = {0}, former[LANES] = {0};
     for (int n = 0; n < count; n++) {
-        float weight[KEYS] __attribute__((aligned(64))), *values = found->values + (first + n) * width;
-        float *sums = found->sums + first + n, *tops = found->tops + first + n;
         float scale = queries->scales[first + n], shift = queries->shifts[first + n];
+        former[n] = found->tops[first + n];
+        floats most = all(former[n]);
         for (int part = 0; part < PARTS; part++) {
-            floats score = (__builtin_convertvector(whole[n][part], floats) - shift) * scale;
-            store(weight + part * LANES, score * load(s->key_scales + part * LANES));
+            floats unit = (__builtin_convertvector(whole[n][part], floats) - shift) * scale;
+            score[n][part] = unit * load(s->key_scales + part * LANES) + load(added[n] + part * LANES);
+            most = larger(most, score[n][part]);
         }
-        if (hidden[n])
-            for (int key = 0; key < s->count; key++) weight[key] += hidden[n][key];
-        for (int key = s->count; key < KEYS; key++) weight[key] = HIDDEN;
-        floats most = load(weight);
-        for (int part = 1; part < PARTS; part++) most = larger(most, load(weight + part * LANES));
-        float top = largest(most);
-        if (top < *tops) top = *tops;
-        if (top <= HIDDEN / 2) { /* nothing to see so far */
-            memset(weights[n], 0, sizeof weights[n]);
-            scales[n] = 0;
-            continue;
-        }
-        floats total = all(0), widest = all(0), odd = all(0);
-        for (int part = 0; part < PARTS; part++) {
-            floats power = power_of_e(load(weight + part * LANES) - top);
-            total += power;
-            power *= load(s->value_scales + part * LANES);
-            widest = larger(widest, power);
-            odd += power * 0.f;
-            store(weight + part * LANES, power);
-        }
-        float whole_scale = largest(widest), inverse = whole_scale > 0 ? 127.f / whole_scale : 0;
-        scales[n] = whole_scale / 127.f + sum(odd);
-        for (int part = 0; part < PARTS; part++)
-            store_bytes(weights[n] + part * LANES, rounded(load(weight + part * LANES) * inverse));
-        if (top != *tops) {
-            float shrink = power_of_e(all(*tops - top))[0];
-            for (int d = 0; d < width; d += LANES) store(values + d, load(values + d) * shrink);
-            *sums *= shrink;
-            *tops = top;
-        }
-        *sums += sum(total);
+        found->tops[first + n] = tops[n] = largest(most);
     }
+    floats top = load(tops), shrinks = power_of_e(load(former) - top);
+    top = chosen(top <= HIDDEN / 2, all(0), top); /* nothing to see so far: all weights are 0 */
+    float widest[LANES] = {0};
+    for (int n = 0; n < count; n++) {
+        float *sums = found->sums + (first + n) * LANES, *values = found->values + (first + n) * width;
+        floats total = all(0);
+        ints most = all_ints(0);
+        for (int part = 0; part < PARTS; part++) score[n][part] -= top[n];
+        powers_of_e(score[n], PARTS);
+        for (int part = 0; part < PARTS; part++) {
+            total += score[n][part];
+            score[n][part] *= load(s->value_scales + part * LANES);
+            most = larger_ints(most, magnitudes(score[n][part]));
+        }
+        widest[n] = largest_magnitude(most);
+        store(sums, load(sums) * shrinks[n] + total);
+        for (int d = 0; d < width; d += LANES) store(values + d, load(values + d) * shrinks[n]);
+    }
+    floats wide = load(widest), inverse = chosen(wide > 0, 127.f / wide, all(0)), scales = wide / 127.f;
+    int8_t weights[QUERIES][KEYS];
+    for (int n = 0; n < count; n++)
+        for (int part = 0; part < PARTS; part++)
+            store_bytes(weights[n] + part * LANES, rounded(score[n][part] * inverse[n]));
     for (int d = 0; d < width; d += SPAN) {
         ints to[QUERIES][4];
         for (int n = 0; n < count; n++)
@@ -156,26 +151,24 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
     }
 }
 
-static int sees_any(const float *hidden, int count) {
-    for (int key = 0; key < count; key++)
-        if (hidden[key] > HIDDEN) return 1;
-    return 0;
-}
-
 /* All `count` queries of a head from `first` on, some at a time. hidden [R, apart] is added to their scores, or NULL. */
 static void look_all(const Stretch *s, const Queries *queries, size_t first, int count, int width, int groups,
                      const float *hidden, int apart, const Partial *found) {
     for (int done = 0; done < count; done += QUERIES) {
-        const float *rows[QUERIES];
+        const float *added[QUERIES];
+        float padded[QUERIES][KEYS];
         int here = count - done < QUERIES ? count - done : QUERIES;
-        int seeing = !hidden;
+        floats most = all(hidden ? HIDDEN : 0);
         for (int n = 0; n < here; n++) {
-            rows[n] = hidden ? hidden + (size_t)((done + n) / groups) * apart : NULL;
-            if (hidden && !seeing) seeing = sees_any(rows[n], s->count);
+            added[n] = hidden ? padded[n] : s->absent;
+            if (!hidden) continue;
+            memcpy(padded[n], s->absent, sizeof padded[n]);
+            memcpy(padded[n], hidden + (size_t)((done + n) / groups) * apart, sizeof(float) * s->count);
+            for (int key = 0; key < KEYS; key += LANES) most = larger(most, load(padded[n] + key));
         }
-        if (!seeing) continue; /* half of the rows that are read at once come before the stretch */
+        if (largest(most) <= HIDDEN) continue; /* half of the rows that are read at once come before the stretch */
 #define CASE(COUNT) \
-    case COUNT: look(s, queries, first + done, width, COUNT, rows, found); break;
+    case COUNT: look(s, queries, first + done, width, COUNT, added, found); break;
         switch (here) {
             CASE(1) CASE(2) CASE(3)
 #if WIDEST == 16

@@ -66,6 +66,8 @@ INLINE ints signed_bytes(const void *from) { return (ints)_mm512_cvtepi8_epi32(_
 INLINE void store_bytes(void *to, ints v) { _mm_storeu_si128(to, _mm512_cvtepi32_epi8((__m512i)v)); }
 INLINE float sum(floats v) { return _mm512_reduce_add_ps((__m512)v); }
 INLINE float largest(floats v) { return _mm512_reduce_max_ps((__m512)v); }
+INLINE ints larger_ints(ints a, ints b) { return (ints)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+INLINE int largest_int(ints v) { return _mm512_reduce_max_epi32((__m512i)v); }
 
 #else
 
@@ -81,7 +83,14 @@ INLINE float largest(floats v) {
     return most;
 }
 
+INLINE int largest_int(ints v) {
+    int most = v[0];
+    for (int lane = 1; lane < LANES; lane++) most = v[lane] > most ? v[lane] : most;
+    return most;
+}
+
 #if WIDEST == 8
+INLINE ints larger_ints(ints a, ints b) { return (ints)_mm256_max_epi32((__m256i)a, (__m256i)b); }
 INLINE floats larger(floats a, floats b) { return (floats)_mm256_max_ps((__m256)a, (__m256)b); }
 INLINE floats smaller(floats a, floats b) { return (floats)_mm256_min_ps((__m256)a, (__m256)b); }
 INLINE ints rounded(floats v) { return (ints)_mm256_cvtps_epi32((__m256)v); }
@@ -95,6 +104,7 @@ INLINE void store_bytes(void *to, ints v) {
 #else
 INLINE floats larger(floats a, floats b) { return chosen(a > b, a, b); }
 INLINE floats smaller(floats a, floats b) { return chosen(a < b, a, b); }
+INLINE ints larger_ints(ints a, ints b) { return (a & (a > b)) | (b & ~(a > b)); }
 
 INLINE ints rounded(floats v) { /* for less than two to the power of 22 */
     const float ones = 12582912.f;
@@ -119,6 +129,16 @@ INLINE void store_bytes(void *to, ints v) {
 }
 #endif
 #endif
+
+/* Values without their signs, as bits that compare as they do; what is no number is above all others. */
+INLINE ints magnitudes(floats v) { return (ints)v & 0x7fffffff; }
+
+INLINE float largest_magnitude(ints bits) {
+    int most = largest_int(bits);
+    float value;
+    memcpy(&value, &most, sizeof value);
+    return value;
+}
 
 /* Adds to every lane four products of unsigned by signed bytes. `dot` takes codes of up to 127, `dot_wide` of up to 255,
  * of which a pair of products may overflow 16 bits. */
@@ -177,6 +197,18 @@ INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, by
 
 #endif
 
+/* `dot` for codes of up to 15 and no more than 32 of them: sums may stay in 16 bits until they are `settled`. */
+#if WIDEST == 8 && !defined(__AVXVNNI__)
+INLINE ints dot_few(ints to, ints codes, ints bytes) {
+    return (ints)_mm256_add_epi16((__m256i)to, _mm256_maddubs_epi16((__m256i)codes, (__m256i)bytes));
+}
+
+INLINE ints settled(ints sums) { return (ints)_mm256_madd_epi16((__m256i)sums, _mm256_set1_epi16(1)); }
+#else
+INLINE ints dot_few(ints to, ints codes, ints bytes) { return dot(to, codes, bytes); }
+INLINE ints settled(ints sums) { return sums; }
+#endif
+
 /* bfloat16 to float32 and back, to the nearest even. */
 INLINE floats widened(const uint16_t *from) {
 #if WIDEST == 16
@@ -198,15 +230,11 @@ INLINE uint16_t bfloat(float value) {
 }
 
 /* Brings values to bytes from -127 to 127 and tells what these sum up to. Returns their scale, which is no number if one of
- * the values is none: larger() overlooks that. */
+ * the values is none or not finite. */
 INLINE float narrowed(int8_t *to, const float *from, int count, int *total) {
-    floats top = all(0), odd = all(0);
-    for (int i = 0; i < count; i += LANES) {
-        floats v = load(from + i);
-        top = larger(top, larger(v, -v));
-        odd += v * 0.f;
-    }
-    float most = largest(top), inverse = most > 0 ? 127.f / most : 0;
+    ints top = all_ints(0);
+    for (int i = 0; i < count; i += LANES) top = larger_ints(top, magnitudes(load(from + i)));
+    float most = largest_magnitude(top), inverse = most > 0 ? 127.f / most : 0;
     ints sums = all_ints(0);
     for (int i = 0; i < count; i += LANES) {
         ints whole = rounded(load(from + i) * inverse);
@@ -214,7 +242,7 @@ INLINE float narrowed(int8_t *to, const float *from, int count, int *total) {
         sums += whole;
     }
     *total = (int)sum(__builtin_convertvector(sums, floats));
-    return most / 127.f + sum(odd);
+    return most / 127.f + most * 0.f;
 }
 
 /* Lanes of LANES vectors become vectors of lanes: pairs of vectors exchange blocks of 1, 2, 4 ... lanes. */
@@ -282,21 +310,33 @@ INLINE void interleave(ints to[4], const ints from[4]) {
 #endif
 }
 
-/* e to the power of v; below -87 it is 0, and of what is no number it is none. The polynomial is that of Cephes' expf. */
+/* e to the power of each of up to four vectors, side by side: a step waits for the one before, and others are done
+ * meanwhile. Below -87 it is 0, and of what is no number it is none. The polynomial is that of Cephes' expf. */
+INLINE void powers_of_e(floats *v, const int count) {
+    const float terms[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
+    floats r[4], p[4];
+    ints whole[4];
+    for (int i = 0; i < count; i++) {
+        r[i] = smaller(larger(v[i], all(-87.f)), all(88.f));
+        whole[i] = rounded(r[i] * 1.44269504f);
+    }
+    for (int i = 0; i < count; i++) {
+        floats n = __builtin_convertvector(whole[i], floats);
+        r[i] = r[i] - n * 0.693359375f + n * 2.12194440e-4f;
+        p[i] = all(1.9875691500e-4f);
+    }
+    for (int term = 0; term < 5; term++)
+        for (int i = 0; i < count; i++) p[i] = p[i] * r[i] + terms[term];
+    for (int i = 0; i < count; i++) {
+        p[i] = p[i] * r[i] * r[i] + r[i] + 1.f;
+        floats power = (floats)((ints)p[i] + (whole[i] << 23));
+        v[i] = chosen(v[i] < -87.f, all(0), chosen(v[i] == v[i], power, v[i]));
+    }
+}
+
 INLINE floats power_of_e(floats v) {
-    floats x = smaller(larger(v, all(-87.f)), all(88.f));
-    ints whole = rounded(x * 1.44269504f);
-    floats n = __builtin_convertvector(whole, floats);
-    floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    floats p = all(1.9875691500e-4f);
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.f;
-    floats power = (floats)((ints)p + (whole << 23));
-    return chosen(v < -87.f, all(0), chosen(v == v, power, v));
+    powers_of_e(&v, 1);
+    return v;
 }
 
 #endif

@@ -17,7 +17,8 @@
 #include "lanes.h"
 #include "threads.h"
 
-enum { GROUP = 32, QUADS = GROUP / 4, PIECES = 2, AHEAD = 4096 };
+enum { GROUP = 32, QUADS = GROUP / 4, PIECES = 2, AHEAD = 2048 };
+enum { PAIR = 2, TAKEN = 4 }; /* tiles that share what is read of rows; rows that share a low-rank product */
 
 /* A product of rank `rank`, a multiple of LANES: y += up (down x), both bfloat16; down [rank/LANES][inputs][LANES],
  * up [tiles][rank][LANES]. */
@@ -84,84 +85,119 @@ static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, con
     }
 }
 
-/* Brings row r of the rows to 8 bits and multiplies it by the first halves of the low-rank products. */
-static void take_row(const Matrix *m, int pieces, Rows *rows, int r, const float *x) {
-    int groups = m->inputs / GROUP;
-    int8_t *bytes = rows->bytes + (size_t)r * m->inputs;
-    for (int group = 0; group < groups; group++, x += GROUP, bytes += GROUP) {
-        int total;
-        float scale = narrowed(bytes, x, GROUP, &total);
-        rows->scales[(size_t)r * groups + group] = scale;
-        /* of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
-        rows->sums[(size_t)r * groups + group] = scale * (float)total;
+/* The first half of a low-rank product for `count` rows x [count, inputs]: to [count, rank]. */
+INLINE void down_by_rows(const LowRank *low, int inputs, const float *x, const int count, float *to) {
+    for (int tile = 0; tile < low->rank / LANES; tile++) {
+        const uint16_t *down = low->down + (size_t)tile * inputs * LANES;
+        floats total[TAKEN][4];
+        for (int r = 0; r < count; r++)
+            for (int i = 0; i < 4; i++) total[r][i] = all(0);
+        for (int input = 0; input < inputs; input += 4)
+            for (int i = 0; i < 4; i++) {
+                floats column = widened(down + (size_t)(input + i) * LANES);
+                for (int r = 0; r < count; r++) total[r][i] += x[r * inputs + input + i] * column;
+            }
+        for (int r = 0; r < count; r++)
+            store(to + r * low->rank + tile * LANES, (total[r][0] + total[r][1]) + (total[r][2] + total[r][3]));
     }
-    x -= m->inputs;
+}
+
+/* Brings `count` rows x [count, inputs], of the rows those from `first` on, to 8 bits and multiplies them by the first
+ * halves of the low-rank products. */
+static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int count, const float *x) {
+    size_t groups = (size_t)(m->inputs / GROUP) * count, at = (size_t)first * (m->inputs / GROUP);
+    for (size_t group = 0; group < groups; group++, at++) {
+        int total;
+        float scale = narrowed(rows->bytes + at * GROUP, x + group * GROUP, GROUP, &total);
+        rows->scales[at] = scale;
+        /* of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
+        rows->sums[at] = scale * (float)total;
+    }
     for (int piece = 0; piece < pieces; piece++) {
         const LowRank *low = &m->pieces[piece];
-        for (int tile = 0; tile < low->rank / LANES; tile++) {
-            const uint16_t *down = low->down + (size_t)tile * m->inputs * LANES;
-            floats to[4] = {all(0), all(0), all(0), all(0)};
-            for (int input = 0; input < m->inputs; input += 4)
-                for (int i = 0; i < 4; i++) to[i] += x[input + i] * widened(down + (size_t)(input + i) * LANES);
-            store(rows->low[piece] + (size_t)r * low->rank + tile * LANES, (to[0] + to[1]) + (to[2] + to[3]));
+        float *to = rows->low[piece] + (size_t)first * low->rank;
+        switch (count) {
+            case 1: down_by_rows(low, m->inputs, x, 1, to); break;
+            case 2: down_by_rows(low, m->inputs, x, 2, to); break;
+            case 3: down_by_rows(low, m->inputs, x, 3, to); break;
+            case 4: down_by_rows(low, m->inputs, x, 4, to); break;
         }
     }
 }
 
-/* One tile for `count` rows from row `first` on: y [count][LANES]. */
-INLINE void tile_by_rows(const Matrix *m, int pieces, const Rows *rows, int tile, int first, const int count,
-                         const int bits, floats *y) {
+/* Adds to sums [PAIR][ROWS] four codes of every output times four bytes of `count` rows, `apart` bytes apart. */
+INLINE void add_quad(ints (*sums)[ROWS], const ints *codes, const int8_t *bytes, size_t apart, const int count,
+                     const int bits) {
+    for (int r = 0; r < count; r++) {
+        ints four = all_quads(bytes + r * apart);
+        for (int t = 0; t < PAIR; t++)
+            sums[t][r] = bits == 4 ? dot_few(sums[t][r], codes[t], four) : dot_wide(sums[t][r], codes[t], four);
+    }
+}
+
+/* Two tiles for `count` rows from row `first` on: y [PAIR][ROWS]. */
+INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, const int count,
+                          const int bits, floats (*y)[ROWS]) {
     const ints low_bits = all_ints(0x0f0f0f0f);
     const size_t inputs = (size_t)m->inputs, groups = inputs / GROUP;
-    const uint8_t *at = m->codes + tile_bytes(m) * tile;
     const int8_t *bytes = rows->bytes + (size_t)first * inputs;
     const float *scales = rows->scales + (size_t)first * groups, *sums = rows->sums + (size_t)first * groups;
-    floats total[ROWS];
-    for (int r = 0; r < count; r++) total[r] = m->bias ? load(m->bias + tile * LANES) : all(0);
+    const uint8_t *at[PAIR];
+    floats total[PAIR][ROWS];
+    for (int t = 0; t < PAIR; t++) {
+        at[t] = m->codes + tile_bytes(m) * tiles[t];
+        for (int r = 0; r < count; r++) total[t][r] = m->bias ? load(m->bias + tiles[t] * LANES) : all(0);
+    }
     for (size_t group = 0; group < groups; group++, bytes += GROUP, scales++, sums++) {
-        ints whole[ROWS];
-        for (int r = 0; r < count; r++) whole[r] = all_ints(0);
-        for (size_t line = 0; line < group_bytes(bits); line += 64) __builtin_prefetch(at + AHEAD + line);
-        if (bits == 4) {
-            for (int quad = 0; quad < QUADS / 2; quad++, at += 4 * LANES) {
-                ints pair = load_ints(at), left = pair & low_bits, right = (pair >> 4) & low_bits;
-                for (int r = 0; r < count; r++) {
-                    whole[r] = dot(whole[r], left, all_quads(bytes + r * inputs + quad * 4));
-                    whole[r] = dot(whole[r], right, all_quads(bytes + r * inputs + GROUP / 2 + quad * 4));
-                }
-            }
-        } else {
-            for (int quad = 0; quad < QUADS; quad++, at += 4 * LANES) {
-                ints codes = load_ints(at);
-                for (int r = 0; r < count; r++)
-                    whole[r] = dot_wide(whole[r], codes, all_quads(bytes + r * inputs + quad * 4));
-            }
+        ints whole[PAIR][ROWS];
+        for (int t = 0; t < PAIR; t++) {
+            for (int r = 0; r < count; r++) whole[t][r] = all_ints(0);
+            for (size_t line = 0; line < group_bytes(bits); line += 64) __builtin_prefetch(at[t] + AHEAD + line);
         }
-        floats scale = halves((const uint16_t *)at), low = halves((const uint16_t *)at + LANES);
-        at += 4 * LANES;
-        for (int r = 0; r < count; r++) {
-            total[r] += __builtin_convertvector(whole[r], floats) * (scale * scales[r * groups]);
-            total[r] += low * sums[r * groups];
+        for (int quad = 0; quad < (bits == 4 ? QUADS / 2 : QUADS); quad++) {
+            ints codes[PAIR], behind[PAIR];
+            for (int t = 0; t < PAIR; t++) {
+                codes[t] = load_ints(at[t]);
+                at[t] += 4 * LANES;
+                behind[t] = (codes[t] >> 4) & low_bits;
+                if (bits == 4) codes[t] &= low_bits;
+            }
+            add_quad(whole, codes, bytes + quad * 4, inputs, count, bits);
+            if (bits == 4) add_quad(whole, behind, bytes + GROUP / 2 + quad * 4, inputs, count, bits);
+        }
+#pragma GCC unroll 2 /* Clang keeps the sums in memory otherwise */
+        for (int t = 0; t < PAIR; t++) {
+            floats scale = halves((const uint16_t *)at[t]), low = halves((const uint16_t *)at[t] + LANES);
+            at[t] += 4 * LANES;
+            for (int r = 0; r < count; r++) {
+                ints sum = bits == 4 ? settled(whole[t][r]) : whole[t][r];
+                total[t][r] += __builtin_convertvector(sum, floats) * (scale * scales[r * groups]);
+                total[t][r] += low * sums[r * groups];
+            }
         }
     }
     for (int piece = 0; piece < pieces; piece++) {
         const LowRank *product = &m->pieces[piece];
-        const uint16_t *up = product->up + (size_t)tile * product->rank * LANES;
         const float *down = rows->low[piece] + (size_t)first * product->rank;
-        for (int rank = 0; rank < product->rank; rank++) {
-            floats column = widened(up + rank * LANES);
-            for (int r = 0; r < count; r++) total[r] += column * down[r * product->rank + rank];
+        for (int t = 0; t < PAIR; t++) {
+            const uint16_t *up = product->up + (size_t)tiles[t] * product->rank * LANES;
+            for (int rank = 0; rank < product->rank; rank++) {
+                floats column = widened(up + rank * LANES);
+                for (int r = 0; r < count; r++) total[t][r] += column * down[r * product->rank + rank];
+            }
         }
     }
-    for (int r = 0; r < count; r++) y[r] = total[r];
+    for (int t = 0; t < PAIR; t++)
+        for (int r = 0; r < count; r++) y[t][r] = total[t][r];
 }
 
 /* The same with bits and the number of rows known to the compiler. */
-static void tile_rows(const Matrix *m, int pieces, const Rows *rows, int tile, int first, int count, floats *y) {
-#define CASE(COUNT)                                                                 \
-    case COUNT:                                                                     \
-        if (m->bits == 4) tile_by_rows(m, pieces, rows, tile, first, COUNT, 4, y);  \
-        else tile_by_rows(m, pieces, rows, tile, first, COUNT, 8, y);               \
+static void tiles_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, int count,
+                       floats (*y)[ROWS]) {
+#define CASE(COUNT)                                                                  \
+    case COUNT:                                                                      \
+        if (m->bits == 4) tiles_by_rows(m, pieces, rows, tiles, first, COUNT, 4, y); \
+        else tiles_by_rows(m, pieces, rows, tiles, first, COUNT, 8, y);              \
         break;
     switch (count) {
         CASE(1) CASE(2) CASE(3) CASE(4)

@@ -178,20 +178,44 @@ static void norm_row(float *to, const float *x, const float *weight, int width, 
     for (int c = 0; c < width; c += LANES) store(to + c, load(x + c) * root * load(weight + c));
 }
 
+/* Rows that a thread takes at a time. */
+typedef struct {
+    int first, count;
+} Batch;
+
+/* Of so many there are as many as each thread may have, or TAKEN. */
+static int batch_rows(const Job *job, const Pool *pool) {
+    int share = (job->rows + pool->threads - 1) / pool->threads;
+    return share < TAKEN ? share : TAKEN;
+}
+
+static int batches(const Job *job, const Pool *pool) {
+    int rows = batch_rows(job, pool);
+    return (job->rows + rows - 1) / rows;
+}
+
+/* The next rows of a phase; none when all are taken. */
+static Batch take_batch(const Job *job, Pool *pool, int phase) {
+    int rows = batch_rows(job, pool), first = pool_take(pool, phase, batches(job, pool)) * rows;
+    if (first < 0) return (Batch){0, 0};
+    return (Batch){first, job->rows - first < rows ? job->rows - first : rows};
+}
+
 static void take_normed(Job *job, Pool *pool, int phase, const Matrix *m, const float *norm) {
-    Network *net = job->net;
-    float row[net->width];
-    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase)) {
-        norm_row(row, job->x + (size_t)r * net->width, norm, net->width, net->eps);
-        take_row(m, job->pieces, &job->taken, r, row);
+    int width = job->net->width;
+    float normed[TAKEN * width];
+    for (Batch batch; (batch = take_batch(job, pool, phase)).count; pool_done(pool, phase)) {
+        const float *x = job->x + (size_t)batch.first * width;
+        for (int r = 0; r < batch.count; r++) norm_row(normed + r * width, x + r * width, norm, width, job->net->eps);
+        take_rows(m, job->pieces, &job->taken, batch.first, batch.count, normed);
     }
-    pool_meet(pool, phase, job->rows);
+    pool_meet(pool, phase, batches(job, pool));
 }
 
 static void take_plain(Job *job, Pool *pool, int phase, const Matrix *m, const float *from) {
-    for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase))
-        take_row(m, job->pieces, &job->taken, r, from + (size_t)r * m->inputs);
-    pool_meet(pool, phase, job->rows);
+    for (Batch batch; (batch = take_batch(job, pool, phase)).count; pool_done(pool, phase))
+        take_rows(m, job->pieces, &job->taken, batch.first, batch.count, from + (size_t)batch.first * m->inputs);
+    pool_meet(pool, phase, batches(job, pool));
 }
 
 /* So many tiles are taken at a time. */
@@ -202,26 +226,30 @@ static int share(const Pool *pool, int tiles) {
 
 typedef enum { WRITES, ADDS, GATES } Manner;
 
-/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of the two halves. */
+/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of the two halves. Tiles are taken in pairs
+ * half of the matrix apart: so each streams, and a gate comes with its up. */
 static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, Manner manner) {
-    int halves_of = manner == GATES ? 2 : 1, tiles = m->tiles / halves_of, outputs = m->outputs / halves_of;
-    int step = share(pool, tiles), pieces = (tiles + step - 1) / step;
-    floats y[ROWS], up[ROWS];
+    int outputs = manner == GATES ? m->outputs / 2 : m->outputs;
+    int pairs = (m->tiles + 1) / PAIR, step = share(pool, pairs), pieces = (pairs + step - 1) / step;
+    floats y[PAIR][ROWS];
     for (int piece; (piece = pool_take(pool, phase, pieces)) >= 0; pool_done(pool, phase))
-        for (int tile = piece * step; tile < tiles && tile < (piece + 1) * step; tile++)
+        for (int pair = piece * step; pair < pairs && pair < (piece + 1) * step; pair++) {
+            int odd = pair + pairs == m->tiles, tiles[PAIR] = {pair, odd ? pair : pair + pairs};
             for (int first = 0; first < job->rows; first += ROWS) {
                 int count = job->rows - first < ROWS ? job->rows - first : ROWS;
-                int lanes = outputs - tile * LANES < LANES ? outputs - tile * LANES : LANES;
-                tile_rows(m, job->pieces, &job->taken, tile, first, count, y);
-                if (manner == GATES) tile_rows(m, job->pieces, &job->taken, tiles + tile, first, count, up);
-                for (int r = 0; r < count; r++) {
-                    float *at = to + (size_t)(first + r) * outputs + tile * LANES;
-                    if (manner == GATES) y[r] = y[r] / (1.f + power_of_e(-y[r])) * up[r];
-                    if (manner == ADDS) y[r] += load(at);
-                    if (lanes == LANES) store(at, y[r]);
-                    else memcpy(at, &y[r], sizeof(float) * lanes);
-                }
+                tiles_rows(m, job->pieces, &job->taken, tiles, first, count, y);
+                for (int r = 0; r < count && manner == GATES; r++)
+                    y[0][r] = y[0][r] / (1.f + power_of_e(-y[0][r])) * y[1][r];
+                for (int t = 0; t < (odd || manner == GATES ? 1 : PAIR); t++)
+                    for (int r = 0; r < count; r++) {
+                        int left = outputs - tiles[t] * LANES;
+                        float *at = to + (size_t)(first + r) * outputs + tiles[t] * LANES;
+                        if (manner == ADDS) y[t][r] += load(at);
+                        if (left >= LANES) store(at, y[t][r]);
+                        else memcpy(at, &y[t][r], sizeof(float) * left);
+                    }
             }
+        }
     pool_meet(pool, phase, pieces);
 }
 
@@ -304,7 +332,7 @@ static void attend(Job *job, Pool *pool, int phase, int thread, int layer) {
     for (int share; (share = pool_take(pool, phase, shares)) >= 0; pool_done(pool, phase)) {
         Partial *found = &job->found[share];
         memset(found->values, 0, sizeof(float) * queries * net->head_width);
-        memset(found->sums, 0, sizeof(float) * queries);
+        memset(found->sums, 0, sizeof(float) * queries * LANES);
         for (size_t n = 0; n < queries; n++) found->tops[n] = HIDDEN;
         for (int head = 0; head < net->heads; head++)
             for (int which = 0, first = 0; which < job->parts; first += job->part[which++].rows)
@@ -313,36 +341,40 @@ static void attend(Job *job, Pool *pool, int phase, int thread, int layer) {
     pool_meet(pool, phase, shares);
 }
 
-/* What was found in all shares, put together: [R, H * G * D]. */
-static void gather(Job *job, Pool *pool, int phase, const Matrix *out) {
+/* What was found in all shares for a row, put together: [H * G * D]. */
+static void gather(const Job *job, int shares, int r, float *row) {
     Network *net = job->net;
     int H = net->heads, G = net->groups, D = net->head_width, R = job->rows;
-    for (int r; (r = pool_take(pool, phase, R)) >= 0; pool_done(pool, phase)) {
-        float *row = job->attended + (size_t)r * H * G * D;
-        for (int head = 0; head < H * G; head++) {
-            size_t query = ((size_t)(head / G) * R + r) * G + head % G;
-            float top = HIDDEN, total = 0;
-            for (int t = 0; t < pool->threads; t++) top = fmaxf(top, job->found[t].tops[query]);
-            float *to = row + head * D;
-            memset(to, 0, sizeof(float) * D);
-            for (int t = 0; t < pool->threads; t++) {
-                const Partial *found = &job->found[t];
-                if (found->sums[query] == 0) continue;
-                float share = power_of_e(all(found->tops[query] - top))[0];
-                total += share * found->sums[query];
-                for (int d = 0; d < D; d += LANES)
-                    store(to + d, load(to + d) + load(found->values + query * D + d) * share);
-            }
-            float mean[D];
-            for (int d = 0; d < D; d += LANES) store(mean + d, load(to + d) * (1.f / total));
-            for (int d = 0; d < D; d += SPAN) /* back from the order of `interleave` */
-                for (int j = 0; j < 4; j++)
-                    for (int lane = 0; lane < LANES; lane++)
-                        to[d + lane / 4 * 16 + 4 * j + lane % 4] = mean[d + j * LANES + lane];
+    float mean[D];
+    for (int head = 0; head < H * G; head++) {
+        size_t query = ((size_t)(head / G) * R + r) * G + head % G;
+        float top = HIDDEN, total = 0;
+        for (int t = 0; t < shares; t++) top = fmaxf(top, job->found[t].tops[query]);
+        memset(mean, 0, sizeof mean);
+        for (int t = 0; t < shares; t++) {
+            const Partial *found = &job->found[t];
+            float weights = sum(load(found->sums + query * LANES));
+            if (weights == 0) continue;
+            float share = power_of_e(all(found->tops[query] - top))[0];
+            total += share * weights;
+            for (int d = 0; d < D; d += LANES)
+                store(mean + d, load(mean + d) + load(found->values + query * D + d) * share);
         }
-        take_row(out, job->pieces, &job->taken, r, row);
+        for (int d = 0; d < D; d += LANES) store(mean + d, load(mean + d) * (1.f / total));
+        for (int d = 0; d < D; d += SPAN) /* back from the order of `interleave` */
+            for (int j = 0; j < 4; j++)
+                for (int lane = 0; lane < LANES; lane++)
+                    row[head * D + d + lane / 4 * 16 + 4 * j + lane % 4] = mean[d + j * LANES + lane];
     }
-    pool_meet(pool, phase, R);
+}
+
+static void take_attended(Job *job, Pool *pool, int phase, const Matrix *out) {
+    for (Batch batch; (batch = take_batch(job, pool, phase)).count; pool_done(pool, phase)) {
+        float *rows = job->attended + (size_t)batch.first * out->inputs;
+        for (int r = 0; r < batch.count; r++) gather(job, pool->threads, batch.first + r, rows + r * out->inputs);
+        take_rows(out, job->pieces, &job->taken, batch.first, batch.count, rows);
+    }
+    pool_meet(pool, phase, batches(job, pool));
 }
 
 static void pass(void *given, Pool *pool, int thread) {
@@ -356,7 +388,7 @@ static void pass(void *given, Pool *pool, int thread) {
         multiply(job, pool, phase++, &m[QKV], job->qkv, WRITES);
         place_rows(job, pool, phase++, number);
         attend(job, pool, phase++, thread, number);
-        gather(job, pool, phase++, &m[OUT]);
+        take_attended(job, pool, phase++, &m[OUT]);
         multiply(job, pool, phase++, &m[OUT], job->x, ADDS);
         take_normed(job, pool, phase++, &m[GATE_UP], layer->feed_norm);
         multiply(job, pool, phase++, &m[GATE_UP], job->inner, GATES);
@@ -450,9 +482,10 @@ static size_t lay_scratch(Job *job, char *base) {
     job->found = cut(&at, sizeof(Partial) * threads);
     job->stretch = cut(&at, sizeof(Stretch) * threads);
     for (int t = 0; t < threads; t++) {
-        Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * sizeof(float)),
+        Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * LANES * sizeof(float)),
                          cut(&at, R * H * G * sizeof(float))};
-        Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * D), cut(&at, KEYS * SCALE), cut(&at, KEYS * SCALE), 0};
+        Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * D), cut(&at, KEYS * SCALE), cut(&at, KEYS * SCALE),
+                           cut(&at, KEYS * SCALE), 0};
         if (!base) continue;
         job->found[t] = found;
         job->stretch[t] = stretch;
