@@ -94,6 +94,8 @@ class Document:
         self._source = ChunkedText.of(text)
         self._tree: Tree | None = None
         self._is_parsed = False
+        self._has_new_code = False
+        """Since the last parse something else than blanks has come or gone; a line break may end a comment."""
         self._is_plain = not language(language_id).grammar
         self._to_pass_over = self._passed_over = 0
         """Versions in a row: twice as many after each parse that took too long."""
@@ -130,9 +132,12 @@ class Document:
             )
         return self._snapshot
 
-    def parsed(self) -> Snapshot:
-        """The same for who looks at the tree: parsed here, once per version at most, as far as time allows."""
-        if not self.snapshot().is_parsed:
+    def parsed(self, up_to_blanks: bool = False) -> Snapshot:
+        """The same for who looks at the tree: parsed here, once per version at most, as far as time allows.
+
+        `up_to_blanks`: the tree may be one to which nothing but blanks have come since.
+        """
+        if not self.snapshot().is_parsed and (self._has_new_code or not up_to_blanks):
             self._parse_if_it_may_do()
         return self.snapshot()
 
@@ -163,6 +168,7 @@ class Document:
             return
         old, self._source = self._source, self._source.replace(start, end, new)
         self._is_parsed = False
+        self._has_new_code = self._has_new_code or bool((old.slice(start, end) + new).strip(" \t"))
         if self._tree is not None:
             # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
             self._tree = edited(self._tree, old, start, end, new)
@@ -178,7 +184,7 @@ class Document:
         tree = parse(parser(self.language_id), self._source, self._tree, seconds)
         self._is_parsed = tree is not None
         if tree is not None:
-            self._tree = tree
+            self._tree, self._has_new_code = tree, False
         elif self._tree is None:
             self._is_plain = self._is_parsed = True
 

@@ -61,7 +61,7 @@ class OpenDocuments:
         snapshot = found.document.snapshot()
         offset = snapshot.offset_at(position.line, position.character)
         if is_blank_before(snapshot, offset):
-            snapshot = found.document.parsed()
+            snapshot = found.document.parsed(up_to_blanks=True)
         return found.builder.build(snapshot, offset, found.path), snapshot
 
     def path(self, uri: str) -> str:

@@ -87,7 +87,7 @@ def is_word(token: str) -> bool:
     return token[:1].isalnum() or token[:1] == "_"
 
 
-@lru_cache(1024)
+@lru_cache(4096)  # those around sixteen cursors, and some
 def line_tokens(text: str) -> Tokens:
     """The tokens of a line, `START` first."""
     found = tokens(text)
@@ -123,7 +123,7 @@ def match(prefix: Prefix, line: str, least: int = 0, names: tuple[str, str] | No
     return max((each for each in matches if each is not None), key=lambda each: each.reach, default=None)
 
 
-@lru_cache(256)
+@lru_cache(2048)
 def renaming_between(theirs: str, ours: str) -> Renaming | None:
     """How names of one line became those of another that is like it throughout; None if they are not alike."""
     if max(len(theirs), len(ours)) > MAX_LINE:

@@ -46,9 +46,10 @@ def test_keys_within_a_line_are_not_parsed(typist):
 
 def test_on_a_line_that_is_blank_so_far_the_syntax_tells_whether_several_lines_may_follow(typist):
     assert typist.type(12, 4, "\n    ")
-    assert typist.parsed == [0, 1, 2, 3, 4, 5]
     assert not typist.type(9, 0, " ")
-    assert typist.parsed[-1] == typist.version == 6
+    assert typist.parsed == [0, 1], "for blanks no new tree is needed"
+    assert typist.type(11, 9, " + 2\n    ")
+    assert typist.parsed == [0, 1, 11]
 
 
 def test_who_looks_at_the_tree_has_it_parsed(typist):
