@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -125,7 +126,8 @@ def typed(
             await asyncio.sleep(SETTLED_AFTER)
             before = len(record.read_text().splitlines()) if record.exists() else 0
             cpu = editor.processor_seconds(pid)
-            await asyncio.gather(*(each.type(seconds, pace, rng) for each in typists))
+            with ThreadPoolExecutor(len(typists)) as sleeping:
+                await asyncio.gather(*(each.type(seconds, pace, rng, sleeping) for each in typists))
             cpu = editor.processor_seconds(pid) - cpu
             inside = [float(line) for line in record.read_text().splitlines()[before:]]
             took = [each for typist in typists for each in typist.took]

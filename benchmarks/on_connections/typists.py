@@ -5,6 +5,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,12 +45,17 @@ class Typist:
         document = {"uri": self.uri, "languageId": "python", "version": 0, "text": self.script.text}
         self.send("textDocument/didOpen", {"textDocument": document})
 
-    async def type(self, seconds: float, pace: float, rng: random.Random) -> None:
-        """Type for so long, a key every `pace` seconds on average."""
+    async def type(self, seconds: float, pace: float, rng: random.Random, sleeping: Executor) -> None:
+        """Type for so long, a key every `pace` seconds on average.
+
+        Threads sleep to the tenth of a millisecond, the event loop to whole ones: it would bring keys together that come
+        one after another.
+        """
         due = time.perf_counter() + rng.random() * pace
         end = time.perf_counter() + seconds
+        loop = asyncio.get_running_loop()
         for number, frame in enumerate(self.frames):
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            await loop.run_in_executor(sleeping, time.sleep, max(0.0, due - time.perf_counter()))
             if time.perf_counter() > end:
                 break
             self.sent[number] = time.perf_counter()

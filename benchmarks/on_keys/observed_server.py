@@ -6,12 +6,12 @@ Every fill becomes a line of JSON in the file RECORD, times in seconds of the sy
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from mercury_engine.requests import Answer, Fill, FillRequest, Request
+from mercury_engine.requests import Answer, Fill, Request
 from mercury_engine.turns import Done, More
 
 from mercury_lsp.commands.stdio import serve
@@ -62,15 +62,12 @@ asked_at: dict[int, float] = {}
 """When the event loop handed a request to the worker, by identity of the request."""
 
 
-def noting(fill: Callable[..., Awaitable[Fill | None]]) -> Callable[..., Awaitable[Fill | None]]:
-    """The worker's `fill`, which notes when it was called."""
+def noting(ask: Callable[..., None]) -> Callable[..., None]:
+    """The worker's `ask`, which notes when it was called."""
 
-    async def noted(worker: Worker, request: FillRequest, *whose: Any) -> Fill | None:
+    def noted(worker: Worker, request: Request, *others: Any) -> None:
         asked_at[id(request)] = monotonic()
-        try:
-            return await fill(worker, request, *whose)
-        finally:
-            asked_at.pop(id(request), None)
+        ask(worker, request, *others)
 
     return noted
 
@@ -82,7 +79,7 @@ def main() -> None:
     def load(settings: Settings) -> Engine:
         return Stopwatch(load_engine(settings), record)
 
-    Worker.fill = noting(Worker.fill)  # type: ignore[method-assign]
+    Worker.ask = noting(Worker.ask)  # type: ignore[method-assign]
     serve(load)
 
 
