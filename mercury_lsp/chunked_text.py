@@ -109,12 +109,12 @@ class ChunkedText:
         before = encode(self.chunks[index])[: byte - self._bytes[index]]
         return self.starts[index] + len(before.decode("utf-8", "ignore"))
 
-    def point_of(self, offset: int) -> tuple[int, int]:
-        """Row and column as tree-sitter counts them: only LF ends a row, columns are bytes."""
+    def place_of(self, offset: int) -> tuple[int, tuple[int, int]]:
+        """Bytes before an offset, and its row and column for tree-sitter: only LF ends rows, columns are bytes."""
         index, before = self._locate(offset)
-        row = self._newlines[index] + before.count("\n")
+        byte, row = self._bytes[index] + len(encode(before)), self._newlines[index] + before.count("\n")
         start = self._end_of_break(row, self._newlines, _NEWLINE)[1]
-        return row, self.byte_of(offset) - self.byte_of(start)
+        return byte, (row, byte - self.byte_of(start))
 
     def reader(self) -> Callable[[int, object], bytes]:
         """The read callback of a tree-sitter parser: the rest of the chunk at a byte; empty at the end."""

@@ -10,7 +10,7 @@ from mercury_engine.requests import FillRequest
 
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.languages import language
-from mercury_lsp.scope import classify, headers, is_blank_before
+from mercury_lsp.scope import classify, headers
 from mercury_lsp.secret_lines import after_cursor, before_cursor, is_secret_line, without_secrets
 
 MAX_LINE_PREFIX = 1600
@@ -82,6 +82,7 @@ class ContextBuilder:
         start = self._window_start(snapshot.chunks, index)
         far = (*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index])
         line_start, line_end = source.line_bounds(offset)
+        line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset)
         return CompletionContext(
             uri=snapshot.uri,
             version=snapshot.version,
@@ -91,8 +92,8 @@ class ContextBuilder:
             near=before_cursor(source.slice(source.starts[index], offset), snapshot.language_id),
             far=tuple(filter(None, (without_secrets(block, snapshot.language_id) for block in far))),
             suffix=self._suffix(snapshot, offset, index),
-            multiline=is_blank_before(snapshot, offset) and classify(snapshot, offset).multiline,
-            line_prefix=source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset),
+            multiline=not line_prefix.strip() and classify(snapshot, offset).multiline,
+            line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX)),
         )
 

@@ -160,6 +160,8 @@ class Document:
 
     def _offsets(self, span: types.Range) -> tuple[int, int]:
         start = self._source.offset_at(span.start.line, span.start.character)
+        if (span.end.line, span.end.character) == (span.start.line, span.start.character):
+            return start, start
         end = self._source.offset_at(span.end.line, span.end.character)
         return min(start, end), max(start, end)
 
@@ -191,7 +193,7 @@ class Document:
 
 def edited(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
     """A copy of a text's tree with new in place of [start, end), its nodes moved and not parsed."""
-    byte, point = source.byte_of(start), source.point_of(start)
+    byte, point = source.place_of(start)
     old_end = _behind(byte, point, source.slice(start, end))
     new_end = _behind(byte, point, new)
     tree = tree.copy()

@@ -9,9 +9,10 @@ import asyncio
 import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -21,6 +22,7 @@ from mercury_engine.requests import Answer, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More
 
 from mercury_lsp.later import Later
+from mercury_lsp.one_thread import OneThread
 from mercury_lsp.settings import Settings
 
 
@@ -116,7 +118,7 @@ class Worker:
         self._closed = False
         self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._turn = count(1)
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mercury-engine")
+        self._thread = OneThread("mercury-engine")
 
     def load(self, anew: bool = False) -> "asyncio.Future[Engine]":
         """The engine, loaded once for all who ask; fills asked for meanwhile wait. Raises whatever the loading raises.
@@ -126,7 +128,7 @@ class Worker:
         if self._loading is None or (anew and self._begun):
             self._begun = False
             self._loads += 1
-            self._loading = asyncio.get_running_loop().run_in_executor(self._executor, self._replace)
+            self._loading = asyncio.wrap_future(self._thread.result(self._replace))
             self._loading.add_done_callback(self._loaded)
         return asyncio.shield(self._loading)
 
@@ -150,8 +152,8 @@ class Worker:
         self._resting.cancel()
         self._closed = True
         self._loading = None  # its result is the engine
-        freed = self._executor.submit(self._drop)
-        self._executor.shutdown(wait=False)
+        freed = self._thread.result(self._drop)
+        self._thread.close()
         return freed
 
     def _next(self) -> None:
@@ -171,7 +173,7 @@ class Worker:
             self._handed.append(job.request)
         if self._handed and not self._at_work:
             self._at_work = True
-            self._executor.submit(self._work, asyncio.get_running_loop())
+            self._thread.call(partial(self._work, asyncio.get_running_loop()))
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         """On the thread: all that is handed over, until there is no more."""
@@ -219,7 +221,7 @@ class Worker:
 
     def _rest(self) -> None:
         if not self._running and self.engine is not None:
-            self._executor.submit(self.engine.rest)
+            self._thread.call(self.engine.rest)
 
     def _loaded(self, loading: asyncio.Future[Engine]) -> None:
         self._loads -= 1

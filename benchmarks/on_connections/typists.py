@@ -48,8 +48,8 @@ class Typist:
     async def type(self, seconds: float, pace: float, rng: random.Random, sleeping: Executor) -> None:
         """Type for so long, a key every `pace` seconds on average.
 
-        Threads sleep to the tenth of a millisecond, the event loop to whole ones: it would bring keys together that come
-        one after another.
+        Threads sleep to the tenth of a millisecond, the event loop to whole ones: it would bring together keys that
+        come one after another.
         """
         due = time.perf_counter() + rng.random() * pace
         end = time.perf_counter() + seconds

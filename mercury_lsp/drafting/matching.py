@@ -40,6 +40,8 @@ class Prefix:
     """Those before the unfinished word; first `START`, unless the line is too long."""
     word: str
     """The word that touches the cursor, or nothing."""
+    alone: str
+    """The unfinished word when it is enough for a match; else what no line has."""
     after_blank: bool
     unclosed: int
     """Brackets that it leaves open."""
@@ -50,21 +52,17 @@ class Prefix:
         found = _TOKEN.findall(text[-MAX_LINE:])
         word = found.pop() if found and is_word(text[-1]) else ""
         start = (START,) if len(text) <= MAX_LINE else ()
-        return cls((*start, *found), word, text[-1:].isspace(), _unclosed(text[-MAX_LINE:]))
+        alone = word if len(word) >= MIN_CHARS else "\n"
+        return cls((*start, *found), word, alone, text[-1:].isspace(), _unclosed(text[-MAX_LINE:]))
 
     def may_match(self, line: str) -> bool:
         """Whether a line holds what the prefix ends with."""
-        return bool(self.tokens) and (self.tokens[-1] in line or self._word_alone in line)
+        return bool(self.tokens) and (self.tokens[-1] in line or self.alone in line)
 
     def places(self, texts: Sequence[str]) -> list[int]:
         """Before which tokens of a line the prefix may end."""
-        last, word = self.tokens[-1], self._word_alone
+        last, word = self.tokens[-1], self.alone
         return [end for end in range(1, len(texts)) if texts[end - 1] == last or texts[end].startswith(word)]
-
-    @property
-    def _word_alone(self) -> str:
-        """The unfinished word when it is enough for a match; else what no line has."""
-        return self.word if len(self.word) >= MIN_CHARS else "\n"
 
     def keys(self) -> list[int]:
         """Under which keys of `keys` the lines are that may match, the closer ones first."""

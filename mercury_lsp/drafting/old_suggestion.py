@@ -1,5 +1,6 @@
 """What may still fit of a suggestion after the user typed something else than it says."""
 
+from functools import lru_cache
 from typing import Protocol
 
 from mercury_lsp.documents import Snapshot
@@ -45,7 +46,7 @@ def remaining(suggested: str, typed: str) -> str:
     suggested = suggested[:MAX_CHARS]
     if suggested.startswith(typed) or typed.startswith(suggested) or len(typed) > MAX_CHARS:
         return ""
-    ours, theirs = tokens(typed), tokens(suggested)
+    ours, theirs = tokens(typed), _suggested(suggested)
     has_word = is_word(typed[-1])
     pairs = _aligned(ours.texts, theirs.texts, has_word)
     if pairs is None:
@@ -63,6 +64,10 @@ def remaining(suggested: str, typed: str) -> str:
     rest = _from(suggested, theirs, at, typed)
     renamed = renaming.apply(rest)
     return renamed if renamed.strip() and (pairs or renamed != rest) else ""
+
+
+_suggested = lru_cache(256)(tokens)
+"""It stays the same while the user types."""
 
 
 def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> list[Pair] | None:
