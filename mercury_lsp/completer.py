@@ -149,6 +149,8 @@ class Completer:
             try:
                 if isinstance(outcome, Exception):
                     raise outcome
+                if cancel.is_set():
+                    raise Cancelled("given up as the engine was done")
                 fill = cast(Fill | None, outcome)
                 pending.settle(self._shown(context, snapshot, triggered, place, fill) if fill is not None else [])
             except Exception as error:

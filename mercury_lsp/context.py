@@ -73,6 +73,7 @@ class ContextBuilder:
         self._first: str | None = None
         self._last: str | None = None
         self._headers: tuple[tuple[str | None, str | None], str] = ((None, None), "")
+        self._are_headers_parsed = False
 
     def build(self, snapshot: Snapshot, offset: int, path: str | None) -> CompletionContext:
         """The context at offset; path, relative to the workspace, is told to the model in a comment."""
@@ -105,12 +106,16 @@ class ContextBuilder:
         return blocks
 
     def _headers_at(self, snapshot: Snapshot, offset: int, index: int, start: int) -> str:
-        """Headers; they stay while the cursor stays in its chunk, or typing would read them and all behind again."""
+        """Headers; they stay while the cursor stays in its chunk, or typing would read them and all behind again.
+
+        Those of an older tree are looked up again in the text's own.
+        """
         chunks = snapshot.chunks
         place = (chunks[start] if start < index else None, chunks[index - 1])
         same_place = all(ours is theirs for ours, theirs in zip(place, self._headers[0], strict=True))
-        if not same_place:
+        if not same_place or (snapshot.is_parsed and not self._are_headers_parsed):
             self._headers = (place, headers(snapshot, offset, snapshot.source.starts[start]))
+            self._are_headers_parsed = snapshot.is_parsed
         return self._headers[1]
 
     def _suffix(self, snapshot: Snapshot, offset: int, index: int) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ PAUSE_SECONDS = 0.3
 WHOLE_SECONDS = 1.0
 """The first parse gets this long; a document that takes longer is treated as plain text."""
 
+_BREAKS = frozenset("\r\n")
+
 Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
 
 
@@ -94,8 +96,8 @@ class Document:
         self._source = ChunkedText.of(text)
         self._tree: Tree | None = None
         self._is_parsed = False
-        self._has_new_code = False
-        """Since the last parse something else than blanks has come or gone; a line break may end a comment."""
+        self.has_new_lines = False
+        """Whether lines have come or gone since the last parse: what encloses the others may be something else now."""
         self._is_plain = not language(language_id).grammar
         self._to_pass_over = self._passed_over = 0
         """Versions in a row: twice as many after each parse that took too long."""
@@ -132,12 +134,9 @@ class Document:
             )
         return self._snapshot
 
-    def parsed(self, up_to_blanks: bool = False) -> Snapshot:
-        """The same for who looks at the tree: parsed here, once per version at most, as far as time allows.
-
-        `up_to_blanks`: the tree may be one to which nothing but blanks have come since.
-        """
-        if not self.snapshot().is_parsed and (self._has_new_code or not up_to_blanks):
+    def parsed(self) -> Snapshot:
+        """The same for who looks at the tree: parsed here, once per version at most, as far as time allows."""
+        if not self.snapshot().is_parsed:
             self._parse_if_it_may_do()
         return self.snapshot()
 
@@ -170,7 +169,7 @@ class Document:
             return
         old, self._source = self._source, self._source.replace(start, end, new)
         self._is_parsed = False
-        self._has_new_code = self._has_new_code or bool((old.slice(start, end) + new).strip(" \t"))
+        self.has_new_lines = self.has_new_lines or not _BREAKS.isdisjoint(old.slice(start, end) + new)
         if self._tree is not None:
             # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
             self._tree = edited(self._tree, old, start, end, new)
@@ -186,7 +185,7 @@ class Document:
         tree = parse(parser(self.language_id), self._source, self._tree, seconds)
         self._is_parsed = tree is not None
         if tree is not None:
-            self._tree, self._has_new_code = tree, False
+            self._tree, self.has_new_lines = tree, False
         elif self._tree is None:
             self._is_plain = self._is_parsed = True
 

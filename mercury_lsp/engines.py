@@ -1,7 +1,7 @@
 """The engines of a process, shared by all connections whose settings name the same one."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -69,7 +69,7 @@ class Lease:
     def __init__(self, engines: Engines):
         self._engines = engines
         self._worker: Worker | None = None
-        self._early: list[Callable[[Worker], None]] = []
+        self._early: list[tuple[Request, Tell, bool]] = []
         """Asked before there was a worker."""
 
     @property
@@ -82,14 +82,15 @@ class Lease:
         worker = self._worker = self._engines.move(self, settings)
         loading = worker.load(anew)
         early, self._early = self._early, []
-        for ask in early:
-            ask(worker)
+        for asked in early:
+            self.ask(*asked)
         return await loading
 
     def ask(self, request: Request, tell: Tell, ahead: bool = False) -> None:
         """Have the engine answer, after the load if that is not over; see `Worker.ask`."""
         if self._worker is None:
-            self._early.append(lambda worker: worker.ask(request, self, tell, ahead))
+            self._early = [asked for asked in self._early if not asked[0].cancel.is_set()]
+            self._early.append((request, tell, ahead))
         else:
             self._worker.ask(request, self, tell, ahead)
 

@@ -19,10 +19,12 @@ class OneThread:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         """None is the last."""
         self._thread = Thread(target=self._run, name=name, daemon=True)
-        self._is_started = False
+        self._is_started = self._is_closed = False
 
     def call(self, function: Callable[[], object]) -> None:
-        """Once what was given before is done; what it raises is logged."""
+        """Once what was given before is done; what it raises is logged. Raises RuntimeError after `close`."""
+        if self._is_closed:
+            raise RuntimeError(f"the thread {self._thread.name} takes no more calls")
         if not self._is_started:
             self._is_started = True
             self._thread.start()
@@ -43,12 +45,13 @@ class OneThread:
 
     def close(self) -> None:
         """End behind what was given so far; returns at once."""
+        self._is_closed = True
         self._calls.put(None)
 
     def _run(self) -> None:
         while (function := self._calls.get()) is not None:
             try:
                 function()
-            except Exception:
+            except BaseException:  # a library may even want to exit
                 logger.exception("a call on the thread %s failed", self._thread.name)
             del function  # it may hold an engine

@@ -60,8 +60,8 @@ class OpenDocuments:
         found = self._find(uri)
         snapshot = found.document.snapshot()
         offset = snapshot.offset_at(position.line, position.character)
-        if is_blank_before(snapshot, offset):
-            snapshot = found.document.parsed(up_to_blanks=True)
+        if found.document.has_new_lines or is_blank_before(snapshot, offset):
+            snapshot = found.document.parsed()
         return found.builder.build(snapshot, offset, found.path), snapshot
 
     def path(self, uri: str) -> str:

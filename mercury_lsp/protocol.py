@@ -226,7 +226,8 @@ class MercuryProtocol(LanguageServerProtocol):
             self._send_response(msg_id, result)
 
         def ended(task: Any) -> None:
-            self._request_futures.pop(msg_id, None)
+            if self._request_futures.get(msg_id) is task:  # else the client uses the id again
+                del self._request_futures[msg_id]
             if task.cancelled() or task.exception() is not None:
                 self._send_handler_result(task, msg_id=msg_id)
 

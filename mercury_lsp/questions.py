@@ -65,20 +65,22 @@ class Pending:
         self._cancel = cancel
         self._waiting: list[asyncio.Future[list[Suggestion]]] = []
         self._outcome: list[Suggestion] | Exception | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[list[Suggestion]] | None = None
 
     @classmethod
     def of(cls, finding: Coroutine[Any, Any, list[Suggestion]], cancel: Event) -> "Pending":
         """What a coroutine will return or raise."""
         made = cls(cancel)
 
-        async def run() -> None:
-            try:
-                made.settle(await finding)
-            except Exception as error:
+        def ended(task: "asyncio.Task[list[Suggestion]]") -> None:
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, Exception):
                 made.settle(error)
+            elif not task.cancelled():
+                made.settle(task.result())
 
-        made._task = asyncio.ensure_future(run())
+        made._task = asyncio.ensure_future(finding)
+        made._task.add_done_callback(ended)
         return made
 
     def settle(self, outcome: list[Suggestion] | Exception) -> None:

@@ -138,6 +138,10 @@ class Worker:
         `ahead`: nobody waits for it, so that it is given up for anyone who asks. Whose cancel flag is set stops before
         the next step, and is told Cancelled.
         """
+        if self._closed:
+            tell(Cancelled("the model is no longer in use"))
+            return
+        self._give_up([job for job in self._waiting if job.request.cancel.is_set()])
         self._waiting.append(_Job(request, owner, ahead, tell))
         if not ahead:
             for running in self._running.values():
@@ -151,10 +155,17 @@ class Worker:
             running.request.cancel.set()
         self._resting.cancel()
         self._closed = True
+        self._give_up(list(self._waiting))
         self._loading = None  # its result is the engine
         freed = self._thread.result(self._drop)
         self._thread.close()
         return freed
+
+    def _give_up(self, jobs: list[_Job]) -> None:
+        """Of those that wait, nobody needs these."""
+        for job in jobs:
+            self._waiting.remove(job)
+            job.tell(Cancelled("given up while waiting for the engine"))
 
     def _next(self) -> None:
         """Hand over jobs for as long as there is room, and set the thread to work."""
@@ -162,8 +173,7 @@ class Worker:
             # min keeps the order of arrival among equals.
             job = min(self._waiting, key=lambda job: (job.ahead, self._served.get(job.owner, 0)))
             if job.request.cancel.is_set():
-                self._waiting.remove(job)
-                job.tell(Cancelled("superseded while waiting for the engine"))
+                self._give_up([job])
                 continue
             if len(self._running) >= (1 if job.ahead else AT_ONCE):
                 break
@@ -201,8 +211,8 @@ class Worker:
                 self.engine.answer_all(more, done)
             else:
                 deque(more(), maxlen=0)
-        except Exception as raised:
-            error = raised
+        except BaseException as raised:  # a library may even want to exit
+            error = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
         tell(self._worked, error)
 
     def _worked(self, error: Exception | None) -> None:
@@ -220,8 +230,12 @@ class Worker:
         self._next()
 
     def _rest(self) -> None:
-        if not self._running and self.engine is not None:
-            self._thread.call(self.engine.rest)
+        if not self._running and not self._closed:
+            self._thread.call(self._rest_now)
+
+    def _rest_now(self) -> None:
+        if self.engine is not None:
+            self.engine.rest()
 
     def _loaded(self, loading: asyncio.Future[Engine]) -> None:
         self._loads -= 1

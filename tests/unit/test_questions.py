@@ -1,12 +1,16 @@
 """Which questions stand side by side, which give way, and which are one and the same."""
 
 import asyncio
+import gc
+from threading import Event
 
 import pytest
 from mercury_engine.errors import Cancelled
+from mercury_engine.requests import Fill, FillRequest
 
 from mercury_lsp.documents import Document
-from mercury_lsp.questions import Feature, Question
+from mercury_lsp.questions import Feature, Pending, Question, Questions
+from mercury_lsp.suggestions import Suggestion
 from tests.unit.test_completer import Editor, FakeEngine, begun
 
 EVERY_FEATURE: list[Feature] = ["inline", "popup", "edit", "panel", "action"]
@@ -122,6 +126,33 @@ async def test_a_closed_document_needs_no_answers_at_all(editor: Editor):
     asked = [await asking(editor, "inline"), await asking(editor, "panel", by_key=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
+
+
+async def test_what_the_engine_had_ready_for_a_closed_document_brings_nothing_of_it_back(editor: Editor, monkeypatch):
+    monkeypatch.setattr("mercury_lsp.completer.IDLE_SECONDS", 0.001)
+    go = Event()
+    monkeypatch.setattr(editor.engine, "fill", lambda request: go.wait(10) and Fill("late", 0.9, steps=1, elapsed=0.0))
+    asked = await asking(editor)
+    editor.completer.forget("file:///sample.py")
+    go.set()
+    assert await is_cancelled(asked)
+    await editor.completer._lease.fill(FillRequest(near="", suffix=()))
+    assert not editor.completer._histories and editor.completer._ahead is None
+
+
+async def test_a_search_that_is_given_up_before_it_begins_leaves_no_warning(recwarn):
+    async def found() -> list[Suggestion]:
+        return []
+
+    questions, snapshot = Questions(), Document("file:///a", "python", 1, "x = ").snapshot()
+    question = Question("edit", snapshot, 0, is_away=True)
+    asked = asyncio.ensure_future(questions.ask(question, lambda: Pending.of(found(), Event())))
+    await asyncio.sleep(0)
+    questions.supersede(lambda _: True)
+    assert await is_cancelled(asked)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert not recwarn.list
 
 
 def test_an_edit_elsewhere_is_no_answer_to_who_asks_for_a_fill_and_gives_way_to_a_newer_one():

@@ -247,6 +247,61 @@ async def test_an_engine_is_kept_when_its_last_user_leaves_and_goes_when_another
     assert [settings.model for settings in desk.loads] == [None, "other"]
 
 
+async def test_who_waits_while_the_model_is_replaced_is_told_and_nobody_asks_the_old_one():
+    desk, go = Desk("ab"), Event()
+    a, b = desk.leases.values()
+    desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
+    loading = asyncio.ensure_future(a.load(Settings()))
+    await asyncio.sleep(0)
+    waiting, old = desk.ask("a", "first"), a._worker
+    await asyncio.sleep(0)
+    replaced = asyncio.ensure_future(a.load(Settings(model="other")))
+    with pytest.raises(Cancelled):
+        await waiting
+    told = []
+    old.ask(FillRequest(near="late", suffix=()), b, told.append)
+    assert [type(each) for each in told] == [Cancelled]
+    go.set()
+    await asyncio.gather(loading, replaced)
+    desk.engine.go.set()
+    assert (await desk.ask("a", "next")).text == "next"
+
+
+async def test_who_was_given_up_while_the_model_is_loaded_is_not_kept():
+    desk, go = Desk("a"), Event()
+    lease = desk.leases["a"]
+    desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
+
+    async def ask_and_give_up(text: str) -> None:
+        asked = desk.ask("a", text)
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait([asked])
+
+    for number in range(20):
+        await ask_and_give_up(f"early {number}")
+    assert len(lease._early) == 1
+    loading = asyncio.ensure_future(lease.load(Settings()))
+    for number in range(20):
+        await ask_and_give_up(f"{number}")
+    assert len(lease._worker._waiting) == 1
+    go.set()
+    await loading
+    desk.engine.go.set()
+    assert (await desk.ask("a", "next")).text == "next" and desk.engine.order == ["next"]
+
+
+async def test_an_engine_that_wants_to_exit_ends_no_more_than_the_answers(monkeypatch):
+    desk = Desk("a")
+    desk.engine.answer_all = lambda more, done: list(more()) and exit(1)
+    await desk.leases["a"].load(Settings())
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        await desk.ask("a", "first")
+    del desk.engine.answer_all
+    desk.engine.go.set()
+    assert (await desk.ask("a", "next")).text == "next"
+
+
 async def test_after_a_failed_load_the_next_one_who_asks_tries_again():
     def fail(settings: Settings) -> Held:
         tried.append(settings)
