@@ -205,8 +205,11 @@ class MercuryServer(LanguageServer):
             return [], snapshot
         path, cursor = self.documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
         found = await self._answer(self.completer.next_edits.find(snapshot, path, feature, cursor))
-        is_current = self.documents.snapshot(uri).source is snapshot.source
-        return (found or []) if is_current else [], snapshot
+        return (found or []) if self.is_current(snapshot) else [], snapshot
+
+    def is_current(self, snapshot: Snapshot) -> bool:
+        """Whether its text is still that of the open document."""
+        return snapshot.uri in self.documents and self.documents.snapshot(snapshot.uri).source is snapshot.source
 
     def has_next_edits(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""

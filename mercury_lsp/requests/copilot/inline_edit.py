@@ -34,7 +34,7 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
     uri = params.text_document.uri
     try:
         found, snapshot = await server.suggest(uri, params.position, "edit", triggered=True)
-        if not found:
+        if not found and server.is_current(snapshot):  # else the next edit would be one of a newer text
             found, snapshot = await server.next_edit(uri, "edit", params.position)
     except Cancelled:
         return {"edits": []}
