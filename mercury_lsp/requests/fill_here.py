@@ -28,8 +28,7 @@ async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *a
     uri = place.text_document.uri
     with Work(server, token or await new_token(server), TITLE, cancellable=True):
         found, snapshot = await server.suggest(uri, place.position, "action", triggered=False)
-    now = server.documents.snapshot(uri)
-    if now.version != place.text_document.version or now.source is not snapshot.source:
+    if server.documents.snapshot(uri).version != place.text_document.version or not server.is_current(snapshot):
         return refused(server, CHANGED)
     if not found:
         return refused(server, "nothing to fill in here")

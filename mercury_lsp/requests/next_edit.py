@@ -29,8 +29,7 @@ async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *a
         return refused(server, CHANGED)
     with Work(server, token or await new_token(server), TITLE, cancellable=True):
         found, snapshot = await server.next_edit(uri, "action")
-    now = server.documents.snapshot(uri)
-    if version not in (None, now.version) or now.source is not snapshot.source:
+    if version not in (None, server.documents.snapshot(uri).version) or not server.is_current(snapshot):
         return refused(server, CHANGED)
     if not found:
         return refused(server, "no next edit" if snapshot.is_parsed else "the file is still being read; ask again")
