@@ -1,6 +1,7 @@
 """From a context to suggestions: typing through needs no model, and silence when unsure."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import partial
 from threading import Event
@@ -22,6 +23,8 @@ from mercury_lsp.suggestions import Suggestion
 from mercury_lsp.syntax import first_error
 from mercury_lsp.trim import trim
 from mercury_lsp.worker import Engine
+
+logger = logging.getLogger(__name__)
 
 LEAST_INVOKED = 0.02
 """When the user asks for a suggestion the gate does not apply, but what is surely wrong is cut off."""
@@ -189,6 +192,9 @@ class Completer:
         try:
             fill = await self._lease.fill(request, ahead=True)
         except Cancelled:
+            return
+        except Exception:  # nobody asked; whoever does is told
+            logger.warning("Could not look ahead.", exc_info=True)
             return
         finally:
             cancel.set()  # when this task is cancelled, the worker stops before its next step

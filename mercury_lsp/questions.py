@@ -97,11 +97,14 @@ class Pending:
             put(self._outcome, answer)
         return answer
 
-    def give_up(self) -> None:
-        """Nobody waits for it: the engine stops before its next step."""
-        self._cancel.set()
-        if self._task is not None:
-            self._task.cancel()
+    def leave(self, answer: "asyncio.Future[list[Suggestion]]") -> None:
+        """Nobody waits for this future any more; when nobody waits for any, the engine stops before its next step."""
+        if answer in self._waiting:
+            self._waiting.remove(answer)
+        if not self._waiting:
+            self._cancel.set()
+            if self._task is not None:
+                self._task.cancel()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,8 +142,6 @@ class Questions:
             self._drop(waiting)
 
     def _drop(self, waiting: _Waiting) -> None:
-        if waiting not in self._waiting:
-            return
-        self._waiting.remove(waiting)
-        if all(each.pending is not waiting.pending for each in self._waiting):
-            waiting.pending.give_up()
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)
+            waiting.pending.leave(waiting.answer)

@@ -181,6 +181,8 @@ class Worker:
             self._served[job.owner] = next(self._turn)
             self._running[id(job.request)] = job
             self._handed.append(job.request)
+        while self._handed and self._closed and not self._at_work:  # handed over as the thread ended
+            self._running.pop(id(self._handed.popleft())).tell(Cancelled("the model is no longer in use"))
         if self._handed and not self._at_work:
             self._at_work = True
             self._thread.call(partial(self._work, asyncio.get_running_loop()))

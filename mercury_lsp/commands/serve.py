@@ -41,10 +41,17 @@ def address_of(arguments: argparse.Namespace) -> Address:
     if (arguments.tcp is None) != (arguments.token_file is None):
         raise UsageError("--tcp and --token-file go together")
     if arguments.tcp is not None:
-        return TcpAddress(arguments.token_file.absolute(), arguments.tcp)
+        return TcpAddress(_absolute(arguments.token_file), arguments.tcp)
     if arguments.socket is not None:
-        return UnixAddress(arguments.socket.absolute())
+        return UnixAddress(_absolute(arguments.socket))
     return default_address()
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.absolute()
+    except FileNotFoundError:
+        raise UsageError(f"{path} is in the current folder, which was removed: give the whole path") from None
 
 
 def run(arguments: argparse.Namespace) -> int:

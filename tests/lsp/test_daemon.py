@@ -278,6 +278,16 @@ def test_a_path_too_long_for_a_socket_is_an_error_that_names_the_mend(tmp_path: 
         UnixAddress(tmp_path / ("x" * 120)).listen()
 
 
+@pytest.mark.parametrize("arguments", [["--socket", "here"], ["--tcp", "0", "--token-file", "here"]])
+def test_a_path_in_a_folder_that_is_gone_is_an_error_that_names_the_mend(tmp_path: Path, arguments: list[str]):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = [sys.executable, "-m", "mercury_lsp", "serve", *arguments]
+    within = ["sh", "-c", f'rmdir "{gone}" && exec "$@"', "sh"]
+    ended = subprocess.run([*within, *command], cwd=gone, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode and "give the whole path" in ended.stderr and "Traceback" not in ended.stderr
+
+
 def test_a_client_that_goes_is_forgotten(unix: Place):
     unix.daemon()
     with unix.editor() as editor:

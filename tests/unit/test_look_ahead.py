@@ -1,9 +1,10 @@
 """What follows a shown suggestion is prepared while nobody asks."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
-from mercury_engine.requests import Fill
+from mercury_engine.requests import Fill, FillRequest
 
 from mercury_lsp import completer
 from tests.unit.test_completer import Editor, FakeEngine, begun
@@ -69,6 +70,23 @@ async def test_whoever_asks_stops_the_looking_ahead(editor):
     assert ahead.cancel.is_set()
     editor.engine.held = False
     assert (await asked)[0] == "one"
+
+
+async def test_what_fails_ahead_is_logged_and_asked_for_again(editor, monkeypatch, caplog):
+    await editor.ask(4)
+    with monkeypatch.context() as failing:
+        failing.setattr(editor.engine, "fill", raising(MemoryError("no room")))
+        await looked_ahead(editor)
+    assert "Could not look ahead" in caplog.text and "no room" in caplog.text
+    editor.replace(4, 4, "one")
+    assert await editor.ask(7) == [" two"]
+
+
+def raising(error: Exception) -> Callable[..., Fill]:
+    def fill(request: FillRequest) -> Fill:
+        raise error
+
+    return fill
 
 
 async def test_what_is_not_sure_enough_is_not_prepared(editor):

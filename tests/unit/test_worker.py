@@ -267,6 +267,28 @@ async def test_who_waits_while_the_model_is_replaced_is_told_and_nobody_asks_the
     assert (await desk.ask("a", "next")).text == "next"
 
 
+async def test_who_asks_as_the_thread_ends_its_last_work_is_told():
+    desk, ended = Desk("ab"), Event()
+    await desk.leases["a"].load(Settings())
+    worker = desk.leases["a"]._worker
+
+    def answer_all(more: More, done: Done) -> None:
+        one_by_one(desk.engine, more, done)
+        ended.set()
+
+    desk.engine.answer_all = answer_all
+    desk.engine.go.set()
+    first = desk.ask("a", "first")
+    await asyncio.sleep(0)
+    assert ended.wait(10)  # and the event loop does not know yet
+    told = []
+    worker.ask(FillRequest(near="late", suffix=()), desk, told.append)
+    worker.close()
+    await first
+    await until(lambda: told)
+    assert [type(each) for each in told] == [Cancelled] and desk.engine.order == ["first"]
+
+
 async def test_who_was_given_up_while_the_model_is_loaded_is_not_kept():
     desk, go = Desk("a"), Event()
     lease = desk.leases["a"]
