@@ -40,8 +40,12 @@ class CompletionContext:
     """The cursor's line up to the cursor, its end when it is very long."""
     line_suffix: str
     """The rest of that line without terminator, its start when it is very long."""
+    window: tuple[int, int] = (0, 0)
+    """The first of the document's chunks that stands in these blocks, and the first behind it that does not."""
     snippets: tuple[str, ...] = ()
     """Blocks of other files."""
+    elsewhere: tuple[str, ...] = ()
+    """Chunks outside of the window, which are looked through and not read."""
 
     @property
     def on_secret(self) -> bool:
@@ -59,6 +63,7 @@ class CompletionContext:
             "near": self.near,
             "far": (*self.snippets, *self.far),
             "suffix": self.suffix,
+            "elsewhere": self.elsewhere,
             "multiline": self.multiline,
         }
         return FillRequest(**(fields | overrides))
@@ -80,7 +85,7 @@ class ContextBuilder:
         source = snapshot.source
         offset = min(max(0, offset), source.length)
         index = source.chunk_at(offset)
-        start = self._window_start(snapshot.chunks, index)
+        start, end = self._window_start(snapshot.chunks, index), self._window_end(snapshot.chunks, index)
         far = (*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index])
         line_start, line_end = source.line_bounds(offset)
         line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset)
@@ -92,10 +97,11 @@ class ContextBuilder:
             position=source.position_at(offset),
             near=before_cursor(source.slice(source.starts[index], offset), snapshot.language_id),
             far=tuple(filter(None, (without_secrets(block, snapshot.language_id) for block in far))),
-            suffix=self._suffix(snapshot, offset, index),
+            suffix=_suffix(snapshot, offset, index, end),
             multiline=not line_prefix.strip() and classify(snapshot, offset).multiline,
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX)),
+            window=(start, end),
         )
 
     def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:
@@ -118,16 +124,6 @@ class ContextBuilder:
             self._are_headers_parsed = snapshot.is_parsed
         return self._headers[1]
 
-    def _suffix(self, snapshot: Snapshot, offset: int, index: int) -> tuple[str, ...]:
-        source, chunks = snapshot.source, snapshot.chunks
-        if not chunks:
-            return ()
-        # Never cut shorter, for the next block must follow on it; a chunk is bounded anyway.
-        head = source.slice(offset, source.starts[index + 1])
-        following = chunks[index + 1 : self._window_end(chunks, index)]
-        kept = (without_secrets(block, snapshot.language_id) for block in following)
-        return tuple(filter(None, (after_cursor(head, snapshot.language_id), *kept)))
-
     def _window_start(self, chunks: tuple[str, ...], index: int) -> int:
         """First chunk of the window before chunk index."""
         reach = _reach(chunks, range(index - 1, -1, -1), self._prefix_chars, self._first)
@@ -139,6 +135,17 @@ class ContextBuilder:
         reach = _reach(chunks, range(index + 1, len(chunks)), self._suffix_chars, self._last)
         self._last = chunks[index + reach] if reach else None
         return index + 1 + reach
+
+
+def _suffix(snapshot: Snapshot, offset: int, index: int, end: int) -> tuple[str, ...]:
+    """The rest of the cursor's chunk, which is number index, and the chunks up to number end."""
+    source, chunks = snapshot.source, snapshot.chunks
+    if not chunks:
+        return ()
+    # Never cut shorter, for the next block must follow on it; a chunk is bounded anyway.
+    head = source.slice(offset, source.starts[index + 1])
+    kept = (without_secrets(block, snapshot.language_id) for block in chunks[index + 1 : end])
+    return tuple(filter(None, (after_cursor(head, snapshot.language_id), *kept)))
 
 
 def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:

@@ -21,6 +21,7 @@ from mercury_lsp.chunked_text import ChunkedText
 from mercury_lsp.completer import Completer
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.editor import Editor
+from mercury_lsp.elsewhere import Elsewhere
 from mercury_lsp.engines import Engines
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.later import Later
@@ -66,6 +67,7 @@ class MercuryServer(LanguageServer):
         self.completer = Completer(engines)
         self.statistics = Statistics()
         self.other_files = Workspace(self.documents)
+        self.elsewhere = Elsewhere()
         self.editor = Editor()
         self.status = StatusBoard(self._show_status)
         self.model_folder: Path | None = None
@@ -182,6 +184,7 @@ class MercuryServer(LanguageServer):
             return [], snapshot
         asked = self.statistics.observer.asked(uri, context.offset, context.language_id, triggered)
         context = self.other_files.with_snippets(context, snapshot)
+        context = self.elsewhere.added_to(context, snapshot, self.other_files.offered(uri))
         found = await self._answer(self.completer.complete(context, snapshot, triggered, on_step, feature))
         if found is None:
             return [], snapshot
@@ -269,12 +272,14 @@ class MercuryServer(LanguageServer):
             return
         self.documents.settle(uri)
         self.other_files.prepare(uri)
-        self.completer.drafts.update(self.documents.snapshot(uri))
+        snapshot = self.documents.snapshot(uri)
+        self.completer.drafts.update(snapshot)
+        self.elsewhere.update(snapshot)
         self._index()
 
     def _index(self) -> None:
-        """Read a slice of what drafts may come from; on with the next one after whatever else is to do."""
-        if not self._stopped and self.completer.drafts.work():
+        """Look at a slice of what drafts and repeats may come from; on with the next after whatever else is to do."""
+        if not self._stopped and (self.completer.drafts.work() or self.elsewhere.work()):
             asyncio.get_running_loop().call_later(INDEX_EVERY, self._index)
 
     async def _load(self, anew: bool = False) -> None:

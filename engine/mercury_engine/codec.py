@@ -6,19 +6,26 @@ that no further typing can change ("token healing"); the first slots then have t
 
 import itertools
 from bisect import bisect_left
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 from tokenizers import Tokenizer
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.recent import fresh, keep
+from mercury_engine.repeats import Run
 
 LONGEST_WORD = 64
 """Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
 
 BLOCKS_KEPT = 4096
 """Blocks of context whose tokens are remembered."""
+
+RUNS_KEPT = 8192
+"""Blocks of text elsewhere whose tokens are remembered; some 6 MB."""
 
 LONGEST_TOKEN = 64
 """Characters at most of a token that is looked for by its text."""
@@ -52,6 +59,7 @@ class Codec:
         self.start_id = 0 if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
         self._blocks: dict[str, tuple[int, ...]] = {}
+        self._runs: OrderedDict[str, Run] = OrderedDict()
 
     def encode(self, text: str) -> list[int]:
         """Tokens of the text, no special ones added; lone surrogates become the replacement character."""
@@ -64,6 +72,12 @@ class Codec:
                 self._blocks.clear()
             self._blocks[text] = tuple(self.encode(text))
         return self._blocks[text]
+
+    def run(self, text: str) -> Run:
+        """The same as an array, for text that is looked through and not read."""
+        if (known := fresh(self._runs, text)) is not None:
+            return known
+        return keep(self._runs, text, np.array(self.encode(text), np.int32), RUNS_KEPT)
 
     def decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=False)

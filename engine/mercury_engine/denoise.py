@@ -5,6 +5,8 @@ a repeat (`Rule.drafts`). The reader then reads the run of settled slots and the
 are settled from the left by the mixture of both opinions for as long as it agrees with the draft, so one step settles
 several tokens. Behind a draft the writer's opinion is the one from the start of the step, made without the slots
 settled since. Its drafts further right stay on the canvas, revisable, when the entropy bound accepts them.
+Where unread text repeats what stands before a slot, how it goes on there is a part of the reader's opinion
+(`Rule.recall`).
 Where the writer decides (`Rule.decides`), a step is one look of the writer and nothing else (`writing.py`).
 
 Dimensions: S slots, V vocabulary with mask and end.
@@ -26,6 +28,7 @@ from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.forwards import Reading
 from mercury_engine.model import Network, packed
 from mercury_engine.reader_stack import ReaderStack, Surroundings
+from mercury_engine.repeats import Repeat
 from mercury_engine.requests import FillRequest
 from mercury_engine.writing import Limits, Writing, at_first
 
@@ -33,6 +36,9 @@ HIDDEN = float("-inf")
 
 SLACK = 4
 """Slots kept behind a drafted end marker, should it turn out too early."""
+
+MOST_RECALLED = 0.9
+"""Share that the longest repeats have; the reader's opinion always counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,8 @@ class Rule:
     """Its share for slots behind a draft, where it has not seen what the reader has."""
     end_weight: float = 0.5
     """Its share in the odds of the end marker."""
+    recall: float = 0.06
+    """Share of how text elsewhere goes on, for each token that the repeat has beyond the first (`repeats.py`)."""
     lookahead: int = 8
     """Draft tokens that the reader reads per step, at most."""
     window: int = 16
@@ -150,7 +158,7 @@ class Denoiser:
         read = yield from reading.look([c.ids[place.settled : c.settled] for c in live], [draft for draft, _ in drafts])
         for canvas, written_SV, (draft, whole), read_SV in zip(live, written, drafts, read, strict=True):
             offset = canvas.settled
-            self._agree(request, canvas, written_SV, draft, read_SV, final)
+            self._agree(request, canvas, place, written_SV, draft, read_SV, final)
             canvas.ended |= final and whole
             if written_SV is not None and not canvas.ended:
                 self._keep_drafts(canvas, written_SV[canvas.settled - offset :])
@@ -181,6 +189,7 @@ class Denoiser:
         self,
         request: FillRequest,
         canvas: Canvas,
+        place: Surroundings,
         written_SV: Tensor | None,
         draft: list[int],
         read_SV: list[Tensor],
@@ -189,7 +198,7 @@ class Denoiser:
         """Settle from the left for as long as the mixture agrees with the draft; the last step settles all of it."""
         for i, read_V in enumerate(read_SV[: len(canvas.ids) - canvas.settled]):
             written_V = None if written_SV is None or i >= len(written_SV) else written_SV[i]
-            mixed_V = self.mix(request, canvas, written_V, read_V, i)
+            mixed_V = self.mix(request, canvas, written_V, self._recalled(read_V, place, canvas), i)
             rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
             token = int(mixed_V.topk(rank + 1).indices[-1])
             canvas.settle(token, _number(float(mixed_V[token].exp())))
@@ -228,7 +237,9 @@ class Denoiser:
             return canvas.draft[:most], False
         if written_SV is None:
             repeats = self.rule.drafts != "none" and not canvas.spell
-            return place.lookup.draft((*place.near, *canvas.ids[: canvas.settled]), most) if repeats else [], False
+            return place.repeats.find((*place.near, *canvas.ids[: canvas.settled])).draft[
+                :most
+            ] if repeats else [], False
         guesses = written_SV[:most].clone()
         if canvas.spell and len(guesses):
             guesses[0] = self._within(Limits(canvas.spell, request.multiline), guesses[0])
@@ -251,6 +262,20 @@ class Denoiser:
         if ending is not None and ending.is_certain and not canvas.spell:
             mixed_V[ending.tokens] = HIDDEN
         return self._within(at_first(canvas, request.multiline), mixed_V).log_softmax(-1)
+
+    def _recalled(self, read_V: Tensor, place: Surroundings, canvas: Canvas) -> Tensor:
+        """Log-probabilities [V] of the next slot: the reader's in a linear mixture with how unread text goes on."""
+        if not place.repeats.has_unread:
+            return read_V
+        repeat = _repeat(place, canvas)
+        share = min(MOST_RECALLED, self.rule.recall * (repeat.length - 1))
+        if share <= 0 or not repeat.unread:
+            return read_V
+        tokens = torch.tensor([*repeat.unread], device=read_V.device)
+        recalled = share * torch.tensor([*repeat.unread.values()], device=read_V.device)
+        mixed_V = read_V + math.log1p(-share)
+        mixed_V[tokens] = (mixed_V[tokens].exp() + recalled).log()
+        return mixed_V
 
     def _within(self, limits: Limits, logp_V: Tensor) -> Tensor:
         """Hide what a slot may not get."""
@@ -281,6 +306,11 @@ class Denoiser:
         """Drop slots far behind a sure end marker: they cost time and are end markers too."""
         if ends:
             canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLACK]
+
+
+def _repeat(place: Surroundings, canvas: Canvas) -> Repeat:
+    """Of what stands before the next slot."""
+    return place.repeats.find((*place.near, *canvas.ids[: canvas.settled]))
 
 
 def _number(chance: float) -> float:

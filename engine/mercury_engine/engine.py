@@ -26,11 +26,11 @@ from mercury_engine.device_loop import device_loop
 from mercury_engine.errors import DeviceError, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.forwards import Reading
 from mercury_engine.layout import rest_and_below
-from mercury_engine.limits import far_part, near_part, suffix_part
-from mercury_engine.lookup import Lookup
+from mercury_engine.limits import ELSEWHERE_BLOCKS, far_part, near_part, suffix_part
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.recent import fresh, keep
+from mercury_engine.repeats import Repeats, joined
 from mercury_engine.requests import PART_OF_A_CHARACTER, Answer, Comparison, Effort, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More, one_by_one
 from mercury_engine.unfinished import begun, word_start
@@ -45,8 +45,8 @@ MUCH = 32
 FEW = 32
 """Rows of a forward that shares a pass with others; more gain nothing by it, and the others would wait for them."""
 
-LOOKUPS = 8
-"""Contexts whose repeats are remembered."""
+REPEATS = 8
+"""Contexts that are kept ready to be looked through."""
 
 EVEN = 0.5
 """A text of a lower chance to be kept is likelier wrong than right."""
@@ -78,7 +78,7 @@ class Engine:
         self.cache = BlockCache(reader, codec.start_id)
         self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
         self.loop = device_loop(writer, self.denoiser)
-        self._lookups: OrderedDict[tuple[Tokens, ...], Lookup] = OrderedDict()
+        self._repeats: OrderedDict[tuple[tuple[Tokens, ...], tuple[str, ...]], Repeats] = OrderedDict()
 
     @classmethod
     def load(
@@ -248,11 +248,14 @@ class Engine:
         context = yield from self.cache.context(far, ids[:-1], suffix)
         if context.tokens_read > MUCH and self.device == "cpu":
             give_back_freed()
-        return Surroundings(context, ids, settled, self._lookup(far))
+        return Surroundings(context, ids, settled, self._repeats_in(far, request.elsewhere[-ELSEWHERE_BLOCKS:]))
 
-    def _lookup(self, far: list[Tokens]) -> Lookup:
-        key = tuple(far)
-        return fresh(self._lookups, key) or keep(self._lookups, key, Lookup(far), LOOKUPS)
+    def _repeats_in(self, far: list[Tokens], elsewhere: tuple[str, ...]) -> Repeats:
+        key = (tuple(far), elsewhere)
+        if (found := fresh(self._repeats, key)) is not None:
+            return found
+        run = joined([self.codec.run(block) for block in elsewhere]) if elsewhere else None
+        return keep(self._repeats, key, Repeats(far, run), REPEATS)
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""

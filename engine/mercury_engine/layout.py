@@ -27,6 +27,13 @@ def window(
     return around(split(before + after), len(before), prefix_chars, suffix_chars)
 
 
+def elsewhere(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
+    """Chunks of the text that a window leaves out: those behind it, then those before it, the nearest last."""
+    before = text[: start - len(near) - sum(map(len, far))]
+    behind = text[end + sum(map(len, suffix)) :]
+    return [*reversed(split(behind)), *split(before)]
+
+
 def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:
     """Far blocks, near prefix and suffix blocks from the chunks of one text; sizes in characters.
 

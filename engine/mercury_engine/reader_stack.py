@@ -11,8 +11,8 @@ from torch import Tensor
 
 from mercury_engine.block_cache import Context, Tokens, common_start, first_tokens
 from mercury_engine.forwards import Reading
-from mercury_engine.lookup import Lookup
 from mercury_engine.model import Forward, Network, Side, join, packed
+from mercury_engine.repeats import Repeats
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Surroundings:
     near: Tokens
     """The last one is the first row of every canvas."""
     settled: int
-    lookup: Lookup
+    repeats: Repeats
 
     @property
     def last(self) -> int:

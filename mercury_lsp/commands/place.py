@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from mercury_lsp import elsewhere
 from mercury_lsp.context import CompletionContext, ContextBuilder
 from mercury_lsp.documents import Document, Snapshot
 from mercury_lsp.errors import UsageError
@@ -36,7 +37,8 @@ class Place:
         text = read_text(self.path)
         name = str(self.path)
         snapshot = Document(self.path.absolute().as_uri(), language_of(name), 0, text).snapshot()
-        return ContextBuilder().build(snapshot, self._offset(text), _told(self.path)), snapshot
+        context = ContextBuilder().build(snapshot, self._offset(text), _told(self.path))
+        return elsewhere.around(context, snapshot), snapshot
 
     def _offset(self, text: str) -> int:
         starts = [0, *(found.end() for found in _BREAK.finditer(text))]

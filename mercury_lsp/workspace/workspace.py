@@ -81,6 +81,13 @@ class Workspace:
             shown = self._shown[context.uri] = _Shown(line, choose(candidates, _around(context), kept))
         return replace(context, snippets=tuple(snippet.text for snippet in shown.snippets))
 
+    def offered(self, uri: str) -> list[str]:
+        """Other open documents that may be shown to a document, last visited first."""
+        prepared = self._prepared.get(uri)
+        if prepared is None or not prepared.offered:
+            return []
+        return [snapshot.uri for path, snapshot in self._others(uri).items() if path in prepared.offered]
+
     def prepare(self, uri: str) -> None:
         """Read what a document imports, in the background; nothing to do for one outside of the folders."""
         if not self._is_enabled or uri not in self._documents:

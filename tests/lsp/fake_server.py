@@ -53,6 +53,7 @@ class FakeEngine:
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
         self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})
+        self.given["elsewhere"] = request.elsewhere
         given = "".join((*request.far, request.near, *request.suffix))
         script = _script(given)
         if script.get("echo"):

@@ -30,10 +30,16 @@ def serving(root: Path, capabilities: Any = None, **options: Any) -> Editor:
 
 
 def given(editor: Editor, path: Path, line: int = 4, column: int = 18) -> str:
-    """All that the engine sees at a place."""
+    """All that the engine is given at a place."""
+    read, elsewhere = both(editor, path, line, column)
+    return elsewhere + read
+
+
+def both(editor: Editor, path: Path, line: int = 4, column: int = 18) -> tuple[str, str]:
+    """What the engine reads at a place, and what it looks through."""
     editor.items(path.as_uri(), line, column, kind=1)
     told = editor.request("test/given", {})
-    return "".join((*told["far"], told["near"], *told["suffix"]))
+    return "".join((*told["far"], told["near"], *told["suffix"])), "".join(told["elsewhere"])
 
 
 def comes(editor: Editor, path: Path, holds: Callable[[str], bool]) -> bool:
@@ -141,6 +147,41 @@ def test_lines_that_look_like_secrets_are_cut_from_every_block(tmp_path: Path):
         text = given(editor, tmp_path / "main.py", 5, 18)
         assert "hunter2" not in text and "x = 1" in text and "reserve_items(" in text
         assert editor.items((tmp_path / "main.py").as_uri(), 0, 20, kind=1) == []
+
+
+FILLER = "".join(f"x_{number} = {number}\n" for number in range(900))
+
+
+def test_the_rest_of_a_long_document_is_looked_through_without_its_secrets(tmp_path: Path):
+    main = f"{MAIN}\n{FILLER}API_PASSWORD = 'hunter2-hunter2'\nfar_away = basket\n"
+    written(tmp_path, main=main)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), main)
+        assert comes(editor, tmp_path / "main.py", lambda text: "far_away = basket" in text)
+        read, elsewhere = both(editor, tmp_path / "main.py")
+        assert "far_away" in elsewhere and "far_away" not in read
+        assert "hunter2" not in elsewhere and "x_899" in elsewhere
+        last = main.count("\n") - 1
+        change = {"range": span((last, 0), (last, 17)), "text": "far_away = warehouse"}
+        editor.change((tmp_path / "main.py").as_uri(), 2, change)
+        assert comes(editor, tmp_path / "main.py", lambda text: "far_away = warehouse" in text)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_another_open_document_is_looked_through_unless_it_is_ignored(tmp_path: Path, ignored: bool):
+    stock = f"{STOCK}{FILLER}far_away = basket\n"
+    written(tmp_path, main=MAIN, shop__stock=stock, shop__other="def reserve_items(others):\n    return 2\n")
+    if ignored:
+        (tmp_path / ".gitignore").write_text("stock.py")
+    with serving(tmp_path) as editor:
+        for name, text in (("shop/stock.py", stock), ("main.py", MAIN.replace("shop.stock", "shop.other"))):
+            editor.open((tmp_path / name).as_uri(), text)
+            given(editor, tmp_path / name, 1, 0)
+        main = tmp_path / "main.py"
+        assert comes(editor, main, lambda text: ("reserve_items(others)" if ignored else "far_away = basket") in text)
+        assert ignored ^ ("far_away" in given(editor, main))
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"workspaceContext": False}}})
+        assert comes(editor, main, lambda text: "far_away" not in text)
 
 
 @pytest.mark.parametrize("capabilities", [None, WATCHES], ids=["we watch", "the client watches"])

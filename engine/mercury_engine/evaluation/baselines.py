@@ -52,7 +52,7 @@ def reader(engine: Engine) -> Fills:
     def fill(gap: Gap) -> Fill:
         end = len(gap.prefix)
         far, near, _ = window(gap.prefix, end, end, PREFIX_CHARS + SUFFIX_CHARS, 0)
-        request = replace(gap.request, near="".join(far) + near, far=(), suffix=(), multiline=False)
+        request = replace(gap.request, near="".join(far) + near, far=(), suffix=(), elsewhere=(), multiline=False)
         return _line_by_line(alone, request, gap) if gap.request.multiline else alone.fill(request)
 
     return fill

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mercury_engine.errors import ModelNotFound, RequestError
-from mercury_engine.layout import path_block, window
+from mercury_engine.layout import elsewhere, path_block, window
 from mercury_engine.requests import FillRequest
 from mercury_engine.training.filters import DATA_LANGUAGES, language_of
 
@@ -99,8 +99,9 @@ def places(found: Sequence[Document], limit: int, seed: int, kind: str) -> Itera
 def gap_at(document: Document, start: int, end: int, kind: str) -> Gap:
     """The gap text[start:end] of a document, as the server asks for it."""
     far, near, suffix = window(document.text, start, end)
+    rest = elsewhere(document.text, start, end, far, near, suffix)
     far.insert(0, path_block(document.name, document.language))
-    request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix))
+    request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix), elsewhere=tuple(rest))
     text = document.text
     return Gap(kind, request, text[:start], text[start:end], document.path, document.language)
 
