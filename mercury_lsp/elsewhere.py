@@ -92,13 +92,16 @@ class Elsewhere:
         return False
 
     def added_to(self, context: CompletionContext, snapshot: Snapshot, others: Sequence[str]) -> CompletionContext:
-        """The context with what lies outside of its window, and with other documents: their uris, nearest first."""
+        """The context with what lies outside of its window, and with other documents: their uris, nearest first.
+
+        What it has of other files stays, as what is farthest away.
+        """
         text, chunks = self._text(snapshot), snapshot.chunks
         first, last = text.window = context.window
         outside = (*reversed(chunks[last : last + REACH]), *chunks[max(0, first - REACH) : first])
         if outside != text.outside:
             text.outside, text.shown = outside, text.known(outside)
-        return replace(context, elsewhere=(*self._of(others), *text.shown) if others else text.shown)
+        return replace(context, elsewhere=(*context.elsewhere, *self._of(others), *text.shown))
 
     def _of(self, uris: Sequence[str]) -> tuple[str, ...]:
         found: tuple[str, ...] = ()

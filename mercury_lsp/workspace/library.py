@@ -63,6 +63,8 @@ class Prepared:
     snippets: tuple[Snippet, ...]
     offered: frozenset[str]
     """Paths of other open documents of which spots may be shown."""
+    texts: tuple[str, ...]
+    """Of the snippets, the likeliest last."""
 
 
 class Library:
@@ -157,7 +159,8 @@ class Library:
             for kind in Kind
             for each in likeliest([snippet for snippet in snippets if snippet.kind is kind], around, PREPARED)
         ]
-        self._deliver(view.uri, Prepared(view.cursor, tuple(prepared), offered))
+        texts = tuple(snippet.text for snippet in reversed(prepared))
+        self._deliver(view.uri, Prepared(view.cursor, tuple(prepared), offered, texts))
 
     def _imported(self, view: View) -> list[str]:
         """Files that a document imports."""

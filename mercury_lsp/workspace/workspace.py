@@ -64,7 +64,10 @@ class Workspace:
             self._open()
 
     def with_snippets(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
-        """The context with snippets of other files; they stay as they are while the cursor stays on its line."""
+        """The context with snippets of other files, of which all that are prepared are looked through as well.
+
+        Those that are read stay as they are while the cursor stays on its line.
+        """
         self._visit(context.uri)
         self._cursors[context.uri] = context.offset
         if not self._is_enabled or not self._roots:
@@ -79,7 +82,8 @@ class Workspace:
             candidates = [*self._edited_spots(context.uri, prepared), *prepared.snippets]
             kept = shown.snippets if shown is not None else ()
             shown = self._shown[context.uri] = _Shown(line, choose(candidates, _around(context), kept))
-        return replace(context, snippets=tuple(snippet.text for snippet in shown.snippets))
+        snippets = tuple(snippet.text for snippet in shown.snippets)
+        return replace(context, snippets=snippets, elsewhere=prepared.texts)
 
     def offered(self, uri: str) -> list[str]:
         """Other open documents that may be shown to a document, last visited first."""

@@ -149,6 +149,16 @@ def test_lines_that_look_like_secrets_are_cut_from_every_block(tmp_path: Path):
         assert editor.items((tmp_path / "main.py").as_uri(), 0, 20, kind=1) == []
 
 
+def test_more_of_an_imported_file_is_looked_through_than_is_read(tmp_path: Path):
+    stock = STOCK + "".join(f"\n\ndef reserve_{number}(basket):\n    return {number}\n" for number in range(60))
+    written(tmp_path, main=MAIN, shop__stock=stock)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" in text)
+        read, elsewhere = both(editor, tmp_path / "main.py")
+        assert read.count("def reserve_") < 30 < elsewhere.count("def reserve_")
+
+
 FILLER = "".join(f"x_{number} = {number}\n" for number in range(900))
 
 
