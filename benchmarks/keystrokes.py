@@ -29,6 +29,7 @@ from mercury_engine.requests import FillRequest  # noqa: E402
 from on_keys import editor, figures, peers  # noqa: E402
 from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402
 
+from mercury_lsp import elsewhere  # noqa: E402
 from mercury_lsp.context import ContextBuilder  # noqa: E402
 from mercury_lsp.documents import Document as OpenDocument  # noqa: E402
 
@@ -211,7 +212,8 @@ def requests(document: Document, script: Script, count: int, tokens: int) -> lis
     for number, (key, text) in enumerate(list(script.states())[: 4 * count]):
         if key.kind == "type" and len(found) < count:
             snapshot = OpenDocument(document.path.as_uri(), document.language, number, text).snapshot()
-            found.append(peers.fixed(builder.build(snapshot, key.cursor, document.name).request(), tokens))
+            context = elsewhere.around(builder.build(snapshot, key.cursor, document.name), snapshot)
+            found.append(peers.fixed(context.request(), tokens))
     return found
 
 
