@@ -4,7 +4,7 @@ Only chunks in which lines that look like secrets were looked for, which is done
 without such lines.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -38,15 +38,21 @@ class _Text:
     """What the window last left out."""
     shown: tuple[str, ...] = ()
     """The same without secrets, as far as it is known."""
+    is_done: bool = False
+    """Whether all chunks near the window are known."""
 
     @property
     def near(self) -> tuple[str, ...]:
         """Chunks of the window and around it."""
         return self.chunks[max(0, self.window[0] - REACH) : self.window[1] + REACH]
 
-    def unknown(self) -> Iterator[str]:
-        """Chunks to look at."""
-        return (chunk for chunk in self.near if chunk not in self.clean)
+    def work(self) -> None:
+        """Look at a few chunks that are not known."""
+        unknown = (chunk for chunk in self.near if chunk not in self.clean)
+        self.clean |= {chunk: without_secrets(chunk, self.language_id) for chunk in islice(unknown, SLICE)}
+        if next(unknown, None) is None:
+            self.is_done = True
+            self._renew()
 
     def known(self, chunks: Iterable[str]) -> tuple[str, ...]:
         """Of these chunks the clean ones."""
@@ -54,14 +60,20 @@ class _Text:
 
     def update(self, chunks: tuple[str, ...]) -> None:
         """Go over to a version, and forget chunks of old ones."""
-        self.chunks = chunks
+        self.chunks, self.is_done = chunks, False
         if len(self.clean) > 4 * REACH:
             kept = {*self.near}
             self.clean = {chunk: clean for chunk, clean in self.clean.items() if chunk in kept}
-        self.worked()
+        self._renew()
 
-    def worked(self) -> None:
-        """What is known has changed."""
+    def move(self, window: tuple[int, int], chunks: tuple[str, ...]) -> None:
+        """The window is here in a version; what it leaves out is the same most of the time."""
+        self.window, (first, last) = window, window
+        outside = (*reversed(chunks[last : last + REACH]), *chunks[max(0, first - REACH) : first])
+        if outside != self.outside:
+            self.outside, self.shown, self.is_done = outside, self.known(outside), False
+
+    def _renew(self) -> None:
         self.whole = self.known(self.near)
         self.shown = self.known(self.outside)
 
@@ -82,25 +94,18 @@ class Elsewhere:
 
     def work(self) -> bool:
         """Look at a few chunks; whether more are left."""
-        for text in self._texts.values():
-            unknown = text.unknown()
-            if chunks := [*islice(unknown, SLICE)]:
-                text.clean |= {chunk: without_secrets(chunk, text.language_id) for chunk in chunks}
-                if next(unknown, None) is None:
-                    text.worked()
-                return True
-        return False
+        text = next((text for text in self._texts.values() if not text.is_done), None)
+        if text is not None:
+            text.work()
+        return text is not None
 
     def added_to(self, context: CompletionContext, snapshot: Snapshot, others: Sequence[str]) -> CompletionContext:
         """The context with what lies outside of its window, and with other documents: their uris, nearest first.
 
         What it has of other files stays, as what is farthest away.
         """
-        text, chunks = self._text(snapshot), snapshot.chunks
-        first, last = text.window = context.window
-        outside = (*reversed(chunks[last : last + REACH]), *chunks[max(0, first - REACH) : first])
-        if outside != text.outside:
-            text.outside, text.shown = outside, text.known(outside)
+        text = self._text(snapshot)
+        text.move(context.window, snapshot.chunks)
         return replace(context, elsewhere=(*context.elsewhere, *self._of(others), *text.shown))
 
     def _of(self, uris: Sequence[str]) -> tuple[str, ...]:

@@ -69,7 +69,10 @@ class Rule:
     end_weight: float = 0.5
     """Its share in the odds of the end marker."""
     recall: float = 0.06
-    """Share of how text elsewhere goes on, for each token that the repeat has beyond the first (`repeats.py`)."""
+    """Share of how text elsewhere goes on, for each token that the repeat has beyond the first (`repeats.py`).
+
+    Fitted for the bundled reader; a better one needs less.
+    """
     lookahead: int = 8
     """Draft tokens that the reader reads per step, at most."""
     window: int = 16
