@@ -97,6 +97,7 @@ export class Server implements Disposable {
   }
 
   private async start(): Promise<void> {
+    if (this.client) return; // another restart was quicker
     const program = find();
     if (!program) {
       const name = wanted()[0] ?? "mercury.command";
