@@ -19,7 +19,7 @@ class Editor:
     is_copilot: bool = False
     """It speaks the Copilot dialect: its options are not ours, and items reach from the start of the line."""
     takes_status: bool = False
-    """It knows `didChangeStatus`, or drops notifications it does not know without a word."""
+    """It declared that it knows `didChangeStatus`, or drops notifications it does not know without a word."""
     wants_popup: bool = False
     """It has completion, but no inline completion."""
     applies_edits: bool = False
@@ -65,7 +65,7 @@ class Editor:
         return cls(
             name=name,
             is_copilot=is_copilot,
-            takes_status=is_copilot or name == "Neovim",
+            takes_status=is_copilot or name == "Neovim" or ours.get("status") is True,
             wants_popup=popup and not inline and not is_copilot,
             applies_edits=can("workspace.apply_edit"),
             takes_actions=actions and can("workspace.apply_edit"),

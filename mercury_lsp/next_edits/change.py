@@ -65,9 +65,12 @@ def last_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:
 
 
 def differing(change: Change) -> Change:
-    """The change without what both texts begin and end with, unless it is large."""
+    """The change without what both texts begin and end with, unless it is large.
+
+    A key typed over a selection changes all of it, also when its letter happens to be the last one selected.
+    """
     old, new, lead = change.old, change.new, 0
-    if len(old) + len(new) > WRITTEN_ANEW:
+    if len(old) + len(new) > WRITTEN_ANEW or len(new) == 1 < len(old):
         return change
     while lead < min(len(old), len(new)) and old[lead] == new[lead]:
         lead += 1

@@ -188,9 +188,15 @@ def test_the_status_says_what_keeps_the_server_silent():
         assert status["kind"] == "Error" and "set mercury.model" in status["message"] and "engine" not in status
 
 
-def test_neovim_is_told_when_the_status_changes():
+DECLARES_STATUS = {"experimental": {"mercury": {"status": True}}}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "name"), [({}, "Neovim"), (DECLARES_STATUS, "another")], ids=["Neovim", "declared"]
+)
+def test_neovim_and_who_declares_it_are_told_when_the_status_changes(capabilities: dict[str, Any], name: str):
     with Editor() as editor:
-        editor.initialize(clientInfo={"name": "Neovim"})
+        editor.initialize(capabilities, clientInfo={"name": name})
         editor.until(lambda: loaded(editor))
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"enabled": False}}})
         editor.until(lambda: [each["kind"] for each in editor.told("didChangeStatus")][-1] == "Inactive")

@@ -17,7 +17,7 @@ from mercury_lsp.settings import Settings, section_of
 
 PAGE = (Path(__file__).parents[2] / "editors" / "README.md").read_text("utf-8")
 
-EDITORS = ("Neovim", "Helix", "Kate", "Emacs", "Zed", "Sublime Text", "JetBrains IDEs")
+EDITORS = ("Neovim", "VS Code", "Helix", "Kate", "Emacs", "Zed", "Sublime Text", "JetBrains IDEs")
 
 
 def blocks(language: str) -> list[str]:

@@ -95,6 +95,12 @@ def test_keys_that_touch_are_one_change():
     assert desk.change() == ("count", "total")
 
 
+@pytest.mark.parametrize("new", ["total", "c", "counts"])
+def test_who_types_over_a_selected_name_changes_all_of_it_whatever_letters_both_share(new):
+    desk = Desk(RENAMED).replace("count", new[0])
+    assert desk.type(7, new[1:]).change() == ("count", new)
+
+
 def test_keys_in_the_middle_of_a_word_change_the_whole_word():
     assert Desk("count = 1\n").type(3, "xy").change() == ("count", "couxynt")
     desk = Desk("counter = 1\n")

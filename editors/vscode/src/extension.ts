@@ -1,0 +1,162 @@
+import { commands, window, workspace, type ExtensionContext, type TextDocument } from "vscode";
+import { showMenu } from "./menu";
+import { Report } from "./report";
+import { FILL, NEXT_EDIT, Server, serves } from "./server";
+import { change } from "./settings";
+import { sentence, StatusItem, type Status } from "./status";
+
+/** The programs whose absence the user was told of, for that is told once and not at every start. */
+const TOLD_MISSING = "toldMissing";
+
+let mercury: Mercury | undefined;
+
+export function activate(context: ExtensionContext): void {
+  mercury = new Mercury(context);
+  context.subscriptions.push(mercury);
+}
+
+export async function deactivate(): Promise<void> {
+  await mercury?.server.stop();
+}
+
+/** The extension in one window. */
+class Mercury {
+  readonly server: Server;
+  private readonly log = window.createOutputChannel("Mercury", { log: true });
+  private readonly item = new StatusItem();
+  private readonly report = new Report();
+  private readonly listening;
+  private current: Status = { kind: "Inactive", busy: false, message: "no file is open" };
+  private asked = 0;
+
+  constructor(private readonly context: ExtensionContext) {
+    this.server = new Server(this.log, {
+      status: (status) => this.note(status),
+      missing: (name) => void this.tellMissing(name),
+      configured: () => void this.refresh(),
+      found: () => void context.globalState.update(TOLD_MISSING, undefined),
+      gaveUp: () => void this.offer("Mercury: the server ends whenever it is started.", DOCTOR, LOG, RETRY),
+    });
+    this.listening = [
+      ...this.commands(),
+      window.onDidChangeActiveTextEditor(() => void this.refresh()),
+      workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("mercury.command")) void this.server.restart();
+      }),
+    ];
+    this.item.show(this.current);
+    this.startForTheFirst();
+  }
+
+  dispose(): void {
+    for (const each of [...this.listening, this.server, this.item, this.report, this.log]) each.dispose();
+  }
+
+  /** The model takes memory, so nothing runs before there is a document to serve. */
+  private startForTheFirst(): void {
+    if (workspace.textDocuments.some(serves)) {
+      void this.server.restart();
+      return;
+    }
+    const waiting = workspace.onDidOpenTextDocument((document) => {
+      if (!serves(document)) return;
+      waiting.dispose();
+      void this.server.restart();
+    });
+    this.context.subscriptions.push(waiting);
+  }
+
+  private commands() {
+    return [
+      commands.registerCommand("mercury.menu", () => showMenu(this.current)),
+      commands.registerCommand("mercury.toggle", () => this.toggle()),
+      commands.registerCommand("mercury.toggleLanguage", () => this.toggleLanguage()),
+      commands.registerCommand("mercury.fillHere", () => this.fillHere()),
+      commands.registerCommand("mercury.applyNextEdit", () => this.applyNextEdit()),
+      commands.registerCommand("mercury.showStatistics", () => this.report.run("stats")),
+      commands.registerCommand("mercury.runDoctor", () => this.report.run("doctor")),
+      commands.registerCommand("mercury.showLog", () => this.log.show(true)),
+      commands.registerCommand("mercury.restart", () => this.server.restart()),
+    ];
+  }
+
+  private note(status: Status): void {
+    const isNews = status.kind !== this.current.kind || status.message !== this.current.message;
+    this.show({ ...this.current, ...status });
+    // A suggestion that takes long changes only whether it is busy.
+    if (isNews) void this.refresh();
+  }
+
+  /** Ask for what is not told unasked: the model, and whether anything is suggested in the document at hand. */
+  private async refresh(): Promise<void> {
+    const asked = ++this.asked;
+    const status = await this.server.askStatus(window.activeTextEditor?.document);
+    if (status && asked === this.asked) this.show(status);
+  }
+
+  private show(status: Status): void {
+    this.current = status;
+    this.item.show(status);
+  }
+
+  private async toggle(): Promise<void> {
+    await change("enabled", !workspace.getConfiguration("mercury").get("enabled"));
+  }
+
+  private async toggleLanguage(): Promise<void> {
+    const language = window.activeTextEditor?.document.languageId;
+    if (language === undefined) return;
+    const disabled = workspace.getConfiguration("mercury").get<string[]>("disabledLanguages", []);
+    const others = disabled.filter((each) => each !== language);
+    await change("disabledLanguages", others.length < disabled.length ? others : [...disabled, language]);
+  }
+
+  private async fillHere(): Promise<void> {
+    const editor = window.activeTextEditor;
+    if (!editor) return;
+    await this.run(FILL, editor.document, { position: editor.selection.active });
+  }
+
+  private async applyNextEdit(): Promise<void> {
+    const editor = window.activeTextEditor;
+    if (editor) await this.run(NEXT_EDIT, editor.document);
+  }
+
+  private async run(command: string, document: TextDocument, more: object = {}): Promise<void> {
+    const isRunning = await this.server.run(command, (client) => ({
+      textDocument: client.code2ProtocolConverter.asVersionedTextDocumentIdentifier(document),
+      ...more,
+    }));
+    if (!isRunning) void window.showWarningMessage(`Mercury ${sentence(this.current)}`);
+  }
+
+  private async tellMissing(name: string): Promise<void> {
+    // Several, for a window may start before it knows the user's settings, and then look for the default one.
+    const told = this.context.globalState.get<string[]>(TOLD_MISSING, []);
+    if (told.includes(name)) return;
+    await this.context.globalState.update(TOLD_MISSING, [...told, name]);
+    const mend = "Install Mercury LSP (pip install . in a clone of it), or set mercury.command to the program's path.";
+    await this.offer(`Mercury: ${name} was not found. ${mend}`, SET_COMMAND, RETRY);
+  }
+
+  /** An error with buttons. */
+  private async offer(message: string, ...buttons: Button[]): Promise<void> {
+    const chosen = await window.showErrorMessage(message, ...buttons);
+    if (chosen) await commands.executeCommand(chosen.command, ...chosen.args);
+  }
+}
+
+interface Button {
+  readonly title: string;
+  readonly command: string;
+  readonly args: readonly unknown[];
+}
+
+const DOCTOR: Button = { title: "Run Doctor", command: "mercury.runDoctor", args: [] };
+const LOG: Button = { title: "Show Log", command: "mercury.showLog", args: [] };
+const RETRY: Button = { title: "Try Again", command: "mercury.restart", args: [] };
+const SET_COMMAND: Button = {
+  title: "Open Settings",
+  command: "workbench.action.openSettings",
+  args: ["mercury.command"],
+};

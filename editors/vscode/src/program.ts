@@ -1,0 +1,42 @@
+import { existsSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, isAbsolute, join, resolve } from "node:path";
+import { workspace } from "vscode";
+
+/** How the server is run, by `mercury.command`. */
+export interface Program {
+  readonly command: string;
+  readonly args: string[];
+  readonly cwd: string;
+}
+
+/** What is set in `mercury.command`. */
+export function wanted(): readonly string[] {
+  return workspace.getConfiguration("mercury").get<string[]>("command", []);
+}
+
+/** The program that is set, or undefined where there is no such file. */
+export function find(): Program | undefined {
+  const [name, ...args] = wanted();
+  const cwd = folder();
+  const command = name && candidates(name, cwd).find(isFile);
+  return command ? { command, args, cwd } : undefined;
+}
+
+/** Where it runs. What Python imports may depend on that, so it is no folder that the user does not trust. */
+function folder(): string {
+  const first = workspace.workspaceFolders?.[0]?.uri;
+  return workspace.isTrusted && first?.scheme === "file" && existsSync(first.fsPath) ? first.fsPath : homedir();
+}
+
+function candidates(name: string, cwd: string): string[] {
+  const endings = process.platform === "win32" ? ["", ".exe"] : [""];
+  const places = /[\\/]/.test(name)
+    ? [resolve(cwd, name.replace(/^~(?=[\\/])/, homedir()))]
+    : (process.env["PATH"] ?? "").split(delimiter).filter(isAbsolute).map((place) => join(place, name));
+  return places.flatMap((place) => endings.map((ending) => place + ending));
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}

@@ -1,0 +1,199 @@
+import {
+  CodeActionTriggerKind,
+  languages,
+  type CodeAction,
+  type Command,
+  type Disposable,
+  type LogOutputChannel,
+  type TextDocument,
+} from "vscode";
+import {
+  CloseAction,
+  DidChangeConfigurationNotification,
+  ErrorAction,
+  ExecuteCommandRequest,
+  LanguageClient,
+  type LanguageClientOptions,
+  type ServerOptions,
+  type StaticFeature,
+} from "vscode-languageclient/node";
+import { find, wanted } from "./program";
+import { serverSettings } from "./settings";
+import { problem, STARTING, type Status } from "./status";
+
+/** The documents that the server is told of. */
+const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
+
+/** The server's commands behind its code actions. */
+export const FILL = "mercury.fill";
+export const NEXT_EDIT = "mercury.nextEdit";
+
+const SHORT_LIFE_MS = 60_000;
+const MOST_SHORT_LIVES = 5;
+const FIRST_PAUSE_MS = 1_000;
+
+/** What the server and its ends are told to. */
+export interface Listener {
+  /** The server, or we of it, say how it is. */
+  status(status: Status): void;
+  /** There is no such program. */
+  missing(name: string): void;
+  /** The program was there. */
+  found(): void;
+  /** The server was sent its settings. */
+  configured(): void;
+  /** It has ended again and again, and is not started any more. */
+  gaveUp(): void;
+}
+
+/** One running server at most. One that ends is started anew, after a pause that doubles with every short life. */
+export class Server implements Disposable {
+  private client: LanguageClient | undefined;
+  private startedAt = 0;
+  private shortLives = 0;
+  private again: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly log: LogOutputChannel,
+    private readonly listener: Listener,
+  ) {}
+
+  /** Start it, in the place of one that runs. */
+  async restart(): Promise<void> {
+    this.shortLives = 0;
+    await this.stop();
+    await this.start();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.again);
+    const client = this.client;
+    this.client = undefined;
+    // What cannot be stopped properly, for it has not started yet, is killed.
+    await client?.stop().catch((error: unknown) => this.log.warn("the server did not stop by itself", error));
+  }
+
+  /** What the server says when it is asked for its status, or undefined when it says nothing. */
+  async askStatus(document?: TextDocument): Promise<Status | undefined> {
+    if (!this.client?.isRunning()) return undefined;
+    const about = document && serves(document) ? { textDocument: { uri: document.uri.toString() } } : {};
+    try {
+      return await this.client.sendRequest<Status>("mercury/status", about);
+    } catch (error) {
+      this.log.debug("the status was not told", error);
+      return undefined;
+    }
+  }
+
+  /** Run one of the server's commands; false when there is no server. */
+  async run(command: string, argument: (client: LanguageClient) => unknown): Promise<boolean> {
+    if (!this.client?.isRunning()) return false;
+    await this.client.sendRequest(ExecuteCommandRequest.type, { command, arguments: [argument(this.client)] });
+    return true;
+  }
+
+  dispose(): void {
+    void this.stop();
+  }
+
+  private async start(): Promise<void> {
+    if (this.client) return; // another restart was quicker
+    const program = find();
+    if (!program) {
+      const name = wanted()[0] ?? "mercury.command";
+      this.listener.status(problem(`${name} was not found; install Mercury LSP or set mercury.command to its path`));
+      this.listener.missing(name);
+      return;
+    }
+    this.listener.found();
+    const { command, args, cwd } = program;
+    const client = new QuietClient({ command, args, options: { cwd } }, this.options(() => this.ended(client)));
+    client.onNotification("didChangeStatus", (status: Status) => {
+      if (client === this.client) this.listener.status(status);
+    });
+    this.client = client;
+    this.startedAt = Date.now();
+    this.listener.status(STARTING);
+    await client.start().catch(() => this.ended(client));
+  }
+
+  private options(ended: () => void): LanguageClientOptions {
+    return {
+      documentSelector: DOCUMENTS,
+      outputChannel: this.log,
+      initializationOptions: () => ({ mercury: serverSettings() }),
+      initializationFailedHandler: () => false,
+      errorHandler: {
+        error: () => ({ action: ErrorAction.Continue, handled: true }),
+        closed: () => {
+          ended();
+          return { action: CloseAction.DoNotRestart, handled: true, message: "The server has ended." };
+        },
+      },
+      middleware: {
+        // A light bulb at every place, for one can fill in everywhere, would tell nothing.
+        provideCodeActions: async (document, range, context, token, next) => {
+          const actions = await next(document, range, context, token);
+          const isAsked = context.triggerKind === CodeActionTriggerKind.Invoke;
+          return isAsked ? actions : actions?.filter((action) => !fillsHere(action));
+        },
+        workspace: {
+          configuration: (params) => params.items.map(({ section }) => (section === "mercury" ? serverSettings() : null)),
+          didChangeConfiguration: async () => this.configure(),
+        },
+      },
+    };
+  }
+
+  private async configure(): Promise<void> {
+    await this.client?.sendNotification(DidChangeConfigurationNotification.type, {
+      settings: { mercury: serverSettings() },
+    });
+    this.listener.configured();
+  }
+
+  private ended(client: LanguageClient): void {
+    if (client !== this.client) return;
+    this.client = undefined;
+    this.shortLives = Date.now() - this.startedAt > SHORT_LIFE_MS ? 1 : this.shortLives + 1;
+    if (this.shortLives >= MOST_SHORT_LIVES) {
+      this.listener.status(problem("the server ends whenever it is started; the log or the doctor may say why"));
+      this.listener.gaveUp();
+      return;
+    }
+    this.listener.status(problem("the server has ended, and is started again"));
+    this.again = setTimeout(() => void this.start(), FIRST_PAUSE_MS * 2 ** (this.shortLives - 1));
+  }
+}
+
+/** Whether the server is told of a document. */
+export function serves(document: TextDocument): boolean {
+  return languages.match(DOCUMENTS, document) > 0;
+}
+
+function fillsHere(action: Command | CodeAction): boolean {
+  const command = typeof action.command === "string" ? action.command : action.command?.command;
+  return command === FILL;
+}
+
+/** Errors go to its log only: what the user must know the server says, or we do. */
+class QuietClient extends LanguageClient {
+  constructor(server: ServerOptions, options: LanguageClientOptions) {
+    super("mercury", "Mercury", server, options);
+    this.registerFeature(TAKES_STATUS);
+  }
+
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
+/** Declares that the server may send `didChangeStatus`. */
+const TAKES_STATUS: StaticFeature = {
+  fillClientCapabilities: (capabilities) => {
+    capabilities.experimental = { mercury: { status: true } };
+  },
+  initialize: () => {},
+  getState: () => ({ kind: "static" }),
+  clear: () => {},
+};

@@ -1,0 +1,271 @@
+"""The VS Code extension, driven in a real workbench by the keys a user would press."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.browser import CTRL
+from tests.e2e.vscode import FAKE_SERVER, STATUS, Window, Workbench, missing, tapped
+
+Open = Callable[..., Window]
+
+
+@pytest.fixture(scope="module")
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    if (what := missing()) is not None:
+        pytest.skip(what)
+    workbench = Workbench(tmp_path_factory.mktemp("vscode"))
+    yield workbench
+    workbench.close()
+
+
+@pytest.fixture
+def window(workbench: Workbench, tmp_path: Path) -> Iterator[Open]:
+    """Opens a window on a Python file, with settings of the user; what the engine suggests stands in the first line."""
+    opened = []
+
+    def open_window(fill: dict[str, Any], text: str = "", settings: dict[str, Any] | None = None) -> Window:
+        file = tmp_path / str(len(opened)) / "a.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(head(fill) + text)
+        workbench.configure({"mercury.command": tapped(file)} | (settings or {}))
+        opened.append(workbench.open(file))
+        return opened[-1]
+
+    yield open_window
+    for each in opened:
+        each.close()
+
+
+def head(fill: dict[str, Any]) -> str:
+    return f"# [[{json.dumps(fill)}]]\n"
+
+
+SUM = {"text": "1 + 2"}
+
+CANCEL = "$/cancelRequest"
+
+
+def processes(argument: str) -> list[int]:
+    """Those that were started with this argument."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if argument.encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def test_tab_accepts_the_ghost_text_that_comes_while_one_types(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.page.type("x = ")
+    vscode.shows("1 + 2")
+    vscode.page.press("Tab")
+    vscode.reads(head(SUM) + "x = 1 + 2")
+
+
+def test_several_lines_are_shown_and_inserted(window: Open) -> None:
+    fill = {"text": "a = 1\n    return a"}
+    vscode = window(fill, "def f():").is_ready()
+    vscode.page.press("Enter")
+    vscode.shows("a = 1\n    return a")
+    vscode.page.press("Tab")
+    vscode.reads(head(fill) + "def f():\n    a = 1\n    return a")
+
+
+def test_a_word_can_be_accepted_and_then_the_rest(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.page.type("x = ")
+    vscode.shows("1 + 2")
+    vscode.page.press("ArrowRight", CTRL)
+    vscode.reads(head(SUM) + "x = 1")
+    vscode.shows(" + 2")
+    vscode.page.press("Tab")
+    vscode.reads(head(SUM) + "x = 1 + 2")
+
+
+def test_typing_through_the_ghost_text_keeps_its_rest(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.page.type("x = ")
+    vscode.shows("1 + 2")
+    vscode.page.type("1 +")
+    vscode.shows(" 2")
+
+
+def test_what_the_model_is_not_sure_of_is_shown_when_asked_for(window: Open) -> None:
+    unsure = SUM | {"confidence": 0.1}
+    vscode = window(unsure).is_ready()
+    vscode.page.type("x = ")
+    vscode.settles()
+    assert vscode.ghost() == ""
+    vscode.run("Trigger Inline Suggestion")
+    vscode.shows("1 + 2")
+
+
+def test_the_next_key_cancels_what_was_asked_for(window: Open) -> None:
+    slow = SUM | {"ms": 3_600_000}
+    vscode = window(slow).is_ready()
+    vscode.page.type("x")
+    first = min(vscode.waits(vscode.asked))
+    vscode.page.type(" =")
+    vscode.waits(lambda: vscode.asked() - {first})
+    cancelled = [message["params"]["id"] for message in vscode.said("editor") if message.get("method") == CANCEL]
+    assert first in cancelled
+
+
+def test_fill_here_inserts_and_puts_the_cursor_behind(window: Open) -> None:
+    unsure = SUM | {"confidence": 0.1}
+    vscode = window(unsure, "x = ").is_ready()
+    vscode.run("Mercury: Fill Here")
+    vscode.reads(head(unsure) + "x = 1 + 2")
+    vscode.waits(lambda: "Ln 2, Col 10" in vscode.page.texts(".statusbar-item"))
+
+
+def test_the_menu_of_code_actions_has_both(window: Open) -> None:
+    silent = {"confidence": 0.1}
+    vscode = window(silent, "def f(count):\n    return count\n").is_ready()
+    to_the_name = (("Home", CTRL), ("ArrowDown", 0), ("ArrowRight", CTRL), ("ArrowRight", CTRL), ("ArrowRight", 0))
+    for key, modifiers in (*to_the_name, ("d", CTRL)):
+        vscode.page.press(key, modifiers)
+    vscode.page.type("total")
+    vscode.page.press("Escape")
+    vscode.reads(head(silent) + "def f(total):\n    return count\n")
+    vscode.page.press("Period", CTRL)
+    rows = ".action-widget .monaco-list-row"
+    vscode.waits(lambda: "Mercury: apply next edit" in vscode.page.texts(rows))
+    assert "Mercury: fill here" in vscode.page.texts(rows)
+    vscode.page.press("Enter")
+    vscode.reads(head(silent) + "def f(total):\n    return total\n")
+
+
+def test_the_status_says_ready_and_its_menu_switches_suggestions_off(window: Open) -> None:
+    vscode = window(SUM)
+    vscode.waits(lambda: vscode.status() == "Mercury ready: fake on cpu")
+    vscode.page.click(STATUS)
+    vscode.waits(lambda: "Switch off" in vscode.rows())
+    assert vscode.rows() == [
+        "Switch off",
+        "Switch off for python",
+        "Show statistics",
+        "Run doctor",
+        "Show log",
+        "Restart server",
+    ]
+    vscode.page.press("Enter")
+    vscode.waits(lambda: vscode.status() == "Mercury off: switched off by mercury.enabled")
+
+
+def test_nothing_is_shown_in_a_language_that_is_switched_off(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.run("Mercury: Switch Suggestions On or Off for This Language")
+    vscode.waits(lambda: vscode.status() == "Mercury off here: python is among mercury.disabledLanguages")
+    vscode.page.type("x = ")
+    vscode.settles()
+    assert vscode.ghost() == ""
+    vscode.run("Mercury: Switch Suggestions On or Off for This Language")
+    vscode.is_ready()
+    vscode.page.press("Enter")
+    vscode.page.type("y = ")
+    vscode.shows("1 + 2")
+
+
+def test_settings_reach_the_server_as_they_change(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.configure({"mercury.enabled": False})
+    vscode.waits(lambda: vscode.status().startswith("Mercury off"))
+    vscode.configure({"mercury.effort": "most"})
+    vscode.waits(lambda: any("mercury.effort is 'most'" in message for message in vscode.messages()))
+
+
+def test_a_command_that_is_not_there_is_told_once_with_its_mend(window: Open) -> None:
+    gone = {"mercury.command": ["no-such-mercury"]}
+    vscode = window(SUM, settings=gone)
+    vscode.waits(lambda: any("no-such-mercury was not found" in message for message in vscode.messages()))
+    assert "pip install" in vscode.messages()[0] and "mercury.command" in vscode.messages()[0]
+    vscode.waits(lambda: "error: no-such-mercury was not found" in vscode.status())
+    vscode.waits(lambda: "no-such-mercury" in vscode.remembers())
+    again = window(SUM, settings=gone)
+    again.waits(lambda: "error: no-such-mercury was not found" in again.status())
+    again.run("Mercury: Fill Here")
+    again.waits(lambda: any("Mercury error: no-such-mercury" in message for message in again.messages()))
+    assert not any("Mercury: no-such-mercury" in message for message in again.messages())
+
+
+def test_another_command_is_started_as_soon_as_it_is_set(window: Open) -> None:
+    vscode = window(SUM, settings={"mercury.command": ["no-such-mercury-either"]})
+    vscode.waits(lambda: vscode.status().startswith("Mercury error"))
+    vscode.configure({"mercury.command": FAKE_SERVER})
+    vscode.is_ready()
+    vscode.page.type("x = ")
+    vscode.shows("1 + 2")
+
+
+def test_a_server_that_is_killed_is_started_again(window: Open, tmp_path: Path) -> None:
+    mark = f"--of={tmp_path}"
+    vscode = window(SUM, settings={"mercury.command": [*FAKE_SERVER, mark]}).is_ready()
+    [first] = processes(mark)
+    os.kill(first, signal.SIGKILL)
+    vscode.waits(lambda: first not in processes(mark) and len(processes(mark)) == 1)
+    vscode.is_ready()
+    vscode.page.type("x = ")
+    vscode.shows("1 + 2")
+
+
+def test_a_server_that_always_ends_is_given_up_with_buttons_that_help(window: Open) -> None:
+    vscode = window(SUM, settings={"mercury.command": ["false"]})
+    vscode.waits(lambda: any("ends whenever it is started" in message for message in vscode.messages()))
+    vscode.waits(lambda: "ends whenever it is started" in vscode.status())
+    assert vscode.page.texts(".notifications-toasts .monaco-button") == ["Run Doctor", "Show Log", "Try Again"]
+
+
+def test_a_restart_leaves_one_server(window: Open, tmp_path: Path) -> None:
+    mark = f"--of={tmp_path}"
+    vscode = window(SUM, settings={"mercury.command": [*FAKE_SERVER, mark]}).is_ready()
+    vscode.run("Mercury: Restart Server")
+    vscode.is_ready()
+    vscode.waits(lambda: len(processes(mark)) == 1)
+
+
+def test_a_workspace_that_is_not_trusted_names_no_program(window: Open, tmp_path: Path) -> None:
+    trap = tmp_path / "0" / ".vscode" / "settings.json"
+    trap.parent.mkdir(parents=True)
+    trap.write_text(json.dumps({"mercury.command": ["touch", str(tmp_path / "sprung")], "mercury.effort": "low"}))
+    careful = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"}
+    vscode = window(SUM, settings=careful).is_ready()
+    assert not (tmp_path / "sprung").exists()
+    vscode.page.type("x = ")
+    vscode.shows("1 + 2")
+
+
+def test_a_new_file_without_a_name_is_served_too(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.run("File: New Untitled Text File")
+    vscode.waits(lambda: any("Untitled" in text for text in vscode.page.texts(".tab.active")))
+    vscode.page.type("x = ")
+    vscode.run("Trigger Inline Suggestion")
+    vscode.shows("suggested")
+
+
+@pytest.mark.slow
+def test_the_real_model_suggests_and_is_counted_and_found_well(window: Open) -> None:
+    command = {"mercury.command": [sys.executable, "-m", "mercury_lsp"]}
+    text = "def add(a, b):\n    return a + b\n\n\ndef subtract(a, b):"
+    vscode = window({}, text, command).is_ready()
+    vscode.page.press("Enter")
+    ghost = vscode.waits(vscode.ghost)
+    vscode.page.press("Tab")
+    vscode.waits(lambda: vscode.file.read_text().rstrip().endswith(ghost.splitlines()[-1].strip()))
+    vscode.run("Mercury: Show Statistics")
+    vscode.waits(lambda: any("accepted" in text for text in vscode.page.texts(".panel .view-lines")))
+    vscode.run("Mercury: Run Doctor")
+    vscode.waits(lambda: any(text.startswith("ok ") for text in vscode.page.texts(".panel .view-line")))

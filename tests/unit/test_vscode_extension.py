@@ -1,0 +1,114 @@
+"""What package.json of the VS Code extension promises is what the server reads and the sources have."""
+
+import json
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mercury_lsp.errors import SettingsError
+from mercury_lsp.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+EXTENSION = ROOT / "editors" / "vscode"
+PACKAGE = json.loads((EXTENSION / "package.json").read_text("utf-8"))
+SOURCES = "\n".join(path.read_text("utf-8") for path in sorted((EXTENSION / "src").glob("*.ts")))
+
+ITS_OWN = ("command", "trace.server")
+"""Settings that are not the server's."""
+
+PROPERTIES = {
+    name.removeprefix("mercury."): shape
+    for name, shape in PACKAGE["contributes"]["configuration"]["properties"].items()
+}
+SHARED = {name: shape for name, shape in PROPERTIES.items() if name not in ITS_OWN}
+
+
+def in_camel_case(name: str) -> str:
+    return re.sub("_([a-z])", lambda found: found[1].upper(), name)
+
+
+def is_accepted(name: str, value: Any) -> bool:
+    try:
+        Settings.parse({name: value})
+    except SettingsError:
+        return False
+    return True
+
+
+def test_every_setting_of_the_server_is_there_and_no_other():
+    assert set(SHARED) == {in_camel_case(field.name) for field in fields(Settings)}
+    assert all(name in PROPERTIES for name in ITS_OWN)
+
+
+def test_the_defaults_are_the_servers():
+    assert Settings.parse({name: shape["default"] for name, shape in SHARED.items()}) == Settings()
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_setting_allows_what_the_server_allows(name: str):
+    shape = SHARED[name]
+    types = shape["type"] if isinstance(shape["type"], list) else [shape["type"]]
+    assert is_accepted(name, None) == ("null" in types)
+    for choice in shape.get("enum", ()):
+        assert is_accepted(name, choice)
+    assert ("minimum" in shape) == ("maximum" in shape) == bool({"integer", "number"} & set(types))
+    for bound, beyond in (("minimum", -1), ("maximum", 1)):
+        if bound in shape:
+            assert is_accepted(name, shape[bound]) and not is_accepted(name, shape[bound] + beyond)
+    assert is_accepted(name, 0.5) == ("number" in types)
+    assert is_accepted(name, True) == ("boolean" in types)
+    assert is_accepted(name, "") == ("string" in types and "enum" not in shape and "minLength" not in shape)
+
+
+def test_the_choices_are_the_servers():
+    for name, shape in SHARED.items():
+        if "enum" in shape:
+            with pytest.raises(SettingsError, match=re.escape(f"allowed: {', '.join(shape['enum'])}")):
+                Settings.parse({name: "no such choice"})
+            assert len(shape.get("enumDescriptions", shape["enum"])) == len(shape["enum"])
+
+
+def test_every_setting_is_described():
+    assert all(shape["markdownDescription"] and "order" in shape for shape in PROPERTIES.values())
+
+
+def test_what_could_run_something_is_not_taken_from_an_untrusted_workspace():
+    restricted = PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
+    assert {"mercury.command", "mercury.model"} <= set(restricted)
+    assert {name.removeprefix("mercury.") for name in restricted} <= set(PROPERTIES)
+    assert PROPERTIES["command"]["scope"] == PROPERTIES["model"]["scope"] == "machine-overridable"
+
+
+def test_the_commands_that_are_declared_are_those_that_are_registered():
+    declared = {command["command"] for command in PACKAGE["contributes"]["commands"]}
+    assert set(re.findall(r'registerCommand\("([^"]+)"', SOURCES)) == declared
+    assert {item["command"] for item in PACKAGE["contributes"]["menus"]["commandPalette"]} <= declared
+    table = (EXTENSION / "README.md").read_text("utf-8")
+    assert all(f"| Mercury: {command['title']} |" in table for command in PACKAGE["contributes"]["commands"])
+
+
+def test_the_commands_are_not_named_like_the_servers_which_the_client_registers():
+    declared = {command["command"] for command in PACKAGE["contributes"]["commands"]}
+    assert not declared & {"mercury.accepted", "mercury.status", "mercury.fill", "mercury.nextEdit"}
+
+
+def test_the_version_is_the_packages():
+    assert PACKAGE["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+
+def test_the_one_package_that_is_bundled_is_the_language_client_and_no_proposed_api_is_used():
+    assert list(PACKAGE["dependencies"]) == ["vscode-languageclient"]
+    assert "enabledApiProposals" not in PACKAGE
+
+
+def test_the_lockfile_is_that_of_the_package_and_names_no_registry():
+    text = (EXTENSION / "package-lock.json").read_text("utf-8")
+    lock = json.loads(text)["packages"]
+    assert lock[""]["dependencies"] == PACKAGE["dependencies"]
+    assert lock[""]["devDependencies"] == PACKAGE["devDependencies"]
+    assert all("integrity" in package for name, package in lock.items() if name)
+    assert not any("resolved" in package for package in lock.values()) and "registry" not in text
