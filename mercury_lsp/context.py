@@ -3,6 +3,7 @@
 Lines that look like secrets are cut out of every block, but for the cursor's own (see `on_secret`).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,15 @@ from mercury_engine.requests import FillRequest
 from mercury_lsp.documents import Snapshot
 from mercury_lsp.languages import language
 from mercury_lsp.scope import classify, headers
-from mercury_lsp.secret_lines import after_cursor, before_cursor, is_secret_line, without_secrets
+from mercury_lsp.secret_lines import (
+    after_cursor,
+    before_cursor,
+    chunk_without_secrets,
+    is_cut,
+    is_secret_line,
+    without_secrets,
+    without_start,
+)
 
 MAX_LINE_PREFIX = 1600
 MAX_LINE_SUFFIX = 800
@@ -86,7 +95,7 @@ class ContextBuilder:
         offset = min(max(0, offset), source.length)
         index = source.chunk_at(offset)
         start, end = self._window_start(snapshot.chunks, index), self._window_end(snapshot.chunks, index)
-        far = (*self._preface(snapshot, offset, index, start, path), *snapshot.chunks[start:index])
+        preface = self._preface(snapshot, offset, index, start, path)
         line_start, line_end = source.line_bounds(offset)
         line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset)
         return CompletionContext(
@@ -95,8 +104,8 @@ class ContextBuilder:
             language_id=snapshot.language_id,
             offset=offset,
             position=source.position_at(offset),
-            near=before_cursor(source.slice(source.starts[index], offset), snapshot.language_id),
-            far=tuple(filter(None, (without_secrets(block, snapshot.language_id) for block in far))),
+            near=_near(snapshot, offset, index),
+            far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
             suffix=_suffix(snapshot, offset, index, end),
             multiline=not line_prefix.strip() and classify(snapshot, offset).multiline,
             line_prefix=line_prefix,
@@ -109,7 +118,7 @@ class ContextBuilder:
         blocks = [language(snapshot.language_id).comment_line(f"path: {path}")] if path else []
         if start and (text := self._headers_at(snapshot, offset, index, start)):
             blocks.append(text)
-        return blocks
+        return [without_secrets(block, snapshot.language_id) for block in blocks]
 
     def _headers_at(self, snapshot: Snapshot, offset: int, index: int, start: int) -> str:
         """Headers; they stay while the cursor stays in its chunk, or typing would read them and all behind again.
@@ -137,6 +146,21 @@ class ContextBuilder:
         return index + 1 + reach
 
 
+def _blocks(snapshot: Snapshot, numbers: range) -> Iterator[str]:
+    """Chunks without their secrets."""
+    chunks, language_id = snapshot.chunks, snapshot.language_id
+    return filter(None, (chunk_without_secrets(chunks, number, language_id) for number in numbers))
+
+
+def _near(snapshot: Snapshot, offset: int, index: int) -> str:
+    """The cursor's chunk, which is number index, up to the cursor."""
+    start = snapshot.source.starts[index]
+    text = snapshot.source.slice(start, offset)
+    if index and is_cut(snapshot.chunks, index) and "\n" in text:
+        text = without_start(snapshot.chunks[index - 1], text, snapshot.language_id)
+    return before_cursor(text, snapshot.language_id)
+
+
 def _suffix(snapshot: Snapshot, offset: int, index: int, end: int) -> tuple[str, ...]:
     """The rest of the cursor's chunk, which is number index, and the chunks up to number end."""
     source, chunks = snapshot.source, snapshot.chunks
@@ -144,8 +168,7 @@ def _suffix(snapshot: Snapshot, offset: int, index: int, end: int) -> tuple[str,
         return ()
     # Never cut shorter, for the next block must follow on it; a chunk is bounded anyway.
     head = source.slice(offset, source.starts[index + 1])
-    kept = (without_secrets(block, snapshot.language_id) for block in chunks[index + 1 : end])
-    return tuple(filter(None, (after_cursor(head, snapshot.language_id), *kept)))
+    return tuple(filter(None, (after_cursor(head, snapshot.language_id), *_blocks(snapshot, range(index + 1, end)))))
 
 
 def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:

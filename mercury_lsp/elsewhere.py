@@ -6,20 +6,24 @@ without such lines.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain
+from time import perf_counter
 
 from mercury_lsp.context import CompletionContext
 from mercury_lsp.documents import Snapshot
-from mercury_lsp.secret_lines import without_secrets
+from mercury_lsp.secret_lines import is_cut, without_secrets
 
-REACH = 300
-"""Chunks on either side of the window, some 3,000 lines."""
+APART = ""
+"""Between chunks that do not follow on one another."""
 
-OTHERS = 400
-"""Chunks of other documents."""
+REACH = 200
+"""Chunks on either side of the window, some 2,000 lines."""
 
-SLICE = 4
-"""Chunks looked at in one piece of work; a millisecond."""
+REACH_OF_OTHERS = 60
+"""The same in other documents."""
+
+SLICE_SECONDS = 0.001
+"""For one piece of work."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +37,7 @@ class _Text:
     clean: dict[str, str] = field(default_factory=dict)
     """Chunks without their secrets."""
     whole: tuple[str, ...] = ()
-    """What is clean of the chunks near the window, for other documents."""
+    """What is clean in and around the window, for other documents."""
     outside: tuple[str, ...] = ()
     """What the window last left out."""
     shown: tuple[str, ...] = ()
@@ -41,41 +45,45 @@ class _Text:
     is_done: bool = False
     """Whether all chunks near the window are known."""
 
-    @property
-    def near(self) -> tuple[str, ...]:
-        """Chunks of the window and around it."""
-        return self.chunks[max(0, self.window[0] - REACH) : self.window[1] + REACH]
-
     def work(self) -> None:
-        """Look at a few chunks that are not known."""
-        unknown = (chunk for chunk in self.near if chunk not in self.clean)
-        self.clean |= {chunk: without_secrets(chunk, self.language_id) for chunk in islice(unknown, SLICE)}
-        if next(unknown, None) is None:
-            self.is_done = True
-            self._renew()
-
-    def known(self, chunks: Iterable[str]) -> tuple[str, ...]:
-        """Of these chunks the clean ones."""
-        return tuple(filter(None, map(self.clean.get, chunks)))
+        """Look at some chunks that are not known."""
+        end = perf_counter() + SLICE_SECONDS
+        for number in range(*self._near(REACH).indices(len(self.chunks))):
+            chunk = self.chunks[number]
+            if chunk in self.clean or is_cut(self.chunks, number):
+                continue  # of a line that is longer than a chunk it is not told here whether it is secret
+            self.clean[chunk] = without_secrets(chunk, self.language_id)
+            if perf_counter() > end:
+                return
+        self.is_done = True
+        self._renew()
 
     def update(self, chunks: tuple[str, ...]) -> None:
         """Go over to a version, and forget chunks of old ones."""
         self.chunks, self.is_done = chunks, False
         if len(self.clean) > 4 * REACH:
-            kept = {*self.near}
+            kept = {*self.chunks[self._near(REACH)]}
             self.clean = {chunk: clean for chunk, clean in self.clean.items() if chunk in kept}
         self._renew()
 
     def move(self, window: tuple[int, int], chunks: tuple[str, ...]) -> None:
         """The window is here in a version; what it leaves out is the same most of the time."""
         self.window, (first, last) = window, window
-        outside = (*reversed(chunks[last : last + REACH]), *chunks[max(0, first - REACH) : first])
+        outside = (*chunks[last : last + REACH], APART, *chunks[max(0, first - REACH) : first])
         if outside != self.outside:
-            self.outside, self.shown, self.is_done = outside, self.known(outside), False
+            self.chunks, self.outside, self.is_done = chunks, outside, False
+            self._renew()
+
+    def _near(self, reach: int) -> slice:
+        return slice(max(0, self.window[0] - reach), self.window[1] + reach)
 
     def _renew(self) -> None:
-        self.whole = self.known(self.near)
-        self.shown = self.known(self.outside)
+        self.whole = self._known(self.chunks[self._near(REACH_OF_OTHERS)])
+        self.shown = self._known(self.outside)
+
+    def _known(self, chunks: Iterable[str]) -> tuple[str, ...]:
+        """Of these chunks the clean ones; others leave a gap."""
+        return tuple(self.clean.get(chunk, APART) for chunk in chunks)
 
 
 class Elsewhere:
@@ -92,12 +100,17 @@ class Elsewhere:
         """The document is closed."""
         self._texts.pop(uri, None)
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is `work` to do."""
+        return not all(text.is_done for text in self._texts.values())
+
     def work(self) -> bool:
         """Look at a few chunks; whether more are left."""
         text = next((text for text in self._texts.values() if not text.is_done), None)
         if text is not None:
             text.work()
-        return text is not None
+        return self.pending
 
     def added_to(self, context: CompletionContext, snapshot: Snapshot, others: Sequence[str]) -> CompletionContext:
         """The context with what lies outside of its window, and with other documents: their uris, nearest first.
@@ -106,14 +119,9 @@ class Elsewhere:
         """
         text = self._text(snapshot)
         text.move(context.window, snapshot.chunks)
-        return replace(context, elsewhere=(*context.elsewhere, *self._of(others), *text.shown))
-
-    def _of(self, uris: Sequence[str]) -> tuple[str, ...]:
-        found: tuple[str, ...] = ()
-        for uri in uris:
-            if uri in self._texts:
-                found = (*self._texts[uri].whole[: OTHERS - len(found)], *found)
-        return found
+        elsewhere = [text.shown, *(self._texts[uri].whole for uri in others if uri in self._texts), context.elsewhere]
+        apart = ((*each, APART) for each in reversed(elsewhere) if any(each))
+        return replace(context, elsewhere=tuple(chain.from_iterable(apart)))
 
     def _text(self, snapshot: Snapshot) -> _Text:
         return self._texts.setdefault(snapshot.uri, _Text(snapshot.language_id))

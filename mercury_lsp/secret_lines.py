@@ -5,13 +5,15 @@ secret. Only texts are looked at: the library's verification, which asks servers
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 LEAST_CHARS = 8
 """Shorter lines hold no secret."""
+
+_BREAKS = ("\n", "\r")
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -65,6 +67,33 @@ def without_secrets(text: str, language_id: str) -> str:
     lines = _LINE.findall(text)
     kept = [line for line in lines if not is_secret_line(line, language_id)]
     return text if len(kept) == len(lines) else "".join(kept)
+
+
+def is_cut(chunks: Sequence[str], number: int) -> bool:
+    """Whether a chunk holds a part of a line only, at its start or its end; such lines are longer than a chunk."""
+    ends = number + 1 == len(chunks) or chunks[number].endswith(_BREAKS)
+    return not (ends and (number == 0 or chunks[number - 1].endswith(_BREAKS)))
+
+
+def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
+    """`without_secrets` of a chunk, and without its part of a line in which the next chunk's makes a secret."""
+    chunk = chunks[number]
+    if is_cut(chunks, number):
+        if number and not chunks[number - 1].endswith(_BREAKS):
+            chunk = without_start(chunks[number - 1], chunk, language_id)
+        if number + 1 < len(chunks) and not chunk.endswith(_BREAKS):
+            begun = _LINE.findall(chunk)[-1:]
+            following = _LINE.match(chunks[number + 1])
+            if begun and following and is_secret_line(begun[0] + following[0], language_id):
+                chunk = chunk[: -len(begun[0])]
+    return without_secrets(chunk, language_id)
+
+
+def without_start(before: str, chunk: str, language_id: str) -> str:
+    """A chunk without the end of a line that begins in the chunk before, if both together look like a secret."""
+    end = _LINE.match(chunk)
+    is_secret = end is not None and is_secret_line(_LINE.findall(before)[-1] + end[0], language_id)
+    return chunk[end.end() :] if end is not None and is_secret else chunk
 
 
 def before_cursor(text: str, language_id: str) -> str:

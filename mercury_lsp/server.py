@@ -68,6 +68,7 @@ class MercuryServer(LanguageServer):
         self.statistics = Statistics()
         self.other_files = Workspace(self.documents)
         self.elsewhere = Elsewhere()
+        self._indexing: asyncio.TimerHandle | None = None
         self.editor = Editor()
         self.status = StatusBoard(self._show_status)
         self.model_folder: Path | None = None
@@ -185,6 +186,8 @@ class MercuryServer(LanguageServer):
         asked = self.statistics.observer.asked(uri, context.offset, context.language_id, triggered)
         context = self.other_files.with_snippets(context, snapshot)
         context = self.elsewhere.added_to(context, snapshot, self.other_files.offered(uri))
+        if self.elsewhere.pending:
+            self._index_soon()
         found = await self._answer(self.completer.complete(context, snapshot, triggered, on_step, feature))
         if found is None:
             return [], snapshot
@@ -275,12 +278,17 @@ class MercuryServer(LanguageServer):
         snapshot = self.documents.snapshot(uri)
         self.completer.drafts.update(snapshot)
         self.elsewhere.update(snapshot)
-        self._index()
+        self._index_soon()
+
+    def _index_soon(self) -> None:
+        """Go on looking at what drafts and repeats may come from, a slice after whatever else is to do."""
+        if self._indexing is None and not self._stopped:
+            self._indexing = asyncio.get_running_loop().call_later(INDEX_EVERY, self._index)
 
     def _index(self) -> None:
-        """Look at a slice of what drafts and repeats may come from; on with the next after whatever else is to do."""
+        self._indexing = None
         if not self._stopped and (self.completer.drafts.work() or self.elsewhere.work()):
-            asyncio.get_running_loop().call_later(INDEX_EVERY, self._index)
+            self._index_soon()
 
     async def _load(self, anew: bool = False) -> None:
         settings = self.completer.settings

@@ -24,8 +24,8 @@ LONGEST_WORD = 64
 BLOCKS_KEPT = 4096
 """Blocks of context whose tokens are remembered."""
 
-RUNS_KEPT = 8192
-"""Blocks of text elsewhere whose tokens are remembered; some 6 MB."""
+RUNS_KEPT = 16_384
+"""Blocks of text elsewhere whose tokens are remembered; 16 MB at most."""
 
 LONGEST_TOKEN = 64
 """Characters at most of a token that is looked for by its text."""
@@ -78,6 +78,10 @@ class Codec:
         if (known := fresh(self._runs, text)) is not None:
             return known
         return keep(self._runs, text, np.array(self.encode(text), np.int32), RUNS_KEPT)
+
+    def has_run(self, text: str) -> bool:
+        """Whether `run` has them already."""
+        return text in self._runs
 
     def decode(self, ids: list[int]) -> str:
         return self.tokenizer.decode(ids, skip_special_tokens=False)

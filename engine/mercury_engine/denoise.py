@@ -45,14 +45,14 @@ MOST_RECALLED = 0.9
 class Rule:
     """How much is done per step and how the opinions are weighed; weights are fitted on held-out text.
 
-    Raises ValueError for words it does not know.
+    Raises ValueError for words it does not know and shares that are none.
     """
 
     decides: Literal["reader", "writer"] = "reader"
     """Who settles slots: the reader from the left, in a mixture with the writer, or the writer alone.
 
     Alone it commits slots in any order by `bound` or `threshold`, which need no reader and no host: on a GPU such
-    fills do not leave the device. The weights, `drafts`, `lookahead` and `window` are then without effect.
+    fills do not leave the device. The weights, `drafts`, `recall`, `lookahead` and `window` are then without effect.
     """
     drafts: Literal["writer", "context", "none"] = "writer"
     """Where drafts come from when nobody looks at them and steps are not limited; else, and by default, the writer.
@@ -84,6 +84,8 @@ class Rule:
         for name, known in (("decides", ("reader", "writer")), ("drafts", ("writer", "context", "none"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {', '.join(known)}")
+        if not 0 <= self.recall <= 1:
+            raise ValueError(f"recall is {self.recall}; it must be from 0 to 1")
 
 
 class Denoiser:
@@ -240,9 +242,7 @@ class Denoiser:
             return canvas.draft[:most], False
         if written_SV is None:
             repeats = self.rule.drafts != "none" and not canvas.spell
-            return place.repeats.find((*place.near, *canvas.ids[: canvas.settled])).draft[
-                :most
-            ] if repeats else [], False
+            return (_repeat(place, canvas).draft[:most] if repeats else []), False
         guesses = written_SV[:most].clone()
         if canvas.spell and len(guesses):
             guesses[0] = self._within(Limits(canvas.spell, request.multiline), guesses[0])

@@ -6,7 +6,7 @@ Not thread-safe; its one caller owns it. Only a request's cancel flag may be set
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
@@ -23,14 +23,21 @@ from mercury_engine.codec import Codec, Cut
 from mercury_engine.comparing import compared
 from mercury_engine.denoise import Denoiser, Rule
 from mercury_engine.device_loop import device_loop
-from mercury_engine.errors import DeviceError, ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.forwards import Reading
 from mercury_engine.layout import rest_and_below
-from mercury_engine.limits import ELSEWHERE_BLOCKS, far_part, near_part, suffix_part
+from mercury_engine.limits import (
+    ELSEWHERE_BLOCKS,
+    ELSEWHERE_TOKENS,
+    NEW_BLOCKS,
+    far_part,
+    near_part,
+    suffix_part,
+)
 from mercury_engine.model import Network
 from mercury_engine.reader_stack import Surroundings
 from mercury_engine.recent import fresh, keep
-from mercury_engine.repeats import Repeats, joined
+from mercury_engine.repeats import Indexed, Repeats, Run
 from mercury_engine.requests import PART_OF_A_CHARACTER, Answer, Comparison, Effort, Fill, FillRequest, Request
 from mercury_engine.turns import Done, More, one_by_one
 from mercury_engine.unfinished import begun, word_start
@@ -248,14 +255,27 @@ class Engine:
         context = yield from self.cache.context(far, ids[:-1], suffix)
         if context.tokens_read > MUCH and self.device == "cpu":
             give_back_freed()
-        return Surroundings(context, ids, settled, self._repeats_in(far, request.elsewhere[-ELSEWHERE_BLOCKS:]))
+        return Surroundings(context, ids, settled, self._repeats_in(far, request))
 
-    def _repeats_in(self, far: list[Tokens], elsewhere: tuple[str, ...]) -> Repeats:
+    def _repeats_in(self, far: list[Tokens], request: FillRequest) -> Repeats:
+        elsewhere = request.elsewhere[-ELSEWHERE_BLOCKS:]
         key = (tuple(far), elsewhere)
         if (found := fresh(self._repeats, key)) is not None:
             return found
-        run = joined([self.codec.run(block) for block in elsewhere]) if elsewhere else None
-        return keep(self._repeats, key, Repeats(far, run), REPEATS)
+        runs = [*self._runs(elsewhere, request)]
+        made = Repeats(far, Indexed(runs[::-1], ELSEWHERE_TOKENS) if runs else None)
+        return made if len(runs) < len(elsewhere) else keep(self._repeats, key, made, REPEATS)
+
+    def _runs(self, blocks: Sequence[str], request: FillRequest) -> Iterator[Run]:
+        """Tokens of text elsewhere, the last block first; with a deadline only so many that were never asked for."""
+        new = 0
+        for block in reversed(blocks):
+            if request.cancel.is_set():
+                raise Cancelled("superseded by a newer request")
+            new += not self.codec.has_run(block)
+            if request.deadline_ms is not None and new > NEW_BLOCKS:
+                break
+            yield self.codec.run(block)
 
     def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""

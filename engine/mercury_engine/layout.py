@@ -28,10 +28,10 @@ def window(
 
 
 def elsewhere(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
-    """Chunks of the text that a window leaves out: those behind it, then those before it, the nearest last."""
+    """Chunks of the text that a window leaves out: those behind it, an empty one, those before it."""
     before = text[: start - len(near) - sum(map(len, far))]
     behind = text[end + sum(map(len, suffix)) :]
-    return [*reversed(split(behind)), *split(before)]
+    return [*split(behind), "", *split(before)]
 
 
 def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:

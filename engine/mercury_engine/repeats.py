@@ -17,8 +17,16 @@ Tokens = Sequence[int]
 
 Run = NDArray[np.int32]
 
+Places = NDArray[np.intp]
+
 LONGEST = 16
 """Tokens that are compared; a repeat that reaches further back is not preferred to one that reaches as far."""
+
+MOST_PLACES = 4096
+"""Of one token that are looked at, the nearest; some marks stand everywhere."""
+
+FEW = 64
+"""Places that are compared in all tokens at once."""
 
 APART = -1
 """Stands between blocks; no token."""
@@ -39,47 +47,84 @@ class Repeat:
 class Repeats:
     """Finds repeats in blocks that the model reads and in text elsewhere; nearer is what comes later in each."""
 
-    def __init__(self, read: Sequence[Tokens] = (), elsewhere: Run | None = None) -> None:
+    def __init__(self, read: Sequence[Tokens] = (), elsewhere: "Indexed | None" = None) -> None:
         self._read_T = np.array([APART, *(token for block in read for token in (*block, APART))], np.int32)
-        self._elsewhere_T = elsewhere if elsewhere is not None and len(elsewhere) else None
+        self._elsewhere = elsewhere
+        self._latest: tuple[Tokens, Repeat] = ((), Repeat())
 
     @property
     def has_unread(self) -> bool:
         """Whether there is text elsewhere."""
-        return self._elsewhere_T is not None
+        return self._elsewhere is not None
 
     def find(self, before: Tokens) -> Repeat:
         """The repeat of the last tokens of `before`, which is read and looked through as well."""
-        if not before:
-            return Repeat()
+        if before != self._latest[0]:
+            self._latest = before, self._found(before)
+        return self._latest[1]
+
+    def _found(self, before: Tokens) -> Repeat:
         last_T = np.array([APART, *before], np.int32)
-        runs = [last_T, self._read_T] if self._elsewhere_T is None else [last_T, self._read_T, self._elsewhere_T]
-        found = [(run_T, *_longest(run_T, last_T)) for run_T in runs]
+        found = [(run_T, *_longest(run_T, last_T, _all_places(run_T, last_T[-1]))) for run_T in (last_T, self._read_T)]
+        if self._elsewhere is not None:
+            run_T = self._elsewhere.run_T
+            found.append((run_T, *_longest(run_T, last_T, self._elsewhere.places(last_T[-1]))))
         run_T, length, places_P = max(found, key=lambda each: each[1])  # the first of equals
         if not length:
             return Repeat()
         at = int(places_P[-1])
         draft = run_T[at : at + length].tolist()
         draft = draft[: draft.index(APART)] if APART in draft else draft
-        return Repeat(length, draft, _shares(run_T[places_P]) if run_T is self._elsewhere_T else {})
+        is_unread = self._elsewhere is not None and run_T is self._elsewhere.run_T
+        return Repeat(length, draft, _shares(run_T[places_P]) if is_unread else {})
 
 
-def joined(blocks: Sequence[Run]) -> Run:
-    """Text elsewhere as one run: most of its blocks follow on one another."""
-    apart = np.array([APART], np.int32)
-    return np.concatenate((apart, *blocks, apart))
+class Indexed:
+    """Text elsewhere as one run of at most so many tokens, the last ones; places in it are found by their token.
+
+    Blocks follow on one another, but for where an empty one stands between them.
+    """
+
+    def __init__(self, blocks: Sequence[Run], most: int) -> None:
+        apart_T = np.array([APART], np.int32)
+        run_T = np.concatenate([block if len(block) else apart_T for block in blocks] or [apart_T])
+        self.run_T = np.concatenate((apart_T, run_T[-most:], apart_T))
+        halves_T = self.run_T.astype(np.uint16)  # the lower ones, which numpy sorts in linear time
+        self._order_T = np.argsort(halves_T, kind="stable")
+        self._sorted_T = halves_T[self._order_T]
+
+    def places(self, token: np.int32) -> Places:
+        """Where a token stands, the last of very many."""
+        half = token.astype(np.uint16)
+        first, last = (int(np.searchsorted(self._sorted_T, half, side)) for side in ("left", "right"))
+        places_P = self._order_T[max(first, last - MOST_PLACES) : last]
+        return places_P[self.run_T[places_P] == token]
 
 
-def _longest(run_T: Run, last_T: Run) -> tuple[int, NDArray[np.intp]]:
-    """How many of the last tokens stand in a run once more, and the places behind them; both begin with `APART`."""
-    places_P = np.flatnonzero(run_T[:-1] == last_T[-1])
+def _all_places(run_T: Run, token: np.int32) -> Places:
+    return np.flatnonzero(run_T[:-1] == token)
+
+
+def _longest(run_T: Run, last_T: Run, places_P: Places) -> tuple[int, Places]:
+    """How many of the last tokens stand in a run once more, and the places behind them.
+
+    Both begin with `APART`; the places given are those of the last token.
+    """
+    if last_T[-1] == APART:
+        return 0, places_P
     places_P = places_P[run_T[places_P + 1] != APART]
-    length = min(1, len(places_P))
-    while 0 < length < min(LONGEST, len(last_T) - 1):
+    length, most = min(1, len(places_P)), min(LONGEST, len(last_T) - 1)
+    while len(places_P) > FEW and length < most:
         longer_P = places_P[run_T[places_P - length] == last_T[-1 - length]]
         if not len(longer_P):
-            break
+            return length, places_P + 1
         length, places_P = length + 1, longer_P
+    if length:
+        back_T = np.arange(length, most)
+        earlier_PT = np.maximum(places_P[:, None] - back_T, 0)  # there is no token at 0
+        lengths_P = (run_T[earlier_PT] == last_T[-1 - back_T]).cumprod(1).sum(1)
+        longest = int(lengths_P.max())
+        length, places_P = length + longest, places_P[lengths_P == longest]
     return length, places_P + 1
 
 

@@ -39,7 +39,8 @@ class FillRequest:
     suffix: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     """Chunks that are not read: the rest of the document and of others, the nearest last. Where they repeat what
-    stands before a slot, how they go on counts. Beyond `limits.ELSEWHERE_BLOCKS` the first are left out."""
+    stands before a slot, how they go on counts. An empty one stands between those that do not follow on one another;
+    beyond `limits.ELSEWHERE_BLOCKS` the first are left out."""
     multiline: bool = False
     """False: the fill ends before its first line break."""
     max_slots: int = 32

@@ -63,8 +63,10 @@ class Prepared:
     snippets: tuple[Snippet, ...]
     offered: frozenset[str]
     """Paths of other open documents of which spots may be shown."""
+    files: frozenset[str]
+    """Paths of what the snippets may be of."""
     texts: tuple[str, ...]
-    """Of the snippets, the likeliest last."""
+    """Of those that are code of files that are not open, the likeliest last and apart."""
 
 
 class Library:
@@ -115,9 +117,15 @@ class Library:
             self._views.popitem(last=False)
         self._prepare(view)
 
-    def forget(self, uri: str) -> None:
-        """A document was closed."""
+    def forget(self, uri: str, path: str | None) -> None:
+        """A document was closed; its file counts as it is on disk."""
         self._views.pop(uri, None)
+        if path is None:
+            return
+        self._declared.pop(path, None)
+        for view in list(self._views.values()):
+            if view.others.pop(path, None) is not None:
+                self._prepare(view)
 
     def changed(self, paths: list[str]) -> None:
         """Files or folders were made, changed or deleted."""
@@ -151,16 +159,19 @@ class Library:
 
     def _prepare(self, view: View) -> None:
         files = list(dict.fromkeys((*self._imported(view), *view.others)))
-        snippets = list(chain.from_iterable(self._snippets(path, view.others.get(path)) for path in files))
+        by_file = {path: self._snippets(path, view.others.get(path)) for path in files}
+        snippets = list(chain.from_iterable(by_file.values()))
         around = words_of(view.snapshot.slice(view.cursor - REACH, view.cursor + REACH))
-        offered = frozenset(path for path in view.others if path in self.index)
         prepared = [
             each
             for kind in Kind
             for each in likeliest([snippet for snippet in snippets if snippet.kind is kind], around, PREPARED)
         ]
-        texts = tuple(snippet.text for snippet in reversed(prepared))
-        self._deliver(view.uri, Prepared(view.cursor, tuple(prepared), offered, texts))
+        opened = {*chain.from_iterable(by_file[path] for path in view.others)}
+        texts = [each.text for each in prepared if each.kind is Kind.CODE and each not in opened]
+        apart = tuple(chain.from_iterable((text, "") for text in reversed(texts)))
+        offered = frozenset(path for path in view.others if path in self.index)
+        self._deliver(view.uri, Prepared(view.cursor, tuple(prepared), offered, frozenset(files), apart))
 
     def _imported(self, view: View) -> list[str]:
         """Files that a document imports."""
@@ -184,7 +195,7 @@ class Library:
             return known[1]
         text = opened.text if opened is not None else self._read(path)
         language_id = language_of(path)
-        parts = {Kind.DECLARATIONS: self._declarer.declarations(language_id, text), Kind.CODE: text[:PART_CHARS]}
+        parts = {Kind.DECLARATIONS: self._declarer.declarations(language_id, text), Kind.CODE: _start(text)}
         snippets = tuple(
             chain.from_iterable(
                 snippets_of(kind, self._shown_path(path), language_id, without_secrets(part, language_id))
@@ -219,6 +230,11 @@ class Library:
         """As the model is told it: relative to the workspace folder."""
         rules = self._rules_of(path)
         return os.path.relpath(path, rules.root) if rules is not None else os.path.basename(path)
+
+
+def _start(text: str) -> str:
+    """The first lines that fit into `PART_CHARS`; a part of one might hide that it is a secret."""
+    return text if len(text) <= PART_CHARS else text[: text.rfind("\n", 0, PART_CHARS) + 1]
 
 
 def _stamp(path: str) -> Stamp | None:

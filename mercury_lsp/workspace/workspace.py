@@ -42,6 +42,8 @@ class Workspace:
         self._is_enabled = self._client_watches = False
         self._prepared: dict[str, Prepared] = {}
         self._shown: dict[str, _Shown] = {}
+        self._offered: dict[str, tuple[Prepared, list[str]]] = {}
+        """What is offered to a document until another one is visited or closed."""
         self._visited: OrderedDict[str, None] = OrderedDict()
         self._spots: dict[str, int] = {}
         """Where a document was edited last."""
@@ -88,9 +90,14 @@ class Workspace:
     def offered(self, uri: str) -> list[str]:
         """Other open documents that may be shown to a document, last visited first."""
         prepared = self._prepared.get(uri)
-        if prepared is None or not prepared.offered:
+        if not self._is_enabled or prepared is None or not prepared.offered:
             return []
-        return [snapshot.uri for path, snapshot in self._others(uri).items() if path in prepared.offered]
+        known = self._offered.get(uri)
+        if known is None or known[0] is not prepared:
+            others = self._others(uri).items()
+            known = prepared, [snapshot.uri for path, snapshot in others if path in prepared.offered]
+            self._offered[uri] = known
+        return known[1]
 
     def prepare(self, uri: str) -> None:
         """Read what a document imports, in the background; nothing to do for one outside of the folders."""
@@ -110,13 +117,19 @@ class Workspace:
             self._spots[uri] = edits[-1].start + len(edits[-1].inserted)
 
     def forget(self, uri: str) -> None:
-        """A document was closed."""
+        """A document was closed, and what of it was not saved is no more."""
         known: tuple[MutableMapping[str, Any], ...]
         known = (self._prepared, self._shown, self._visited, self._spots, self._cursors)
         for each in known:
             each.pop(uri, None)
+        self._offered.clear()
+        path = self._path(uri)
+        for other, prepared in list(self._prepared.items()):
+            if path in prepared.files:  # until it is prepared anew
+                del self._prepared[other]
+                self._shown.pop(other, None)
         if self._background.has_begun:
-            self._background.put(lambda: self._library.forget(uri))
+            self._background.put(lambda: self._library.forget(uri, path))
 
     def files_changed(self, paths: Sequence[Path]) -> None:
         """The client tells of files that were made, changed or deleted."""
@@ -135,6 +148,7 @@ class Workspace:
         roots = self._roots if self._is_enabled else ()
         self._prepared.clear()
         self._shown.clear()
+        self._offered.clear()
         if roots or self._background.has_begun:
             self._background.put(lambda: self._library.open(roots))
 
@@ -144,8 +158,10 @@ class Workspace:
             self._watcher.watch(folders)
 
     def _visit(self, uri: str) -> None:
-        self._visited[uri] = None
-        self._visited.move_to_end(uri)
+        if next(reversed(self._visited), None) != uri:
+            self._visited[uri] = None
+            self._visited.move_to_end(uri)
+            self._offered.clear()
 
     def _others(self, uri: str) -> dict[str, Snapshot]:
         """Other open documents of the workspace that are not secret, last visited first."""

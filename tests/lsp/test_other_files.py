@@ -159,6 +159,36 @@ def test_more_of_an_imported_file_is_looked_through_than_is_read(tmp_path: Path)
         assert read.count("def reserve_") < 30 < elsewhere.count("def reserve_")
 
 
+def test_what_was_not_saved_of_a_closed_document_is_nowhere(tmp_path: Path):
+    written(tmp_path, main=MAIN, shop__stock=STOCK)
+    stock, unsaved = tmp_path / "shop" / "stock.py", STOCK + "reserve_items(basket, unsaved)\n"
+    for text in (MAIN, MAIN.replace("shop.stock", "shop.other")):  # imported, and only open
+        with serving(tmp_path) as editor:
+            editor.open(stock.as_uri(), unsaved)
+            editor.open((tmp_path / "main.py").as_uri(), text)
+            given(editor, stock, 1, 0)
+            assert comes(editor, tmp_path / "main.py", lambda text: "unsaved" in text)
+            editor.notify("textDocument/didClose", {"textDocument": {"uri": stock.as_uri()}})
+            assert "unsaved" not in given(editor, tmp_path / "main.py")
+            time.sleep(0.5)
+            assert "unsaved" not in given(editor, tmp_path / "main.py", 3, 0)
+
+
+def test_a_place_far_away_is_looked_around_without_an_edit(tmp_path: Path):
+    main = "".join(f"x_{number} = {number}\n" for number in range(12_000))
+    written(tmp_path, main=main)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), main)
+        given(editor, tmp_path / "main.py", 3, 0)
+        time.sleep(0.5)
+        for _ in range(100):
+            if "x_9300 = " in given(editor, tmp_path / "main.py", 9000, 0):
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("nothing around line 9,000 is given")
+
+
 FILLER = "".join(f"x_{number} = {number}\n" for number in range(900))
 
 
@@ -186,7 +216,7 @@ def test_another_open_document_is_looked_through_unless_it_is_ignored(tmp_path: 
     with serving(tmp_path) as editor:
         for name, text in (("shop/stock.py", stock), ("main.py", MAIN.replace("shop.stock", "shop.other"))):
             editor.open((tmp_path / name).as_uri(), text)
-            given(editor, tmp_path / name, 1, 0)
+            given(editor, tmp_path / name, 700, 0)
         main = tmp_path / "main.py"
         assert comes(editor, main, lambda text: ("reserve_items(others)" if ignored else "far_away = basket") in text)
         assert ignored ^ ("far_away" in given(editor, main))

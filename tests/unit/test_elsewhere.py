@@ -40,26 +40,26 @@ def test_window_and_elsewhere_are_the_document():
     context = around(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
     shown = "".join((*context.far, context.near, *context.suffix))
     first, last = context.window
-    before, behind = context.elsewhere[-first:], context.elsewhere[:-first][::-1]
-    assert "".join(before) + "".join(snapshot.chunks[first:last]) + "".join(behind) == text
+    assert context.elsewhere == (*snapshot.chunks[last:], "", *snapshot.chunks[:first], "") and first
     assert shown.endswith("".join(snapshot.chunks[first:last]))
-    assert before and behind
 
 
 def test_nothing_is_there_before_it_was_looked_at_and_a_piece_of_work_is_small(monkeypatch):
     looked_at: list[str] = []
     clean = module.without_secrets
     monkeypatch.setattr(module, "without_secrets", lambda text, lang: (looked_at.append(text), clean(text, lang))[1])
+    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
     made, snapshot = Elsewhere(), document(text_of(900)).snapshot()
     made.update(snapshot)
-    assert asked(made, snapshot, 9000).elsewhere == ()
-    assert made.work() and len(looked_at) == module.SLICE
+    assert asked(made, snapshot, 9000).elsewhere == () and made.pending
+    assert made.work() and len(looked_at) == 1
     worked(made)
     assert asked(made, snapshot, 9000).elsewhere
-    assert sorted(looked_at) == sorted(set(snapshot.chunks))
+    assert sorted(looked_at) == sorted(set(snapshot.chunks)) and not made.pending
 
 
-def test_an_edit_has_the_chunks_around_it_looked_at_and_no_others():
+def test_an_edit_has_the_chunks_around_it_looked_at_and_no_others(monkeypatch):
+    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
     made, doc = Elsewhere(), document(text_of(900))
     made.update(doc.snapshot())
     asked(made, doc.snapshot(), 9000)
@@ -78,13 +78,28 @@ def test_lines_that_look_like_secrets_are_cut_out():
     assert "Zq83" not in found and "name_0_250" in found
 
 
+def test_where_something_was_cut_out_or_is_not_known_there_is_a_gap():
+    text = text_of(300) + SECRET * 40 + text_of(300)
+    snapshot = document(text).snapshot()
+    found = around(ContextBuilder().build(snapshot, 0, None), snapshot).elsewhere
+    assert "" in found[1:-2]
+
+
+def test_parts_of_a_line_that_is_longer_than_a_chunk_are_left_out():
+    long = "data = '" + "x" * 500 + " password=Zq83kfPwm20dKxLw " + "y" * 800 + "'\n"
+    snapshot = document(text_of(300) + long + "behind = 1\n" * 40).snapshot()
+    found = "".join(around(ContextBuilder().build(snapshot, 0, None), snapshot).elsewhere)
+    assert "behind = 1" in found and "name_0_299" in found
+    assert "xxx" not in found and "yyy" not in found and "Zq83" not in found
+
+
 def test_what_is_far_from_the_cursor_is_left_out(monkeypatch):
     monkeypatch.setattr(module, "REACH", 5)
     text = text_of(2000)
     snapshot = document(text).snapshot()
     context = around(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
     first, last = context.window
-    assert [*context.elsewhere] == [*reversed(snapshot.chunks[last : last + 5]), *snapshot.chunks[first - 5 : first]]
+    assert context.elsewhere == (*snapshot.chunks[last : last + 5], "", *snapshot.chunks[first - 5 : first], "")
 
 
 @pytest.fixture
@@ -97,14 +112,20 @@ def three() -> tuple[Elsewhere, list[Snapshot]]:
     return made, snapshots
 
 
-def test_other_documents_stand_farther_away_in_the_order_given(three, monkeypatch):
+def test_other_documents_stand_farther_away_in_the_order_given(three):
     made, snapshots = three
     context = asked(made, snapshots[0], 0, (snapshots[2].uri, snapshots[1].uri, "file:///unknown.py"))
     found = "".join(context.elsewhere)
     assert found.index("name_1_") < found.index("name_2_") < found.index("name_0_")
-    monkeypatch.setattr(module, "OTHERS", 3)
-    context = asked(made, snapshots[0], 0, (snapshots[2].uri, snapshots[1].uri))
-    assert context.elsewhere[:3] == snapshots[2].chunks[:3] and "name_1_" not in "".join(context.elsewhere)
+
+
+def test_of_other_documents_only_what_is_around_their_windows(three, monkeypatch):
+    made, snapshots = three
+    monkeypatch.setattr(module, "REACH_OF_OTHERS", 1)
+    first, last = asked(made, snapshots[1], 5000).window
+    made.update(snapshots[1])
+    context = asked(made, snapshots[0], 0, (snapshots[1].uri,))
+    assert context.elsewhere[: last - first + 3] == (*snapshots[1].chunks[first - 1 : last + 1], "") and first > 1
 
 
 def test_a_closed_document_is_nowhere(three):

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mercury_engine.denoise import Rule
 from mercury_engine.engine import Engine
-from mercury_engine.repeats import LONGEST, Repeat, Repeats, Run, joined
+from mercury_engine.errors import Cancelled
+from mercury_engine.repeats import LONGEST, Indexed, Repeat, Repeats
 from mercury_engine.requests import FillRequest
 
 from tests.unit import tiny
@@ -17,9 +20,9 @@ IDS = st.lists(st.integers(0, 5), max_size=30)
 BLOCKS = st.lists(IDS, max_size=4)
 
 
-def run(*blocks: list[int]) -> Run:
+def run(*blocks: list[int], most: int = 1000) -> Indexed:
     """Text elsewhere."""
-    return joined([np.array(block, np.int32) for block in blocks])
+    return Indexed([np.array(block, np.int32) for block in blocks], most)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +93,23 @@ def test_what_is_read_needs_no_second_opinion():
     assert Repeats([[2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {3: 1.0}
 
 
-def test_blocks_elsewhere_follow_on_one_another():
+def test_blocks_elsewhere_follow_on_one_another_but_for_an_empty_one_between_them():
     assert Repeats([], run([1, 2], [3, 4])).find([1, 2]).draft == [3, 4]
+    assert Repeats([], run([1, 2], [], [3, 4])).find([1, 2]) == Repeat()
+
+
+def test_of_too_much_text_elsewhere_the_last_is_looked_through():
+    assert Repeats([], run([1, 2, 3], [4, 5, 6], most=4)).find([2]) == Repeat()
+    assert Repeats([], run([1, 2, 3], [4, 5, 6], most=4)).find([4]).draft == [5]
+
+
+def test_tokens_with_the_same_lower_half_are_told_apart():
+    assert Repeats([], run([1, (1 << 16) + 1, 7, 1, 8])).find([(1 << 16) + 1]).unread == {7: 1.0}
+
+
+def test_of_a_token_that_stands_everywhere_the_nearest_places_are_looked_at(monkeypatch):
+    monkeypatch.setattr("mercury_engine.repeats.MOST_PLACES", 3)
+    assert Repeats([], run([0, 5, 0, 6, 0, 7, 0, 8])).find([0]).unread == {6: 1 / 3, 7: 1 / 3, 8: 1 / 3}
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +202,39 @@ def test_of_too_much_text_elsewhere_the_nearest_is_looked_through(writing, monke
     alone, repeat, other = writing.fill(TYPED_AGAIN).text, tiny.SAMPLE[TYPED - 100 : TYPED + 200], "# nothing\n"
     assert writing.fill(replace(TYPED_AGAIN, elsewhere=(other, repeat, other))).text != alone
     assert writing.fill(replace(TYPED_AGAIN, elsewhere=(repeat, other, other))).text == alone
+
+
+def test_with_a_deadline_text_elsewhere_is_tokenized_little_by_little(writing, monkeypatch):
+    monkeypatch.setattr("mercury_engine.engine.NEW_BLOCKS", 3)
+    encoded: list[str] = []
+    encode = writing.codec.encode
+    monkeypatch.setattr(writing.codec, "encode", lambda text: (encoded.append(text), encode(text))[1])
+    chunks = tuple(f"slowly_{number} = {number}\n" for number in range(8))
+    request = replace(REQUEST, elsewhere=chunks, deadline_ms=60_000.0)
+    for done in (3, 6, 8, 8):
+        writing.fill(request)
+        assert len([text for text in encoded if text in chunks]) == done
+    assert sorted(set(encoded) & set(chunks)) == sorted(chunks)
+
+
+def test_a_cancelled_fill_tokenizes_no_further(writing, monkeypatch):
+    request = replace(REQUEST, elsewhere=("gone_1\n", "gone_2\n"), cancel=Event())
+    encoded: list[str] = []
+    encode = writing.codec.encode
+
+    def encode_and_cancel(text: str) -> list[int]:
+        if text.startswith("gone"):
+            encoded.append(text)
+            request.cancel.set()
+        return encode(text)
+
+    monkeypatch.setattr(writing.codec, "encode", encode_and_cancel)
+    with pytest.raises(Cancelled):
+        writing.fill(request)
+    assert encoded == ["gone_2\n"]
+
+
+@pytest.mark.parametrize("recall", [-0.1, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(recall):
+    with pytest.raises(ValueError, match="recall"):
+        Rule(recall=recall)

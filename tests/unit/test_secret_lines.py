@@ -76,3 +76,20 @@ def test_judging_lines_opens_no_connection(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(socket, "create_connection", None)
     assert is_secret_line('slack = "xoxb-123456789012-1234567890123-abcdefghijklmnopqrstuvwx"', "python")
     assert events == []
+
+
+TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.mark.parametrize("filling", range(480, 520, 4))
+@pytest.mark.parametrize("lines", [1, 4])
+def test_a_secret_on_the_border_of_two_chunks_is_cut_out(filling: int, lines: int):
+    long = f"data = ['{'x' * filling}', '{TOKEN}', '{'y' * 700}']\n"
+    text = "a = 1\n" * lines + long + "b = 2\n" * 300
+    snapshot = Document("file:///a.py", "python", 1, text).snapshot()
+    for at in range(0, len(text), 97):
+        context = ContextBuilder().build(snapshot, at, None)
+        if snapshot.source.line_of(at) != lines:
+            read = "".join((*context.far, context.near, *context.suffix))
+            assert not any(TOKEN[start : start + 12] in read for start in range(len(TOKEN) - 12))
+            assert context.near.endswith(text[max(snapshot.source.line_bounds(at)[0], at - 20) : at])
