@@ -53,6 +53,17 @@ SUM = {"text": "1 + 2"}
 
 CANCEL = "$/cancelRequest"
 
+PANEL = ".panel .view-lines"
+
+REPORTS = """
+import sys, time
+for _ in range({"stats": 10, "doctor": 36_000}.get(sys.argv[-1], 0)):
+    print(sys.argv[-1], flush=True)
+    time.sleep(0.1)
+print("end")
+"""
+"""A program whose doctor takes an hour, and its statistics a second."""
+
 
 def processes(argument: str) -> list[int]:
     """Those that were started with this argument."""
@@ -131,6 +142,25 @@ def test_fill_here_inserts_and_puts_the_cursor_behind(window: Open) -> None:
     vscode.waits(lambda: "Ln 2, Col 10" in vscode.page.texts(".statusbar-item"))
 
 
+def test_fill_here_says_plainly_that_it_does_not_work_in_a_panel(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.run("Mercury: Show Log")
+    vscode.waits(lambda: vscode.page.texts(PANEL))
+    vscode.page.click(PANEL)
+    vscode.run("Mercury: Fill Here")
+    vscode.waits(lambda: vscode.messages())
+    assert vscode.messages() == ["Mercury works in files, new files and cells of notebooks only."]
+
+
+def test_the_palette_has_no_fill_here_for_a_document_that_is_not_served(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.run("Preferences: Open Default Settings (JSON)")
+    vscode.waits(lambda: any("defaultSettings" in text for text in vscode.page.texts(".tab.active")))
+    vscode.search("Mercury: ")
+    vscode.waits(lambda: "Mercury: Restart Server" in vscode.rows())
+    assert not {"Mercury: Fill Here", "Mercury: Apply Next Edit"} & set(vscode.rows())
+
+
 def test_the_menu_of_code_actions_has_both(window: Open) -> None:
     silent = {"confidence": 0.1}
     vscode = window(silent, "def f(count):\n    return count\n").is_ready()
@@ -187,6 +217,12 @@ def test_settings_reach_the_server_as_they_change(window: Open) -> None:
     vscode.waits(lambda: any("mercury.effort is 'most'" in message for message in vscode.messages()))
 
 
+def test_a_key_that_is_not_ours_does_not_keep_settings_from_the_server(window: Open) -> None:
+    vscode = window(SUM, settings={"mercury.ofAnotherExtension": True, "mercury.enabled": False})
+    vscode.waits(lambda: vscode.status() == "Mercury off: switched off by mercury.enabled")
+    assert vscode.messages() == []
+
+
 def test_a_command_that_is_not_there_is_told_once_with_its_mend(window: Open) -> None:
     gone = {"mercury.command": ["no-such-mercury"]}
     vscode = window(SUM, settings=gone)
@@ -228,6 +264,17 @@ def test_a_server_that_always_ends_is_given_up_with_buttons_that_help(window: Op
     assert vscode.page.texts(".notifications-toasts .monaco-button") == ["Run Doctor", "Show Log", "Try Again"]
 
 
+def test_a_report_ends_and_takes_the_place_of_the_one_before(window: Open, tmp_path: Path) -> None:
+    mark = f"--of={tmp_path}"
+    vscode = window(SUM, settings={"mercury.command": [sys.executable, "-c", REPORTS, mark]})
+    vscode.run("Mercury: Run Doctor")
+    vscode.waits(lambda: "doctor" in "".join(vscode.page.texts(PANEL)))
+    vscode.run("Mercury: Show Statistics")
+    vscode.waits(lambda: "end" in "".join(vscode.page.texts(PANEL)))
+    assert "doctor" not in "".join(vscode.page.texts(PANEL))
+    vscode.waits(lambda: not processes(mark))
+
+
 def test_a_restart_leaves_one_server(window: Open, tmp_path: Path) -> None:
     mark = f"--of={tmp_path}"
     vscode = window(SUM, settings={"mercury.command": [*FAKE_SERVER, mark]}).is_ready()
@@ -266,6 +313,6 @@ def test_the_real_model_suggests_and_is_counted_and_found_well(window: Open) -> 
     vscode.page.press("Tab")
     vscode.waits(lambda: vscode.file.read_text().rstrip().endswith(ghost.splitlines()[-1].strip()))
     vscode.run("Mercury: Show Statistics")
-    vscode.waits(lambda: any("accepted" in text for text in vscode.page.texts(".panel .view-lines")))
+    vscode.waits(lambda: any("accepted" in text for text in vscode.page.texts(PANEL)))
     vscode.run("Mercury: Run Doctor")
     vscode.waits(lambda: any(text.startswith("ok ") for text in vscode.page.texts(".panel .view-line")))

@@ -217,11 +217,15 @@ class Window:
         """What the extension has stored for the next start."""
         return self.page.evaluate(MEMORY) or ""
 
-    def run(self, title: str) -> None:
-        """Run a command by its title in the palette."""
+    def search(self, text: str) -> None:
+        """Type into the palette."""
         self.page.press("F1")
         self.waits(lambda: self.page.evaluate("!!document.activeElement.closest('.quick-input-widget')"))
-        self.page.type(title)
+        self.page.type(text)
+
+    def run(self, title: str) -> None:
+        """Run a command by its title in the palette."""
+        self.search(title)
         self.waits(lambda: title in self.rows())
         for _ in range(self.rows().index(title)):
             self.page.press("ArrowDown")

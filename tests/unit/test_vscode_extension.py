@@ -91,6 +91,15 @@ def test_the_commands_that_are_declared_are_those_that_are_registered():
     assert all(f"| Mercury: {command['title']} |" in table for command in PACKAGE["contributes"]["commands"])
 
 
+def test_the_palette_has_what_needs_a_document_where_one_is_served():
+    served = set(re.findall(r'\{ scheme: "([^"]+)" \}', SOURCES))
+    when = {item["command"]: item["when"] for item in PACKAGE["contributes"]["menus"]["commandPalette"]}
+    for command in ("mercury.fillHere", "mercury.applyNextEdit"):
+        shown = re.fullmatch(r"resourceScheme =~ /\^\((.+)\)\$/", when[command])
+        # The workbench of a remote window calls its files so, and the extension, which runs there, calls them files.
+        assert shown and set(shown[1].split("|")) == served | {"vscode-remote"}
+
+
 def test_the_commands_are_not_named_like_the_servers_which_the_client_registers():
     declared = {command["command"] for command in PACKAGE["contributes"]["commands"]}
     assert not declared & {"mercury.accepted", "mercury.status", "mercury.fill", "mercury.nextEdit"}

@@ -16,7 +16,7 @@ export function activate(context: ExtensionContext): void {
 }
 
 export async function deactivate(): Promise<void> {
-  await mercury?.server.stop();
+  await mercury?.server.end();
 }
 
 /** The extension in one window. */
@@ -123,11 +123,20 @@ class Mercury {
   }
 
   private async run(command: string, document: TextDocument, more: object = {}): Promise<void> {
-    const isRunning = await this.server.run(command, (client) => ({
-      textDocument: client.code2ProtocolConverter.asVersionedTextDocumentIdentifier(document),
-      ...more,
-    }));
-    if (!isRunning) void window.showWarningMessage(`Mercury ${sentence(this.current)}`);
+    if (!serves(document)) {
+      void window.showWarningMessage("Mercury works in files, new files and cells of notebooks only.");
+      return;
+    }
+    try {
+      const isRunning = await this.server.run(command, (client) => ({
+        textDocument: client.code2ProtocolConverter.asVersionedTextDocumentIdentifier(document),
+        ...more,
+      }));
+      if (!isRunning) void window.showWarningMessage(`Mercury ${sentence(this.current)}`);
+    } catch (error) {
+      this.log.error(`${command} failed`, error);
+      void this.offer(`Mercury could not do that: ${error instanceof Error ? error.message : error}`, LOG);
+    }
   }
 
   private async tellMissing(name: string): Promise<void> {

@@ -13,6 +13,8 @@ import {
   ErrorAction,
   ExecuteCommandRequest,
   LanguageClient,
+  LSPErrorCodes,
+  ResponseError,
   type LanguageClientOptions,
   type ServerOptions,
   type StaticFeature,
@@ -52,6 +54,7 @@ export class Server implements Disposable {
   private startedAt = 0;
   private shortLives = 0;
   private again: NodeJS.Timeout | undefined;
+  private isOver = false;
 
   constructor(
     private readonly log: LogOutputChannel,
@@ -65,7 +68,13 @@ export class Server implements Disposable {
     await this.start();
   }
 
-  async stop(): Promise<void> {
+  /** Stop it for good, also where a restart is under way. */
+  async end(): Promise<void> {
+    this.isOver = true;
+    await this.stop();
+  }
+
+  private async stop(): Promise<void> {
     clearTimeout(this.again);
     const client = this.client;
     this.client = undefined;
@@ -85,19 +94,20 @@ export class Server implements Disposable {
     }
   }
 
-  /** Run one of the server's commands; false when there is no server. */
+  /** Run one of the server's commands; false when there is no server. Throws what the server has against it. */
   async run(command: string, argument: (client: LanguageClient) => unknown): Promise<boolean> {
     if (!this.client?.isRunning()) return false;
-    await this.client.sendRequest(ExecuteCommandRequest.type, { command, arguments: [argument(this.client)] });
+    const params = { command, arguments: [argument(this.client)] };
+    await this.client.sendRequest(ExecuteCommandRequest.type, params).catch(unlessCancelled);
     return true;
   }
 
   dispose(): void {
-    void this.stop();
+    void this.end();
   }
 
   private async start(): Promise<void> {
-    if (this.client) return; // another restart was quicker
+    if (this.client || this.isOver) return; // another restart, or the end, was quicker
     const program = find();
     if (!program) {
       const name = wanted()[0] ?? "mercury.command";
@@ -174,6 +184,11 @@ export function serves(document: TextDocument): boolean {
 function fillsHere(action: Command | CodeAction): boolean {
   const command = typeof action.command === "string" ? action.command : action.command?.command;
   return command === FILL;
+}
+
+/** Who cancels a command, as its progress lets one do, needs not be told. */
+function unlessCancelled(error: unknown): void {
+  if (!(error instanceof ResponseError && error.code === LSPErrorCodes.RequestCancelled)) throw error;
 }
 
 /** Errors go to its log only: what the user must know the server says, or we do. */
