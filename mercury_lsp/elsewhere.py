@@ -131,7 +131,6 @@ def around(context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
     """A context with all that lies outside of its window, of a document that nobody edits."""
     elsewhere = Elsewhere()
     elsewhere.added_to(context, snapshot, ())
-    elsewhere.update(snapshot)
     while elsewhere.work():
         pass
     return elsewhere.added_to(context, snapshot, ())

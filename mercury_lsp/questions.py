@@ -99,8 +99,7 @@ class Pending:
 
     def leave(self, answer: "asyncio.Future[list[Suggestion]]") -> None:
         """Nobody waits for this future any more; when nobody waits for any, the engine stops before its next step."""
-        if answer in self._waiting:
-            self._waiting.remove(answer)
+        self._waiting.remove(answer)
         if not self._waiting:
             self._cancel.set()
             if self._task is not None:

@@ -181,8 +181,6 @@ class Worker:
             self._served[job.owner] = next(self._turn)
             self._running[id(job.request)] = job
             self._handed.append(job.request)
-        while self._handed and self._closed and not self._at_work:  # handed over as the thread ended
-            self._running.pop(id(self._handed.popleft())).tell(Cancelled("the model is no longer in use"))
         if self._handed and not self._at_work:
             self._at_work = True
             self._thread.call(partial(self._work, asyncio.get_running_loop()))
@@ -219,6 +217,8 @@ class Worker:
 
     def _worked(self, error: Exception | None) -> None:
         self._at_work = False
+        if self._closed and self._handed:  # as the thread ended
+            error = Cancelled("the model is no longer in use")
         if error is not None:  # not of a request, so nobody was told of it
             self._handed.clear()
             for job in list(self._running.values()):

@@ -81,7 +81,7 @@ class Workspace:
         if abs(context.offset - prepared.cursor) > REACH // 2:
             self.prepare(context.uri)
         if shown is None or shown.line != line:
-            candidates = [*self._edited_spots(context.uri, prepared), *prepared.snippets]
+            candidates = [*self._edited_spots(context.uri), *prepared.snippets]
             kept = shown.snippets if shown is not None else ()
             shown = self._shown[context.uri] = _Shown(line, choose(candidates, _around(context), kept))
         snippets = tuple(snippet.text for snippet in shown.snippets)
@@ -174,11 +174,11 @@ class Workspace:
                 break
         return found
 
-    def _edited_spots(self, uri: str, prepared: Prepared) -> list[Snippet]:
+    def _edited_spots(self, uri: str) -> list[Snippet]:
         """The chunks of other documents that were edited last."""
         found = []
-        for path, snapshot in self._others(uri).items():
-            if path in prepared.offered and snapshot.uri in self._spots and snapshot.chunks:
+        for snapshot in map(self._documents.snapshot, self.offered(uri)):
+            if snapshot.uri in self._spots and snapshot.chunks:
                 chunk = snapshot.chunks[snapshot.source.chunk_at(min(self._spots[snapshot.uri], snapshot.length))]
                 lines = without_secrets(chunk, snapshot.language_id)
                 found.append(Snippet.of(Kind.CODE, self._documents.path(snapshot.uri), snapshot.language_id, lines))
