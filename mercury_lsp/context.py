@@ -15,8 +15,8 @@ from mercury_lsp.scope import classify, headers
 from mercury_lsp.secret_lines import (
     after_cursor,
     before_cursor,
+    begins_inside,
     chunk_without_secrets,
-    is_cut,
     is_secret_line,
     without_secrets,
     without_start,
@@ -156,7 +156,7 @@ def _near(snapshot: Snapshot, offset: int, index: int) -> str:
     """The cursor's chunk, which is number index, up to the cursor."""
     start = snapshot.source.starts[index]
     text = snapshot.source.slice(start, offset)
-    if index and is_cut(snapshot.chunks, index) and "\n" in text:
+    if begins_inside(snapshot.chunks, index) and "\n" in text:
         text = without_start(snapshot.chunks[index - 1], text, snapshot.language_id)
     return before_cursor(text, snapshot.language_id)
 

@@ -13,8 +13,6 @@ from typing import Any
 LEAST_CHARS = 8
 """Shorter lines hold no secret."""
 
-_BREAKS = ("\n", "\r")
-
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 _KEY_BODY = re.compile(r"[\s\"'#*/+-]*[A-Za-z0-9+/]{40,}={0,2}(?:\\n)?[\s\"',;+)]*\Z")
@@ -69,31 +67,37 @@ def without_secrets(text: str, language_id: str) -> str:
     return text if len(kept) == len(lines) else "".join(kept)
 
 
+def begins_inside(chunks: Sequence[str], number: int) -> bool:
+    """Whether a chunk begins inside a line, which then is longer than a chunk."""
+    return 0 < number < len(chunks) and not chunks[number - 1].endswith(("\n", "\r"))
+
+
 def is_cut(chunks: Sequence[str], number: int) -> bool:
-    """Whether a chunk holds a part of a line only, at its start or its end; such lines are longer than a chunk."""
-    ends = number + 1 == len(chunks) or chunks[number].endswith(_BREAKS)
-    return not (ends and (number == 0 or chunks[number - 1].endswith(_BREAKS)))
+    """Whether a chunk holds a part of a line only, at its start or its end."""
+    return begins_inside(chunks, number) or begins_inside(chunks, number + 1)
 
 
 def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
     """`without_secrets` of a chunk, and without its part of a line in which the next chunk's makes a secret."""
     chunk = chunks[number]
-    if is_cut(chunks, number):
-        if number and not chunks[number - 1].endswith(_BREAKS):
-            chunk = without_start(chunks[number - 1], chunk, language_id)
-        if number + 1 < len(chunks) and not chunk.endswith(_BREAKS):
-            begun = _LINE.findall(chunk)[-1:]
-            following = _LINE.match(chunks[number + 1])
-            if begun and following and is_secret_line(begun[0] + following[0], language_id):
-                chunk = chunk[: -len(begun[0])]
+    if begins_inside(chunks, number):
+        chunk = without_start(chunks[number - 1], chunk, language_id)
+    if begins_inside(chunks, number + 1):
+        begun, ends = _across(chunk, chunks[number + 1])
+        if is_secret_line(begun + ends, language_id):
+            chunk = chunk.removesuffix(begun)
     return without_secrets(chunk, language_id)
 
 
 def without_start(before: str, chunk: str, language_id: str) -> str:
     """A chunk without the end of a line that begins in the chunk before, if both together look like a secret."""
-    end = _LINE.match(chunk)
-    is_secret = end is not None and is_secret_line(_LINE.findall(before)[-1] + end[0], language_id)
-    return chunk[end.end() :] if end is not None and is_secret else chunk
+    begun, ends = _across(before, chunk)
+    return chunk.removeprefix(ends) if is_secret_line(begun + ends, language_id) else chunk
+
+
+def _across(before: str, chunk: str) -> tuple[str, str]:
+    """Both parts of the line that goes on from one chunk to the next."""
+    return (_LINE.findall(before) or [""])[-1], (_LINE.findall(chunk) or [""])[0]
 
 
 def before_cursor(text: str, language_id: str) -> str:
