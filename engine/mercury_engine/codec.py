@@ -7,9 +7,11 @@ that no further typing can change ("token healing"); the first slots then have t
 import itertools
 from bisect import bisect_left
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -17,6 +19,8 @@ from tokenizers import Tokenizer
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.recent import fresh, keep
 from mercury_engine.repeats import Run
+
+V = TypeVar("V")
 
 LONGEST_WORD = 64
 """Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
@@ -58,7 +62,7 @@ class Codec:
         start = self.tokenizer.token_to_id("<|endoftext|>")
         self.start_id = 0 if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
-        self._blocks: dict[str, tuple[int, ...]] = {}
+        self._blocks: OrderedDict[str, tuple[int, ...]] = OrderedDict()
         self._runs: OrderedDict[str, Run] = OrderedDict()
 
     def encode(self, text: str) -> list[int]:
@@ -67,17 +71,11 @@ class Codec:
 
     def block(self, text: str) -> tuple[int, ...]:
         """The same of a block of context, remembered: most blocks come again and again."""
-        if text not in self._blocks:
-            if len(self._blocks) > BLOCKS_KEPT:
-                self._blocks.clear()
-            self._blocks[text] = tuple(self.encode(text))
-        return self._blocks[text]
+        return _remembered(self._blocks, text, lambda: tuple(self.encode(text)), BLOCKS_KEPT)
 
     def run(self, text: str) -> Run:
         """The same as an array, for text that is looked through and not read."""
-        if (known := fresh(self._runs, text)) is not None:
-            return known
-        return keep(self._runs, text, np.array(self.encode(text), np.int32), RUNS_KEPT)
+        return _remembered(self._runs, text, lambda: np.array(self.encode(text), np.int32), RUNS_KEPT)
 
     def has_run(self, text: str) -> bool:
         """Whether `run` has them already."""
@@ -162,6 +160,12 @@ class Codec:
         ids = list(self._encode_word(word))
         begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
         return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
+
+
+def _remembered(store: OrderedDict[str, V], text: str, make: Callable[[], V], most: int) -> V:
+    """The entry of a text, made when it is not among those used last."""
+    known = fresh(store, text)
+    return keep(store, text, make(), most) if known is None else known
 
 
 def _clean(text: str) -> str:
