@@ -65,6 +65,12 @@ print("end")
 """A program whose doctor takes an hour, and its statistics a second."""
 
 
+def suggests(vscode: Window) -> None:
+    """What SUM says comes while one types."""
+    vscode.page.type("x = ")
+    vscode.shows("1 + 2")
+
+
 def processes(argument: str) -> list[int]:
     """Those that were started with this argument."""
     found = []
@@ -79,8 +85,7 @@ def processes(argument: str) -> list[int]:
 
 def test_tab_accepts_the_ghost_text_that_comes_while_one_types(window: Open) -> None:
     vscode = window(SUM).is_ready()
-    vscode.page.type("x = ")
-    vscode.shows("1 + 2")
+    suggests(vscode)
     vscode.page.press("Tab")
     vscode.reads(head(SUM) + "x = 1 + 2")
 
@@ -96,8 +101,7 @@ def test_several_lines_are_shown_and_inserted(window: Open) -> None:
 
 def test_a_word_can_be_accepted_and_then_the_rest(window: Open) -> None:
     vscode = window(SUM).is_ready()
-    vscode.page.type("x = ")
-    vscode.shows("1 + 2")
+    suggests(vscode)
     vscode.page.press("ArrowRight", CTRL)
     vscode.reads(head(SUM) + "x = 1")
     vscode.shows(" + 2")
@@ -107,8 +111,7 @@ def test_a_word_can_be_accepted_and_then_the_rest(window: Open) -> None:
 
 def test_typing_through_the_ghost_text_keeps_its_rest(window: Open) -> None:
     vscode = window(SUM).is_ready()
-    vscode.page.type("x = ")
-    vscode.shows("1 + 2")
+    suggests(vscode)
     vscode.page.type("1 +")
     vscode.shows(" 2")
 
@@ -242,8 +245,7 @@ def test_another_command_is_started_as_soon_as_it_is_set(window: Open) -> None:
     vscode.waits(lambda: vscode.status().startswith("Mercury error"))
     vscode.configure({"mercury.command": FAKE_SERVER})
     vscode.is_ready()
-    vscode.page.type("x = ")
-    vscode.shows("1 + 2")
+    suggests(vscode)
 
 
 def test_a_server_that_is_killed_is_started_again(window: Open, tmp_path: Path) -> None:
@@ -253,8 +255,7 @@ def test_a_server_that_is_killed_is_started_again(window: Open, tmp_path: Path) 
     os.kill(first, signal.SIGKILL)
     vscode.waits(lambda: first not in processes(mark) and len(processes(mark)) == 1)
     vscode.is_ready()
-    vscode.page.type("x = ")
-    vscode.shows("1 + 2")
+    suggests(vscode)
 
 
 def test_a_server_that_always_ends_is_given_up_with_buttons_that_help(window: Open) -> None:
@@ -290,8 +291,7 @@ def test_a_workspace_that_is_not_trusted_names_no_program(window: Open, tmp_path
     careful = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"}
     vscode = window(SUM, settings=careful).is_ready()
     assert not (tmp_path / "sprung").exists()
-    vscode.page.type("x = ")
-    vscode.shows("1 + 2")
+    suggests(vscode)
 
 
 def test_a_new_file_without_a_name_is_served_too(window: Open) -> None:

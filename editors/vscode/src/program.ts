@@ -15,6 +15,11 @@ export function wanted(): readonly string[] {
   return workspace.getConfiguration("mercury").get<string[]>("command", []);
 }
 
+/** What is wrong where there is no such program, and its mend. */
+export function absence(): string {
+  return `${wanted()[0] ?? "mercury.command"} was not found; install Mercury LSP or set mercury.command to its path`;
+}
+
 /** The program that is set, or undefined where there is no such file. */
 export function find(): Program | undefined {
   const [name, ...args] = wanted();

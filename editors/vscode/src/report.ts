@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { ProgressLocation, window, type Disposable } from "vscode";
-import { find } from "./program";
+import { absence, find } from "./program";
 
 /** What `mercury-lsp stats` or `mercury-lsp doctor` prints, in an output channel; a new one ends the one before. */
 export class Report implements Disposable {
@@ -14,7 +14,7 @@ export class Report implements Disposable {
     this.channel.clear();
     this.channel.show(true);
     if (!program) {
-      this.channel.appendLine("mercury-lsp was not found; install Mercury LSP or set mercury.command to its path.");
+      this.channel.appendLine(`${absence()}.`);
       return;
     }
     await window.withProgress({ location: ProgressLocation.Window, title: `mercury-lsp ${command}` }, () => {

@@ -19,7 +19,7 @@ import {
   type ServerOptions,
   type StaticFeature,
 } from "vscode-languageclient/node";
-import { find, wanted } from "./program";
+import { absence, find, wanted } from "./program";
 import { serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
 
@@ -111,7 +111,7 @@ export class Server implements Disposable {
     const program = find();
     if (!program) {
       const name = wanted()[0] ?? "mercury.command";
-      this.listener.status(problem(`${name} was not found; install Mercury LSP or set mercury.command to its path`));
+      this.listener.status(problem(absence()));
       this.listener.missing(name);
       return;
     }
