@@ -16,15 +16,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from mercury_engine.api import Answer, Fill, FillRequest, Request
 from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import documents
-from mercury_engine.requests import Answer, Fill, FillRequest, Request
 from rich.table import Table
 
-from mercury_lsp.context import ContextBuilder
-from mercury_lsp.documents import Document
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
 
 HERE = Path(__file__).resolve().parent
 

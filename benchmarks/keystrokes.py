@@ -21,17 +21,17 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from mercury_engine.api import FillRequest  # noqa: E402
 from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
 from mercury_engine.evaluation.gaps import Document, documents  # noqa: E402
-from mercury_engine.requests import FillRequest  # noqa: E402
 from on_keys import editor, figures, peers  # noqa: E402
 from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402
 
-from mercury_lsp import elsewhere  # noqa: E402
-from mercury_lsp.context import ContextBuilder  # noqa: E402
-from mercury_lsp.documents import Document as OpenDocument  # noqa: E402
+from mercury_lsp.context import lookup_text  # noqa: E402
+from mercury_lsp.context.context import ContextBuilder  # noqa: E402
+from mercury_lsp.documents.document import Document as OpenDocument  # noqa: E402
 
 CORPUS = HERE.parent / "tests" / "data" / "held_out"
 GGUF = HERE.parent / "runs" / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -212,7 +212,7 @@ def requests(document: Document, script: Script, count: int, tokens: int) -> lis
     for number, (key, text) in enumerate(list(script.states())[: 4 * count]):
         if key.kind == "type" and len(found) < count:
             snapshot = OpenDocument(document.path.as_uri(), document.language, number, text).snapshot()
-            context = elsewhere.around(builder.build(snapshot, key.cursor, document.name), snapshot)
+            context = lookup_text.around(builder.build(snapshot, key.cursor, document.name), snapshot)
             found.append(peers.fixed(context.request(), tokens))
     return found
 

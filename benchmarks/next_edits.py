@@ -27,13 +27,13 @@ from mercury_engine.evaluation.gaps import Document as File
 from mercury_engine.evaluation.gaps import documents
 from rich.table import Table
 
-from mercury_lsp.documents import Document, Snapshot
-from mercury_lsp.languages import LANGUAGES
-from mercury_lsp.next_edits.judging import chance, question
-from mercury_lsp.next_edits.next_edits import JUDGED
-from mercury_lsp.next_edits.places import Place
-from mercury_lsp.next_edits.repeating import Repeating
-from mercury_lsp.next_edits.replacement import Replacement
+from mercury_lsp.completion.next_edits.judging import chance, question
+from mercury_lsp.completion.next_edits.next_edits import JUDGED
+from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.repeating import Repeating
+from mercury_lsp.completion.next_edits.replacement import Replacement
+from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.languages import LANGUAGES
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent / "tests" / "data" / "held_out"

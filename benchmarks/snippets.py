@@ -19,20 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.verifier import ReaderStack
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation import mixture, suite
 from mercury_engine.evaluation.gaps import Document, Gap, documents, gap_at, places
-from mercury_engine.forwards import finished
-from mercury_engine.reader_stack import ReaderStack
-from mercury_engine.requests import FillRequest
+from mercury_engine.models.batching import finished
 from rich.table import Table
 
-from mercury_lsp.workspace.choice import Kind, Snippet, choose, snippets_of, words_of
-from mercury_lsp.workspace.declarations import Declarer
-from mercury_lsp.workspace.files import FileIndex
-from mercury_lsp.workspace.imports import imports
-from mercury_lsp.workspace.library import FILES_OF_A_PACKAGE, PART_CHARS, READ_FILES
-from mercury_lsp.workspace.workspace import AROUND_CHARS
+from mercury_lsp.context.workspace.choice import Kind, Snippet, choose, snippets_of, words_of
+from mercury_lsp.context.workspace.declarations import Declarer
+from mercury_lsp.context.workspace.files import FileIndex
+from mercury_lsp.context.workspace.imports import imports
+from mercury_lsp.context.workspace.library import FILES_OF_A_PACKAGE, PART_CHARS, READ_FILES
+from mercury_lsp.context.workspace.workspace import AROUND_CHARS
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent / "tests" / "data" / "held_out"

@@ -22,8 +22,8 @@ from mercury_engine.evaluation import suite  # noqa: E402
 from on_keys import editor, figures  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-from mercury_lsp.workspace.library import Library  # noqa: E402
-from mercury_lsp.workspace.pace import Pace  # noqa: E402
+from mercury_lsp.context.workspace.library import Library  # noqa: E402
+from mercury_lsp.context.workspace.pace import Pace  # noqa: E402
 
 FILES_IN_FOLDER = 20
 MODULE = (

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from mercury_lsp.commands.try_ import read_example
 from mercury_lsp.commands.watch import canvas, views
-from mercury_lsp.context import ContextBuilder
-from mercury_lsp.documents import Document
-from mercury_lsp.languages import language_of
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from mercury_lsp.documents.languages import language_of
+from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import load_engine
 
 HERE = Path(__file__).parent
 EXAMPLES = ("moving_average.py", "point.rs", "debounce.js")

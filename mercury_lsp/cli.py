@@ -7,9 +7,10 @@ from importlib import import_module
 
 from mercury_engine.errors import MercuryError
 
-from mercury_lsp import standard, version
+from mercury_lsp import version
 from mercury_lsp.commands import relay
 from mercury_lsp.commands.serve import add_address_arguments
+from mercury_lsp.transport import standard_streams
 
 COMMANDS = {
     "serve": ("serve", "hold the model for many editors"),
@@ -24,7 +25,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 if it went well, 2 if it was asked for what cannot be done."""
-    closed = standard.complete()
+    closed = standard_streams.complete()
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(argv).parse_args(argv)
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from mercury_engine.requests import Effort
+from mercury_engine.api import Effort
 
 from mercury_lsp.errors import SettingsError
 

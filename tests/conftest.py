@@ -6,18 +6,31 @@ or writes the user's statistics, or joins the user's daemon; those tests that ar
 """
 
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+try:
+    from mercury_lsp.documents import document
+except ImportError:  # the trainer's tests also run on GPU machines without anything of LSP
+    document = None
 
 _state = tempfile.TemporaryDirectory(prefix="mercury-state-")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before any test module is imported."""
+    """Before any test module is imported, because Triton decides at import whether it interprets kernels."""
     os.environ["XDG_STATE_HOME"] = _state.name
     os.environ["MERCURY_IN_PROCESS"] = "1"
+    if config.option.markexpr != "gpu":
+        if "triton" in sys.modules and not sys.modules["triton"].knobs.runtime.interpret:
+            raise pytest.UsageError(
+                "Triton was imported before its interpreter was asked for; load no plugin that imports it"
+            )
+        os.environ["TRITON_INTERPRET"] = "1"
     settings.register_profile("patient", deadline=None)
     settings.load_profile("patient")
 
@@ -25,3 +38,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave nothing behind."""
     _state.cleanup()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def parses_are_not_cut_short() -> Iterator[None]:
+    """A busy machine parses as much as a quiet one; the tests of running out of time set a limit of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in ("KEYSTROKE_SECONDS", "PAUSE_SECONDS", "WHOLE_SECONDS") if document else ():
+            patch.setattr(document, limit, 60.0)
+        yield

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.api import Fill, FillRequest
 from mercury_engine.turns import Done, More, one_by_one
 
 from mercury_lsp.commands import serve
-from mercury_lsp.protocol import MercuryProtocol
+from mercury_lsp.server.protocol import MercuryProtocol
 
 
 class InstantEngine:

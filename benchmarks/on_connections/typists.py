@@ -15,7 +15,7 @@ from on_keys.script import Script
 
 from mercury_lsp.daemon.address import Address
 from mercury_lsp.relay.join import connect
-from mercury_lsp.wire import Decoder, framed
+from mercury_lsp.transport.framing import Decoder, framed
 
 
 @dataclass

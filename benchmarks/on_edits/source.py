@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from mercury_lsp.languages import language, new_parser
+from mercury_lsp.documents.languages import language, new_parser
 
 _FUNCTION = re.compile("func|method|arrow|closure|constructor")
 

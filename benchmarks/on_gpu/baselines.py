@@ -6,8 +6,8 @@ Dimensions: B sessions, R canvas rows, L layers, H key heads, G query heads per 
 from collections.abc import Callable
 
 import torch
-from mercury_engine.fused_network import Weights, forward
-from mercury_engine.model import Network, Side
+from mercury_engine.models.network import Network, Side
+from mercury_engine.models.triton import Weights, forward
 from mercury_kernels import ops, reference
 from mercury_kernels.operands import Choice, Frames, Slots, Table
 from mercury_kernels.pages import PagePool

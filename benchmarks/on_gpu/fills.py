@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import torch
-from mercury_engine.graphs import Filler, Job
-from mercury_engine.model import Network
+from mercury_engine.cuda.graphs import Filler, Job
+from mercury_engine.models.network import Network
 from mercury_kernels import launch, ops
 
 from on_gpu.baselines import LeftToRight, Plain

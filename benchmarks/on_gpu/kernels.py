@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import torch
-from mercury_engine.model import ModelConfig
+from mercury_engine.models.network import ModelConfig
 from mercury_kernels import attention, commit, head, linear, norm, qkv, quantize, reference, swiglu
 from mercury_kernels.operands import Choice, Frames, Matrix, Slots, Table
 from torch import Tensor

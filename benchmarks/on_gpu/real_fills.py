@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 
 import torch
-from mercury_engine.device_loop import DeviceLoop
+from mercury_engine.api import FillRequest
+from mercury_engine.cuda.device_loop import DeviceLoop
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation.gaps import KINDS, Gap, gaps
-from mercury_engine.requests import FillRequest
 
 from on_gpu.clock import Clock, spread
 

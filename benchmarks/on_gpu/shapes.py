@@ -6,7 +6,7 @@ Dimensions: L layers, H key heads, T tokens, D head width.
 from dataclasses import dataclass
 
 import torch
-from mercury_engine.model import ModelConfig, Network, Side
+from mercury_engine.models.network import ModelConfig, Network, Side
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from mercury_engine.model import ModelConfig
+from mercury_engine.models.network import ModelConfig
 
 from on_gpu import fills, kernels, shapes
 from on_gpu.clock import Clock

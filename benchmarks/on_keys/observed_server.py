@@ -11,12 +11,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from mercury_engine.requests import Answer, Fill, Request
+from mercury_engine.api import Answer, Fill, Request
 from mercury_engine.turns import Done, More
 
 from mercury_lsp.commands.stdio import serve
+from mercury_lsp.engine_host.worker import Engine, Worker, load_engine
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import Engine, Worker, load_engine
 
 
 class Stopwatch:

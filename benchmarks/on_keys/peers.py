@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.block_cache import BlockCache, Context
-from mercury_engine.canvas import Canvas
-from mercury_engine.denoise import Denoiser
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.denoising.loop import Denoiser
+from mercury_engine.denoising.verifier import ReaderStack, Surroundings
 from mercury_engine.engine import Engine
-from mercury_engine.forwards import Reading
-from mercury_engine.model import Network
-from mercury_engine.reader_stack import ReaderStack, Surroundings
-from mercury_engine.requests import FillRequest
+from mercury_engine.kv_cache.cache import BlockCache, Context
+from mercury_engine.models.batching import Reading
+from mercury_engine.models.network import Network
 from torch import Tensor
 
 NEVER = -1e9

@@ -1,5 +1,6 @@
 """Mercury's engine: a diffusion language model that fills gaps in source text."""
 
+from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import (
     Cancelled,
     MercuryError,
@@ -8,7 +9,6 @@ from mercury_engine.errors import (
     ModelNotFound,
     RequestError,
 )
-from mercury_engine.requests import Fill, FillRequest, SlotView
 
 __all__ = [
     "Cancelled",

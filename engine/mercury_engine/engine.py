@@ -13,20 +13,23 @@ from typing import Literal, Self
 
 import torch
 
-from mercury_engine import forwards, weights
-from mercury_engine.answering import Answering
-from mercury_engine.backend import Backend, give_back_freed, give_back_memory, networks
-from mercury_engine.block_cache import BlockCache, Tokens
-from mercury_engine.calibration import Calibration
-from mercury_engine.canvas import Canvas
-from mercury_engine.codec import Codec, Cut
-from mercury_engine.comparing import compared
-from mercury_engine.denoise import Denoiser, Rule
-from mercury_engine.device_loop import device_loop
+from mercury_engine.api import PART_OF_A_CHARACTER, Answer, Comparison, Effort, Fill, FillRequest, Request
+from mercury_engine.cuda.device_loop import device_loop
+from mercury_engine.denoising.calibration import Calibration
+from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.denoising.loop import Denoiser, Rule
+from mercury_engine.denoising.ngram_lookup import Indexed, Repeats, Run
+from mercury_engine.denoising.scoring import compared
+from mercury_engine.denoising.truncation import begun, word_start
+from mercury_engine.denoising.verifier import Surroundings
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
-from mercury_engine.forwards import Reading
-from mercury_engine.layout import rest_and_below
-from mercury_engine.limits import (
+from mercury_engine.kv_cache.cache import BlockCache, Tokens
+from mercury_engine.lru import fresh, keep
+from mercury_engine.models import batching, weights
+from mercury_engine.models.backend import Backend, give_back_freed, give_back_memory, networks
+from mercury_engine.models.batching import Reading
+from mercury_engine.models.network import Network
+from mercury_engine.prompt.budget import (
     ELSEWHERE_BLOCKS,
     ELSEWHERE_TOKENS,
     NEW_BLOCKS,
@@ -34,13 +37,10 @@ from mercury_engine.limits import (
     near_part,
     suffix_part,
 )
-from mercury_engine.model import Network
-from mercury_engine.reader_stack import Surroundings
-from mercury_engine.recent import fresh, keep
-from mercury_engine.repeats import Indexed, Repeats, Run
-from mercury_engine.requests import PART_OF_A_CHARACTER, Answer, Comparison, Effort, Fill, FillRequest, Request
+from mercury_engine.prompt.layout import rest_and_below
+from mercury_engine.prompt.tokenizer import Codec, Cut
+from mercury_engine.scheduler import Answering
 from mercury_engine.turns import Done, More, one_by_one
-from mercury_engine.unfinished import begun, word_start
 
 BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
 
@@ -191,7 +191,7 @@ class Engine:
         """One forward pass; when it fails, all of these fail."""
         asked = [each.waits_for for each in together if each.waits_for is not None]
         try:
-            given = forwards.run(self.reader, asked)
+            given = batching.run(self.reader, asked)
         except Exception as error:
             for answering in together:
                 answering.fail(error)
@@ -225,7 +225,7 @@ class Engine:
         request = replace(request, give_up_below=self.calibration.raw(request.give_up_below))
         cut = self.codec.cut(request.near)
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
-        place = yield from forwards.until(deadline, self._read(request, cut.read, len(cut.known)))
+        place = yield from batching.until(deadline, self._read(request, cut.read, len(cut.known)))
         if place is None:
             return Fill("", 0.0, steps=0, elapsed=time.perf_counter() - started)
         canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
@@ -245,7 +245,7 @@ class Engine:
     @torch.inference_mode()
     def surroundings(self, request: FillRequest, near: list[int], settled: int) -> Surroundings:
         """What a canvas behind the tokens of `near` sees, its first slots being settled; reads what is new of it."""
-        return forwards.finished(self._read(request, near, settled), self.reader)
+        return batching.finished(self._read(request, near, settled), self.reader)
 
     def _read(self, request: FillRequest, near: list[int], settled: int) -> Reading[Surroundings]:
         ids = near_part(near) or (self.codec.start_id,)

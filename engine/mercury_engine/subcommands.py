@@ -1,19 +1,19 @@
-"""One command of several: `python -m PACKAGE {step,...}`, each step a module of the package with a `main(argv)`."""
+"""One command of several: `python -m PACKAGE {step,...}`, each step a module with a `main(argv)`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from importlib import import_module
 
 from mercury_engine.errors import MercuryError
 
 
-def run(package: str, names: Sequence[str]) -> int:
-    """Run the step named on the command line with the options behind it; the exit status."""
-    if len(sys.argv) < 2 or sys.argv[1] not in names:
-        sys.stderr.write(f"usage: python -m {package} {{{','.join(names)}}} [options]\n")
+def run(package: str, modules: Mapping[str, str]) -> int:
+    """Run the step that the command line names, from its module below the package; returns the exit status."""
+    if len(sys.argv) < 2 or sys.argv[1] not in modules:
+        sys.stderr.write(f"usage: python -m {package} {{{','.join(modules)}}} [options]\n")
         return 2
     try:
-        return import_module(f"{package}.{sys.argv[1]}").main(sys.argv[2:])
+        return import_module(f"{package}.{modules[sys.argv[1]]}").main(sys.argv[2:])
     except MercuryError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

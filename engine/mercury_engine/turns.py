@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from mercury_engine.requests import Answer, Fill, FillRequest, Request
+from mercury_engine.api import Answer, Fill, FillRequest, Request
 
 More = Callable[[], Iterable[Request]]
 """Requests that came since it was called last."""

@@ -6,8 +6,8 @@ import sys
 
 from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.place import Place
+from mercury_lsp.completion.postprocessing import trim
 from mercury_lsp.settings import Settings
-from mercury_lsp.trim import trim
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from mercury_engine.api import FillRequest
 from mercury_engine.errors import MercuryError
-from mercury_engine.requests import FillRequest
 from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses, hub_address
+from mercury_lsp.engine_host.worker import Engine, LoadEngine
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import Engine, LoadEngine
 
 PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)

@@ -2,8 +2,8 @@
 
 import sys
 
+from mercury_lsp.engine_host.worker import Engine, load_engine
 from mercury_lsp.settings import Settings
-from mercury_lsp.worker import Engine, load_engine
 
 
 def load(settings: Settings) -> Engine:

@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mercury_lsp import elsewhere
-from mercury_lsp.context import CompletionContext, ContextBuilder
-from mercury_lsp.documents import Document, Snapshot
+from mercury_lsp.context import lookup_text
+from mercury_lsp.context.context import CompletionContext, ContextBuilder
+from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.languages import language_of
 from mercury_lsp.errors import UsageError
-from mercury_lsp.languages import language_of
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 
@@ -38,7 +38,7 @@ class Place:
         name = str(self.path)
         snapshot = Document(self.path.absolute().as_uri(), language_of(name), 0, text).snapshot()
         context = ContextBuilder().build(snapshot, self._offset(text), _told(self.path))
-        return elsewhere.around(context, snapshot), snapshot
+        return lookup_text.around(context, snapshot), snapshot
 
     def _offset(self, text: str) -> int:
         starts = [0, *(found.end() for found in _BREAK.finditer(text))]

@@ -13,7 +13,7 @@ from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default
 from mercury_lsp.errors import DaemonError, UsageError
 
 if TYPE_CHECKING:
-    from mercury_lsp.worker import LoadEngine
+    from mercury_lsp.engine_host.worker import LoadEngine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,8 +83,8 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     import asyncio
 
     from mercury_lsp.daemon.server import Daemon
-    from mercury_lsp.logs import Discreet
-    from mercury_lsp.worker import load_engine
+    from mercury_lsp.engine_host.worker import load_engine
+    from mercury_lsp.server.logs import Discreet
 
     # A full collection of what the imports made took 30 ms, in which everybody waited.
     gc.collect()

@@ -5,9 +5,9 @@ import os
 import sys
 from typing import NoReturn
 
-from mercury_lsp.engines import Engines
-from mercury_lsp.handlers import create_server
-from mercury_lsp.worker import LoadEngine, load_engine
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.engine_host.worker import LoadEngine, load_engine
+from mercury_lsp.server.routes import create_server
 
 
 def serve(load: LoadEngine = load_engine) -> NoReturn:

@@ -13,8 +13,8 @@ from rich.text import Text
 import mercury_lsp
 from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.place import decoded, read_bytes
+from mercury_lsp.documents.languages import language_of
 from mercury_lsp.errors import UsageError
-from mercury_lsp.languages import language_of
 
 CURSOR = "‹cursor›"
 """Marks the cursor in an example; taken out before the file is opened."""

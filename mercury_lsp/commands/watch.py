@@ -4,14 +4,14 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from mercury_engine.requests import SlotView
+from mercury_engine.api import SlotView
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.place import Place
-from mercury_lsp.context import CompletionContext
+from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.settings import Settings
 
 _SHADES = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")

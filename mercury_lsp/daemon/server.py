@@ -17,11 +17,11 @@ from mercury_lsp.daemon import handshake
 from mercury_lsp.daemon.address import Address, UnixAddress
 from mercury_lsp.daemon.handshake import Hello
 from mercury_lsp.daemon.welcome import welcome
-from mercury_lsp.engines import Engines
-from mercury_lsp.handlers import create_server
-from mercury_lsp.server import MercuryServer
-from mercury_lsp.wire import Decoder, framed
-from mercury_lsp.worker import LoadEngine
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.engine_host.worker import LoadEngine
+from mercury_lsp.server.routes import create_server
+from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.transport.framing import Decoder, framed
 
 logger = logging.getLogger(__name__)
 

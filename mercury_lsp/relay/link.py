@@ -7,8 +7,8 @@ from select import select
 from threading import Lock
 from typing import Any
 
-from mercury_lsp import wire
 from mercury_lsp.daemon.handshake import PING, PONG
+from mercury_lsp.transport import framing
 
 READ_BYTES = 65536
 
@@ -43,7 +43,7 @@ class Link:
             self._asked.add(message["id"])
         try:
             with self._sending:
-                self._send(wire.framed(message))
+                self._send(framing.framed(message))
         except TimeoutError:
             self._break()  # half a message is on its way
         except OSError:
@@ -60,7 +60,7 @@ class Link:
         self._connection.close()
 
     def _messages(self) -> Iterator[Any]:
-        for message in wire.messages(self._read):
+        for message in framing.messages(self._read):
             if isinstance(message, dict):
                 if message.get("method") == PONG:
                     continue
@@ -102,7 +102,7 @@ class Link:
             return
         try:
             if select((), [self._connection], (), 0)[1]:
-                self._send(wire.framed({"jsonrpc": "2.0", "method": PING}))
+                self._send(framing.framed({"jsonrpc": "2.0", "method": PING}))
         finally:
             self._sending.release()
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mercury_lsp.chunked_text import ChunkedText
+from mercury_lsp.documents.chunked_text import ChunkedText
 
 MAX_NOTED = 512
 """Changes that are kept before they are applied."""

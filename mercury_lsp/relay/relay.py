@@ -10,12 +10,12 @@ from threading import Event, Lock, Thread, Timer
 from time import monotonic
 from typing import Any
 
-from mercury_lsp import wire
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.session import RESUMED, Message, Session
 from mercury_lsp.relay.stdio import Stdio
+from mercury_lsp.transport import framing
 
 DELAYS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 30.0)
 """Seconds before the next attempt, by how many there were lately."""
@@ -57,7 +57,7 @@ class Relay:
         listening = Thread(target=self._listen, args=(self._first,), name="mercury-daemon", daemon=True)
         listening.start()
         try:
-            for message in wire.messages(self._stdio.read):
+            for message in framing.messages(self._stdio.read):
                 self._take(message)
                 if isinstance(message, dict) and message.get("method") == "exit":
                     break
@@ -79,7 +79,7 @@ class Relay:
 
     def _take(self, message: Any) -> None:
         """One message of the client."""
-        if isinstance(message, wire.Unreadable):
+        if isinstance(message, framing.Unreadable):
             error = {"code": PARSE_ERROR, "message": message.reason}
             self._say({"jsonrpc": "2.0", "id": None, "error": error})
             return
@@ -204,7 +204,7 @@ class Relay:
 
     def _say(self, message: Message) -> None:
         try:
-            self._stdio.write(wire.framed(message))
+            self._stdio.write(framing.framed(message))
         except (OSError, ValueError):  # the editor is gone
             if not self._ending.is_set():
                 self._stdio.give_up()

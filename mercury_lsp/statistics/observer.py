@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, time
 
-from mercury_lsp.documents import Edit
+from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.document import Edit
+from mercury_lsp.statistics.impression import Circumstances, Showing
 from mercury_lsp.statistics.record import Outcome, Record
-from mercury_lsp.statistics.showing import Circumstances, Showing
 from mercury_lsp.statistics.span import Span
-from mercury_lsp.suggestions import Suggestion
 
 KEPT_AFTER = 30.0
 """Seconds after which accepted text that still stands counts as kept."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mercury_lsp.documents import Edit, Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 
 MAX_TEXT = 2_000
 """Code points; a span that has grown longer is no longer followed."""

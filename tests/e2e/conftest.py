@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.neovim import Desk, find_nvim, find_nvim_0_12
+from tests.support.neovim import Desk, find_nvim, find_nvim_0_12
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.neovim import MODEL_WAIT_S, PLUGIN, Desk, rule, shows, span, until
+from tests.support.neovim import MODEL_WAIT_S, PLUGIN, Desk, rule, shows, span, until
 
 ADD = "a, b):\n    return a + b"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.neovim import Desk, Neovim, until
+from tests.support.neovim import Desk, Neovim, until
 
 NAMESPACE = "nvim.lsp.inline_completion"
 SUM = "return one + two"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mercury_lsp.statistics import store
-from tests.e2e.neovim import Desk, Neovim, until
-from tests.lsp.editor import COMMAND, script
+from tests.support.editor import COMMAND, script
+from tests.support.neovim import Desk, Neovim, until
 
 TEXT = script(text="one(😀)") + 's = "😀"; x = \n'
 

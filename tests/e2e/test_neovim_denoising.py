@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.neovim import MODEL_WAIT_S, Desk, Neovim, rule, shows, span, until
+from tests.support.neovim import MODEL_WAIT_S, Desk, Neovim, rule, shows, span, until
 
 
 def canvas(*runs: tuple[str, str, int]) -> list[dict[str, Any]]:

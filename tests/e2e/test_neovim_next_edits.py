@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.e2e.neovim import Desk, until
-from tests.lsp.editor import script
+from tests.support.editor import script
+from tests.support.neovim import Desk, until
 
-SERVER = [sys.executable, str(Path(__file__).parents[1] / "lsp" / "fake_server.py")]
+SERVER = [sys.executable, str(Path(__file__).parents[1] / "support" / "fake_server.py")]
 
 TEXT = script(confidence=0.1) + "def f(count):\n    𝒳 = count\n    return count\n"
 

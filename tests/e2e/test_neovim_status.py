@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.neovim import Desk, Neovim, rule, shows, until
+from tests.support.neovim import Desk, Neovim, rule, shows, until
 
 LINE = "return require('mercury').statusline()"
 

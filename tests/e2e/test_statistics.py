@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from mercury_lsp.statistics import Record, store
-from tests.e2e.neovim import Desk, shows, until
-from tests.lsp.editor import COMMAND, script
+from tests.support.editor import COMMAND, script
+from tests.support.neovim import Desk, shows, until
 
 TEXT = script(text="one(two)") + "x = \n"
 

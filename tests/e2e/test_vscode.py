@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.browser import CTRL
-from tests.e2e.vscode import FAKE_SERVER, STATUS, Window, Workbench, missing, tapped
+from tests.support.browser import CTRL
+from tests.support.vscode import FAKE_SERVER, STATUS, Window, Workbench, missing, tapped
 
 Open = Callable[..., Window]
 

@@ -1,18 +1,6 @@
 """Kernels run in Triton's interpreter on the CPU, or compiled on a GPU under `-m gpu`; a process does one of them."""
 
-import os
-import sys
-
 import pytest
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Triton decides when it is imported, so this has to come first."""
-    if config.option.markexpr == "gpu":
-        return
-    if "triton" in sys.modules and not sys.modules["triton"].knobs.runtime.interpret:
-        raise pytest.UsageError("Triton was imported before its interpreter was asked for; name tests/kernels first")
-    os.environ["TRITON_INTERPRET"] = "1"
 
 
 @pytest.fixture(scope="session", autouse=True)

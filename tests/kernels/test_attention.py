@@ -5,7 +5,7 @@ import torch
 from mercury_kernels import attention, reference
 from mercury_kernels.operands import Table
 
-from tests.kernels.close import close, randn
+from tests.support.close import close, randn
 
 DTYPES = [torch.float32, torch.bfloat16]
 SHAPES = [  # requests, rows, key heads, groups, head width, page, columns

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mercury_engine.commit import choose
+from mercury_engine.denoising.unmasking import choose
 from mercury_kernels import commit, reference
 from mercury_kernels.operands import Choice, Slots
 

@@ -7,18 +7,18 @@ from threading import Event
 
 import pytest
 import torch
-from mercury_engine import device_loop as device_loops
-from mercury_engine.canvas import Canvas
-from mercury_engine.device_loop import DeviceLoop, device_loop
+from mercury_engine.api import FillRequest
+from mercury_engine.cuda import device_loop as device_loops
+from mercury_engine.cuda.device_loop import DeviceLoop, device_loop
+from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.evaluation.gaps import KINDS, gaps
-from mercury_engine.requests import FillRequest
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.buffers import Buffers
 from mercury_kernels.launch import INTERPRETED
 
-from tests.unit import tiny
+from tests.support import tiny
 
 REQUEST = FillRequest(
     near="import os\n\n\ndef view(self):\n    return ", suffix=("(1)\n", "\n\nclass View:\n"), max_slots=12
@@ -191,7 +191,7 @@ def test_a_deadline_returns_what_is_settled_from_the_left(on_cpu, monkeypatch):
     assert not steps
     over = iter([False, True, True, True, True])
     clock = type("Clock", (), {"perf_counter": staticmethod(lambda: 1e9 if next(over) else 0.0)})
-    monkeypatch.setattr("mercury_engine.graphs.time", clock)
+    monkeypatch.setattr("mercury_engine.cuda.graphs.time", clock)
     fill, canvas = filled(on_cpu, replace(REQUEST, deadline_ms=1e6), on_cpu.loop)
     assert fill.steps == len(steps) == on_cpu.loop.filler.chunk
     assert canvas.settled < 12

@@ -11,7 +11,7 @@ from mercury_kernels import launch, norm, ops, reference
 from mercury_kernels.capture import WARMUPS, Captures
 from mercury_kernels.operands import Matrix
 
-from tests.kernels.close import close, randn
+from tests.support.close import close, randn
 
 
 @pytest.fixture

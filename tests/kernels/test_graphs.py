@@ -5,16 +5,17 @@ from threading import Event
 
 import pytest
 import torch
-from mercury_engine import graphs, weights
-from mercury_engine.commit import choose
+from mercury_engine.cuda import graphs
+from mercury_engine.cuda.graphs import Filler, Job
+from mercury_engine.denoising.unmasking import choose
 from mercury_engine.errors import Cancelled, RequestError
-from mercury_engine.graphs import Filler, Job
-from mercury_engine.model import join
-from mercury_engine.reading import read_alone, read_start
+from mercury_engine.kv_cache.prefill import read_alone, read_start
+from mercury_engine.models import weights
+from mercury_engine.models.network import join
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.launch import INTERPRETED
 
-from tests.unit import tiny
+from tests.support import tiny
 
 
 def made_on(device):

@@ -5,7 +5,7 @@ import torch
 from mercury_kernels import head, reference
 from mercury_kernels.operands import Matrix
 
-from tests.kernels.close import close, randn, wide
+from tests.support.close import close, randn, wide
 
 SHAPES = [(1, 16, 3), (5, 40, 130), (33, 64, 300), (70, 24, 257)]  # rows, channels, vocabulary
 

@@ -7,7 +7,7 @@ import torch
 from mercury_kernels import linear, reference
 from mercury_kernels.operands import Matrix
 
-from tests.kernels.close import close, randn, wide
+from tests.support.close import close, randn, wide
 
 DTYPES = [torch.float32, torch.bfloat16]
 SHAPES = [(1, 16, 8), (5, 33, 70), (33, 96, 576), (70, 40, 130)]  # rows, outputs, inputs

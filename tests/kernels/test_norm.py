@@ -4,7 +4,7 @@ import pytest
 import torch
 from mercury_kernels import norm, quantize, reference, swiglu
 
-from tests.kernels.close import close, randn, wide
+from tests.support.close import close, randn, wide
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 SHAPES = [(1, 1), (3, 7), (2, 5, 96), (4, 576), (2, 1000)]

@@ -7,7 +7,7 @@ import torch
 from mercury_kernels import qkv, reference
 from mercury_kernels.operands import Frames, Matrix
 
-from tests.kernels.close import close, randn, wide
+from tests.support.close import close, randn, wide
 
 DTYPES = [torch.float32, torch.bfloat16]
 SHAPES = [  # rows, query heads, key heads, head width, channels, page

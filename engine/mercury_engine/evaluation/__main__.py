@@ -4,7 +4,7 @@ import sys
 
 from mercury_engine.subcommands import run
 
-SUITES = ("replay", "infill", "calibration", "mixture", "unpack")
+SUITES = {name: name for name in ("replay", "infill", "calibration", "mixture", "unpack")}
 
 if __name__ == "__main__":
     sys.exit(run("mercury_engine.evaluation", SUITES))

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from mercury_engine.api import Fill, FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation.gaps import Gap
 from mercury_engine.evaluation.judge import fitted
-from mercury_engine.layout import PREFIX_CHARS, SUFFIX_CHARS, window
-from mercury_engine.requests import Fill, FillRequest
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, window
 
 Fills = Callable[[Gap], Fill]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from mercury_engine.calibration import Calibration
+from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import confidence, suite
 from mercury_engine.evaluation.baselines import Fills, mercury

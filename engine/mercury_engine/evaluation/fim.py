@@ -10,11 +10,11 @@ from pathlib import Path
 
 import torch
 
+from mercury_engine.api import Fill
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.evaluation.gaps import Gap
-from mercury_engine.model import Side, join
-from mercury_engine.requests import Fill
+from mercury_engine.models.network import Side, join
 
 MARKS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelNotFound, RequestError
-from mercury_engine.layout import elsewhere, path_block, window
-from mercury_engine.requests import FillRequest
-from mercury_engine.training.filters import DATA_LANGUAGES, language_of
+from mercury_engine.prompt.layout import elsewhere, path_block, window
+from mercury_engine.training.data.filters import DATA_LANGUAGES, language_of
 
 KINDS = ("rest_of_line", "whole_line", "lines", "random_span")
 

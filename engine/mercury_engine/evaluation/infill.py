@@ -13,13 +13,13 @@ from pathlib import Path
 
 from rich.table import Column, Table
 
+from mercury_engine.api import Fill
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.baselines import Fills, copy, left_to_right, mercury, reader
 from mercury_engine.evaluation.confidence import gate_table
 from mercury_engine.evaluation.fim import FillInTheMiddle, at_hand
 from mercury_engine.evaluation.gaps import KINDS, Gap, gaps
 from mercury_engine.evaluation.judge import exact, fitted
-from mercury_engine.requests import Fill
 
 __all__ = ["Answers", "Row", "answer", "left_to_right", "main", "row"]
 

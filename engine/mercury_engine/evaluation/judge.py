@@ -2,7 +2,7 @@
 
 import re
 
-from mercury_engine.requests import FillRequest
+from mercury_engine.api import FillRequest
 
 _WORD = re.compile(r"\w")
 

@@ -14,17 +14,17 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from mercury_engine import weights
-from mercury_engine.backend import Backend
-from mercury_engine.canvas import Canvas
-from mercury_engine.denoise import Rule
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.denoising.loop import Rule
+from mercury_engine.denoising.verifier import ReaderStack
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import Gap, gaps
-from mercury_engine.forwards import finished
-from mercury_engine.reader_stack import ReaderStack
-from mercury_engine.requests import FillRequest
+from mercury_engine.models import weights
+from mercury_engine.models.backend import Backend
+from mercury_engine.models.batching import finished
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 

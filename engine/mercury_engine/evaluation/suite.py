@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from mercury_engine.backend import Backend
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
+from mercury_engine.models.backend import Backend
 
 Record = dict[str, Any]
 

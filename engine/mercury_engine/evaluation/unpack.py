@@ -9,7 +9,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.training.corpus import MANIFEST, read
+from mercury_engine.training.data.corpus import MANIFEST, read
 
 
 def unpack(folder: Path, out: Path, packages: list[str] | None = None) -> int:

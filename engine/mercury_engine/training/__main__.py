@@ -4,7 +4,15 @@ import sys
 
 from mercury_engine.subcommands import run
 
-STEPS = ("corpus", "pack", "compression", "base", "reader", "train", "export")
+STEPS = {
+    "corpus": "data.corpus",
+    "pack": "data.pack",
+    "compression": "conversion.compression",
+    "base": "conversion.base",
+    "reader": "optimisation.reader",
+    "train": "optimisation.train",
+    "export": "conversion.export",
+}
 
 if __name__ == "__main__":
     sys.exit(run("mercury_engine.training", STEPS))

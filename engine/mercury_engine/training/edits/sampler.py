@@ -5,10 +5,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from mercury_engine.codec import Codec
-from mercury_engine.edit_layout import edit_blocks
-from mercury_engine.layout import path_block, window
-from mercury_engine.training.corpus import SourceFile
+from mercury_engine.prompt.edit_layout import edit_blocks
+from mercury_engine.prompt.layout import path_block, window
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import (
     asynchronous,
     extract,
@@ -24,7 +24,7 @@ from mercury_engine.training.edits.plan import Plan, Site, flipped
 from mercury_engine.training.edits.source import Source, part
 from mercury_engine.training.edits.stage import EditExample, Stage, chosen, moved, ordered, steps
 from mercury_engine.training.edits.versions import from_versions
-from mercury_engine.training.gaps import PATH_KEPT, Gap, Spans
+from mercury_engine.training.examples.gaps import PATH_KEPT, Gap, Spans
 
 QUIET_SHARE = 0.25
 """Share of examples with nothing to change."""

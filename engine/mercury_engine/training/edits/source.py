@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from mercury_engine.training.corpus import SourceFile
+from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import python_facts, tree_facts
 from mercury_engine.training.edits.facts import Facts
 from mercury_engine.training.edits.tokens import Tokens, scan

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
 
-from mercury_engine.edit_layout import REGION_CHARS, Change
+from mercury_engine.prompt.edit_layout import REGION_CHARS, Change
 from mercury_engine.training.edits.plan import Plan, Site, Span, applied, line_end, line_start
 
 NEAR_SHARE = 0.7

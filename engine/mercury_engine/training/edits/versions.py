@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
-from mercury_engine.edit_layout import Change
+from mercury_engine.prompt.edit_layout import Change
 from mercury_engine.training.edits.plan import Site
 from mercury_engine.training.edits.stage import EditExample, Stage, changed_words, chosen
 

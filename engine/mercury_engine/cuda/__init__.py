@@ -1,0 +1,1 @@
+"""The denoising loop of a deciding writer, kept on an NVIDIA GPU."""

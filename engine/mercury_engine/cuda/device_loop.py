@@ -1,0 +1,105 @@
+"""Fills by the writer alone, its loop on the device: requests and canvases become jobs, what is filled canvases again.
+
+What the plain loop does step by step (`Denoiser.advance`) is done here after every chunk, with the same outcome: slots
+are settled from the left, a fill that is unsure is given up, and a word that was spelled in part is written on.
+"""
+
+import logging
+from functools import partial
+from typing import Any
+
+import torch
+
+from mercury_engine.api import FillRequest
+from mercury_engine.cuda.graphs import SLOTS, Filled, Filler, Job
+from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.denoising.loop import Denoiser
+from mercury_engine.denoising.verifier import Surroundings
+from mercury_engine.denoising.writer_step import Limits, at_first
+from mercury_engine.models.network import Network
+
+_log = logging.getLogger(__name__)
+
+
+def device_loop(writer: Network | None, denoiser: Denoiser) -> "DeviceLoop | None":
+    """The loop, where the writer decides and is on a GPU with room for it; where there is none the log says so."""
+    if writer is None or denoiser.rule.decides != "writer":
+        return None
+    device = writer.embedding.device
+    if device.type != "cuda":
+        _log.warning("no CUDA device: fills take the plain loop, step by step (slower, same text)")
+        return None
+    try:
+        return DeviceLoop(writer, denoiser)
+    except torch.OutOfMemoryError as error:
+        _log.warning("no room for graphs on %s, fills take the plain loop (slower, same text): %s", device, error)
+        return None
+
+
+class DeviceLoop:
+    """Runs the loop for one model; `options` are those of `Filler`. One caller at a time."""
+
+    def __init__(self, writer: Network, denoiser: Denoiser, **options: Any) -> None:
+        self.denoiser, self.writing = denoiser, denoiser.writing
+        self.filler = Filler(writer, **options)
+
+    def takes(self, request: FillRequest, canvases: list[Canvas]) -> bool:
+        """Whether the fill may stay on the device.
+
+        Not when somebody looks at its steps or the threshold decides, nor with several canvases or one that is longer
+        than graphs are made for; and while a word is spelled steps cannot be limited, for those behind a part of it
+        are taken in vain.
+        """
+        rule, canvas = self.denoiser.rule, canvases[0]
+        alone = len(canvases) == 1 and request.on_step is None
+        counted = request.max_steps is not None and bool(canvas.spell)
+        fits = len(canvas.ids) <= SLOTS[-1] and not counted
+        return alone and fits and rule.decides == "writer" and rule.threshold is None
+
+    def run(self, request: FillRequest, canvas: Canvas, place: Surroundings, started: float) -> None:
+        """Settle slots until the end, the deadline or the cancel flag, as `Denoiser.run` does.
+
+        A cancel flag or a deadline costs at most one chunk; one that is cut short counts with all its steps. Raises
+        Cancelled, and ModelCorrupt for weights that compute no numbers.
+        """
+        deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
+        while self.denoiser.is_open(request, canvas):
+            before, enough = canvas.settled, partial(self._enough, request, canvas, canvas.steps)
+            self.filler.fill([self._job(request, canvas, place)], request.cancel, deadline, enough)
+            if canvas.ended:
+                self.denoiser.repaired(request, canvas)
+            elif not (canvas.spell and canvas.settled > before):  # only a word spelled in part is written on
+                break
+
+    def _job(self, request: FillRequest, canvas: Canvas, place: Surroundings) -> Job:
+        """The canvas as it is; what is written behind the settled slots is a draft."""
+        assert not canvas.ahead
+        behind = range(canvas.settled, len(canvas.ids))
+        more = {} if request.max_steps is None else {"most": request.max_steps - canvas.steps}
+        return Job(
+            place.last,
+            tuple(canvas.ids),
+            place.ends,
+            place.context.before,
+            place.context.after,
+            bound=self.denoiser.rule.bound,
+            rule=self._list(Limits("", request.multiline)),
+            first_rule=self._list(at_first(canvas, request.multiline)),
+            drafts=[slot for slot in behind if canvas.ids[slot] != self.filler.mask_id],
+            **more,
+        )
+
+    def _list(self, limits: Limits) -> int:
+        return self.filler.forbidden.number(limits, partial(self.writing.forbidden, limits))
+
+    def _enough(self, request: FillRequest, canvas: Canvas, steps: int, filled: list[Filled]) -> bool:
+        """Take over what a chunk has filled; true when further ones would be in vain."""
+        (found,) = filled
+        first = canvas.settled
+        canvas.ids[first:] = found.ids[first:]
+        final = range(first, len(found.ids))
+        canvas.ahead = {s: found.chances[s] for s in final if canvas.ids[s] != self.filler.mask_id and found.chances[s]}
+        canvas.steps = steps + found.steps
+        self.denoiser.advance(canvas)
+        in_part = bool(canvas.spell) and canvas.settled > first
+        return in_part or not self.denoiser.is_open(request, canvas)

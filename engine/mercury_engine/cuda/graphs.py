@@ -1,0 +1,279 @@
+"""Fills by the writer alone, for GPUs: steps and decisions stay on the device, the host looks after every chunk.
+
+A chunk is a few denoising steps captured as one CUDA graph per bucket of canvas length, context and batch; what a
+fill needs goes over in one copy and comes back in another. A cancel flag or a deadline therefore costs at most
+one chunk. On a CPU the same code runs step by step.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from threading import Event
+
+import numpy as np
+import torch
+from mercury_kernels import ops
+from mercury_kernels.buffers import Bucket, Buffers
+from mercury_kernels.capture import Captures
+from mercury_kernels.ops import Choice, Frames
+from mercury_kernels.pages import PagePool
+
+from mercury_engine.cuda.token_masks import Forbidden
+from mercury_engine.errors import Cancelled, RequestError
+from mercury_engine.models.network import Network, Side
+from mercury_engine.models.triton import Weights, forward
+
+SLOTS = (8, 16, 32, 64, 96)
+COLUMNS = (8, 16, 32, 64, 128, 192)
+"""Pages a request may see, its canvas included."""
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One canvas: its slots behind the token `last`, which stands at position `ends`, between two sides."""
+
+    last: int
+    ids: Sequence[int]
+    ends: int
+    before: Sequence[Side]
+    after: Sequence[Side]
+    bound: float = 0.1
+    """Nats of entropy that the slots of one step may risk together."""
+    most: int = 1 << 20
+    """Steps; the last one settles all that is open."""
+    rule: int = 0
+    """Number of a list of `Filler.forbidden`."""
+    first_rule: int | None = None
+    """Another list for the first slot that is open or a draft."""
+    drafts: Sequence[int] = ()
+    """Slots whose tokens the first step judges: what the writer would choose stays, the others are masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The slots of a canvas, how probable each was when it was settled, and the steps taken.
+
+    The chance is 1 for given slots and those behind an end, 0 for drafts that no step has judged.
+    """
+
+    ids: list[int]
+    chances: list[float]
+    steps: int
+    done: bool
+
+
+Enough = Callable[[list[Filled]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Pages in a row and the tokens in each; `side` is what lies there, None for a canvas."""
+
+    pages: list[int]
+    counts: list[int]
+    side: Side | None = None
+
+
+class Filler:
+    """Fills canvases by the writer alone. One caller at a time.
+
+    `pages` is the context memory in pages of 64 tokens; `positions` bounds how far a near prefix may count;
+    `chunk` steps are taken between two looks of the host; `most` graphs are kept.
+    """
+
+    def __init__(
+        self,
+        writer: Network,
+        *,
+        pages: int = 512,
+        positions: int = 8192,
+        chunk: int = 4,
+        most: int = 12,
+        eight_bit: torch.dtype | None = None,
+        page_size: int = 64,
+    ) -> None:
+        config, self.device = writer.config, writer.embedding.device
+        self.mask_id, self.end_id, self.chunk = config.mask_id, config.end_id, chunk
+        self.weights = Weights.of(writer, eight_bit)
+        heads, width = config.num_key_value_heads, config.head_dim
+        self.pool = PagePool(
+            config.num_hidden_layers, heads, width, pages, writer.embedding.dtype, self.device, page_size
+        )
+        self._origin, self._positions = SLOTS[-1] + 1, positions
+        self._angles = ops.rotary_table(-self._origin, positions, width, config.rope_theta, self.device)
+        self.captures = Captures(self.device, most)
+        self._buffers: dict[Bucket, Buffers] = {}
+        self._placed: OrderedDict[int, _Run] = OrderedDict()
+        self._canvases: list[list[int]] = []
+        self.forbidden = Forbidden(len(self.weights.table), self.mask_id, self.device)
+
+    @torch.inference_mode()
+    def fill(
+        self,
+        jobs: Sequence[Job],
+        cancel: Event | None = None,
+        deadline: float | None = None,
+        enough: Enough | None = None,
+    ) -> list[Filled]:
+        """Settle the slots of all canvases together; at the deadline (`time.perf_counter`) what is settled so far.
+
+        `enough` is shown the canvases after every chunk and may end the fill. Raises Cancelled when the flag is set
+        between two chunks, RequestError when the jobs exceed the buckets.
+        """
+        _check(cancel)
+        bucket = self.bucket(jobs)
+        buffers = self.prepare(bucket)
+        self._load(jobs, bucket, buffers)
+        for _ in range(-(-bucket.rows // self.chunk)):
+            if deadline is not None and time.perf_counter() >= deadline:
+                break
+            self.captures.run(bucket)
+            if self.device.type == "cuda":
+                torch.cuda.current_stream(self.device).synchronize()
+            _check(cancel)
+            if (enough and enough(_filled(buffers, jobs))) or not buffers.host["open"].any():
+                break
+        return _filled(buffers, jobs)
+
+    def forget(self) -> None:
+        """Give back the memory of all sides; they are copied again when they are needed."""
+        while self._placed:
+            self.pool.give(self._placed.popitem()[1].pages)
+
+    def step(self, buffers: Buffers) -> None:
+        """One denoising step of every canvas in the buffers."""
+        frames = Frames(buffers.near, buffers.away, *self._angles, self._origin)
+        hidden = forward(self.weights, buffers.slots.ids.view(-1), frames, self.pool, buffers.places, buffers.table)
+        choice: Choice = ops.choices(
+            hidden, self.weights.head, self.forbidden.table, buffers.ban, self.weights.norm, self.weights.eps
+        )
+        ops.commit(buffers.slots, choice, self.mask_id, self.end_id)
+
+    def _steps(self, buffers: Buffers) -> None:
+        for _ in range(self.chunk):
+            self.step(buffers)
+            if self.device.type == "cpu" and not buffers.host["open"].any():
+                break
+        buffers.fetch()
+
+    @torch.inference_mode()
+    def prepare(self, bucket: Bucket) -> Buffers:
+        """The bucket's buffers, its chunk captured: worth doing ahead, for it takes a while on a GPU."""
+        if bucket not in self.captures:
+            self._buffers[bucket] = Buffers(bucket, self.device)
+        self.captures.prepare(bucket, partial(self._steps, self._buffers[bucket]))
+        self._buffers = {known: kept for known, kept in self._buffers.items() if known in self.captures}
+        return self._buffers[bucket]
+
+    def bucket(self, jobs: Sequence[Job]) -> Bucket:
+        """The smallest bucket that holds all jobs."""
+        slots = max(len(job.ids) for job in jobs)
+        own = self.pool.needed(slots + 1)
+        columns = max(own + sum(self.pool.needed(_tokens(s)) for s in (*job.before, *job.after)) for job in jobs)
+        if max(job.ends for job in jobs) + slots >= self._positions:
+            raise RequestError(f"a near prefix of more than {self._positions - slots} tokens; send it in far blocks")
+        fit = [
+            next((size for size in sizes if size >= wanted), 0)
+            for sizes, wanted in ((SLOTS, slots), (COLUMNS, columns), (BATCHES, len(jobs)))
+        ]
+        if not all(fit):
+            raise RequestError(
+                f"{slots} slots, {columns * self.pool.size} tokens of context and {len(jobs)} canvases at once; allowed"
+                f" are {SLOTS[-1]}, {COLUMNS[-1] * self.pool.size} and {BATCHES[-1]}: send less"
+            )
+        return Bucket(fit[0] + 1, fit[1], fit[2])
+
+    def _load(self, jobs: Sequence[Job], bucket: Bucket, buffers: Buffers) -> None:
+        """Put sides into pages, write all inputs and send them."""
+        self._reserve(bucket)
+        host = buffers.host
+        host["rows"][:] = 0
+        host["ends"][:] = 0
+        used: set[int] = {id(side) for job in jobs for side in (*job.before, *job.after)}
+        for number, job in enumerate(jobs):
+            self._write(job, number, host, used)
+        host["open"][:] = [len(_wanted(job, self.mask_id)) for job in jobs] + [0] * (bucket.batch - len(jobs))
+        host["steps"][:] = 0
+        buffers.send()
+
+    def _write(self, job: Job, number: int, host: dict[str, np.ndarray], used: set[int]) -> None:
+        """One job's row in every field."""
+        rows, size = len(job.ids) + 1, self.pool.size
+        canvas = self._canvases[number][: self.pool.needed(rows)]
+        before = [self._place(side, used) for side in job.before]
+        after = [self._place(side, used) for side in job.after]
+        own = _Run(canvas, self.pool.counts(rows))
+        columns = [*before, own, *after]
+        pages, counts = [p for c in columns for p in c.pages], [n for c in columns for n in c.counts]
+        place = np.arange(rows)
+        host["ids"][number, :rows] = [job.last, *job.ids]
+        host["chance"][number] = 1.0
+        host["chance"][number, [slot + 1 for slot in job.drafts]] = 0.0
+        host["rows"][number], host["bound"][number], host["most"][number] = rows, job.bound, job.most
+        host["near"][number, :rows], host["away"][number, :rows] = job.ends + place, place - rows
+        host["places"][number] = 0  # rows behind the canvas write to the scrap page
+        host["places"][number, :rows] = np.array(canvas)[place // size] * size + place % size
+        host["ban"][number] = job.rule
+        if job.first_rule is not None and (wanted := _wanted(job, self.mask_id)):
+            host["ban"][number, wanted[0]] = job.first_rule
+        host["pages"][number, : len(pages)], host["counts"][number, : len(pages)] = pages, counts
+        host["ends"][number] = sum(len(c.pages) for c in (*before, own)), len(pages)
+
+    def _reserve(self, bucket: Bucket) -> None:
+        """Pages of their own for every canvas of the bucket."""
+        size = self.pool.needed(bucket.rows)
+        for canvas in self._canvases[: bucket.batch]:
+            canvas += self._take(max(0, size - len(canvas)), set())
+        while len(self._canvases) < bucket.batch:
+            self._canvases.append(self._take(size, set()))
+
+    def _place(self, side: Side, used: set[int]) -> _Run:
+        """Where the side's keys and values lie; copied there if they are new."""
+        if id(side) not in self._placed:
+            tokens = _tokens(side)
+            pages = self._take(self.pool.needed(tokens), used)
+            self.pool.write(pages, side.keys[:, 0], side.values[:, 0])
+            self._placed[id(side)] = _Run(pages, self.pool.counts(tokens), side)
+        self._placed.move_to_end(id(side))
+        return self._placed[id(side)]
+
+    def _take(self, count: int, used: set[int]) -> list[int]:
+        """Free pages; sides unused for longest make room, except those in use."""
+        for known in [k for k in self._placed if k not in used]:
+            if self.pool.free >= count:
+                break
+            self.pool.give(self._placed.pop(known).pages)
+        if self.pool.free < count:
+            raise RequestError(f"context memory of {self.pool.keys.shape[1]} pages is full; make it larger")
+        return self.pool.take(count)
+
+
+def _tokens(side: Side) -> int:
+    assert side.bias is None
+    return side.keys.shape[3]
+
+
+def _wanted(job: Job, mask_id: int) -> list[int]:
+    """Slots that are not final."""
+    return [slot for slot, token in enumerate(job.ids) if token == mask_id or slot in job.drafts]
+
+
+def _check(cancel: Event | None) -> None:
+    if cancel is not None and cancel.is_set():
+        raise Cancelled("superseded by a newer request")
+
+
+def _filled(buffers: Buffers, jobs: Sequence[Job]) -> list[Filled]:
+    host = buffers.host
+    return [
+        Filled(
+            host["ids"][number, 1 : len(job.ids) + 1].tolist(),
+            host["chance"][number, 1 : len(job.ids) + 1].tolist(),
+            int(host["steps"][number]),
+            not host["open"][number],
+        )
+        for number, job in enumerate(jobs)
+    ]

@@ -1,0 +1,1 @@
+"""One fill: the canvas, the loop that settles its slots, and the rules the loop follows."""

@@ -1,0 +1,103 @@
+"""Where a fill ends, for the reader: it knows no end marker, so the end is that what follows the gap comes next."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Codec
+
+MARKS = ")]};,:\"'`"
+"""Characters that end a gap in whatever token they begin: behind `)` a reader may want `);`."""
+
+AFTER_BRACKETS = ")]};,:"
+"""Of these, those that belong to the fill while it has a bracket open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Tokens that say that the gap is over."""
+
+    tokens: Tensor
+    is_certain: bool
+    """They can be nothing but the end, so none of them is content."""
+
+
+class Endings:
+    """The endings of one vocabulary; remembers the last one."""
+
+    def __init__(self, codec: Codec, texts: list[str]) -> None:
+        self._codec = codec
+        self.breaks = _tensor([i for i, text in enumerate(texts) if "\n" in text])
+        self.ends_text = _tensor([i for i, text in enumerate(texts) if not text or text.startswith("<|")])
+        self._last: tuple[tuple[str, bool], Ending] | None = None
+
+    def at(self, follows: str, multiline: bool, written: str) -> Ending | None:
+        """The ending before a text that follows the gap, behind what was written into it; None where it cannot end."""
+        if follows[:1] and follows[0] in AFTER_BRACKETS and has_open_bracket(written):
+            return None
+        key = (follows[:LONGEST_TOKEN], multiline)
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._found(follows, multiline)
+        return self._last[1]
+
+    def _found(self, follows: str, multiline: bool) -> Ending:
+        if multiline and follows.startswith(("\n", "\r")):  # or the fill goes on in another line
+            return Ending(_tensor(self._codec.beginning(follows)), is_certain=False)
+        if not follows.strip() or follows.startswith(("\n", "\r")):
+            return Ending(torch.cat((self.breaks, self.ends_text)), is_certain=False)
+        begin = self._codec.spelling(follows[0]) if follows[0] in MARKS else self._codec.beginning(follows)
+        tokens = _tensor(begin)
+        return Ending(tokens if multiline else torch.cat((tokens, self.breaks)).unique(), is_certain=True)
+
+
+def has_open_bracket(text: str) -> bool:
+    """Whether a bracket that the text opens outside strings is not closed in it."""
+    depth = 0
+    for _, character, depth in outside_strings(text):  # noqa: B007
+        pass
+    return depth > 0
+
+
+def end_in(text: str, follows: str) -> int | None:
+    """Where a text goes on with what stands behind the gap; None if it does not.
+
+    A token may hold both, as `")` does. What goes on is a bracket that the text did not open, or a mark outside all
+    brackets and strings.
+    """
+    if not follows or follows[0] not in AFTER_BRACKETS:
+        return None
+    before = 0
+    for at, character, depth in outside_strings(text):
+        if character == follows[0] and not before and depth <= 0:
+            return at
+        before = max(0, depth)
+    return None
+
+
+def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
+    """The characters that stand outside strings, and how many brackets are open behind them; -1 for one too many."""
+    depth, starts = 0, string_starts(text)
+    for at, character in enumerate(text):
+        if starts[at] is None and starts[at + 1] is None:
+            depth = max(0, depth) + (character in "([{") - (character in ")]}")
+            yield at, character, depth
+
+
+def string_starts(text: str) -> list[int | None]:
+    """Before each character and at the end: where the string begins that is open there, None if there is none."""
+    start, escaped = None, False
+    starts: list[int | None] = [None]
+    for at, character in enumerate(text):
+        if start is not None:
+            start = None if character == text[start] and not escaped else start
+            escaped = character == "\\" and not escaped
+        elif character in '"`' or (character == "'" and not text[:at][-1:].isalnum()):
+            start = at
+        starts.append(start)
+    return starts
+
+
+def _tensor(ids: list[int]) -> Tensor:
+    return torch.tensor(ids, dtype=torch.long)

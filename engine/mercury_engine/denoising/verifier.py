@@ -1,0 +1,83 @@
+"""The reader's opinion of a canvas: settled slots and drafts, read as if typed behind the context.
+
+Dimensions: V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+
+from torch import Tensor
+
+from mercury_engine.denoising.ngram_lookup import Repeats
+from mercury_engine.kv_cache.cache import Context, Tokens, common_start, first_tokens
+from mercury_engine.models.batching import Reading
+from mercury_engine.models.network import Forward, Network, Side, join, packed
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """Where canvases stand: behind the near prefix; `settled` slots are on the reader's stack."""
+
+    context: Context
+    near: Tokens
+    """The last one is the first row of every canvas."""
+    settled: int
+    repeats: Repeats
+
+    @property
+    def last(self) -> int:
+        """The token in front of the first slot."""
+        return self.near[-1]
+
+    @property
+    def ends(self) -> int:
+        """Its position in the prefix frame."""
+        return len(self.near) - 1
+
+
+class ReaderStack:
+    """The last prefix token, then slots that are settled on every canvas.
+
+    What was read of a draft is kept for the next push, so a draft token that is settled is not read again.
+    """
+
+    def __init__(self, reader: Network, before: Sequence[Side], last: int, ends: int) -> None:
+        self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
+        self.side: Side | None = None
+        self._fresh: Side | None = None
+        """What the last look read: pending tokens, then the draft."""
+        self._draft: Sequence[int] = ()
+        self._kept = 0
+        """How many tokens of `_fresh` are on the stack."""
+
+    def push(self, ids: Sequence[int]) -> None:
+        """Put ids on the stack; those that were not just read as a draft are read with the next look."""
+        known = common_start(ids, self._draft)
+        self._kept += known
+        self._draft = ()
+        self.pending += ids[known:]
+
+    def look(self, settled: list[list[int]], drafts: list[list[int]]) -> Reading[list[list[Tensor]]]:
+        """For every canvas log-probabilities [V] behind its settled run, and behind every token of its draft."""
+        self._keep()
+        past = self.before if self.side is None else [*self.before, self.side]
+        rows = [[*self.pending, *run, *draft] for run, draft in zip(settled, drafts, strict=True)]
+        ids_BT, packing = packed(rows, self.reader.embedding.device)
+        alone = len(rows) == 1
+        ends = list(accumulate(map(len, rows)))
+        wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
+        given = yield Forward(ids_BT, past, self.position, None if alone else packing, list(chain(*wanted)))
+        if alone:
+            self._fresh, self._kept = self.reader.rotated(given.block, self.position), len(self.pending)
+            self._draft = () if settled[0] else drafts[0]
+            self.pending = []
+        logp = given.logits_WV.log_softmax(-1)
+        return [list(part) for part in logp.split([len(part) for part in wanted])]
+
+    def _keep(self) -> None:
+        """Put what was read of tokens on the stack behind those read before."""
+        if self._fresh is not None and (kept := first_tokens(self._fresh, self._kept)):
+            self.side = kept if self.side is None else join([self.side, kept])
+            self.position += self._kept
+            self._fresh, self._kept = None, 0

@@ -1,0 +1,1 @@
+"""The network, its implementations, and the weights they load."""

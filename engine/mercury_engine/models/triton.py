@@ -1,0 +1,82 @@
+"""A network as the Triton kernels want it, for reading and writing through pages of cached keys and values.
+
+Dimensions: M rows, C channels, V vocabulary with mask and end.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from mercury_kernels import ops
+from mercury_kernels.ops import Frames, Matrix, Table
+from mercury_kernels.pages import PagePool
+from torch import Tensor
+from torch.nn import functional as F
+
+from mercury_engine.models.network import Layer, Network
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """One layer's norms and matrices."""
+
+    attn_norm: Tensor
+    qkv: Matrix
+    out: Matrix
+    ffn_norm: Tensor
+    gate_up: Matrix
+    down: Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A network as the kernels want it: the vocabulary with mask and end behind it, matrices plain or 8-bit."""
+
+    table: Tensor
+    head: Matrix
+    norm: Tensor
+    layers: tuple[LayerWeights, ...]
+    eps: float
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, network: Network, eight_bit: torch.dtype | None = None) -> "Weights":
+        """Weights of a reader or a merged writer (adapter_rank 0); eight_bit: int8 or float8_e4m3fn matrices.
+
+        The network's own embedding and head become parts of the longer ones, so nothing is held twice.
+        """
+        assert network.config.adapter_rank == 0
+        table = _lengthened(network.embedding, network.markers)
+        rows = table if network.head is None else _lengthened(network.head, network.markers)
+        layers = tuple(_layer(layer, eight_bit) for layer in network.layers if isinstance(layer, Layer))
+        return cls(table, _matrix(rows, None, eight_bit), network.norm, layers, network.config.rms_norm_eps)
+
+
+def _lengthened(rows: torch.nn.Parameter, markers: Tensor) -> Tensor:
+    table = torch.cat((rows, markers.to(rows.dtype)))
+    rows.data = table[: len(rows)]
+    return table
+
+
+def _layer(layer: Layer, eight_bit: torch.dtype | None) -> LayerWeights:
+    qkv, out, gate_up, down = (
+        _matrix(part.weight, part.bias, eight_bit) for part in (layer.qkv, layer.out, layer.gate_up, layer.down)
+    )
+    return LayerWeights(layer.attn_norm, qkv, out, layer.ffn_norm, gate_up, down)
+
+
+def _matrix(weight: Tensor, bias: Tensor | None, eight_bit: torch.dtype | None) -> Matrix:
+    if eight_bit is None:
+        return Matrix(weight, bias)
+    codes, scale = ops.quantize_rows(weight, eight_bit)
+    return Matrix(codes, bias, scale)
+
+
+def forward(weights: Weights, ids: Tensor, frames: Frames, pool: PagePool, places: Tensor, table: Table) -> Tensor:
+    """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values go to places [M]."""
+    x = F.embedding(ids, weights.table)
+    for layer, keys, values in zip(weights.layers, pool.keys, pool.values, strict=True):
+        q = ops.project_qkv(x, layer.attn_norm, weights.eps, layer.qkv, frames, keys, values, places)
+        x = ops.linear(ops.paged_attention(q, keys, values, table), layer.out, residual=x)
+        inner = ops.linear(x, layer.gate_up, layer.ffn_norm, weights.eps, gated=True)
+        x = ops.linear(inner, layer.down, residual=x)
+    return x

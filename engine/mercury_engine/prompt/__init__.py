@@ -1,0 +1,1 @@
+"""Text to tokens: the tokenizer, and which blocks around the cursor the model reads."""

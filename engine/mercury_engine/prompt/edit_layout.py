@@ -1,0 +1,131 @@
+"""How recent edits and the region to rewrite are shown to the reader; training and the server share it.
+
+Two blocks stand last among the far blocks, just before the near chunk; the region itself is the gap:
+
+    # recent edits:
+    # @@
+    # -def load(path):
+    # +def load(path, encoding):
+    # @@ tools/show.py
+    # -text = load(name)
+    # +text = load(name, "utf-8")
+
+    # old version of the next lines:
+        rows = load(table)
+
+The words around are comments of the language; the region stands as plain code, so that its tokens are those of
+the text that replaces it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mercury_engine.prompt.comment_marks import comment_line
+
+HISTORY_CHARS = 600
+"""The block of recent edits is no longer; older edits are left out first."""
+
+LINE_CHARS = 160
+"""Longer lines of an edit are cut to the part that changed."""
+
+REGION_CHARS = 600
+"""Regions of edits are no longer."""
+
+_TITLE, _REGION, _MORE = "recent edits:", "old version of the next lines:", "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Whole lines replaced; `start` counts characters of its file as the changes before left it."""
+
+    start: int
+    removed: str
+    inserted: str
+    path: str | None = None
+    """The file, when it is another one than the document."""
+
+
+def edit_blocks(history: Sequence[Change], region_text: str, language: str) -> tuple[str, ...]:
+    """The last far blocks of a request for an edit: recent edits (none without history), then the region.
+
+    `history` is oldest first; `region_text` is whole lines of the current text; `language` is an LSP
+    languageId or a language of the corpus. Every block ends in a line break.
+    """
+    recent = history_block(history, language)
+    region = region_block(region_text, language)
+    return (recent, region) if recent else (region,)
+
+
+def history_block(history: Sequence[Change], language: str) -> str:
+    """Recent edits like a unified diff, newest last, HISTORY_CHARS at most; empty without any."""
+    title = comment_line(_TITLE, language)
+    room = HISTORY_CHARS - len(title)
+    shown: list[str] = []
+    for change in reversed(history):
+        lines = _lines(change)
+        if not shown:
+            lines = _fitting(lines, room, language)
+        text = "".join(comment_line(line, language) for line in lines)
+        if not lines or len(text) > room:
+            break
+        shown.append(text)
+        room -= len(text)
+    return title + "".join(reversed(shown)) if shown else ""
+
+
+def region_block(region_text: str, language: str) -> str:
+    """The lines that the gap replaces, as they are now."""
+    end = "" if region_text.endswith("\n") or not region_text else "\n"
+    return comment_line(_REGION, language) + region_text + end
+
+
+def _lines(change: Change) -> list[str]:
+    """The head of a change and its lines, without those that are equal at either end."""
+    removed, inserted = _rows(change.removed), _rows(change.inserted)
+    while removed and inserted and removed[0] == inserted[0]:
+        del removed[0], inserted[0]
+    while removed and inserted and removed[-1] == inserted[-1]:
+        del removed[-1], inserted[-1]
+    if not removed and not inserted:
+        return []
+    if len(removed) == len(inserted):
+        pairs = [_clipped(*pair) for pair in zip(removed, inserted, strict=True)]
+        removed, inserted = [old for old, _ in pairs], [new for _, new in pairs]
+    head = f"@@ {change.path}" if change.path else "@@"
+    minus, plus = (f"-{line[:LINE_CHARS]}" for line in removed), (f"+{line[:LINE_CHARS]}" for line in inserted)
+    return [head, *minus, *plus]
+
+
+def _rows(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _clipped(old: str, new: str) -> tuple[str, str]:
+    """Both lines without the long part that they have in common at the start."""
+    if max(len(old), len(new)) <= LINE_CHARS:
+        return old, new
+    same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    cut = max(0, same - LINE_CHARS // 4)
+    return (_MORE + old[cut:], _MORE + new[cut:]) if cut else (old, new)
+
+
+def _fitting(lines: list[str], room: int, language: str) -> list[str]:
+    """The lines of a change, the last of each side left out when there are too many."""
+    if _size(lines, language) <= room or not lines:
+        return lines
+    removed = [line for line in lines[1:] if line.startswith("-")]
+    inserted = lines[1 + len(removed) :]
+    longest = max(len(removed), len(inserted))
+    for kept in range(longest - 1, 0, -1):
+        short = [lines[0], *_first(removed, kept), *_first(inserted, kept)]
+        if _size(short, language) <= room:
+            return short
+    return [_MORE]
+
+
+def _first(lines: list[str], count: int) -> list[str]:
+    return lines if len(lines) <= count else [*lines[:count], lines[0][0] + _MORE]
+
+
+def _size(lines: Iterable[str], language: str) -> int:
+    return sum(len(comment_line(line, language)) for line in lines)

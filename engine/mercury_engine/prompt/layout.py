@@ -1,0 +1,74 @@
+"""Blocks around a cursor, for text that no editor holds; the server's own layout follows the same rule."""
+
+from collections.abc import Sequence
+
+from mercury_engine.prompt.chunking import split
+from mercury_engine.prompt.comment_marks import comment_line
+
+PREFIX_CHARS = 2400
+SUFFIX_CHARS = 1200
+"""How much text the server takes before and after the cursor's chunk."""
+
+
+def path_block(path: str, language: str) -> str:
+    """The far block that tells the file's path: a comment line."""
+    return comment_line(f"path: {path}", language)
+
+
+def window(
+    text: str, start: int, end: int, prefix_chars: int = PREFIX_CHARS, suffix_chars: int = SUFFIX_CHARS
+) -> tuple[list[str], str, list[str]]:
+    """Far blocks, near prefix and suffix blocks around the gap text[start:end]; looks at the text near it only."""
+    reach = max(0, start - 2 * prefix_chars)
+    before = text[reach:start]
+    if reach:
+        before = before[before.find("\n") + 1 :]
+    after = text[end : end + 2 * suffix_chars]
+    return around(split(before + after), len(before), prefix_chars, suffix_chars)
+
+
+def elsewhere(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
+    """Chunks of the text that a window leaves out: those behind it, an empty one, those before it."""
+    before = text[: start - len(near) - sum(map(len, far))]
+    behind = text[end + sum(map(len, suffix)) :]
+    return [*split(behind), "", *split(before)]
+
+
+def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:
+    """Far blocks, near prefix and suffix blocks from the chunks of one text; sizes in characters.
+
+    A cursor at the start of a chunk belongs to the chunk before it.
+    """
+    position = number = 0
+    while number + 1 < len(chunks) and position + len(chunks[number]) < cursor:
+        position += len(chunks[number])
+        number += 1
+    here = chunks[number] if chunks else ""
+    near, head = here[: cursor - position], here[cursor - position :]
+    far = _within(chunks[:number][::-1], prefix_chars)[::-1]
+    following = _within(chunks[number + 1 :], suffix_chars)
+    return far, near, [head, *following] if head else following
+
+
+def rest_and_below(suffix: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Suffix blocks apart: what is left of the cursor's line, and what stands below it.
+
+    What stands below does not change while that line is typed, so the reader, which goes from left to right, can
+    have seen it before all else: blocks in front of the far ones, those next to the cursor last.
+    """
+    if not suffix:
+        return [], []
+    head, *following = suffix
+    end = head.find("\n") + 1 or len(head)
+    return [head[:end]], [block for block in (head[end:], *following) if block]
+
+
+def _within(chunks: list[str], budget: int) -> list[str]:
+    """The first chunks that fit together."""
+    kept = []
+    for chunk in chunks:
+        budget -= len(chunk)
+        if budget < 0:
+            break
+        kept.append(chunk)
+    return kept

@@ -1,0 +1,173 @@
+"""Text to tokens and back, and where the text left of a cursor may be cut.
+
+The canvas begins at a token boundary before the word under the cursor, so that the caches hold only tokens
+that no further typing can change ("token healing"); the first slots then have to spell what was cut off.
+"""
+
+import itertools
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from mercury_engine.denoising.ngram_lookup import Run
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.lru import fresh, keep
+
+V = TypeVar("V")
+
+LONGEST_WORD = 64
+"""Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
+
+BLOCKS_KEPT = 4096
+"""Blocks of context whose tokens are remembered."""
+
+RUNS_KEPT = 16_384
+"""Blocks of text elsewhere whose tokens are remembered; 16 MB at most."""
+
+LONGEST_TOKEN = 64
+"""Characters at most of a token that is looked for by its text."""
+
+RELEASE = 2
+"""Tokens per typed character that may enter the cached prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A near prefix in three parts: tokens to read, known tokens that open the canvas, text to spell."""
+
+    read: list[int]
+    known: list[int]
+    spell: str
+
+
+class Codec:
+    """The tokenizer of a model folder."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            raise ModelNotFound(f"no tokenizer.json in {folder}; fetch the model again")
+        try:
+            self.tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception
+            raise ModelCorrupt(f"{path} cannot be read ({error}); fetch the model again") from error
+        self.size = self.tokenizer.get_vocab_size()
+        start = self.tokenizer.token_to_id("<|endoftext|>")
+        self.start_id = 0 if start is None else start
+        self._encoded: dict[str, tuple[int, ...]] = {}
+        self._blocks: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of the text, no special ones added; lone surrogates become the replacement character."""
+        return self.tokenizer.encode(_clean(text), add_special_tokens=False).ids
+
+    def block(self, text: str) -> tuple[int, ...]:
+        """The same of a block of context, remembered: most blocks come again and again."""
+        return _remembered(self._blocks, text, lambda: tuple(self.encode(text)), BLOCKS_KEPT)
+
+    def run(self, text: str) -> Run:
+        """The same as an array, for text that is looked through and not read."""
+        return _remembered(self._runs, text, lambda: np.array(self.encode(text), np.int32), RUNS_KEPT)
+
+    def has_run(self, text: str) -> bool:
+        """Whether `run` has them already."""
+        return text in self._runs
+
+    def decode(self, ids: list[int]) -> str:
+        return self.tokenizer.decode(ids, skip_special_tokens=False)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """What each token spells; tokens that end inside a character hold the replacement character."""
+        return [self.tokenizer.decode([i], skip_special_tokens=False) for i in range(self.size)]
+
+    @cached_property
+    def _sorted(self) -> list[tuple[str, int]]:
+        return sorted((text, token) for token, text in enumerate(self.texts) if text)
+
+    @cached_property
+    def _by_text(self) -> dict[str, list[int]]:
+        return {text: [token for _, token in same] for text, same in itertools.groupby(self._sorted, lambda e: e[0])}
+
+    def beginning(self, text: str) -> list[int]:
+        """Tokens that spell the beginning of a text."""
+        starts = (text[:n] for n in range(1, min(LONGEST_TOKEN, len(text)) + 1))
+        return [token for start in starts for token in self._by_text.get(start, ())]
+
+    def spelling(self, text: str) -> list[int]:
+        """Tokens that spell the beginning of a text, or all of it and more."""
+        from_here = self._sorted[bisect_left(self._sorted, (text,)) :]
+        longer = itertools.takewhile(lambda entry: entry[0].startswith(text), from_here)
+        return [*self.beginning(text), *(token for more, token in longer if more != text)]
+
+    def cut(self, near: str) -> Cut:
+        """Cut a near prefix before its last, unfinished word.
+
+        Words are those of the whole text, for what stands behind a word decides where it ends. A word of many
+        tokens is released into the cached prefix at RELEASE tokens per character typed after it, as a function
+        of the text alone: one more character never adds more than RELEASE tokens.
+        """
+        text = _clean(near)
+        words = self._words(text)
+        last = "" if not words or words[-1].isdecimal() else words.pop()
+        if last.isspace() and len(last) > 1:  # only its last character may join what follows
+            words.append(last[:-1])
+            last = last[-1]
+        ids, released = self._released(words, len(text))
+        begun, spell = self._spellable(last)
+        return Cut(ids[:released], [*ids[released:], *begun], spell)
+
+    def _words(self, text: str) -> list[str]:
+        """The pre-tokens of a text, which are tokenized each for itself; long ones in pieces."""
+        before = self.tokenizer.pre_tokenizer
+        spans = before.pre_tokenize_str(text) if before else [(text, (0, len(text)))]
+        words = (text[start:end] for _, (start, end) in spans)
+        return [word[at : at + LONGEST_WORD] for word in words for at in range(0, len(word), LONGEST_WORD)]
+
+    def _released(self, words: list[str], typed: int) -> tuple[list[int], int]:
+        """Tokens of the words, and how many are released when `typed` characters stand before the cursor.
+
+        A token is ready when the character behind its word is typed, and is released RELEASE places after
+        another at least one character later.
+        """
+        ids: list[int] = []
+        clock: list[int] = []
+        end = 0
+        for word in words:
+            end += len(word)
+            for token in self._encode_word(word):
+                ids.append(token)
+                clock.append(max(end + 1, clock[-RELEASE] + 1 if len(clock) >= RELEASE else 0))
+        return ids, sum(time <= typed for time in clock)
+
+    def _encode_word(self, word: str) -> tuple[int, ...]:
+        if word not in self._encoded:
+            if len(self._encoded) > 20_000:
+                self._encoded.clear()
+            self._encoded[word] = tuple(self.tokenizer.encode(word, add_special_tokens=False).ids)
+        return self._encoded[word]
+
+    def _spellable(self, word: str) -> tuple[list[int], str]:
+        """Tokens up to the last one that ends inside a character, which cannot be spelled, and the text behind."""
+        ids = list(self._encode_word(word))
+        begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
+        return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
+
+
+def _remembered(store: OrderedDict[str, V], text: str, make: Callable[[], V], most: int) -> V:
+    """The entry of a text, made when it is not among those used last."""
+    known = fresh(store, text)
+    return keep(store, text, make(), most) if known is None else known
+
+
+def _clean(text: str) -> str:
+    """The text with the replacement character for lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,1 @@
+"""Model folders: starting weights in, trained weights out."""

@@ -1,0 +1,55 @@
+"""Write a model folder from a base and a run: `python -m mercury_engine.training export --base --run --out`.
+
+Of a run of the reader comes a base for the writer's; of a run of the writer a model.
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.models import weights
+
+
+def export(base: Path, run: Path, out: Path, name: str) -> None:
+    """Base files copied, the running mean of the adapter at the last checkpoint in bfloat16 beside them."""
+    checkpoint = run / "checkpoint.pt"
+    if not checkpoint.is_file():
+        raise ModelNotFound(f"no checkpoint.pt in {run}; run the train step first")
+    saved = torch.load(checkpoint, weights_only=True, map_location="cpu")
+    out.mkdir(parents=True, exist_ok=True)
+    for file in ("model.safetensors", "tokenizer.json", weights.READER):
+        if (base / file).is_file() and not _same_size(base / file, out / file):
+            shutil.copyfile(base / file, out / file)
+    trained = {k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}
+    config = json.loads((base / "config.json").read_text("utf-8"))
+    if saved.get("part") == "reader":
+        if (base / weights.READER).is_file():
+            raise ModelCorrupt(f"the reader of {base} was trained already; name the base that this run began with")
+        target = out / weights.READER
+    else:
+        target = out / "adapter.safetensors"
+        config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}
+    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    save_file(trained, target)
+    spent = f"step {saved['step']}, {saved['canvas_tokens']} tokens learned, {saved['elapsed'] / 60:.0f} minutes"
+    print(f"{out}: {spent}, {target.stat().st_size / 1e6:.1f} MB {target.stem}")
+
+
+def _same_size(one: Path, other: Path) -> bool:
+    return other.exists() and one.stat().st_size == other.stat().st_size
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="mercury_engine.training export", description=__doc__)
+    parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--name", default="Mercury 135M")
+    options = parser.parse_args(argv)
+    export(options.base, options.run, options.out, options.name)
+    return 0

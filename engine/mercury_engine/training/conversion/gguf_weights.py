@@ -1,0 +1,119 @@
+"""GGUF files of the Llama and Qwen2 families as Mercury's tensors and configuration.
+
+Values stay packed, groups of 32 along the input dimension (see `mercury_engine.models.weights`): Q4_1, Q5_0 and Q8_0
+keep their exact values; what has finer scales (Q4_K, Q6_K) is rounded once to eight bits.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from gguf import GGMLQuantizationType, GGUFReader, ReaderTensor
+from gguf.quants import dequantize
+from torch import Tensor
+
+from mercury_engine.models.weights import GROUP
+
+_NAMES = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+
+_SCALED = (GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q8_0)
+"""Types whose blocks are a float16 scale and whole codes: weight = code * scale."""
+
+
+def state(reader: GGUFReader, keep: list[int] | None = None) -> dict[str, Tensor]:
+    """All tensors under their checkpoint names; `keep` are the rows of the vocabulary that stay, None for all.
+
+    Input and output matrix are tied; of two copies the output's, which is stored more finely, is taken.
+    """
+    tensors = {t.name: t for t in reader.tensors}
+    rows = _packed(tensors.get("output.weight", tensors["token_embd.weight"]))
+    found = {f"model.embed_tokens.weight{part}": t if keep is None else t[keep] for part, t in rows.items()}
+    found["model.norm.weight"] = _floats(tensors["output_norm.weight"])
+    turned = {"attn_q": "attention.head_count", "attn_k": "attention.head_count_kv"}
+    for name, tensor in tensors.items():
+        if not name.startswith("blk."):
+            continue
+        _, number, field, kind = name.split(".")
+        stem = f"model.layers.{number}.{_NAMES[field]}.{kind}"
+        turns = kind == "weight" and field in turned and _family(reader) == "llama"
+        for part, t in _packed(tensor).items():
+            found[stem + part] = _halves(t, _field(reader, turned[field])) if turns else t
+    return {name: t.contiguous() for name, t in found.items()}
+
+
+def config(reader: GGUFReader, vocab_size: int, name: str) -> dict[str, Any]:
+    """config.json of a Mercury folder with these weights."""
+    heads, width = _field(reader, "attention.head_count"), _field(reader, "embedding_length")
+    return {
+        "model_type": "mercury",
+        "name": name,
+        "vocab_size": vocab_size,
+        "hidden_size": width,
+        "intermediate_size": _field(reader, "feed_forward_length"),
+        "num_hidden_layers": _field(reader, "block_count"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": _field(reader, "attention.head_count_kv"),
+        "head_dim": width // heads,
+        "rope_theta": _field(reader, "rope.freq_base"),
+        "rms_norm_eps": float(f"{_field(reader, 'attention.layer_norm_rms_epsilon'):.4g}"),  # stored as float32
+        "attention_bias": _family(reader) == "qwen2",
+        "tie_word_embeddings": True,
+    }
+
+
+def _family(reader: GGUFReader) -> str:
+    return str(reader.fields["general.architecture"].contents())
+
+
+def _field(reader: GGUFReader, name: str) -> Any:
+    return reader.fields[f"{_family(reader)}.{name}"].contents()
+
+
+def _halves(rows: Tensor, heads: int) -> Tensor:
+    """GGUF interleaves the two rotary halves of every Llama head's rows; put them back one after the other."""
+    width = rows.shape[0] // heads
+    return rows.view(heads, width // 2, 2, -1).transpose(1, 2).reshape(rows.shape)
+
+
+def _packed(tensor: ReaderTensor) -> dict[str, Tensor]:
+    """The tensor's parts by the suffix of their names; rows are outputs."""
+    if tensor.tensor_type == GGMLQuantizationType.F32:
+        return {"": _floats(tensor)}
+    if tensor.tensor_type == GGMLQuantizationType.Q4_1:
+        return _q4(tensor)
+    values = torch.from_numpy(dequantize(tensor.data, tensor.tensor_type))
+    grouped = values.view(len(values), -1, GROUP)
+    scale = _scales(tensor) if tensor.tensor_type in _SCALED else (grouped.abs().amax(-1) / 127).half()
+    steps = torch.where(scale == 0, 1, scale).float()[..., None]
+    return {".q8": (grouped / steps).round().clamp(-127, 127).to(torch.int8).flatten(1), ".scale": scale}
+
+
+def _floats(tensor: ReaderTensor) -> Tensor:
+    return torch.from_numpy(np.array(tensor.data, dtype=np.float32))
+
+
+def _blocks(tensor: ReaderTensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Bytes [out, in/32, bytes of a block] of a type with groups of 32."""
+    inputs, outputs = (int(n) for n in tensor.shape)
+    return np.array(tensor.data, dtype=np.uint8).reshape(outputs, inputs // GROUP, -1)
+
+
+def _scales(tensor: ReaderTensor) -> Tensor:
+    return torch.from_numpy(_blocks(tensor)[..., :2].copy().view(np.float16))[..., 0]
+
+
+def _q4(tensor: ReaderTensor) -> dict[str, Tensor]:
+    raw = _blocks(tensor)
+    halves = torch.from_numpy(raw[..., :4].copy().view(np.float16))
+    codes = torch.from_numpy(raw[..., 4:].copy()).flatten(1)
+    return {".q4": codes, ".scale": halves[..., 0], ".low": halves[..., 1]}

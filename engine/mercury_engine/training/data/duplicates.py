@@ -1,0 +1,55 @@
+"""Which texts were seen before, exactly or nearly."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from mercury_engine.training.data.sources import SourceError
+
+PERMUTATIONS = 64
+SIMILARITY = 0.7
+"""Files whose sets of lines have a larger Jaccard index than about this are one file."""
+
+MIN_LINE = 8
+"""Shorter lines (brackets, `else:`) say nothing about likeness."""
+
+
+def digest(text: str) -> bytes:
+    """The SHA-256 of a text in which runs of white space count as one space."""
+    return hashlib.sha256(" ".join(text.split()).encode()).digest()
+
+
+@dataclass(slots=True)
+class Duplicates:
+    """Remembers texts; `near` also finds those that share most lines (MinHash, datasketch)."""
+
+    near: bool = True
+    _seen: set[bytes] = field(default_factory=set)
+    _index: Any = None
+
+    def add(self, text: str) -> str | None:
+        """Remember the text; "duplicate" or "near duplicate" if it was known before, else None."""
+        key = digest(text)
+        if key in self._seen:
+            return "duplicate"
+        self._seen.add(key)
+        return "near duplicate" if self.near and self._is_near(key, text) else None
+
+    def _is_near(self, key: bytes, text: str) -> bool:
+        try:
+            from datasketch import MinHash, MinHashLSH
+        except ImportError as error:
+            raise SourceError("near copies are found with datasketch; install it or say --no-near-dedup") from error
+        if not isinstance(self._index, MinHashLSH):
+            self._index = MinHashLSH(threshold=SIMILARITY, num_perm=PERMUTATIONS)
+        lines = {line.strip() for line in text.splitlines()}
+        hashes = sorted(crc32(line.encode()) for line in lines if len(line) >= MIN_LINE)
+        if not hashes:
+            return False
+        signature = MinHash(num_perm=PERMUTATIONS, hashfunc=int)
+        signature.update_batch(hashes)
+        known = bool(self._index.query(signature))
+        if not known:
+            self._index.insert(key, signature)
+        return known

@@ -1,0 +1,90 @@
+"""Python files of the distributions that are installed in an environment, a corpus that needs no network."""
+
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from mercury_engine.training.data.sources import SourceError, is_permissive, plain
+
+OURS = "mercury-lsp"
+
+_CLASSIFIERS = {
+    "Apache Software License": "Apache-2.0",
+    "BSD License": "BSD-3-Clause",
+    "Boost Software License 1.0 (BSL-1.0)": "BSL-1.0",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "MIT No Attribution License (MIT-0)": "MIT-0",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+    "The Unlicense (Unlicense)": "Unlicense",
+    "zlib/libpng License": "Zlib",
+}
+
+_NAMES = {
+    "apache": "Apache-2.0",
+    "apache 2": "Apache-2.0",
+    "apache 2.0": "Apache-2.0",
+    "apache license 2.0": "Apache-2.0",
+    "apache license, version 2.0": "Apache-2.0",
+    "apache software license": "Apache-2.0",
+    "bsd": "BSD-3-Clause",
+    "bsd license": "BSD-3-Clause",
+    "3-clause bsd license": "BSD-3-Clause",
+    "mit license": "MIT",
+    "new bsd": "BSD-3-Clause",
+}
+
+
+def _field(distribution: metadata.Distribution, name: str) -> str:
+    return str((distribution.metadata.get_all(name) or [""])[0]).strip()
+
+
+def licence_of(distribution: metadata.Distribution) -> str | None:
+    """The licence as an SPDX expression that is permissive; None if it is another, unclear or not told.
+
+    The expression counts, then the classifiers, all of which must be known, then the old free-text field.
+    """
+    expression = _field(distribution, "License-Expression")
+    if expression:
+        return expression if is_permissive(expression) else None
+    told = [
+        c.rpartition("::")[2].strip()
+        for c in distribution.metadata.get_all("Classifier") or ()
+        if c.startswith("License ::")
+    ]
+    told = [name for name in told if name != "OSI Approved"]
+    if told:
+        return " AND ".join(sorted(_CLASSIFIERS[name] for name in told)) if set(told) <= _CLASSIFIERS.keys() else None
+    text = _field(distribution, "License")
+    text = _NAMES.get(text.lower(), text)
+    return text if is_permissive(text) else None
+
+
+def distributions(environment: Path | None = None) -> list[metadata.Distribution]:
+    """The distributions of an environment by name: that of this interpreter, a site-packages folder or a venv."""
+    folders = None if environment is None else [str(folder) for folder in _site_packages(environment)]
+    found = metadata.distributions() if folders is None else metadata.distributions(path=folders)
+    by_name: dict[str, metadata.Distribution] = {}
+    for distribution in found:  # as in an import, the first of a name counts
+        if name := _field(distribution, "Name"):
+            by_name.setdefault(plain(name), distribution)
+    return [by_name[name] for name in sorted(by_name) if name != OURS]
+
+
+def _site_packages(environment: Path) -> list[Path]:
+    inside = sorted(environment.glob("lib*/python*/site-packages")) + sorted(environment.glob("Lib/site-packages"))
+    folders = inside or [environment]
+    if not any(True for folder in folders for _ in folder.glob("*.dist-info")):
+        raise SourceError(f"no distributions in {environment}; name a virtual environment or a site-packages folder")
+    return folders
+
+
+def files(distribution: metadata.Distribution) -> Iterator[tuple[str, bytes]]:
+    """Path from the import path on and content of every Python file that the distribution installed."""
+    for path in distribution.files or ():
+        if path.suffix == ".py" and ".." not in path.parts and not re.search(r"\.(dist-info|data)$", path.parts[0]):
+            place = Path(str(path.locate()))
+            if place.is_file():
+                yield path.as_posix(), place.read_bytes()

@@ -1,0 +1,140 @@
+"""A corpus in one small file: `python -m mercury_engine.training pack --corpus DIR --out FILE --limit-mb 55`.
+
+The file goes wherever a corpus folder goes. It holds everything if that fits; else Python fills half of it, and the
+other languages share the rest evenly, those that need less than their part kept whole. `--installed` packs the Python
+distributions of an environment instead of a folder. Its format: mercury_engine.training.data.shard.
+"""
+
+import argparse
+import hashlib
+from collections import Counter
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rich.progress import track
+from tokenizers import Tokenizer
+
+from mercury_engine.engine import BUNDLED
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.training.data import corpus as corpora
+from mercury_engine.training.data import shard
+from mercury_engine.training.data.corpus import Corpus, SourceFile
+from mercury_engine.training.data.shard import Record, Speller, Tokens
+from mercury_engine.training.data.sources import SourceError
+
+MEGABYTE = 1_000_000
+PYTHON_SHARE = 0.5
+RATIO = 6.6
+"""Bytes of text in a byte of shard, as first guessed."""
+
+CAUTION = 0.985
+"""Later guesses follow from the size of the last try, and aim so much below the limit."""
+
+FULL, TRIES = 0.95, 3
+"""A sample that fills so much of the limit is good enough, and so is any that fits after so many tries."""
+
+
+def shares(sizes: dict[str, int], room: float) -> dict[str, float]:
+    """Bytes of text that each language gets of the room; their sum is the room, or all there is."""
+    others = {language: size for language, size in sizes.items() if language != "python"}
+    given = {"python": min(sizes.get("python", 0), max(PYTHON_SHARE * room, room - sum(others.values())))}
+    left = room - given["python"]
+    for number, (language, size) in enumerate(sorted(others.items(), key=lambda item: item[1])):
+        given[language] = min(size, left / (len(others) - number))
+        left -= given[language]
+    return given
+
+
+def sample(files: list[SourceFile], room: float) -> list[SourceFile]:
+    """Files that together take up to the room, drawn in an arbitrary fixed order, in the order given."""
+    chosen = set()
+    for place, file in sorted(enumerate(files), key=lambda item: hashlib.sha256(item[1].path.encode()).digest()):
+        size = len(file.text.encode())
+        if size <= room:
+            chosen.add(place)
+            room -= size
+    return [file for place, file in enumerate(files) if place in chosen]
+
+
+def pack(whole: Corpus, tokenizer: Tokenizer, limit: int) -> bytes:
+    """The shard of a corpus, or of a balanced sample of it, in at most `limit` bytes; SourceError if none fits."""
+    languages, spell = whole.by_language(), cache(Speller(tokenizer).spell)
+    sizes = {language: sum(len(file.text.encode()) for file in files) for language, files in languages.items()}
+    known = whole.known.to_bytes() if whole.known else b""
+    total, fixed = float(sum(sizes.values())), len(_packed(whole, [], tokenizer, known))
+    if fixed >= limit:
+        raise SourceError(
+            f"tokenizer and fingerprints alone take {fixed / MEGABYTE:.2f} MB; allow more with --limit-mb"
+        )
+    best, room = b"", min(total, RATIO * (limit - fixed))
+    for attempt in count(1):
+        given = shares(sizes, room)
+        taken = [file for language, files in languages.items() for file in sample(files, given[language])]
+        spelled = [(file, spell(file.text)) for file in track(taken, "Spelling")]
+        content = _packed(whole, spelled, tokenizer, known)
+        if len(content) <= limit:
+            best = max(best, content, key=len)
+        if best and (room >= total or len(best) >= FULL * limit or attempt >= TRIES):
+            break
+        room = min(total, room * CAUTION * (limit - fixed) / max(1, len(content) - fixed))
+    return best
+
+
+def _packed(whole: Corpus, chosen: list[tuple[SourceFile, Tokens | None]], tokenizer: Tokenizer, known: bytes) -> bytes:
+    records = [(_record(file), tokens) for file, tokens in chosen]
+    return shard.packed(shard.sections_of(records, tokenizer, known), _manifest(whole, [file for file, _ in chosen]))
+
+
+def _record(file: SourceFile) -> Record:
+    return Record(path=file.path, package=file.package, language=file.language, text=file.text)
+
+
+def _manifest(whole: Corpus, files: list[SourceFile]) -> dict[str, Any]:
+    """As that of a folder, for the files that were taken; `of`: the totals of all."""
+    taken = Corpus(files, missing=whole.missing, dropped=whole.dropped, contaminated=whole.contaminated)
+    counts, sizes = Counter(file.package for file in files), Counter[str]()
+    for file in files:
+        sizes[file.package] += len(file.text.encode())
+    present = (package for package in whole.packages if counts[package["name"]])
+    taken.packages = [p | {"files": counts[p["name"]], "bytes": sizes[p["name"]]} for p in present]
+    return taken.manifest() | {"of": whole.manifest()["languages"]}
+
+
+def main(argv: list[str]) -> int:
+    """Write a shard and print what it holds."""
+    parser = argparse.ArgumentParser(prog="mercury_engine.training pack", description=__doc__)
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--corpus", type=Path, help="a corpus folder or shard")
+    chosen.add_argument("--installed", action="store_true", help="take what is installed; needs no network")
+    parser.add_argument("--environment", type=Path, help="whose distributions to take (this interpreter's)")
+    parser.add_argument("--onto", type=Path, help="a corpus folder or shard to add what is installed to")
+    parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--out", type=Path, required=True, help="the shard to write")
+    parser.add_argument("--limit-mb", type=float, default=55.0, help="at most so many million bytes")
+    parser.add_argument("--tokenizer", type=Path, default=BUNDLED, help="model folder (the bundled model's)")
+    options = parser.parse_args(argv)
+    if not options.installed and (options.environment or options.onto):
+        parser.error("--environment and --onto go with --installed")
+    if options.installed:
+        whole = corpora.build_installed(options.environment, options.onto, near=options.near_dedup)
+    else:
+        whole = Corpus.load(options.corpus)
+    content = pack(whole, Codec(options.tokenizer).tokenizer, int(options.limit_mb * MEGABYTE))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    partial = options.out.with_name(options.out.name + ".partial")
+    partial.write_bytes(content)
+    partial.replace(options.out)
+    corpora.report(whole, complete=True)
+    _report(options.out, corpora.manifest(options.out))
+    return 0
+
+
+def _report(path: Path, told: dict[str, Any]) -> None:
+    for language, totals in told["languages"].items():
+        parts = f"{totals['bytes'] / MEGABYTE:8.2f} of {told['of'][language]['bytes'] / MEGABYTE:8.2f} MB"
+        print(f"packed {language:12} {parts}")
+    text = sum(totals["bytes"] for totals in told["languages"].values())
+    size = path.stat().st_size
+    print(f"{path}: {size / MEGABYTE:.2f} MB for {text / MEGABYTE:.2f} MB of text ({text / size:.2f} to 1)")

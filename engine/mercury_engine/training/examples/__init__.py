@@ -1,0 +1,1 @@
+"""What one training step sees: gaps, passages and snippets drawn from files."""

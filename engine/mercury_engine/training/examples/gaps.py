@@ -1,0 +1,104 @@
+"""Gaps cut out of real files, laid out exactly as the server lays out the text around a cursor."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.layout import path_block, window
+from mercury_engine.training.data.corpus import SourceFile
+from mercury_engine.training.examples.snippets import snippet_blocks
+
+PATH_KEPT = 0.7
+"""Share of windows that see the file's path."""
+
+SNIPPETS_SHOWN = 0.2
+"""Share of windows that see blocks of other files of their package, where there are any."""
+
+AT_START = 0.15
+"""Share of windows at the start of their file, on top of those that fall there by chance."""
+
+REACH = 500
+"""Gaps of a window start within so many characters of its middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Tokens around and inside one gap. `far` and `suffix` are blocks that are read alone."""
+
+    far: list[tuple[int, ...]]
+    near: list[int]
+    suffix: list[tuple[int, ...]]
+    target: list[int]
+    truth: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """How a gap is chosen: shares of the kinds and the budgets of context in characters."""
+
+    rest_of_line: float = 0.6
+    random_span: float = 0.25
+    prefix_chars: int = 800
+    suffix_chars: int = 400
+
+
+class GapSampler:
+    """Draws gaps from files; same generator, same gaps."""
+
+    def __init__(self, codec: Codec, rng: random.Random, spans: Spans | None = None) -> None:
+        self.codec, self.rng, self.spans = codec, rng, spans or Spans()
+
+    def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[Gap]:
+        """Up to count gaps of one window, in the order of the text, so that they share what is read.
+
+        `others` are files of the same package, of which some windows see a block or two.
+        """
+        text = file.text.replace("\r\n", "\n")
+        if len(text) < 200:
+            return []
+        middle = self.rng.randrange(min(len(text), REACH) if self.rng.random() < AT_START else len(text))
+        low, high = max(0, middle - REACH), min(len(text) - 1, middle + REACH)
+        first = first_blocks(file, text[low:high], others, self.rng)
+        drawn = (self._span(text, self.rng.randrange(low, high)) for _ in range(3 * count))
+        found = ((span, self.gap(text, *span, first)) for span in drawn)
+        useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
+        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
+
+    def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> Gap:
+        """The gap text[start:end] with the context the server would give for a cursor at start, behind `first`."""
+        far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
+        cut = self.codec.cut(near)
+        target = self.codec.encode(cut.spell + text[start:end])
+        return Gap(
+            [self.codec.block(b) for b in (*first, *far)],
+            cut.read + cut.known,
+            [self.codec.block(b) for b in suffix],
+            target,
+            text[start:end],
+            kind,
+        )
+
+    def _span(self, text: str, at: int) -> tuple[int, int, str]:
+        kind = self.rng.random()
+        end_of_line = text.find("\n", at)
+        end_of_line = len(text) if end_of_line < 0 else end_of_line
+        if kind < self.spans.rest_of_line:
+            return at, end_of_line, "rest_of_line"
+        if kind < self.spans.rest_of_line + self.spans.random_span:
+            return at, min(len(text), at + self.rng.randint(2, 50)), "random_span"
+        start = text.rfind("\n", 0, at) + 1
+        start += len(text[start:end_of_line]) - len(text[start:end_of_line].lstrip())
+        end = end_of_line
+        for _ in range(self.rng.randint(0, 3)):
+            end = text.find("\n", end + 1) if text.find("\n", end + 1) > 0 else end
+        return start, max(start, end), "lines"
+
+
+def first_blocks(file: SourceFile, around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
+    """Snippets of other files that go with the text around, and the path; each of them in some windows only."""
+    snippets = rng.random() < SNIPPETS_SHOWN
+    blocks = snippet_blocks(around, others, rng) if snippets and others else []
+    return [*blocks, path_block(file.path, file.language)] if rng.random() < PATH_KEPT else blocks

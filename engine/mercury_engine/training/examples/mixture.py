@@ -1,0 +1,85 @@
+"""Which gaps a step trains on: files of a fixed mix of languages, a window of gaps in each, edits among them."""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.training.data.corpus import SourceFile
+from mercury_engine.training.edits import EditSampler
+from mercury_engine.training.examples.gaps import Gap, GapSampler, Spans
+
+SLOTS = (8, 16, 16, 16, 24, 24, 32, 64)
+"""Lengths of tailed canvases; all gaps of a window have the same."""
+
+LONG = 32
+"""Windows with more slots have half as many gaps."""
+
+EDIT_SLOTS = (16, 32, 48, 64)
+"""Lengths for edits, of which the shortest is taken that holds all of a window and an end marker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Gaps near one another, and the slots of their tailed canvases."""
+
+    gaps: list[Gap]
+    slots: int
+
+
+class Mixture:
+    """A corpus in memory; the share of each language is fixed. Raises ModelCorrupt when there is no file."""
+
+    def __init__(self, files: Iterable[SourceFile], python_share: float = 0.5) -> None:
+        self.python_share = python_share
+        self.files: dict[str, list[SourceFile]] = {}
+        self._packages: dict[str, list[SourceFile]] = {}
+        for file in files:
+            self.files.setdefault(file.language, []).append(file)
+            self._packages.setdefault(file.package, []).append(file)
+        if not self.files:
+            raise ModelCorrupt("the corpus holds no source files; run the corpus step again")
+
+    def draw(self, rng: random.Random) -> SourceFile:
+        others = [name for name in self.files if name != "python"]
+        if "python" in self.files and (not others or rng.random() < self.python_share):
+            return rng.choice(self.files["python"])
+        sizes = [len(self.files[name]) ** 0.5 for name in others]
+        return rng.choice(self.files[rng.choices(others, sizes)[0]])
+
+    def others(self, file: SourceFile, rng: random.Random) -> list[SourceFile]:
+        """A few other files of the same package, of the same language where there are such."""
+        package = self._packages[file.package]
+        found = [f for f in rng.sample(package, min(12, len(package))) if f is not file]
+        return [f for f in found if f.language == file.language] or found
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSampler:
+    """Draws windows of `gaps` gaps from a file, a share of them edits."""
+
+    codec: Codec
+    mixture: Mixture
+    gaps: int
+    edits: float
+    spans: Spans
+
+    def windows(self, files: int, rng: random.Random) -> list[Window]:
+        """The windows of so many files; the same ones from the same generator, whatever was drawn before."""
+        gaps, edits = GapSampler(self.codec, rng, self.spans), EditSampler(self.codec, rng, self.spans)
+        found = []
+        for _ in range(files):
+            file = self.mixture.draw(rng)
+            slots = rng.choice(SLOTS)
+            count = self.gaps if slots <= LONG else max(1, self.gaps // 2)
+            changed = sum(rng.random() < self.edits for _ in range(count))
+            found.append(Window(gaps.gaps(file, count - changed, self.mixture.others(file, rng)), slots))
+            found.append(edit_window(edits.gaps(file, changed) if changed else []))
+        return [window for window in found if window.gaps]
+
+
+def edit_window(gaps: Sequence[Gap]) -> Window:
+    """Edits of one file."""
+    longest = max((len(gap.target) for gap in gaps), default=0)
+    return Window(list(gaps), next((slots for slots in EDIT_SLOTS if slots > longest), EDIT_SLOTS[-1]))

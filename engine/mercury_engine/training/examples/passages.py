@@ -1,0 +1,84 @@
+"""What a reader learns from: text as it stands before a cursor, behind the blocks that the server would show it."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch.utils.data import Dataset
+
+from mercury_engine.prompt.chunking import split
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, around, rest_and_below
+from mercury_engine.training.data.corpus import SourceFile
+from mercury_engine.training.examples.gaps import AT_START, first_blocks
+from mercury_engine.training.examples.mixture import Mixture
+from mercury_engine.training.optimisation.sharing import Tokens
+
+BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
+"""Characters of context before and behind; short ones are cheaper to read and teach as much."""
+
+WHOLE = 0.5
+"""Share of passages that are whole chunks; the others end at a cursor within."""
+
+NOTHING_BELOW = 0.1
+"""Share of passages at the end of what is written."""
+
+LEAST_TOKENS, MOST_TOKENS = 8, 320
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A near prefix, to be predicted token by token, and the blocks in front of it, those from below it first."""
+
+    far: list[Tokens]
+    near: Tokens
+
+
+@dataclass(frozen=True)
+class PassageSteps(Dataset[list[list[Passage]]]):
+    """Step number -> passages by file; the same ones for the same seed and number."""
+
+    codec: Codec
+    mixture: Mixture
+    files: int
+    count: int
+    """Passages of a file, from chunks in a row, so that they share most blocks."""
+    seed: int
+    budgets: tuple[tuple[int, int], ...] = BUDGETS
+
+    def __getitem__(self, step: int) -> list[list[Passage]]:
+        """No passages at all of files that are too short."""
+        rng = random.Random(f"{self.seed}/reader/{step}")
+        drawn = [self.mixture.draw(rng) for _ in range(self.files)]
+        found = [self.passages(f, self.mixture.others(f, rng), rng, rng.choice(self.budgets)) for f in drawn]
+        return [passages for passages in found if passages]
+
+    def passages(
+        self, file: SourceFile, others: Sequence[SourceFile], rng: random.Random, budget: tuple[int, int]
+    ) -> list[Passage]:
+        """Passages of one place in a file; `budget`: characters of context before and behind."""
+        text = file.text.replace("\r\n", "\n")
+        reach = sum(budget) * 2
+        at = 0 if rng.random() < AT_START else rng.randrange(max(1, len(text) - reach // 4))
+        low = text.rfind("\n", 0, max(0, at - 2 * budget[0])) + 1
+        chunks = split(text[low : at + reach + 400 * self.count])
+        first = first_blocks(file, text[at : at + 1000], others, rng)
+        found: list[Passage] = []
+        start = low
+        for chunk in chunks:
+            if start >= at and len(found) < self.count:
+                length = len(chunk) if rng.random() < WHOLE else rng.randint(len(chunk) // 3, len(chunk))
+                found += self._passage(chunks, start - low + length, budget, first, rng.random() >= NOTHING_BELOW)
+            start += len(chunk)
+        return found
+
+    def _passage(
+        self, chunks: list[str], cursor: int, budget: tuple[int, int], first: Sequence[str], shown: bool
+    ) -> list[Passage]:
+        """The passage that ends at the cursor, if it is neither too short nor too long."""
+        far, near, suffix = around(chunks, cursor, *budget)
+        ids = self.codec.block(near)
+        if not LEAST_TOKENS <= len(ids) <= MOST_TOKENS:
+            return []
+        below = rest_and_below(suffix)[1] if shown else []
+        return [Passage([self.codec.block(b) for b in (*reversed(below), *first, *far) if b], ids)]

@@ -1,0 +1,47 @@
+"""Blocks of other files of the same package that are shown first among the far blocks."""
+
+import math
+import random
+import re
+from collections.abc import Sequence
+
+from mercury_engine.prompt.chunking import split
+from mercury_engine.prompt.layout import path_block
+from mercury_engine.training.data.corpus import SourceFile
+
+FILES = 3
+"""So many other files are looked into."""
+
+PART_CHARS = 6_000
+"""Of a long one so much is looked at."""
+
+_WORD = re.compile(r"[^\W\d]\w{3,}")
+
+
+def snippet_blocks(around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
+    """One or two chunks of other files, each behind a comment with its path; those with most words in common.
+
+    A word counts for less the more of the chunks hold it.
+    """
+    files = rng.sample(others, min(FILES, len(others)))
+    chunks = [(file, chunk) for file in files for chunk in split(_part(file, rng))]
+    words = [set(_WORD.findall(chunk)) for _, chunk in chunks]
+    wanted = set(_WORD.findall(around))
+    holders = {word: sum(word in of_chunk for of_chunk in words) for word in wanted}
+    worth = [math.fsum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]  # in any order the same
+    best = sorted(range(len(chunks)), key=lambda number: -worth[number])[: rng.choice((1, 2))]
+    return [snippet_block(file.path, file.language, chunk) for file, chunk in (chunks[number] for number in best)]
+
+
+def snippet_block(path: str, language: str, chunk: str) -> str:
+    """A chunk of another file as the reader sees it."""
+    return path_block(path, language) + chunk
+
+
+def _part(file: SourceFile, rng: random.Random) -> str:
+    """The file's text, or whole lines of about PART_CHARS of it."""
+    text = file.text.replace("\r\n", "\n")
+    if len(text) <= PART_CHARS:
+        return text
+    start = text.rfind("\n", 0, rng.randrange(len(text) - PART_CHARS)) + 1
+    return text[start : text.rfind("\n", start, start + PART_CHARS) + 1]

@@ -1,0 +1,96 @@
+"""The data of every step, as a function of the seed and the step's number alone."""
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset
+
+from mercury_engine.models.network import ModelConfig
+from mercury_engine.training.optimisation.loss import Layout
+from mercury_engine.training.examples.mixture import Window, WindowSampler
+from mercury_engine.training.optimisation.objective import Canvas, Noise, corrupt, lay_rows
+from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
+from mercury_engine.training.optimisation.padded import Padded
+
+SIZED = 3
+"""Steps by which the room of all is measured."""
+
+
+@dataclass(frozen=True)
+class Steps(Dataset[list[Layout]]):
+    """Step number -> layouts: one for all windows where rows are packed (GPU), else one a window."""
+
+    sampler: WindowSampler
+    config: ModelConfig
+    files: int
+    noise: Noise
+    seed: int
+    packed: bool
+    room: Room | None = None
+
+    def __getitem__(self, step: int) -> list[Layout]:
+        """No layout at all when the files that were drawn are too short."""
+        rng = random.Random(f"{self.seed}/{step}")
+        windows = self.sampler.windows(self.files, rng)
+        canvases = [corrupt(self.config, window, rng, self.noise) for window in windows]
+        if not self.packed:
+            return self.layouts(windows, canvases)
+        while len(windows) > 1:
+            try:
+                return [self._packed(windows, canvases)]
+            except Overflow:
+                windows.pop()  # rare: the room is measured on other steps
+        return self.layouts(windows, canvases)
+
+    def layouts(self, windows: Sequence[Window], canvases: Sequence[Sequence[Canvas]]) -> list[Layout]:
+        """All of the windows; raises Overflow when a single one has no room."""
+        if not self.packed:
+            return [self._padded(window, of) for window, of in zip(windows, canvases, strict=True)]
+        try:
+            return [self._packed(windows, canvases)] if windows else []
+        except Overflow:
+            half = len(windows) // 2
+            if not half:
+                raise
+            return self.layouts(windows[:half], canvases[:half]) + self.layouts(windows[half:], canvases[half:])
+
+    def _padded(self, window: Window, canvases: Sequence[Canvas]) -> Padded:
+        return Padded(window.gaps, lay_rows(window.gaps, canvases), self.sampler.codec.start_id)
+
+    def _packed(self, windows: Sequence[Window], canvases: Sequence[Sequence[Canvas]]) -> Packed:
+        gaps = [gap for window in windows for gap in window.gaps]
+        first, moved = 0, []
+        for window, of in zip(windows, canvases, strict=False):
+            moved += [replace(canvas, gap=canvas.gap + first) for canvas in of]
+            first += len(window.gaps)
+        return Packed(gaps, lay_rows(gaps, moved), self.sampler.codec.start_id, self.room)
+
+    def with_room(self) -> "Steps":
+        """The same with room for about every step, so that all steps have tensors of the same shapes."""
+        if not self.packed:
+            return self
+        found = [layout.room for step in range(SIZED) for layout in self[step] if isinstance(layout, Packed)]
+        return replace(self, room=Room.covering(found)) if found else self
+
+
+def ahead(steps: Dataset[list[Any]], first: int, workers: int) -> Iterator[list[Any]]:
+    """The steps from the first on without end, drawn ahead by so many processes; 0: by this one, when asked."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    options: dict[str, Any] = {"prefetch_factor": 2, "multiprocessing_context": "fork"} if workers else {}
+    numbers = range(first, first + (1 << 40))
+    drawn = iter(DataLoader(steps, batch_size=None, sampler=numbers, num_workers=workers, **options))
+    return _one_ahead(drawn) if workers else drawn
+
+
+def _one_ahead(drawn: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """The same; each is taken over from its process while the one before is computed."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, drawn)
+        while True:
+            batch = following.result()
+            following = pool.submit(next, drawn)
+            yield batch

@@ -1,0 +1,1 @@
+"""Losses, batches, optimisers, and the runs that use them."""

@@ -1,0 +1,252 @@
+"""All canvases of a step as one sequence, and all that is read for them: for GPUs.
+
+Nothing is padded but the ends of the sequences. What gaps share stands once: far sides with their near stacks, and the
+suffix blocks behind the head. Frames are anchored so that shared keys have one position: toward the prefix the near
+stack starts at 0, toward the suffix the head ends at -1.
+
+Dimensions: P ranges, R rows, T tokens of a sequence, C width.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mercury_engine.models.network import Block, Frames, Network, Side
+from mercury_engine.training.examples.gaps import Gap
+from mercury_engine.training.optimisation.attention import TILE, Ranges
+from mercury_engine.training.optimisation.objective import Ints, Rows
+from mercury_engine.training.optimisation.sharing import Tokens, Work, leaders, stack, unique_blocks
+
+Span = tuple[int, int]
+
+
+class Overflow(Exception):
+    """A step needs more room than its sequences have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Lengths of a step's sequences, the same in every step so that nothing is compiled twice; 0: as long as needed."""
+
+    blocks: int = 0
+    far: int = 0
+    near: int = 0
+    prefix: int = 0
+    rows: int = 0
+    suffix: int = 0
+
+    def of(self, name: str, needed: int) -> int:
+        """The padded length of a sequence."""
+        room = getattr(self, name)
+        if room and needed > room:
+            raise Overflow(f"{name} has room for {room} tokens, the step needs {needed}")
+        return room or _whole_tiles(needed)
+
+    @classmethod
+    def covering(cls, steps: Iterable["Room"], spare: float = 1.08) -> "Room":
+        """Room for the largest of the steps and a little more."""
+        sizes = [[getattr(step, name) for name in cls.__slots__] for step in steps]
+        return cls(*(_whole_tiles(int(spare * max(column))) for column in zip(*sizes, strict=True)))
+
+
+def _whole_tiles(size: int) -> int:
+    return -(-max(size, 1) // TILE) * TILE
+
+
+@dataclass(slots=True)
+class _Axis:
+    """Keys of a side in the making: which token each is taken from, and its position."""
+
+    source: list[Ints] = field(default_factory=list)
+    position: list[Ints] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, spans: Sequence[Span], first: int) -> Span:
+        """Append the tokens `start` to `end` of every span, the first at that position; where they stand now."""
+        begin = self.size
+        for start, end in spans:
+            self.source.append(np.arange(start, end))
+            self.position.append(np.arange(end - start) + first + self.size - begin)
+            self.size += end - start
+        return begin, self.size
+
+    def keys(self, room: int) -> "_Keys":
+        return _Keys(*(_filled(np.concatenate([*part, _NONE]), room) for part in (self.source, self.position)))
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Arrays [T]: which token each key is taken from, and its position."""
+
+    source: Ints
+    position: Ints
+
+    def side(self, network: Network, read: Block) -> Side:
+        """The side of what was read as one sequence."""
+        device = read.keys.device
+        source = torch.from_numpy(self.source).to(device)
+        picked = Block(read.keys.index_select(3, source), read.values.index_select(3, source))
+        return network.placed(picked, torch.from_numpy(self.position).to(device))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """Rows to compute, padded: ids [R], where they stand in both frames, which keys they see [P,R] of how many."""
+
+    ids: Ints
+    near: Ints
+    away: Ints | None
+    low: Ints
+    high: Ints
+    keys: int
+
+    @classmethod
+    def of(
+        cls,
+        ids: Ints,
+        frames: tuple[Ints, Ints | None],
+        ranges: Sequence[tuple[Ints, Ints]],
+        own: int,
+        keys: int,
+        room: int,
+    ) -> "_Sequence":
+        """Padded to `room`; padding sees itself, row 0 being key `own`."""
+        near, away = frames
+        rest = np.arange(len(ids), room) + own
+        low = [np.concatenate((first, rest)) for first, _ in ranges]
+        high = [np.concatenate((last, rest + (number == 0))) for number, (_, last) in enumerate(ranges)]
+        away = None if away is None else _filled(away, room)
+        return cls(_filled(ids, room), _filled(near, room), away, np.stack(low), np.stack(high), keys)
+
+    def frames(self, network: Network) -> Frames:
+        device = network.embedding.device
+        near, away = (None if p is None else torch.from_numpy(p)[None, None, None] for p in (self.near, self.away))
+        assert near is not None
+        low, high = (torch.from_numpy(r).to(device, torch.int32) for r in (self.low, self.high))
+        angles = network.angles(near.to(device)), None if away is None else network.angles(away.to(device))
+        return Frames(*angles, None, Ranges.of(low, high, self.keys).attend)
+
+
+class Packed:
+    """Gaps and the rows of their canvases, laid out once and computed with few large operations."""
+
+    def __init__(self, gaps: Sequence[Gap], rows: Rows, start_id: int, room: Room | None = None) -> None:
+        """Raises Overflow when the room is too small."""
+        self.rows, self.work = rows, Work.of(gaps, rows)
+        self._room, self._used = room or Room(), dict.fromkeys(Room.__slots__, 0)
+        at = self._lay_blocks(gaps, start_id)
+        prefixes = self._lay_near(gaps, at)
+        self._lay_rows(gaps, at, prefixes)
+
+    @property
+    def room(self) -> Room:
+        """The lengths that the sequences have."""
+        return Room(**self._used)
+
+    def _take(self, name: str, needed: int) -> int:
+        self._used[name] = self._room.of(name, needed)
+        return self._used[name]
+
+    def _lay_blocks(self, gaps: Sequence[Gap], start_id: int) -> dict[Tokens, Span]:
+        """Every block behind a start token, and the start token alone; where each stands."""
+        at: dict[Tokens, Span] = {(): (0, 1)}
+        parts: list[Tokens] = [(start_id,)]
+        size = 1
+        for block in unique_blocks(gaps):
+            at[block] = size + 1, size + 1 + len(block)
+            parts.append((start_id, *block))
+            size += 1 + len(block)
+        ids = np.array([token for part in parts for token in part])
+        first = np.repeat(np.cumsum([0, *map(len, parts[:-1])]), [len(part) for part in parts])
+        room, place = self._take("blocks", size), np.arange(size)
+        self._blocks = _Sequence.of(ids, (place - first, None), [(first, place + 1)], 0, room, room)
+        return at
+
+    def _lay_near(self, gaps: Sequence[Gap], at: dict[Tokens, Span]) -> list[Span]:
+        """Near stacks behind their far sides; for every gap where the keys of both stand in the prefix."""
+        far, prefix = _Axis(), _Axis()
+        leader = leaders(gaps)
+        sides = {i: [at[()], *(at[b] for b in gaps[i].far if b)] for i in set(leader)}
+        behind: dict[tuple[Tokens, ...], Span] = {}
+        begin: dict[int, int] = {}
+        ids: list[int] = []
+        of: list[int] = []
+        for i in sorted(sides):
+            if (blocks := tuple(gaps[i].far)) not in behind:
+                behind[blocks] = far.add(sides[i], -_size(sides[i]))
+            begin[i] = len(ids)
+            ids += stack(gaps[i])
+            of += [i] * len(stack(gaps[i]))
+        keys, room = self._take("far", far.size), self._take("near", len(ids))
+        self._far = far.keys(keys)
+        place, first = np.arange(len(ids)), np.array([begin[i] for i in of], np.int64)
+        seen = np.array([behind[tuple(gaps[i].far)] for i in of], np.int64).reshape(-1, 2)
+        ranges = [(first + keys, place + keys + 1), (seen[:, 0], seen[:, 1])]
+        self._near = _Sequence.of(np.array(ids, np.int64), (place - first, None), ranges, keys, keys + room, room)
+        base = self._used["blocks"]
+        start = {
+            i: prefix.add([*side, (base + begin[i], base + begin[i] + len(stack(gaps[i])))], -_size(side))[0]
+            for i, side in sides.items()
+        }
+        self._prefix = prefix.keys(self._take("prefix", prefix.size))
+        return [(start[i], start[i] + _size(sides[i]) + len(stack(gap))) for i, gap in zip(leader, gaps, strict=True)]
+
+    def _lay_rows(self, gaps: Sequence[Gap], at: dict[Tokens, Span], prefixes: list[Span]) -> None:
+        """Canvases: each row sees itself and its like, the prefix, the suffix's head and the blocks behind it."""
+        rows, suffix = self.rows, _Axis()
+        heads, behind = [], []
+        shared: dict[tuple[Tokens, ...], Span] = {}
+        for gap in gaps:
+            head, *others = [block for block in gap.suffix if block] or [()]
+            heads.append(suffix.add([at[head]], -_size([at[head]])))
+            if tuple(others) not in shared:
+                shared[tuple(others)] = suffix.add([at[block] for block in others], 0)
+            behind.append(shared[tuple(others)])
+        before, room = self._used["prefix"], self._take("rows", len(rows.ids))
+        keys = before + room + self._take("suffix", suffix.size)
+        self._suffix = suffix.keys(self._used["suffix"])
+        own = np.arange(len(rows.ids)) - rows.place + before
+        sides = [np.array(prefixes), np.array(heads) + before + room, np.array(behind) + before + room]
+        ranges = [(own, own + rows.length), *((side[rows.gap, 0], side[rows.gap, 1]) for side in sides)]
+        ends = np.array([len(gap.near) - 1 for gap in gaps])
+        head_sizes = np.array([end - start for start, end in heads])
+        frames = ends[rows.gap] + rows.place, rows.place - rows.length - head_sizes[rows.gap]
+        self._rows = _Sequence.of(rows.ids, frames, ranges, before, keys, room)
+
+    @torch.no_grad()
+    def read(self, network: Network) -> tuple[Side, Side]:
+        """Prefix and suffix sides of all gaps."""
+        blocks = _read(network, self._blocks, [])
+        near = _read(network, self._near, [self._far.side(network, blocks)])
+        both = Block(torch.cat((blocks.keys, near.keys), 3), torch.cat((blocks.values, near.values), 3))
+        return self._prefix.side(network, both), self._suffix.side(network, blocks)
+
+    def write(self, network: Network, context: tuple[Side, Side], ids_R: Tensor) -> Tensor:
+        """Hidden states [R,C] of the rows."""
+        prefix, suffix = context
+        ids = F.pad(ids_R, (0, self._used["rows"] - len(ids_R)))[None]
+        hidden, _ = network.run(network.embed(ids), self._rows.frames(network), [prefix], [suffix], adapted=True)
+        return hidden[0, : len(ids_R)]
+
+
+def _read(network: Network, sequence: _Sequence, past: list[Side]) -> Block:
+    ids = torch.from_numpy(sequence.ids).to(network.embedding.device)
+    x = F.embedding(ids, network.embedding)[None]
+    block = network.run(x, sequence.frames(network), past, (), adapted=False)[1]
+    assert block is not None
+    return block
+
+
+def _filled(values: Ints, room: int) -> Ints:
+    return np.concatenate((values, np.zeros(room - len(values), np.int64)))
+
+
+def _size(spans: Sequence[Span]) -> int:
+    return sum(end - start for start, end in spans)

@@ -1,0 +1,84 @@
+"""Teach the reader: `python -m mercury_engine.training reader --base DIR --corpus DIR --run DIR`.
+
+The base model has learned to read one text from its beginning. Here it learns what it meets in an editor: blocks
+that do not see each other, those from below the cursor in front of all. What is learned is a low-rank change of every
+matrix, added into it when the model is loaded, so reading costs what it cost before. Clock, legs and checkpoints
+are those of `train`.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.models.network import Network
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
+from mercury_engine.training.data.corpus import SourceFile, read
+from mercury_engine.training.examples.mixture import Mixture
+from mercury_engine.training.examples.passages import Passage, PassageSteps
+from mercury_engine.training.optimisation import tuned
+from mercury_engine.training.optimisation.options import parser
+from mercury_engine.training.optimisation.run import Batch, Row, TrainingRun, start
+
+PER_FILE = 4
+"""Passages of a held-out file."""
+
+
+class ReaderRun(TrainingRun):
+    """One training run of a reader; `Plan.gaps` counts the passages of a file."""
+
+    part = "reader"
+    validation: list[list[Passage]] | None
+
+    def _network(self, base: Path, device: torch.device) -> Network:
+        return tuned.tuned_reader(base, self.plan.rank, device)
+
+    def _lay(self, files: Iterable[SourceFile]) -> None:
+        self.steps = PassageSteps(self.codec, Mixture(files), self.plan.files, self.plan.gaps, self.plan.seed)
+        self.validation = self._held_out(self.setup.validation) if self.setup.validation else None
+
+    def _held_out(self, folder: Path) -> list[list[Passage]]:
+        """Fixed passages, with all the context that the server shows."""
+        steps = PassageSteps(self.codec, Mixture(read(folder)), 1, PER_FILE, 0, ((PREFIX_CHARS, SUFFIX_CHARS),))
+        found = [passages for step in range(self.setup.validation_gaps // PER_FILE) for passages in steps[step]]
+        if not found:
+            raise ModelCorrupt(f"no file of {folder} is long enough to validate on; name another corpus folder")
+        return found
+
+    def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
+        return tuned.losses(self.network, batch, self.codec.start_id)
+
+    def _figures(self, told: list[Any]) -> Row:
+        return {"predicted": sum(map(len, told))}
+
+    def _learned(self, batch: Batch) -> int:
+        return tuned.predicted(batch)
+
+    @torch.no_grad()
+    def _measured(self) -> Row:
+        assert self.validation is not None
+        nats = torch.cat([part for _, part in tuned.losses(self.network, self.validation, self.codec.start_id)])
+        return {"nats": float(nats.mean()), "tokens": len(nats)}
+
+    def _speed(self, batch: Batch, seconds: float) -> Row:
+        """Tokens predicted and tokens of blocks read a second."""
+        return {
+            "predicted_per_second": tuned.predicted(batch) / seconds,
+            "read_per_second": tuned.read(batch) / seconds,
+        }
+
+
+def options() -> argparse.ArgumentParser:
+    """Those of every run; not compiled on a GPU either, for every step has other shapes."""
+    made = parser(__doc__, "reader")
+    made.set_defaults(files=1, gaps=12, rank=16, compile=False)
+    return made
+
+
+def main(argv: list[str]) -> int:
+    start(ReaderRun, options().parse_args(argv))
+    return 0

@@ -1,0 +1,265 @@
+"""What all training runs have in common: folder, checkpoints, legs, the clock behind the learning rate, the log."""
+
+import argparse
+import hashlib
+import json
+import pickle
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, TextIO
+
+import torch
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.models import weights
+from mercury_engine.models.network import Network
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.training.data.corpus import SourceFile, read, read_checked
+from mercury_engine.training.examples.steps import ahead
+from mercury_engine.training.optimisation.optimizer import Optimizer, by_name
+from mercury_engine.training.optimisation.options import plan_of, setup_of
+from mercury_engine.training.optimisation.plan import Plan, Setup
+
+CHECKPOINT = "checkpoint.pt"
+
+Row = dict[str, Any]
+"""One line of the log."""
+
+Batch = list[Any]
+"""The data of a step, in parts whose gradients are computed one by one."""
+
+
+class TrainingRun(ABC):
+    """One run and its folder; a fresh one starts from the weights of `parent` when there is one."""
+
+    part: ClassVar[str]
+    """What is trained: "reader" or "writer"."""
+    steps: Dataset[list[Any]]
+    """Step number -> batch."""
+    validation: Any
+    """Held-out text; None where there is none."""
+
+    def __init__(
+        self,
+        base: Path,
+        corpus: Path,
+        folder: Path,
+        plan: Plan,
+        device: torch.device,
+        parent: Path | None = None,
+        setup: Setup | None = None,
+    ) -> None:
+        self.corpus = _digest(corpus)
+        known = (folder / CHECKPOINT).is_file() and _checkpoint(folder).get("corpus") == self.corpus
+        files = read(corpus) if known else read_checked(corpus)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.plan, self.setup = folder, plan, setup or Setup()
+        torch.manual_seed(plan.seed)
+        self.network = self._network(base, device)
+        self.codec = Codec(base)
+        self.trained = weights.adapter_parameters(self.network)
+        self.optimizer = Optimizer(self.trained, plan.optimizer)
+        self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
+        if parent is not None:
+            self._copy(_checkpoint(parent)["adapter"], self.trained, parent)
+        self.mean = {name: p.detach().clone() for name, p in self.trained.items()}
+        self._resume()
+        self._lay(files)
+        if self.setup.compiled:
+            for layer in self.network.layers:
+                layer.compile(dynamic=False)
+
+    def _resume(self) -> None:
+        """Go on from the folder's checkpoint when there is one."""
+        if not (self.folder / CHECKPOINT).is_file():
+            return
+        saved = _checkpoint(self.folder)
+        if (part := saved.get("part", "writer")) != self.part:
+            raise ModelCorrupt(f"the run in {self.folder} trains a {part}, not a {self.part}; take a new folder")
+        self._copy(saved["adapter"], self.trained, self.folder)
+        self._copy(saved["mean"], self.mean, self.folder)
+        self.optimizer.load(by_name(saved["optimizer"], list(saved["adapter"])))
+        self.step, self.elapsed, self.canvas_tokens = saved["step"], saved["elapsed"], saved["canvas_tokens"]
+
+    @torch.no_grad()
+    def _copy(self, saved: Mapping[str, Tensor], into: Mapping[str, Tensor], folder: Path) -> None:
+        """Take over tensors; those that an older checkpoint lacks stay as they are."""
+        for name, target in into.items():
+            if name not in saved:
+                continue
+            if saved[name].shape != target.shape:
+                rank = len(saved[next(n for n in saved if n.endswith(".qkv.down"))])
+                raise ModelCorrupt(f"the run in {folder} is of another base or rank (--rank {rank}); take a new folder")
+            target.copy_(saved[name])
+
+    def save(self) -> None:
+        state = {
+            "part": self.part,
+            "adapter": {name: p.detach().cpu() for name, p in self.trained.items()},
+            "mean": {name: p.cpu() for name, p in self.mean.items()},
+            "optimizer": self.optimizer.state(),
+            "step": self.step,
+            "elapsed": self.elapsed,
+            "canvas_tokens": self.canvas_tokens,
+            "plan": asdict(self.plan),
+            "corpus": self.corpus,
+        }
+        scratch = self.folder / "checkpoint.tmp"
+        torch.save(state, scratch)
+        scratch.replace(self.folder / CHECKPOINT)
+
+    def one_step(self, batch: Batch) -> Row:
+        """One optimiser step; returns figures for the log, nothing when nothing could be learned."""
+        if not batch:
+            return {}
+        self.optimizer.zero_grad()
+        loss, told = 0.0, []
+        for part, of_part in self._losses(batch):
+            part.backward()
+            loss += float(part.detach())
+            told.append(of_part)
+        norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
+        if not bool(torch.isfinite(norm)):
+            return {}
+        self.optimizer.step(self.plan.rate(self.elapsed, self.step))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.mean.values()), list(self.trained.values()), 1 - self.plan.averaging)
+        self.canvas_tokens += self._learned(batch)
+        return {"loss": loss, **self._figures(told)}
+
+    def leg(self, minutes: float) -> None:
+        """Train until the leg or the whole plan is over; checkpoints on the way and at the end."""
+        begin, before, saved = self.setup.clock(), self.elapsed, 0.0
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        with Progress(*columns) as progress, (self.folder / "log.jsonl").open("a") as log:
+            bar = progress.add_task("training", total=60 * self.plan.minutes)
+            paused = self._validate(log, first=True) if self.step == 0 else 0.0
+            for batch in ahead(self.steps, self.step, self.setup.workers):
+                if self.elapsed - before >= 60 * minutes or self.elapsed >= 60 * self.plan.minutes:
+                    break
+                last = self.elapsed
+                row = self.one_step(batch)
+                self.step += 1
+                self.elapsed = before + self.setup.clock() - begin
+                if row:
+                    row |= {"step": self.step, "elapsed": self.elapsed, "canvas_tokens": self.canvas_tokens}
+                    _write(log, row | self._speed(batch, max(self.elapsed - last - paused, 1e-9)))
+                    progress.update(bar, completed=self.elapsed, description=_line(row))
+                paused = self._validate(log) if self._due(last) else 0.0
+                if self.elapsed - before - saved > self.setup.save_every:
+                    self.save()
+                    saved = self.elapsed - before
+        self.save()
+
+    def _due(self, last: float) -> bool:
+        """Whether a time to validate, or the end of the plan, lies between then and now."""
+        every, end = self.setup.validate_every, 60 * self.plan.minutes
+        return self.elapsed // every > last // every or last < end <= self.elapsed
+
+    def _validate(self, log: TextIO, *, first: bool = False) -> float:
+        """Log how good the running mean is on held-out gaps, if there are any; the seconds that this took."""
+        if self.validation is None:
+            return 0.0
+        began = time.perf_counter()
+        row = {"step": self.step, "elapsed": self.elapsed, "validation": self.validated()}
+        _write(log, row | (self._before() if first else {}))
+        return time.perf_counter() - began
+
+    def validated(self) -> Row:
+        """Figures of the running mean on held-out text."""
+        with self._averaged():
+            return self._measured()
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """The network with its running mean."""
+        kept = {name: p.detach().clone() for name, p in self.trained.items()}
+        self._copy(self.mean, self.trained, self.folder)
+        try:
+            yield
+        finally:
+            self._copy(kept, self.trained, self.folder)
+
+    @abstractmethod
+    def _network(self, base: Path, device: torch.device) -> Network:
+        """The base, ready to be trained."""
+
+    @abstractmethod
+    def _lay(self, files: Iterable[SourceFile]) -> None:
+        """Get the data of the steps and of validation ready."""
+
+    @abstractmethod
+    def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
+        """Parts of the step's loss, to be differentiated one by one, and what each has to tell."""
+
+    @abstractmethod
+    def _figures(self, told: list[Any]) -> Row:
+        """For the log."""
+
+    @abstractmethod
+    def _learned(self, batch: Batch) -> int:
+        """Tokens that are learned from."""
+
+    @abstractmethod
+    def _speed(self, batch: Batch, seconds: float) -> Row:
+        """For the log."""
+
+    @abstractmethod
+    def _measured(self) -> Row:
+        """Figures on held-out text."""
+
+    def _before(self) -> Row:
+        """What is told beside the first validation."""
+        return {}
+
+
+def ready(network: Network, device: torch.device) -> None:
+    """Bring a network to the device, what is frozen in bfloat16 and what is trained in float32."""
+    for parameter in network.parameters():
+        if not parameter.requires_grad:
+            parameter.data = parameter.data.to(torch.bfloat16)
+    network.to(device)
+
+
+def _checkpoint(folder: Path) -> dict[str, Any]:
+    path = folder / CHECKPOINT
+    if not path.is_file():
+        raise ModelNotFound(f"no {CHECKPOINT} in {folder}; name the folder of a training run")
+    try:
+        return torch.load(path, weights_only=True, map_location="cpu")
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ModelCorrupt(f"{path} cannot be read ({error}); delete it, or name another folder") from error
+
+
+def _digest(corpus: Path) -> str:
+    """Of the content of a corpus folder or shard, which is looked through for held-out text once."""
+    found = hashlib.sha256()
+    for path in [corpus] if corpus.is_file() else sorted(corpus.glob("*.jsonl.gz")):
+        with path.open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
+
+
+def _write(log: TextIO, row: Row) -> None:
+    """One line; figures that do not exist are null."""
+    log.write(json.dumps(row).replace("NaN", "null") + "\n")
+    log.flush()
+
+
+def _line(row: Row) -> str:
+    first = f" first slot {row['first']:.2f}" if "first" in row else ""
+    return f"step {row['step']} loss {row['loss']:.2f}{first}"
+
+
+def start(kind: type[TrainingRun], options: argparse.Namespace) -> None:
+    """A leg of a run of this kind."""
+    torch.set_num_threads(options.threads)
+    plan, setup, device = plan_of(options), setup_of(options), torch.device(options.device)
+    kind(options.base, options.corpus, options.run, plan, device, options.parent, setup).leg(options.leg)

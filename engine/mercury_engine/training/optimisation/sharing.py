@@ -1,0 +1,101 @@
+"""What the gaps of a step have in common, so that it is read once, and what a step costs."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mercury_engine.kv_cache.prefill import read_alone
+from mercury_engine.models.network import Block, ModelConfig, Network
+from mercury_engine.training.examples.gaps import Gap
+from mercury_engine.training.optimisation.objective import Rows
+
+Tokens = tuple[int, ...]
+
+
+READ_TOGETHER = 16
+"""Blocks."""
+
+
+def unique_blocks(gaps: Sequence[Gap]) -> list[Tokens]:
+    """Blocks to be read alone."""
+    return unique(block for gap in gaps for block in (*gap.far, *gap.suffix))
+
+
+def unique(blocks: Iterable[Tokens]) -> list[Tokens]:
+    """Each block once and none without tokens, short ones first, so that equal lengths stand together."""
+    return sorted({block for block in blocks if block}, key=lambda block: (len(block), block))
+
+
+def read_blocks(network: Network, blocks: Sequence[Tokens], start_id: int) -> dict[Tokens, Block]:
+    """Every block as it is read alone, a few at a time."""
+    read: dict[Tokens, Block] = {}
+    for first in range(0, len(blocks), READ_TOGETHER):
+        part = blocks[first : first + READ_TOGETHER]
+        read.update(zip(part, read_alone(network, list(part), start_id), strict=True))
+    return read
+
+
+def stack(gap: Gap) -> Tokens:
+    """The near tokens that are read; the last one opens the canvas."""
+    return tuple(gap.near[:-1])
+
+
+def leaders(gaps: Sequence[Gap]) -> list[int]:
+    """For every gap the number of the gap whose near stack begins with its own, behind the same far blocks."""
+    known: dict[tuple[Tokens, ...], list[int]] = {}
+    found = list(range(len(gaps)))
+    for i in sorted(found, key=lambda i: -len(gaps[i].near)):
+        mine = stack(gaps[i])
+        same = known.setdefault(tuple(gaps[i].far), [])
+        found[i] = next((j for j in same if stack(gaps[j])[: len(mine)] == mine), i)
+        if found[i] == i:
+            same.append(i)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a step computes, padding left out: tokens and (row, key) pairs of reading and of writing."""
+
+    read: int = 0
+    read_pairs: int = 0
+    written: int = 0
+    written_pairs: int = 0
+    predicted: int = 0
+
+    @classmethod
+    def of(cls, gaps: Sequence[Gap], rows: Rows) -> "Work":
+        blocks = [len(b) + 1 for b in unique_blocks(gaps)]
+        before = [1 + sum(map(len, gap.far)) for gap in gaps]
+        stacks = [(len(gaps[i].near) - 1, before[i]) for i in set(leaders(gaps))]
+        read_pairs = sum(n * (n + 1) // 2 for n in blocks) + sum(n * (n + 1) // 2 + n * far for n, far in stacks)
+        seen = [far + len(g.near) - 1 + max(1, sum(map(len, g.suffix))) for far, g in zip(before, gaps, strict=True)]
+        return cls(
+            sum(blocks) + sum(n for n, _ in stacks),
+            read_pairs,
+            len(rows.ids),
+            sum(seen[gap] for gap in rows.gap.tolist()) + int(rows.length.sum()),
+            int((rows.weight > 0).sum()),
+        )
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(*(getattr(self, name) + getattr(other, name) for name in Work.__slots__))
+
+    def flops(self, config: ModelConfig, *, guesses: bool = False) -> float:
+        """Multiplications and additions of one step: context forward; rows forward, and backward without the
+        gradients of frozen matrices; `guesses`: rows forward once more."""
+        heads = config.num_attention_heads * config.head_dim
+        keys = config.num_key_value_heads * config.head_dim
+        shapes = (
+            (config.hidden_size, heads + 2 * keys),
+            (heads, config.hidden_size),
+            (config.hidden_size, 2 * config.intermediate_size),
+            (config.intermediate_size, config.hidden_size),
+        )
+        matrices = config.num_hidden_layers * sum(a * b for a, b in shapes)
+        adapter = config.num_hidden_layers * config.adapter_rank * sum(a + b for a, b in shapes)
+        attention = 2 * config.num_hidden_layers * heads  # multiply-adds of a (row, key) pair
+        head = config.hidden_size * (config.vocab_size + 1)
+        read = matrices * self.read + attention * self.read_pairs
+        forward = (matrices + adapter) * self.written + attention * self.written_pairs + head * self.predicted
+        backward = forward + adapter * self.written + attention * self.written_pairs
+        return 2.0 * (read + backward + forward * (2 if guesses else 1))

@@ -1,0 +1,90 @@
+"""Train the writer's adapter: `python -m mercury_engine.training train --base DIR --corpus DIR --run DIR`.
+
+Runs on a GPU (bfloat16 matrices, packed rows, compiled layers) or a CPU. The learning rate follows the elapsed time
+of the whole plan, so that a run cut into legs still ends annealed; a leg goes on where the last checkpoint of --run
+stands, with the data that would have come next.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mercury_engine.models import weights
+from mercury_engine.models.network import Network
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.training.data.corpus import SourceFile
+from mercury_engine.training.examples.mixture import Mixture, WindowSampler
+from mercury_engine.training.examples.steps import Steps
+from mercury_engine.training.optimisation.loss import Totals, layout_loss, report
+from mercury_engine.training.optimisation.options import parser
+from mercury_engine.training.optimisation.run import Batch, Row, TrainingRun, ready, start
+from mercury_engine.training.optimisation.sharing import Work
+from mercury_engine.training.optimisation.validation import Validation
+
+
+def prepare(base: Path, rank: int, device: torch.device) -> Network:
+    """The base with a fresh adapter: matrices in bfloat16, what is trained in float32."""
+    config = weights.read_config(base)
+    network = Network(replace(config, adapter_rank=rank))
+    weights.fill_reader(network, base)
+    codec = Codec(base)
+    with torch.no_grad():
+        newline = codec.encode("\n")[0]
+        network.markers[0] = network.embedding.mean(0)
+        network.markers[1] = network.embedding[newline]  # most gaps end where the reader expects a line break
+    ready(network, device)
+    return network
+
+
+class Run(TrainingRun):
+    """A run of a writer."""
+
+    part = "writer"
+    steps: Steps
+    validation: Validation | None
+
+    def _network(self, base: Path, device: torch.device) -> Network:
+        return prepare(base, self.plan.rank, device)
+
+    def _lay(self, files: Iterable[SourceFile]) -> None:
+        plan, config = self.plan, self.network.config
+        sampler = WindowSampler(self.codec, Mixture(files), plan.gaps, plan.edits, plan.spans)
+        self.steps = Steps(sampler, config, plan.files, plan.noise, plan.seed, self.setup.packed).with_room()
+        held_out, gaps = self.setup.validation, self.setup.validation_gaps
+        self.validation = Validation.of(held_out, self.codec, config, gaps) if held_out else None
+
+    def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
+        totals, final = Totals.of(batch), self.plan.final(self.elapsed)
+        return (layout_loss(self.network, layout, totals, final) for layout in batch)
+
+    def _figures(self, told: list[Any]) -> Row:
+        return dict(report(told, self.network.config.end_id))
+
+    def _learned(self, batch: Batch) -> int:
+        return sum(layout.rows.slots for layout in batch)
+
+    def _speed(self, batch: Batch, seconds: float) -> Row:
+        """Tokens written and read a second, TFLOP/s and their share of the device's peak, padding left out."""
+        work = sum((layout.work for layout in batch), Work())
+        guesses = self.plan.final(self.elapsed).guesses
+        tflops = work.flops(self.network.config, guesses=guesses) / seconds / 1e12
+        told = {"written_per_second": work.written / seconds, "read_per_second": work.read / seconds, "tflops": tflops}
+        return told | ({"peak_share": tflops / self.setup.peak_tflops} if self.setup.peak_tflops else {})
+
+    def _measured(self) -> Row:
+        assert self.validation is not None
+        return self.validation.writer(self.network, self.steps)
+
+    def _before(self) -> Row:
+        assert self.validation is not None
+        return {"reader": self.validation.reader(self.network, self.codec.start_id)}
+
+
+def main(argv: list[str]) -> int:
+    options = parser(__doc__).parse_args(argv)
+    start(Run, options)
+    return 0

@@ -1,0 +1,83 @@
+"""A reader in training, and its loss on passages.
+
+Dimensions: P predicted tokens, C width.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mercury_engine.kv_cache.prefill import pad_sides, read_start, side_by_side
+from mercury_engine.models import weights
+from mercury_engine.models.network import Block, Frames, Network, Side
+from mercury_engine.training.examples.passages import Passage
+from mercury_engine.training.optimisation.run import ready
+from mercury_engine.training.optimisation.sharing import Tokens, read_blocks, unique
+
+
+class TunedReader(Network):
+    """A reader in training: it reads with the change."""
+
+    def run(
+        self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
+    ) -> tuple[Tensor, Block | None]:
+        return super().run(x_BRC, frames, before, after, adapted=True)
+
+
+def tuned_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
+    """The base with a fresh change, which is nothing yet: matrices in bfloat16, what is trained in float32."""
+    network = TunedReader(replace(weights.read_config(base), adapter_rank=rank))
+    weights.fill_reader(network, base)
+    network.length = None
+    network.markers.requires_grad_(False)
+    ready(network, device)
+    return network
+
+
+def passage_nats(network: Network, passages: Sequence[Passage], start_id: int) -> Tensor:
+    """Nats [P] of every near token but the first of each passage; blocks are read without gradients."""
+    rows: list[Tensor] = []
+    targets: list[int] = []
+    device = network.embedding.device
+    longest = max(len(passage.near) for passage in passages)
+    ids = [[*passage.near, *[0] * (longest - len(passage.near))] for passage in passages]
+    hidden, _ = network.read(torch.tensor(ids, device=device), [_far_sides(network, passages, start_id)])
+    for row, passage in enumerate(passages):
+        rows.append(hidden[row, : len(passage.near) - 1])
+        targets += passage.near[1:]
+    logits = network.logits(torch.cat(rows))
+    return F.cross_entropy(logits, torch.tensor(targets, device=device), reduction="none")
+
+
+def predicted(batch: Sequence[Sequence[Passage]]) -> int:
+    """Tokens that are predicted."""
+    return sum(len(passage.near) - 1 for passages in batch for passage in passages)
+
+
+def read(batch: Sequence[Sequence[Passage]]) -> int:
+    """Tokens of blocks that are read for it."""
+    return sum(len(block) + 1 for passages in batch for block in _blocks(passages))
+
+
+def losses(network: Network, batch: Sequence[Sequence[Passage]], start_id: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """For the passages of every file their part of the mean over all, and their nats [P] detached."""
+    total = predicted(batch)
+    for passages in batch:
+        nats = passage_nats(network, passages, start_id)
+        yield nats.sum() / total, nats.detach()
+
+
+def _blocks(passages: Sequence[Passage]) -> list[Tokens]:
+    return unique(block for passage in passages for block in passage.far)
+
+
+@torch.no_grad()
+def _far_sides(network: Network, passages: Sequence[Passage], start_id: int) -> Side:
+    """What stands in front of each passage."""
+    blocks = read_blocks(network, _blocks(passages), start_id)
+    start = read_start(network, start_id)
+    return pad_sides([side_by_side(network, [start, *(blocks[b] for b in p.far)], leading=True) for p in passages])

@@ -1,0 +1,145 @@
+"""Losses on gaps of held-out files, always the same ones, by mask rate and by slot; the reader's beside them.
+
+Dimensions: B gaps, T tokens.
+"""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start, side_by_side
+from mercury_engine.models.network import LENGTHS, ModelConfig, Network
+from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.training.data.corpus import read
+from mercury_engine.training.examples.gaps import Gap, GapSampler
+from mercury_engine.training.examples.mixture import Mixture, Window
+from mercury_engine.training.examples.steps import Steps
+from mercury_engine.training.optimisation.loss import Layout, length_nats, slot_losses
+from mercury_engine.training.optimisation.objective import Canvas, Noise, hidden_canvas, slot_values
+
+RATES = (0.25, 0.5, 0.75, 1.0)
+
+SLOTS = 16
+"""Of every canvas; longer targets are cut there."""
+
+PER_FILE = 4
+
+SLOTS_TOLD = 8
+
+READ_TOGETHER = 16
+
+Nats = defaultdict[float, list[float]]
+"""By mask rate or by slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Fixed gaps, each of them with a canvas of every mask rate."""
+
+    windows: list[Window]
+    canvases: list[list[Canvas]]
+
+    @classmethod
+    def of(cls, corpus: Path, codec: Codec, config: ModelConfig, gaps: int) -> "Validation":
+        """About so many gaps of the files of a corpus folder."""
+        rng = random.Random("validation")
+        mixture, sampler = Mixture(read(corpus)), GapSampler(codec, rng)
+        windows: list[Window] = []
+        for _ in range(2 * gaps):  # some files are too short
+            if sum(len(window.gaps) for window in windows) < gaps:
+                file = mixture.draw(rng)
+                found = sampler.gaps(file, min(PER_FILE, gaps), mixture.others(file, rng))
+                windows += [Window(found, SLOTS)] if found else []
+        if not windows:
+            raise ModelCorrupt(f"no file of {corpus} is long enough to validate on; name another corpus folder")
+        of_windows = [[c for n, gap in enumerate(w.gaps) for c in _canvases(n, gap, config, rng)] for w in windows]
+        return cls(windows, of_windows)
+
+    @torch.no_grad()
+    def writer(self, network: Network, steps: Steps) -> dict[str, Any]:
+        """Nats a slot by mask rate, at rate 1 by slot, and nats of the length head."""
+        by_rate, by_slot, lengths = Nats(list), Nats(list), list[float]()
+        size = max(1, steps.files * steps.sampler.gaps // (4 * PER_FILE))  # a quarter of a step for sure has room
+        for first in range(0, len(self.windows), size):
+            part = slice(first, first + size)
+            for layout in steps.layouts(self.windows[part], self.canvases[part]):
+                _measure(network, layout, by_rate, by_slot, lengths)
+        return {"rates": _means(by_rate, RATES), "by_slot": _told(by_slot), "length": _mean(lengths)}
+
+    @torch.no_grad()
+    def reader(self, network: Network, start_id: int) -> dict[str, Any]:
+        """Nats of the frozen reader by slot, every token behind the right ones before it; it sees no suffix."""
+        gaps = [gap for window in self.windows for gap in window.gaps]
+        by_slot = Nats(list)
+        with torch.compiler.set_stance("force_eager"):  # once, in many shapes
+            for first in range(0, len(gaps), READ_TOGETHER):
+                _read_on(network, gaps[first : first + READ_TOGETHER], start_id, by_slot)
+        return {"by_slot": _told(by_slot)}
+
+
+def _canvases(number: int, gap: Gap, config: ModelConfig, rng: random.Random) -> list[Canvas]:
+    tail = max(1, SLOTS - len(gap.target))
+    targets = (gap.target + [config.end_id] * tail)[:SLOTS]
+    plain = Noise(fade=1.0, keep=0.0)
+    found = []
+    for rate in RATES:
+        hidden = [rng.random() < rate for _ in targets]
+        hidden[rng.randrange(SLOTS)] = True
+        length = min(len(gap.target), LENGTHS - 1) if all(hidden) else -1
+        found.append(hidden_canvas(number, targets, slot_values(targets, tail, config), hidden, config, plain, length))
+    return found
+
+
+def _measure(network: Network, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
+    rows, device = layout.rows, network.embedding.device
+    hidden = layout.write(network, layout.read(network), torch.from_numpy(rows.ids).to(device))
+    at = np.flatnonzero(rows.weight > 0)
+    targets, weights = (torch.from_numpy(part[at]).to(device) for part in (rows.target, rows.weight))
+    nats = slot_losses(network, hidden[torch.from_numpy(at).to(device)], targets, weights)[2].tolist()
+    for row, value in zip(at.tolist(), nats, strict=True):
+        if rows.target[row] != network.config.end_id:
+            rate = RATES[rows.canvas[row] % len(RATES)]
+            by_rate[rate].append(value)
+            if rate == 1.0:
+                by_slot[int(rows.place[row])].append(value)
+    lengths += length_nats(network, hidden, rows).tolist()
+
+
+def _read_on(network: Network, gaps: Sequence[Gap], start_id: int, by_slot: Nats) -> None:
+    device = network.embedding.device
+    start = read_start(network, start_id)
+    far = []
+    for gap in gaps:
+        blocks = [b for b in gap.far if b]
+        read = read_alone(network, blocks, start_id) if blocks else []
+        far.append(side_by_side(network, [start, *read], leading=True))
+    texts = [[*gap.near, *gap.target[:SLOTS_TOLD]] for gap in gaps]
+    longest = max(map(len, texts))
+    ids_BT = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts], device=device)
+    hidden, _ = network.read(ids_BT, [pad_sides(far)])
+    for number, gap in enumerate(gaps):
+        target = torch.tensor(gap.target[:SLOTS_TOLD], device=device)
+        logits = network.logits(hidden[number, len(gap.near) - 1 :][: len(target)])
+        for slot, value in enumerate(F.cross_entropy(logits, target, reduction="none").tolist()):
+            by_slot[slot].append(value)
+
+
+def _means(found: Nats, keys: Sequence[float]) -> dict[str, float]:
+    return {str(key): _mean(found[key]) for key in keys}
+
+
+def _told(by_slot: Nats) -> list[float]:
+    return [_mean(by_slot[slot]) for slot in range(SLOTS_TOLD)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan

@@ -1,0 +1,217 @@
+"""How a line goes on that begins like the text before the cursor; compared token by token, blanks do not count."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mercury_lsp.completion.drafting.renaming import Renaming, are_alike, changes
+
+MIN_CHARS = 4
+"""Fewer characters in common, not counting blanks, are no match; one of the tokens must be a word."""
+
+WORD_STARTS = (3, 4)
+"""Of an unfinished word so many characters are looked up: the fewer with what stands before it, the more alone."""
+
+MAX_LINE = 200
+"""Of a longer line before the cursor only the end is compared; longer lines are never a draft."""
+
+START = ""
+"""The token that every line starts with."""
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Words and single other characters of a text, and where each starts and ends in it."""
+
+    texts: tuple[str, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A line up to the cursor."""
+
+    tokens: tuple[str, ...]
+    """Those before the unfinished word; first `START`, unless the line is too long."""
+    word: str
+    """The word that touches the cursor, or nothing."""
+    alone: str
+    """The unfinished word when it is enough for a match; else what no line has."""
+    after_blank: bool
+    unclosed: int
+    """Brackets that it leaves open."""
+
+    @classmethod
+    def of(cls, text: str) -> "Prefix":
+        """The text of a line up to the cursor."""
+        found = _TOKEN.findall(text[-MAX_LINE:])
+        word = found.pop() if found and is_word(text[-1]) else ""
+        start = (START,) if len(text) <= MAX_LINE else ()
+        alone = word if len(word) >= MIN_CHARS else "\n"
+        return cls((*start, *found), word, alone, text[-1:].isspace(), _unclosed(text[-MAX_LINE:]))
+
+    def may_match(self, line: str) -> bool:
+        """Whether a line holds what the prefix ends with."""
+        return bool(self.tokens) and (self.tokens[-1] in line or self.alone in line)
+
+    def places(self, texts: Sequence[str]) -> list[int]:
+        """Before which tokens of a line the prefix may end."""
+        last, word = self.tokens[-1], self.alone
+        return [end for end in range(1, len(texts)) if texts[end - 1] == last or texts[end].startswith(word)]
+
+    def keys(self) -> list[int]:
+        """Under which keys of `keys` the lines are that may match, the closer ones first."""
+        starts = [self.word[:size] for size in WORD_STARTS if len(self.word) >= size] or [""]
+        found = (_key(self.tokens, len(self.tokens), start) for start in starts)
+        return [key for key in found if key is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How a line goes on behind what it has in common with a prefix."""
+
+    rest: str
+    reach: int
+    """Characters in common, those of words carried over included; the start of the line counts as one."""
+
+
+def is_word(token: str) -> bool:
+    """Whether a token is a word rather than a sign."""
+    return token[:1].isalnum() or token[:1] == "_"
+
+
+@lru_cache(4096)  # those around sixteen cursors, and some
+def line_tokens(text: str) -> Tokens:
+    """The tokens of a line, `START` first."""
+    found = tokens(text)
+    return Tokens((START, *found.texts), (0, *found.starts), (0, *found.ends))
+
+
+def tokens(text: str) -> Tokens:
+    """The tokens of a text."""
+    found = list(_TOKEN.finditer(text))
+    starts, ends = (tuple(map(of, found)) for of in (re.Match.start, re.Match.end))
+    return Tokens(tuple(each[0] for each in found), starts, ends)
+
+
+def keys(text: str) -> set[int]:
+    """Under which keys a line is to be found: one for every place in it where a prefix may end."""
+    texts = (START, *_TOKEN.findall(text))
+    found = {_key(texts, end) for end in range(2, len(texts))}
+    for size in WORD_STARTS:
+        found |= {_key(texts, end, texts[end][:size]) for end in range(1, len(texts)) if len(texts[end]) >= size}
+    return {key for key in found if key is not None}
+
+
+def match(prefix: Prefix, line: str, least: int = 0, names: tuple[str, str] | None = None) -> Match | None:
+    """The longest match that ends at some place of the line, where the line goes on; None below a least reach.
+
+    `names`: two lines, one near the line and one near the prefix, from which names may be learnt too.
+    """
+    if len(line) > MAX_LINE or not prefix.may_match(line):
+        return None
+    found = line_tokens(line)
+    carried = (renaming_between(*names) if names else None) or Renaming()
+    matches = [_match_at(prefix, found, end, line, carried, least) for end in prefix.places(found.texts)]
+    return max((each for each in matches if each is not None), key=lambda each: each.reach, default=None)
+
+
+@lru_cache(2048)
+def renaming_between(theirs: str, ours: str) -> Renaming | None:
+    """How names of one line became those of another that is like it throughout; None if they are not alike."""
+    if max(len(theirs), len(ours)) > MAX_LINE:
+        return None
+    one, other = line_tokens(theirs).texts, line_tokens(ours).texts
+    common = [text for text, another in zip(one, other, strict=False) if text == another]
+    if len(one) != len(other) or sum(map(len, common)) < MIN_CHARS or not any(map(is_word, common)):
+        return None
+    renaming = Renaming()
+    fits = all(
+        (old == new or are_alike(old, new)) and renaming.learn(old, new) for old, new in zip(one, other, strict=True)
+    )
+    return renaming if fits else None
+
+
+def before_suffix(rest: str, line_suffix: str) -> str:
+    """The part of a line's rest that fits before what follows the cursor on its line; empty if none does.
+
+    What follows either occurs in the rest outside of brackets, or closes the bracket that the rest closes too.
+    """
+    suffix, depth = line_suffix.strip(), 0
+    if not suffix:
+        return rest
+    wanted = suffix[0] if suffix[0] in _CLOSING else suffix
+    for index, character in enumerate(rest):
+        if depth == 0 and rest.startswith(wanted, index):
+            return rest[:index].rstrip() if line_suffix[0].isspace() else rest[:index]
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if depth < 0:
+            break
+    return ""
+
+
+def _key(texts: Sequence[str], end: int, word: str = "") -> int | None:
+    """Of the fewest tokens before end that, with the start of a word behind them, are enough for a match."""
+    chars, has_word, start = len(word), bool(word), end
+    while (chars < MIN_CHARS or not has_word) and start:
+        start -= 1
+        chars += len(texts[start])
+        has_word = has_word or is_word(texts[start])
+    is_first_word = bool(word) and end == 1 and texts[0] == START
+    if is_first_word or (chars >= MIN_CHARS and has_word):
+        return hash((*texts[start:end], word, bool(word)))
+    return None
+
+
+def _match_at(prefix: Prefix, found: Tokens, end: int, line: str, carried: Renaming, least: int) -> Match | None:
+    touches = not prefix.word and not prefix.after_blank and end > 1
+    rest = line[found.ends[end - 1] if touches else found.starts[end] :]
+    renaming, reach, equal, has_word = Renaming(), len(prefix.word), len(prefix.word), bool(prefix.word)
+    for ours, theirs in zip(reversed(prefix.tokens), reversed(found.texts[:end]), strict=False):
+        if not (ours == theirs or _is_explained(ours, theirs, rest, carried)) or not renaming.learn(theirs, ours):
+            break
+        reach += len(ours) or 1
+        equal += len(ours) * (ours == theirs)
+        has_word = has_word or (ours == theirs and is_word(ours))
+    if equal < MIN_CHARS or not has_word or reach < least:
+        return None
+    renaming.adopt(carried)
+    rest = renaming.apply(_balanced(rest, _unclosed(line[: found.ends[end - 1]]), prefix.unclosed))
+    if not rest.startswith(prefix.word) or rest == prefix.word:
+        return None
+    return Match(rest[len(prefix.word) :], reach)
+
+
+def _is_explained(ours: str, theirs: str, rest: str, carried: Renaming) -> bool:
+    """Whether a word that differs is known to, or the rest shows what the difference means."""
+    return are_alike(ours, theirs) and (carried.apply(theirs) == ours or changes(theirs, ours, rest))
+
+
+def _balanced(rest: str, theirs: int, ours: int) -> str:
+    """The rest of a line without closing brackets too many, when its start left more of them open than ours does.
+
+    A rest that closes brackets of the lines before is left as it is.
+    """
+    if theirs <= ours:
+        return rest
+    depth, surplus = 0, None
+    for index, character in enumerate(rest):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if depth < -ours and surplus is None:
+            surplus = index
+        if depth < -theirs:
+            return rest
+    return rest[:surplus]
+
+
+def _unclosed(text: str) -> int:
+    """Brackets that text leaves open, whatever their kind."""
+    depth = 0
+    for character in text:
+        depth = max(0, depth + (character in _OPENING) - (character in _CLOSING))
+    return depth

@@ -1,0 +1,201 @@
+"""Where else the old text of a replacement stands, in a place of the same kind."""
+
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from tree_sitter import Node
+
+from mercury_lsp.completion.next_edits.calls import calls, changed_alike
+from mercury_lsp.completion.next_edits.replacement import MAX_CHARS, Replacement
+from mercury_lsp.context.scope import path_to
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import Language, language
+
+REACH = 100_000
+"""Characters on either side of the change in which they are looked for."""
+
+LOOKED_AT = 200
+"""Occurrences whose kind is asked for, at some 20 microseconds each."""
+
+OWNER_CHARS = 60
+
+_OWNER = re.compile(r"(\w*)[)\]?]*\s*(?:\.|->|::)\s*\Z")
+_NAME = re.compile(r"[^\W\d]\w*")
+_WORD_END = re.compile(r"\w\Z")
+_FUNCTION = re.compile("func|method|arrow|closure|constructor|lambda")
+_CLASS = re.compile("class|impl|interface|trait")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Text at an offset, and what is to stand there instead."""
+
+    start: int
+    old: str
+    new: str
+
+    @property
+    def end(self) -> int:
+        """Where the old text ends."""
+        return self.start + len(self.old)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the syntax says of a name: those of different kinds are not the same thing."""
+
+    role: str
+    owner: str
+    """The word of which a member is one; empty for others."""
+    around: tuple[int, ...]
+    """Where the definitions begin, outermost first, outside of which the name may mean something else."""
+    is_type: bool
+    is_defined: bool
+    """It is the name in the header of a function or class, which only looks like a call."""
+
+    @property
+    def scope(self) -> int | None:
+        """Where the innermost of them begins; None for what means the same in the whole file, as types do."""
+        return self.around[-1] if self.around and not self.is_type else None
+
+    def may_be(self, other: "Kind", scope: int | None) -> bool:
+        """Whether two names may be one thing, of which the other one is known in a scope."""
+        return (self.role, self.owner) == (other.role, other.owner) and (scope is None or scope in self.around)
+
+
+def kind_of(replacement: Replacement, snapshot: Snapshot) -> Kind | None:
+    """The kind of what was changed; None for what is no name or call, and where the syntax is not known (yet)."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return None
+    kind = _kind_at(snapshot, _name_in(replacement.new, replacement.start))
+    return None if kind is not None and kind.is_defined and replacement.calls else kind
+
+
+def places(replacement: Replacement, kind: Kind, scope: int | None, snapshot: Snapshot) -> Iterator[Place]:
+    """Where the old text stands as a name of this kind and scope, in whole words, or a call of its name.
+
+    The nearest behind the new one come first, then those before it; none that reads as the new text.
+    """
+    for place in islice(_found(replacement, snapshot), LOOKED_AT):
+        other = _kind_at(snapshot, _name_in(place.old, place.start))
+        if other is None or (other.is_defined and replacement.calls):
+            continue
+        if other.may_be(kind, scope):
+            yield place
+
+
+def stands_elsewhere(
+    replacement: Replacement, kind: Kind, scope: int | None, snapshot: Snapshot, but: Container[int]
+) -> bool:
+    """Whether the new text stands in the scope already: then the change was to another thing, and no renaming.
+
+    `but` are offsets where the user has just put it.
+    """
+    back = Replacement(replacement.new, replacement.new, replacement.start)
+    return any(place.start not in but for place in places(back, kind, scope, snapshot))
+
+
+def _kind_at(snapshot: Snapshot, offset: int) -> Kind | None:
+    """The kind of the name that starts at offset."""
+    assert snapshot.tree is not None
+    rules = language(snapshot.language_id)
+    path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
+    before = _OWNER.search(snapshot.slice(offset - OWNER_CHARS, offset))
+    role = _role(path, rules, before is not None)
+    if role is None:
+        return None
+    owner = before[1] if before and role == "member" else ""
+    around = [snapshot.source.offset_of_byte(node.start_byte) for node in _around(path, rules, role, owner)]
+    return Kind(role, owner, tuple(around), _is_type(path), _is_defined(path, rules))
+
+
+def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
+    for node in reversed(path):
+        if node.type in rules.embedded or node.type in rules.bodies:
+            break
+        if node.type in rules.strings or node.type in rules.comments:
+            return None
+    *_, parent, leaf = path[0], *path
+    if "identifier" not in leaf.type or "shorthand" in leaf.type:
+        return None
+    if is_owned or leaf.type.startswith(("property", "field")):
+        return "member"
+    is_keyword = parent.type == "keyword_argument" and parent.child_by_field_name("name") == leaf
+    return "keyword" if is_keyword else "name"
+
+
+def _is_type(path: list[Node]) -> bool:
+    """Whether a name is used as a type; type parameters are named like variables."""
+    kinds = [node.type for node in path[-3:]]
+    return ("type_identifier" in kinds or "type" in kinds) and not any(each.startswith("type_param") for each in kinds)
+
+
+def _is_defined(path: list[Node], rules: Language) -> bool:
+    """Whether a name is that of a definition, or of a declaration: its parameters come behind it."""
+    leaf = path[-1]
+    for node in path[-3:-1]:
+        parameters = node.child_by_field_name("parameters")
+        if parameters is not None and leaf.end_byte <= parameters.start_byte:
+            return True
+        if node.type in rules.definitions and node.child_by_field_name("name") == leaf:
+            return True
+    return False
+
+
+def _around(path: list[Node], rules: Language, role: str, owner: str) -> list[Node]:
+    """Functions around a name, classes around a member of oneself; what is defined stands outside of itself."""
+    if role == "member":
+        wanted = _CLASS if owner in ("self", "this") else None
+    else:
+        wanted = _FUNCTION if role == "name" else None
+    if wanted is None:
+        return []
+    found = [node for node in path if node.type in rules.definitions and wanted.search(node.type)]
+    return [node for node in found if node.child_by_field_name("name") != path[-1]]
+
+
+def _name_in(text: str, start: int) -> int:
+    """Where the first name of a text lies that stands at start."""
+    found = _NAME.search(text)
+    return start + (found.start() if found else 0)
+
+
+def _found(replacement: Replacement, snapshot: Snapshot) -> Iterator[Place]:
+    """Where the old text stands, but for what is a part of the new text."""
+    pattern = _call(replacement.calls[0].name) if replacement.calls else _whole(replacement.old)
+    first = max(0, replacement.start - REACH)
+    before, after = snapshot.slice(first, replacement.start), snapshot.slice(replacement.end, replacement.end + REACH)
+    behind = (replacement.end + found.start() for found in pattern.finditer(after))
+    ahead = [first + found.start() for found in pattern.finditer(before)]
+    for at in chain(behind, reversed(ahead)):
+        place = (
+            _call_at(replacement, snapshot, at) if replacement.calls else Place(at, replacement.old, replacement.new)
+        )
+        if place is not None and (place.old == place.new or not _reads_as_new(place, snapshot)):
+            yield place
+
+
+def _call_at(replacement: Replacement, snapshot: Snapshot, at: int) -> Place | None:
+    """The call that begins at an offset, if the change can be made in it."""
+    assert replacement.calls is not None
+    _, end = snapshot.source.line_bounds(at)
+    found = (call for call in calls(snapshot.slice(at, min(end, at + MAX_CHARS))) if call.start == 0)
+    call = next(found, None)
+    new = changed_alike(*replacement.calls, call) if call is not None else None
+    return Place(at, call.text, new) if call is not None and new is not None else None
+
+
+def _call(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}\(")
+
+
+def _whole(text: str) -> re.Pattern[str]:
+    left, right = (r"(?<!\w)" if _NAME.match(text) else ""), (r"(?!\w)" if _WORD_END.search(text) else "")
+    return re.compile(left + re.escape(text) + right)
+
+
+def _reads_as_new(place: Place, snapshot: Snapshot) -> bool:
+    starts = (place.start - found.start() for found in re.finditer(f"(?={re.escape(place.old)})", place.new))
+    return any(snapshot.slice(start, start + len(place.new)) == place.new for start in starts)

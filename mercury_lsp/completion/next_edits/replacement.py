@@ -1,0 +1,113 @@
+"""A change as something that can be made elsewhere: whole words in the place of whole words."""
+
+import re
+from dataclasses import dataclass
+
+from mercury_lsp.completion.next_edits.calls import Call, call_around, changed_alike
+from mercury_lsp.completion.next_edits.change import Change, differing
+from mercury_lsp.documents.document import Snapshot
+
+MAX_CHARS = 80
+"""Of either text; longer ones hardly stand anywhere else."""
+
+MAX_LINE = 2000
+"""Characters of a line that is looked at as a whole; what is changed in longer ones is not repeated."""
+
+_REACH = 200
+"""Characters around a change that are looked at."""
+
+_WORD_END = re.compile(r"\w+\Z")
+_WORD = re.compile(r"\w+")
+_NAME = re.compile(r"[^\W\d]\w*")
+_LED_BY_A_WORD = re.compile(r"[.\[(?!]")
+"""What is put behind a word, and belongs to it."""
+_LIST = re.compile(r"[,;]")
+"""What belongs to no single word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """An old text, the new one, and where the new one stands already."""
+
+    old: str
+    new: str
+    start: int
+    calls: tuple[Call, Call] | None = None
+    """The whole of it before and after, where a call got or lost an argument."""
+
+    @property
+    def end(self) -> int:
+        """Where the new text ends."""
+        return self.start + len(self.new)
+
+    @property
+    def is_of_name(self) -> bool:
+        """Whether a single name took the place of another one."""
+        return bool(_NAME.fullmatch(self.old) and _NAME.fullmatch(self.new))
+
+    def lines(self, snapshot: Snapshot) -> tuple[str, str]:
+        """The line that it stands in, as it was and as it is."""
+        line, start = snapshot.line_at(self.start)
+        return line[: self.start - start] + self.old + line[self.end - start :], line
+
+    def is_same(self, other: "Replacement") -> bool:
+        """Whether the other one makes the same of the same, wherever."""
+        if self.calls and other.calls:
+            return changed_alike(*self.calls, other.calls[0]) == other.new
+        return (self.old, self.new) == (other.old, other.new)
+
+    def undoes(self, other: "Replacement") -> bool:
+        """Whether this one takes the other one back."""
+        return (self.old, self.new) == (other.new, other.old)
+
+
+def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
+    """The change without what both texts have in common, grown to whole words; None for one not worth repeating.
+
+    What only came in or went belongs to the word that it leads (`self.`) or follows (`.strip()`), or to a call.
+    """
+    change = differing(change)
+    start, old, new = change.start, change.old, change.new
+    before = snapshot.slice(start - _REACH, start)
+    after = snapshot.slice(start + len(new), start + len(new) + _REACH)
+    left, right = _around(before, old, new, after)
+    whole = Replacement(left + old + right, left + new + right, start - len(left))
+    line_start, line_end = snapshot.source.line_bounds(start)
+    if line_end - line_start > MAX_LINE:
+        return None
+    found = whole if left or right or (old and new) else _of_call(start, old, new, snapshot)
+    return found if found is not None and _is_worth_repeating(found) else None
+
+
+def _of_call(start: int, old: str, new: str, snapshot: Snapshot) -> Replacement | None:
+    """The call that a change stands in, as a whole."""
+    line, line_start = snapshot.line_at(start)
+    at = start - line_start
+    call = call_around(line, at, at + len(new))
+    before = call_around(line[:at] + old + line[at + len(new) :], at, at + len(old))
+    if call is None or before is None or (call.name, call.start) != (before.name, before.start):
+        return None
+    return Replacement(before.text, call.text, line_start + call.start, (before, call))
+
+
+def _around(before: str, old: str, new: str, after: str) -> tuple[str, str]:
+    """The parts of words, or whole ones, that belong to a change on both of its sides."""
+    ahead, behind = _WORD_END.search(before), _WORD.match(after)
+    left = ahead[0] if ahead and (_is_word(old[:1]) or _is_word(new[:1])) else ""
+    right = behind[0] if behind and (_is_word(old[-1:]) or _is_word(new[-1:])) else ""
+    if left or right or (old and new) or _LIST.search(old + new):
+        return left, right
+    if _LED_BY_A_WORD.match(old + new):
+        return (ahead[0] if ahead else ""), ""
+    return "", (behind[0] if behind else "")
+
+
+def _is_word(character: str) -> bool:
+    return bool(_WORD.match(character))
+
+
+def _is_worth_repeating(found: Replacement) -> bool:
+    texts = (found.old, found.new)
+    if found.old == found.new or any(len(text) > MAX_CHARS or "\n" in text or "\r" in text for text in texts):
+        return False
+    return bool(_NAME.search(found.old) and _NAME.search(found.new))

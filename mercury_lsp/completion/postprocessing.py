@@ -1,0 +1,123 @@
+"""Makes a fill fit the text around it: no doubled suffix, no doubled brackets, no trailing blanks."""
+
+import re
+from collections import Counter
+
+from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.documents.document import Snapshot
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+_ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
+_OPENING = {")": "(", "]": "[", "}": "{"}
+_QUOTES = "\"'`"
+_LOOKAHEAD_CHARS = 2000
+"""How far after the cursor repeated lines are looked for."""
+
+
+def trim(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
+    """The part of a fill worth showing; empty if there is none. The snapshot is that of the context."""
+    text = fill_text if context.multiline else _BREAK.split(fill_text, maxsplit=1)[0]
+    if context.line_suffix.strip():
+        text = without_overlap(text, context.line_suffix)
+        text = without_doubled_closers(text, context.line_prefix, context.line_suffix)
+    else:
+        following = snapshot.slice(context.offset, context.offset + _LOOKAHEAD_CHARS)
+        text = without_repeated_lines(text, context.line_prefix, following)
+    return without_trailing_blanks(text, context.line_suffix)
+
+
+def without_overlap(text: str, line_suffix: str) -> str:
+    """Drop the longest tail that repeats the start of the line's rest, unless text would be left unbalanced.
+
+    A tail of closing brackets alone is left to `without_doubled_closers`, which counts them.
+    """
+    for size in range(min(len(text), len(line_suffix)), 0, -1):
+        if not text.endswith(line_suffix[:size]) or _ONLY_CLOSING.fullmatch(line_suffix[:size]):
+            continue
+        if _unclosed(text[:-size]) <= _unclosed(text):
+            return text[:-size]
+    return text
+
+
+def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> str:
+    """Drop closing brackets from the tail that have no opening one once the line's rest took its own."""
+    in_prefix, _, quote = _scan(line_prefix)
+    quote = quote if quote and quote in text else ""  # else it may be an apostrophe
+    _, surplus, quote = _scan(text, quote)
+    opened = Counter(in_prefix)
+    closed_later = Counter(line_suffix[index] for index in _scan(line_suffix, quote)[1])
+    while surplus:
+        index = surplus.pop()
+        closer = text[index]
+        needed = opened[_OPENING[closer]] - sum(text[other] == closer for other in surplus)
+        if text[index + 1 :].strip(";, \t") or not closed_later[closer] or needed > closed_later[closer]:
+            break
+        closed_later[closer] -= 1
+        opened[_OPENING[closer]] -= 1
+        text = text[:index]
+    return text
+
+
+def without_repeated_lines(text: str, line_prefix: str, following: str) -> str:
+    """Drop the last lines that equal the next lines of the document; following starts at the cursor."""
+    lines = _BREAK.split(text)
+    filled = [number for number, line in enumerate(lines) if (line_prefix * (number == 0) + line).strip()]
+    ahead = [line.rstrip() for line in _BREAK.split(following)[1:] if line.strip()]
+    for count in range(min(len(filled), len(ahead)), 0, -1):
+        first = filled[-count]
+        tail = [(line_prefix * (number == 0) + lines[number]).rstrip() for number in filled[-count:]]
+        kept = _first_lines(text, first)
+        if tail == ahead[:count] and _unclosed(kept) <= _unclosed(text):
+            return kept
+    return text
+
+
+def without_trailing_blanks(text: str, line_suffix: str) -> str:
+    """Strip the tail's white space, but keep what separates text from the rest of the line."""
+    stripped = text.rstrip()
+    if not stripped:
+        return ""
+    blanks = text[len(stripped) :]
+    if not line_suffix.strip() or line_suffix[0].isspace():
+        return stripped
+    separates = _BREAK.search(blanks) or line_suffix[0] not in ")]},;:."
+    return text if separates else stripped
+
+
+def _first_lines(text: str, count: int) -> str:
+    """The first lines of text, without the last one's terminator."""
+    if count == 0:
+        return ""
+    breaks = [found.start() for found in _BREAK.finditer(text)]
+    return text[: breaks[count - 1]]
+
+
+def _unclosed(text: str) -> int:
+    """Brackets and strings that text leaves open."""
+    opened, _, quote = _scan(text)
+    return len(opened) + bool(quote)
+
+
+def _scan(text: str, quote: str = "") -> tuple[list[str], list[int], str]:
+    """Opening brackets left open, positions of closing ones that nothing in text opens, and the quote left open.
+
+    `quote` is open already where the text begins.
+    """
+    opened: list[str] = []
+    unmatched: list[int] = []
+    escaped = False
+    for index, character in enumerate(text):
+        if escaped or character == "\\":
+            escaped = not escaped
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in _QUOTES:
+            quote = character
+        elif character in "([{":
+            opened.append(character)
+        elif character in _OPENING:
+            if opened and opened[-1] == _OPENING[character]:
+                opened.pop()
+            else:
+                unmatched.append(index)
+    return opened, unmatched, quote

@@ -1,0 +1,189 @@
+"""The text around the cursor, in blocks that stay the same between keystrokes so that caches hold.
+
+Lines that look like secrets are cut out of every block, but for the cursor's own (see `on_secret`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mercury_engine.api import FillRequest
+
+from mercury_lsp.context.scope import classify, headers
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import language
+from mercury_lsp.documents.redaction import (
+    after_cursor,
+    before_cursor,
+    begins_inside,
+    chunk_without_secrets,
+    is_secret_line,
+    without_secrets,
+    without_start,
+)
+
+MAX_LINE_PREFIX = 1600
+MAX_LINE_SUFFIX = 800
+
+KEPT_RANGE = (0.6, 1.4)
+"""A window stays while its size is within these shares of the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionContext:
+    """What a completion needs to know of one place in one version of a document."""
+
+    uri: str
+    version: int
+    language_id: str
+    offset: int
+    """Code points before the cursor."""
+    position: tuple[int, int]
+    """Line and UTF-16 column."""
+    near: str
+    far: tuple[str, ...]
+    suffix: tuple[str, ...]
+    multiline: bool
+    """Whether a suggestion may have several lines."""
+    line_prefix: str
+    """The cursor's line up to the cursor, its end when it is very long."""
+    line_suffix: str
+    """The rest of that line without terminator, its start when it is very long."""
+    window: tuple[int, int] = (0, 0)
+    """The first of the document's chunks that stands in these blocks, and the first behind it that does not."""
+    snippets: tuple[str, ...] = ()
+    """Blocks of other files."""
+    elsewhere: tuple[str, ...] = ()
+    """Chunks outside of the window, which are looked through and not read."""
+
+    @property
+    def on_secret(self) -> bool:
+        """Whether the cursor's line looks like a secret; the model is not to see it then."""
+        return is_secret_line(self.line_prefix + self.line_suffix, self.language_id)
+
+    def after(self, text: str) -> "CompletionContext":
+        """The context with a text typed at the cursor; what follows stays as it was, and so does the position."""
+        line = (self.line_prefix + text).rpartition("\n")[2]
+        return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX:])
+
+    def request(self, **overrides: Any) -> FillRequest:
+        """The engine's request for this place; overrides are fields of `FillRequest`."""
+        fields: dict[str, Any] = {
+            "near": self.near,
+            "far": (*self.snippets, *self.far),
+            "suffix": self.suffix,
+            "elsewhere": self.elsewhere,
+            "multiline": self.multiline,
+        }
+        return FillRequest(**(fields | overrides))
+
+
+class ContextBuilder:
+    """Builds the contexts of one open document; remembers where its window ends so that it moves rarely."""
+
+    def __init__(self, prefix_chars: int = 2400, suffix_chars: int = 1200):
+        self._prefix_chars = prefix_chars
+        self._suffix_chars = suffix_chars
+        self._first: str | None = None
+        self._last: str | None = None
+        self._headers: tuple[tuple[str | None, str | None], str] = ((None, None), "")
+        self._are_headers_parsed = False
+
+    def build(self, snapshot: Snapshot, offset: int, path: str | None) -> CompletionContext:
+        """The context at offset; path, relative to the workspace, is told to the model in a comment."""
+        source = snapshot.source
+        offset = min(max(0, offset), source.length)
+        index = source.chunk_at(offset)
+        start, end = self._window_start(snapshot.chunks, index), self._window_end(snapshot.chunks, index)
+        preface = self._preface(snapshot, offset, index, start, path)
+        line_start, line_end = source.line_bounds(offset)
+        line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset)
+        return CompletionContext(
+            uri=snapshot.uri,
+            version=snapshot.version,
+            language_id=snapshot.language_id,
+            offset=offset,
+            position=source.position_at(offset),
+            near=_near(snapshot, offset, index),
+            far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
+            suffix=_suffix(snapshot, offset, index, end),
+            multiline=not line_prefix.strip() and classify(snapshot, offset).multiline,
+            line_prefix=line_prefix,
+            line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX)),
+            window=(start, end),
+        )
+
+    def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:
+        """The blocks before the window: the file's path, and headers that the window cuts off."""
+        blocks = [language(snapshot.language_id).comment_line(f"path: {path}")] if path else []
+        if start and (text := self._headers_at(snapshot, offset, index, start)):
+            blocks.append(text)
+        return [without_secrets(block, snapshot.language_id) for block in blocks]
+
+    def _headers_at(self, snapshot: Snapshot, offset: int, index: int, start: int) -> str:
+        """Headers; they stay while the cursor stays in its chunk, or typing would read them and all behind again.
+
+        Those of an older tree are looked up again in the text's own.
+        """
+        chunks = snapshot.chunks
+        place = (chunks[start] if start < index else None, chunks[index - 1])
+        same_place = all(ours is theirs for ours, theirs in zip(place, self._headers[0], strict=True))
+        if not same_place or (snapshot.is_parsed and not self._are_headers_parsed):
+            self._headers = (place, headers(snapshot, offset, snapshot.source.starts[start]))
+            self._are_headers_parsed = snapshot.is_parsed
+        return self._headers[1]
+
+    def _window_start(self, chunks: tuple[str, ...], index: int) -> int:
+        """First chunk of the window before chunk index."""
+        reach = _reach(chunks, range(index - 1, -1, -1), self._prefix_chars, self._first)
+        self._first = chunks[index - reach] if reach else None
+        return index - reach
+
+    def _window_end(self, chunks: tuple[str, ...], index: int) -> int:
+        """One past the last chunk of the window after chunk index."""
+        reach = _reach(chunks, range(index + 1, len(chunks)), self._suffix_chars, self._last)
+        self._last = chunks[index + reach] if reach else None
+        return index + 1 + reach
+
+
+def _blocks(snapshot: Snapshot, numbers: range) -> Iterator[str]:
+    """Chunks without their secrets."""
+    chunks, language_id = snapshot.chunks, snapshot.language_id
+    return filter(None, (chunk_without_secrets(chunks, number, language_id) for number in numbers))
+
+
+def _near(snapshot: Snapshot, offset: int, index: int) -> str:
+    """The cursor's chunk, which is number index, up to the cursor."""
+    start = snapshot.source.starts[index]
+    text = snapshot.source.slice(start, offset)
+    if begins_inside(snapshot.chunks, index) and "\n" in text:
+        text = without_start(snapshot.chunks[index - 1], text, snapshot.language_id)
+    return before_cursor(text, snapshot.language_id)
+
+
+def _suffix(snapshot: Snapshot, offset: int, index: int, end: int) -> tuple[str, ...]:
+    """The rest of the cursor's chunk, which is number index, and the chunks up to number end."""
+    source, chunks = snapshot.source, snapshot.chunks
+    if not chunks:
+        return ()
+    # Never cut shorter, for the next block must follow on it; a chunk is bounded anyway.
+    head = source.slice(offset, source.starts[index + 1])
+    return tuple(filter(None, (after_cursor(head, snapshot.language_id), *_blocks(snapshot, range(index + 1, end)))))
+
+
+def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:
+    """How many chunks, taken in order from the cursor outward, the window has.
+
+    It ends at the kept chunk while its size stays in `KEPT_RANGE`, else it is as large as the budget allows.
+    A window that ends at the end of the document may be of any smaller size.
+    """
+    size, fitting = 0, 0
+    for count, index in enumerate(order, 1):
+        size += len(chunks[index])
+        if size > KEPT_RANGE[1] * budget:
+            break
+        if size <= budget:
+            fitting = count
+        if chunks[index] is kept and (count == len(order) or size >= KEPT_RANGE[0] * budget):
+            return count
+    return fitting

@@ -1,0 +1,85 @@
+"""The documents that the client has open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsprotocol import types
+
+from mercury_lsp.context.context import CompletionContext, ContextBuilder
+from mercury_lsp.context.scope import is_blank_before
+from mercury_lsp.documents.document import Change, Document, Edit, Snapshot
+from mercury_lsp.documents.uris import path_of
+from mercury_lsp.errors import UnknownDocument
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    document: Document
+    builder: ContextBuilder
+    path: str | None
+
+
+class OpenDocuments:
+    """By uri. Every method but `open` and `settle` raises UnknownDocument for a uri that is not open."""
+
+    def __init__(self) -> None:
+        self.roots: tuple[Path, ...] = ()
+        """Folders of the workspace; paths told to the model are relative to them."""
+        self._open: dict[str, _Open] = {}
+
+    def open(self, item: types.TextDocumentItem) -> None:
+        """Take over the text of a document; opened anew it is replaced."""
+        document = Document(item.uri, item.language_id, item.version, item.text)
+        self._open[item.uri] = _Open(document, ContextBuilder(), self._path(item.uri))
+
+    def change(self, uri: str, version: int, changes: Sequence[Change]) -> list[Edit] | None:
+        """Apply the client's changes; the edits they are, or None when one replaced the whole document."""
+        return self._find(uri).document.apply(changes, version)
+
+    def close(self, uri: str) -> None:
+        """Forget a document."""
+        self._find(uri)
+        del self._open[uri]
+
+    def settle(self, uri: str) -> None:
+        """Finish what parsing was put off while the user typed; nothing to do for a uri that is not open."""
+        if uri in self._open:
+            self._open[uri].document.settle()
+
+    def snapshot(self, uri: str) -> Snapshot:
+        """The document as it is now; its tree may be that of an older version."""
+        return self._find(uri).document.snapshot()
+
+    def parsed(self, uri: str) -> Snapshot:
+        """The same with its own tree, if there is time for a parse."""
+        return self._find(uri).document.parsed()
+
+    def context_at(self, uri: str, position: types.Position) -> tuple[CompletionContext, Snapshot]:
+        """The text around a position, which is clamped to the document, and the snapshot it is of."""
+        found = self._find(uri)
+        snapshot = found.document.snapshot()
+        offset = snapshot.offset_at(position.line, position.character)
+        if found.document.has_new_lines or is_blank_before(snapshot, offset):
+            snapshot = found.document.parsed()
+        return found.builder.build(snapshot, offset, found.path), snapshot
+
+    def path(self, uri: str) -> str:
+        """The document's path as the model is told it: relative to its folder, or its name."""
+        return self._find(uri).path or ""
+
+    def __contains__(self, uri: str) -> bool:
+        return uri in self._open
+
+    def _find(self, uri: str) -> _Open:
+        if uri not in self._open:
+            raise UnknownDocument(f"{uri} is not open; send textDocument/didOpen first")
+        return self._open[uri]
+
+    def _path(self, uri: str) -> str | None:
+        if (path := path_of(uri)) is None:
+            return None
+        for root in self.roots:
+            if path.is_relative_to(root):
+                return path.relative_to(root).as_posix()
+        return path.name

@@ -1,0 +1,239 @@
+"""What the syntax around the cursor says: the kind of place it is, and the headers that enclose it."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from tree_sitter import Node, Tree
+
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import Language, language
+
+MAX_IMPORT_CHARS = 600
+MAX_HEADER_CHARS = 240
+"""Of one definition."""
+
+_MAX_TOP_NODES = 64
+"""Imports are looked for among the first nodes of the file."""
+_SCANNED_CHARS = 400
+"""How far back an open bracket is looked for where the syntax is broken."""
+
+_ENDS = ('"', "'", "`", ")", "]", "}", ">", ";", "*/", "-->")
+_CALLABLE_END = re.compile(r"[\w)\]>!]\s*$")
+_NOT_CALLED = re.compile(r"\b(if|elif|while|for|switch|match|return|and|or|not|in|is|else|yield|await|catch|case)\s*$")
+_BLOCK_COMMENTS = {
+    "// ": ("/*", "*/"),
+    "/* ": ("/*", "*/"),
+    "<!-- ": ("<!--", "-->"),
+    "-- ": ("--[[", "]]"),
+}
+"""By the mark of the language's comment lines."""
+_BRACKETS = {")": "(", "]": "[", "}": "{"}
+
+
+class CursorClass(StrEnum):
+    """The kind of place where the cursor stands."""
+
+    ARGUMENT = "argument"
+    EXPRESSION = "expression"
+    NEW_LINE_IN_BODY = "new line in body"
+    COMMENT = "comment"
+    STRING = "string"
+    IMPORT = "import"
+    OTHER = "other"
+    """Plain text."""
+
+    @property
+    def multiline(self) -> bool:
+        """Whether a suggestion here may have several lines."""
+        return self is CursorClass.NEW_LINE_IN_BODY
+
+
+def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
+    """Whether nothing but blanks stands before offset in its line; only there a suggestion may have several lines."""
+    line_start, _ = snapshot.source.line_bounds(offset)
+    return not snapshot.slice(line_start, offset).strip()
+
+
+def classify(snapshot: Snapshot, offset: int) -> CursorClass:
+    """The kind of place before offset; broken syntax is judged by the line's text."""
+    if snapshot.tree is None:
+        return CursorClass.OTHER
+    rules = language(snapshot.language_id)
+    line_start, _ = snapshot.source.line_bounds(offset)
+    line_prefix = snapshot.slice(line_start, offset)
+    path = path_to(snapshot.tree, snapshot.source.byte_of(offset))
+    found = _class_of_nodes(path, snapshot, offset, rules)
+    if found is None and _is_broken(path):
+        found = _class_of_text(snapshot, offset, line_prefix, rules)
+    if found is not None and found is not CursorClass.EXPRESSION:
+        return found
+    if not line_prefix.strip():
+        return CursorClass.NEW_LINE_IN_BODY
+    if line_prefix.lstrip().startswith(rules.import_words or ("\0",)):
+        return CursorClass.IMPORT
+    return CursorClass.EXPRESSION
+
+
+def headers(snapshot: Snapshot, offset: int, window_start: int) -> str:
+    """Imports, then headers of the definitions around offset, outermost first, that the window cuts off."""
+    if snapshot.tree is None or window_start <= 0:
+        return ""
+    rules = language(snapshot.language_id)
+    limit = snapshot.source.byte_of(window_start)
+    imports = _imports(snapshot, snapshot.tree, rules, limit)
+    around = [_header(snapshot, node) for node in _enclosing(snapshot, offset, rules) if node.start_byte < limit]
+    return imports + "".join(around)
+
+
+def path_to(tree: Tree, byte: int) -> list[Node]:
+    """Nodes from the root down to the leaf that hold the byte before this one."""
+    goal = max(0, byte - 1)
+    cursor = tree.walk()
+    path = [tree.root_node]
+    while cursor.goto_first_child_for_byte(goal) is not None:
+        node = cursor.node
+        if node is None or node.start_byte > goal:
+            break
+        path.append(node)
+    return path
+
+
+def _class_of_nodes(path: list[Node], snapshot: Snapshot, offset: int, rules: Language) -> CursorClass | None:
+    byte, before = snapshot.source.byte_of(offset), snapshot.slice(offset - 3, offset)
+    for node in reversed(path):
+        kind = node.type
+        if kind in rules.bodies:
+            return None
+        if kind in rules.imports and not before.endswith("\n"):
+            return CursorClass.IMPORT
+        if not _is_open_at(node, byte, before, kind in rules.comments):
+            continue
+        if kind in rules.embedded:
+            return CursorClass.EXPRESSION
+        for kinds, found in (
+            (rules.comments, CursorClass.COMMENT),
+            (rules.strings, CursorClass.STRING),
+            (rules.arguments, CursorClass.ARGUMENT),
+        ):
+            if kind in kinds:
+                return found
+    return None
+
+
+def _is_open_at(node: Node, byte: int, before: str, is_comment: bool) -> bool:
+    """Whether a node that holds the byte before the cursor also holds what will be typed there."""
+    if node.end_byte != byte:
+        return node.end_byte > byte
+    if is_comment:
+        return not before.endswith(("\n", "*/", "-->", "]]"))
+    return not before.endswith(("\n", *_ENDS))
+
+
+def _is_broken(path: list[Node]) -> bool:
+    """Whether the syntax around the cursor is wrong, or was edited and not parsed since."""
+    if any(node.is_error or node.is_missing for node in path):
+        return True
+    return any(node.has_error or node.has_changes for node in path[-3:])
+
+
+def _class_of_text(snapshot: Snapshot, offset: int, line_prefix: str, rules: Language) -> CursorClass | None:
+    if _has_open_quote(line_prefix[-_SCANNED_CHARS:], rules.quotes):
+        return CursorClass.STRING
+    before = snapshot.slice(offset - _SCANNED_CHARS, offset)
+    opening, closing = _BLOCK_COMMENTS.get(rules.comment, ("", ""))
+    if opening and before.rfind(opening) > before.rfind(closing):
+        return CursorClass.COMMENT
+    if rules.arguments and _has_open_call(before):
+        return CursorClass.ARGUMENT
+    return None
+
+
+def _has_open_quote(text: str, quotes: str) -> bool:
+    open_with, escaped = "", False
+    for character in text:
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == open_with:
+            open_with = ""
+        elif not open_with and character in quotes:
+            open_with = character
+    return bool(open_with)
+
+
+def _has_open_call(text: str) -> bool:
+    """Whether the innermost bracket that text leaves open, after its last empty line, is that of a call."""
+    text = text.rpartition("\n\n")[2]
+    closed: list[str] = []
+    for index in range(len(text) - 1, -1, -1):
+        character = text[index]
+        if character in _BRACKETS:
+            closed.append(_BRACKETS[character])
+        elif character in "([{":
+            if not closed:
+                before = text[:index]
+                called = _CALLABLE_END.search(before) and not _NOT_CALLED.search(before)
+                return character == "(" and bool(called)
+            if closed.pop() != character:
+                return False
+    return False
+
+
+def _imports(snapshot: Snapshot, tree: Tree, rules: Language, limit: int) -> str:
+    """Text of the imports among the file's first nodes that start before byte limit."""
+    lines: list[str] = []
+    room = MAX_IMPORT_CHARS
+    for node in _top_nodes(tree):
+        if node.start_byte >= limit or room <= 0:
+            break
+        if node.type in rules.imports:
+            text = _text_between(snapshot, node.start_byte, node.end_byte).rstrip() + "\n"
+            room -= len(text)
+            if room >= 0:
+                lines.append(text)
+    return "".join(lines)
+
+
+def _top_nodes(tree: Tree) -> Iterator[Node]:
+    cursor = tree.walk()
+    found = cursor.goto_first_child()
+    for _ in range(_MAX_TOP_NODES):
+        if not found or cursor.node is None:
+            return
+        yield cursor.node
+        found = cursor.goto_next_sibling()
+
+
+def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:
+    """Definitions around offset, outermost first; where indentation rules, a blank line's own counts."""
+    assert snapshot.tree is not None
+    line_start, _ = snapshot.source.line_bounds(offset)
+    prefix = snapshot.slice(line_start, offset)
+    blank = rules.by_indent and not prefix.strip()
+    before = snapshot.slice(offset - _SCANNED_CHARS, offset)
+    at = offset - (len(before) - len(before.rstrip())) if blank else offset
+    path = path_to(snapshot.tree, snapshot.source.byte_of(at))
+    indent = len(prefix) if blank else None
+    return [
+        node for node in path if node.type in rules.definitions and (indent is None or node.start_point.column < indent)
+    ]
+
+
+def _header(snapshot: Snapshot, node: Node) -> str:
+    """The lines of a definition before its body, with an opening brace if that follows."""
+    start, _ = snapshot.source.line_bounds(snapshot.source.offset_of_byte(node.start_byte))
+    body = node.child_by_field_name("body")
+    if body is None:
+        line, _ = snapshot.line_at(start)
+        return line[:MAX_HEADER_CHARS].rstrip() + "\n"
+    at = snapshot.source.offset_of_byte(body.start_byte)
+    end = at + 1 if snapshot.slice(at, at + 1) == "{" else at
+    return snapshot.slice(start, min(end, start + MAX_HEADER_CHARS)).rstrip() + "\n"
+
+
+def _text_between(snapshot: Snapshot, start_byte: int, end_byte: int) -> str:
+    source = snapshot.source
+    start = source.offset_of_byte(start_byte)
+    return source.slice(start, min(source.offset_of_byte(end_byte), start + MAX_IMPORT_CHARS))

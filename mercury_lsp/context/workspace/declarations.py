@@ -1,0 +1,183 @@
+"""What a file declares: signatures of functions, classes with their methods, constants and types, one per line."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node, Parser
+
+from mercury_lsp.documents.chunked_text import ChunkedText
+from mercury_lsp.documents.languages import Kinds, new_parser
+
+MAX_LINE = 160
+"""A declaration is cut to so many characters."""
+
+MAX_CHARS = 8_000
+"""Of one file."""
+
+MAX_DEPTH = 8
+"""So deep are classes and name spaces looked into."""
+
+INDENT = "    "
+
+Breathe = Callable[[], None]
+"""Called now and then, so that other threads have their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Declaring:
+    """Types of nodes that declare, by what is shown of them."""
+
+    headed: str = ""
+    """Shown up to the body."""
+    holding: str = ""
+    """Shown up to the body; what the body declares follows, indented."""
+    whole: str = ""
+    """Shown whole on one line, when it is short."""
+    passed: str = ""
+    """What they hold counts as if it stood in their place."""
+
+    def kinds(self) -> tuple[Kinds, Kinds, Kinds, Kinds]:
+        """The four as sets."""
+        return (
+            frozenset(self.headed.split()),
+            frozenset(self.holding.split()),
+            frozenset(self.whole.split()),
+            frozenset(self.passed.split()),
+        )
+
+
+_SCRIPT = _Declaring(
+    headed="function_declaration generator_function_declaration method_definition function_signature",
+    holding="class_declaration abstract_class_declaration interface_declaration",
+    whole="lexical_declaration variable_declaration field_definition public_field_definition enum_declaration"
+    " type_alias_declaration property_signature method_signature abstract_method_signature",
+    passed="export_statement class_body interface_body object_type internal_module statement_block ambient_declaration",
+)
+
+_C = _Declaring(
+    headed="function_definition",
+    holding="class_specifier",
+    whole="declaration type_definition struct_specifier enum_specifier union_specifier field_declaration preproc_def"
+    " preproc_function_def alias_declaration",
+    passed="preproc_ifdef preproc_if preproc_else linkage_specification namespace_definition declaration_list"
+    " template_declaration field_declaration_list",
+)
+
+_DECLARING = {
+    "python": _Declaring(
+        headed="function_definition",
+        holding="class_definition",
+        whole="assignment type_alias_statement",
+        passed="decorated_definition expression_statement block if_statement",
+    ),
+    "javascript": _SCRIPT,
+    "javascriptreact": _SCRIPT,
+    "typescript": _SCRIPT,
+    "typescriptreact": _SCRIPT,
+    "go": _Declaring(
+        headed="function_declaration method_declaration",
+        whole="type_declaration const_declaration var_declaration",
+    ),
+    "rust": _Declaring(
+        headed="function_item function_signature_item",
+        holding="impl_item trait_item",
+        whole="struct_item enum_item const_item static_item type_item union_item",
+        passed="declaration_list mod_item",
+    ),
+    "java": _Declaring(
+        headed="method_declaration constructor_declaration",
+        holding="class_declaration interface_declaration enum_declaration record_declaration",
+        whole="field_declaration constant_declaration",
+        passed="class_body interface_body enum_body enum_body_declarations",
+    ),
+    "c": _C,
+    "cpp": _C,
+    "lua": _Declaring(headed="function_declaration", whole="variable_declaration assignment_statement"),
+}
+
+
+class Declarer:
+    """Parses files for their declarations; for one thread, with parsers of its own."""
+
+    def __init__(self, breathe: Breathe):
+        self._breathe = breathe
+        self._parsers: dict[str, Parser] = {}
+        self._kinds = {name: declaring.kinds() for name, declaring in _DECLARING.items()}
+
+    def declarations(self, language_id: str, text: str) -> str:
+        """Lines that end in line breaks; empty for languages without rules."""
+        if language_id not in self._kinds:
+            return ""
+        if language_id not in self._parsers:
+            self._parsers[language_id] = new_parser(language_id)
+        source = text.encode("utf-8", "surrogatepass")
+        root = self._parse(self._parsers[language_id], text)
+        lines, room = [], MAX_CHARS
+        for line in self._within(root, source, self._kinds[language_id], 0):
+            self._breathe()
+            room -= len(line)
+            if room < 0:
+                break
+            lines.append(line)
+        return "".join(lines)
+
+    def _parse(self, parser: Parser, text: str) -> Node:
+        """The root of the tree; the parser stops when it should breathe, and goes on where it was."""
+        source = ChunkedText.of(text)
+        while True:
+            steps = 0
+
+            def is_enough(_byte: int, _has_error: bool) -> bool:
+                nonlocal steps
+                steps += 1
+                return steps > _STEPS
+
+            try:
+                return parser.parse(source.reader(), progress_callback=is_enough).root_node
+            except ValueError:
+                self._breathe()
+
+    def _within(self, node: Node, source: bytes, kinds: tuple[Kinds, Kinds, Kinds, Kinds], depth: int) -> Iterator[str]:
+        """What the children of a node declare."""
+        headed, holding, whole, passed = kinds
+        for child in node.named_children:
+            if child.type in passed:
+                yield from self._within(child, source, kinds, depth)
+            elif child.type in headed or child.type in holding:
+                if (header := _header(child, source)) and not _is_private(child, source):
+                    yield INDENT * depth + header
+                    body = child.child_by_field_name("body")
+                    if child.type in holding and body is not None and depth < MAX_DEPTH:
+                        yield from self._within(body, source, kinds, depth + 1)
+            elif child.type in whole and not _is_private(child, source) and (line := _whole(child, source)):
+                yield INDENT * depth + line
+
+
+_STEPS = 8
+"""Calls of the parser between two breaths: about a millisecond."""
+
+
+def _header(node: Node, source: bytes) -> str:
+    """A definition up to its body."""
+    body = node.child_by_field_name("body")
+    return _one_line(source[node.start_byte : body.start_byte if body is not None else node.end_byte])
+
+
+def _whole(node: Node, source: bytes) -> str:
+    """A short declaration; a long one up to its first line break."""
+    text = source[node.start_byte : node.end_byte]
+    line = _one_line(text)
+    return line if len(line) < MAX_LINE else _one_line(text.partition(b"\n")[0])
+
+
+def _one_line(text: bytes) -> str:
+    return " ".join(text.decode("utf-8", "replace").split())[: MAX_LINE - 1] + "\n"
+
+
+def _is_private(node: Node, source: bytes) -> bool:
+    """Whether the name says that it is not for other files."""
+    name = node.child_by_field_name("name") or node.child_by_field_name("left")
+    if name is None:
+        return False
+    text = source[name.start_byte : name.end_byte]
+    return text.startswith(b"_") and not (text.startswith(b"__") and text.endswith(b"__"))

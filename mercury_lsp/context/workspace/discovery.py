@@ -1,0 +1,49 @@
+"""Finds the source files below workspace folders, entry by entry, so that whoever runs it can rest between."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mercury_lsp.context.workspace.ignored import IgnoreRules
+from mercury_lsp.context.workspace.imports import READ_LANGUAGES
+from mercury_lsp.documents.languages import language_of
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A folder that was entered, or a file that may be opened."""
+
+    path: str
+    is_folder: bool = False
+
+
+def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[Found | None]:
+    """All below the root, or below a folder of it; None for entries that are passed over. Links are not followed."""
+    pending = [start or rules.root]
+    while pending:
+        folder = pending.pop()
+        if not rules.allows_folder(folder):
+            yield None
+            continue
+        yield Found(folder, is_folder=True)
+        try:
+            entries = os.scandir(folder)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}"
+                if _is(entry, folder=True):
+                    pending.append(path)
+                elif language_of(entry.name) in READ_LANGUAGES and _is(entry, folder=False) and rules.allows(path):
+                    yield Found(path)
+                    continue
+                yield None
+
+
+def _is(entry: os.DirEntry[str], folder: bool) -> bool:
+    """Whether an entry is a folder, or a file, and no link."""
+    try:
+        return entry.is_dir(follow_symlinks=False) if folder else entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False

@@ -1,0 +1,246 @@
+"""What other files of the workspace declare: all paths are known, files are read when a document imports them."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from mercury_lsp.context.workspace.choice import Kind, Snippet, likeliest, snippets_of, words_of
+from mercury_lsp.context.workspace.declarations import Declarer
+from mercury_lsp.context.workspace.discovery import Found, discover
+from mercury_lsp.context.workspace.files import FileIndex
+from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules, inside
+from mercury_lsp.context.workspace.imports import HEAD_CHARS, READ_LANGUAGES, imports
+from mercury_lsp.context.workspace.pace import Pace
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import language_of
+from mercury_lsp.documents.redaction import without_secrets
+
+MAX_FILE_BYTES = 400_000
+"""Larger files are not opened."""
+
+LONG_LINE = 2_000
+"""A file with such a line was made by a tool."""
+
+READ_FILES = 16
+"""So many files that a document imports are read for it."""
+
+FILES_OF_A_PACKAGE = 4
+KEPT_FILES = 64
+KEPT_VIEWS = 8
+
+PART_CHARS = 24_000
+"""Beside its declarations so much of the start of a file is shown from."""
+
+REACH = 2_000
+"""So much text on either side of the cursor says what is prepared."""
+
+PREPARED = 32
+"""Snippets of each kind for a document, of which a request shows the best."""
+
+Stamp = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A document for which snippets are wanted, and the other open ones by path, last visited first."""
+
+    uri: str
+    path: str
+    snapshot: Snapshot
+    cursor: int
+    """Where the user is; what is like the text there is prepared."""
+    others: dict[str, Snapshot]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What may be shown to a document."""
+
+    cursor: int
+    snippets: tuple[Snippet, ...]
+    offered: frozenset[str]
+    """Paths of other open documents of which spots may be shown."""
+    files: frozenset[str]
+    """Paths of what the snippets may be of."""
+    texts: tuple[str, ...]
+    """Of those that are code of files that are not open, the likeliest last and apart."""
+
+
+class Library:
+    """The workspace's files; for the background's thread only. `deliver` gets what is prepared, by uri."""
+
+    def __init__(self, pace: Pace, deliver: Callable[[str, Prepared], None], found: Callable[[list[str]], None]):
+        self._pace, self._deliver, self._found = pace, deliver, found
+        self.index = FileIndex()
+        self._rules: dict[str, IgnoreRules] = {}
+        self._folders: set[str] = set()
+        self._walk: Iterator[Found | None] = iter(())
+        self._is_walking = False
+        self._views: OrderedDict[str, View] = OrderedDict()
+        self._declarer = Declarer(pace.breathe)
+        self._declared: OrderedDict[str, tuple[Stamp, tuple[Snippet, ...]]] = OrderedDict()
+
+    def open(self, roots: tuple[Path, ...]) -> None:
+        """Find the files below these folders anew, and forget all others."""
+        self.index = FileIndex()
+        self._rules = {root.as_posix(): IgnoreRules(root.as_posix()) for root in roots}
+        self._folders.clear()
+        self._declared.clear()
+        self._walk = chain.from_iterable(map(discover, self._rules.values()))
+        self._is_walking = True
+
+    def step(self) -> bool:
+        """Look at one more entry of a folder; whether there are more."""
+        if not self._is_walking:
+            return False
+        try:
+            found = next(self._walk)
+        except StopIteration:
+            self._is_walking = False
+            self._found(sorted(self._folders))
+            self._renew()
+            return False
+        if found is not None and found.is_folder:
+            self._folders.add(found.path)
+        elif found is not None:
+            self.index.add(found.path)
+        return True
+
+    def look(self, view: View) -> None:
+        """Prepare snippets for a document, now and whenever files change."""
+        self._views[view.uri] = view
+        self._views.move_to_end(view.uri)
+        while len(self._views) > KEPT_VIEWS:
+            self._views.popitem(last=False)
+        self._prepare(view)
+
+    def forget(self, uri: str, path: str | None) -> None:
+        """A document was closed; its file counts as it is on disk."""
+        self._views.pop(uri, None)
+        if path is None:
+            return
+        self._declared.pop(path, None)
+        for view in list(self._views.values()):
+            if view.others.pop(path, None) is not None:
+                self._prepare(view)
+
+    def changed(self, paths: list[str]) -> None:
+        """Files or folders were made, changed or deleted."""
+        if any(os.path.basename(path) in (*IGNORE_FILES, "exclude") for path in paths):
+            self.open(tuple(map(Path, self._rules)))
+            return
+        for path in paths:
+            self._take_note(path)
+            self._pace.breathe()
+        self._renew()
+
+    def _take_note(self, path: str) -> None:
+        rules = self._rules_of(path)
+        if rules is None:
+            return
+        if os.path.isdir(path) and not os.path.islink(path):
+            if path not in self._folders:
+                self._walk = chain(self._walk, discover(rules, path))
+                self._is_walking = True
+        elif language_of(path) in READ_LANGUAGES and os.path.isfile(path) and rules.allows(path):
+            self.index.add(path)
+        else:
+            self.index.discard(path)
+            if path in self._folders:
+                self._folders.discard(path)
+                self.index.discard_below(path)
+
+    def _renew(self) -> None:
+        for view in list(self._views.values()):
+            self._prepare(view)
+
+    def _prepare(self, view: View) -> None:
+        files = list(dict.fromkeys((*self._imported(view), *view.others)))
+        by_file = {path: self._snippets(path, view.others.get(path)) for path in files}
+        snippets = list(chain.from_iterable(by_file.values()))
+        around = words_of(view.snapshot.slice(view.cursor - REACH, view.cursor + REACH))
+        prepared = [
+            each
+            for kind in Kind
+            for each in likeliest([snippet for snippet in snippets if snippet.kind is kind], around, PREPARED)
+        ]
+        opened = {*chain.from_iterable(by_file[path] for path in view.others)}
+        texts = [each.text for each in prepared if each.kind is Kind.CODE and each not in opened]
+        apart = tuple(chain.from_iterable((text, "") for text in reversed(texts)))
+        offered = frozenset(path for path in view.others if path in self.index)
+        self._deliver(view.uri, Prepared(view.cursor, tuple(prepared), offered, frozenset(files), apart))
+
+    def _imported(self, view: View) -> list[str]:
+        """Files that a document imports."""
+        head = view.snapshot.source.slice(0, HEAD_CHARS)
+        found: list[str] = []
+        for wanted in imports(view.snapshot.language_id, head, view.path):
+            self._pace.breathe()
+            found += self.index.resolve(wanted, view.path, FILES_OF_A_PACKAGE)
+        return list(dict.fromkeys(found))[:READ_FILES]
+
+    def _snippets(self, path: str, opened: Snapshot | None) -> tuple[Snippet, ...]:
+        """What a file of the index declares, in blocks; an open document counts as it is in the editor."""
+        if path not in self.index:
+            return ()
+        stamp = _stamp(path) if opened is None else (opened.uri, opened.version)
+        if stamp is None:
+            self.index.discard(path)
+            return ()
+        if (known := self._declared.get(path)) is not None and known[0] == stamp:
+            self._declared.move_to_end(path)
+            return known[1]
+        text = opened.text if opened is not None else self._read(path)
+        language_id = language_of(path)
+        parts = {Kind.DECLARATIONS: self._declarer.declarations(language_id, text), Kind.CODE: _start(text)}
+        snippets = tuple(
+            chain.from_iterable(
+                snippets_of(kind, self._shown_path(path), language_id, without_secrets(part, language_id))
+                for kind, part in parts.items()
+            )
+        )
+        self._declared[path] = (stamp, snippets)
+        while len(self._declared) > KEPT_FILES:
+            self._declared.popitem(last=False)
+        return snippets
+
+    def _read(self, path: str) -> str:
+        """The text of a file; empty for one that is better left alone."""
+        rules = self._rules_of(path)
+        if rules is None or not inside(rules.root, path):
+            return ""
+        try:
+            with open(path, "rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except OSError:
+            return ""
+        if len(data) > MAX_FILE_BYTES or b"\0" in data or max(map(len, data.split(b"\n"))) > LONG_LINE:
+            return ""
+        return data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def _rules_of(self, path: str) -> IgnoreRules | None:
+        """Those of the innermost workspace folder around a path."""
+        around = [root for root in self._rules if path.startswith(root + "/")]
+        return self._rules[max(around, key=len)] if around else None
+
+    def _shown_path(self, path: str) -> str:
+        """As the model is told it: relative to the workspace folder."""
+        rules = self._rules_of(path)
+        return os.path.relpath(path, rules.root) if rules is not None else os.path.basename(path)
+
+
+def _start(text: str) -> str:
+    """The first lines that fit into `PART_CHARS`; a part of one might hide that it is a secret."""
+    return text if len(text) <= PART_CHARS else text[: text.rfind("\n", 0, PART_CHARS) + 1]
+
+
+def _stamp(path: str) -> Stamp | None:
+    """What changes with a file; None when there is none."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size

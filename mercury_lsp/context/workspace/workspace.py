@@ -1,0 +1,195 @@
+"""Context beyond the file: snippets of imported files, of documents visited last, and of spots edited last."""
+
+from collections import OrderedDict
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.context.workspace.background import Background
+from mercury_lsp.context.workspace.choice import Kind, Snippet, choose, words_of
+from mercury_lsp.context.workspace.ignored import is_secret
+from mercury_lsp.context.workspace.library import REACH, Library, Prepared, View
+from mercury_lsp.context.workspace.pace import Pace
+from mercury_lsp.context.workspace.watching import Watcher
+from mercury_lsp.documents.document import Edit, Snapshot
+from mercury_lsp.documents.redaction import without_secrets
+from mercury_lsp.documents.uris import path_of
+
+VISITED = 3
+"""So many other open documents are shown from, those visited last."""
+
+AROUND_CHARS = 500
+"""So much text on either side of the cursor says what is worth showing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a document is shown while the cursor stays on a line."""
+
+    line: int
+    snippets: tuple[Snippet, ...]
+
+
+class Workspace:
+    """For the event loop's thread; opens no file before it is enabled, and none after it is disabled."""
+
+    def __init__(self, documents: OpenDocuments):
+        self._documents = documents
+        self._roots: tuple[Path, ...] = ()
+        self._is_enabled = self._client_watches = False
+        self._prepared: dict[str, Prepared] = {}
+        self._shown: dict[str, _Shown] = {}
+        self._offered: dict[str, tuple[Prepared, list[str]]] = {}
+        """What is offered to a document until another one is visited or closed."""
+        self._visited: OrderedDict[str, None] = OrderedDict()
+        self._spots: dict[str, int] = {}
+        """Where a document was edited last."""
+        self._cursors: dict[str, int] = {}
+        self._watcher = Watcher(lambda paths: self._background.put(lambda: self._library.changed(paths)))
+        pace = Pace()
+        self._library = Library(pace, self._prepared.__setitem__, self._watch)
+        self._background = Background(self._library.step, pace)
+
+    def change(self, roots: tuple[Path, ...]) -> None:
+        """The workspace has these folders now."""
+        self._roots = roots
+        if self._is_enabled:
+            self._open()
+
+    def enable(self, is_enabled: bool, client_watches: bool) -> None:
+        """Look at other files, or at none; a client that watches files tells of their changes."""
+        if is_enabled != self._is_enabled:
+            self._is_enabled, self._client_watches = is_enabled, client_watches
+            self._open()
+
+    def with_snippets(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
+        """The context with snippets of other files, of which all that are prepared are looked through as well.
+
+        Those that are read stay as they are while the cursor stays on its line.
+        """
+        self._visit(context.uri)
+        self._cursors[context.uri] = context.offset
+        if not self._is_enabled or not self._roots:
+            return context
+        if (prepared := self._prepared.get(context.uri)) is None:
+            self.prepare(context.uri)
+            return context
+        shown, line = self._shown.get(context.uri), context.position[0]
+        if abs(context.offset - prepared.cursor) > REACH // 2:
+            self.prepare(context.uri)
+        if shown is None or shown.line != line:
+            candidates = [*self._edited_spots(context.uri), *prepared.snippets]
+            kept = shown.snippets if shown is not None else ()
+            shown = self._shown[context.uri] = _Shown(line, choose(candidates, _around(context), kept))
+        snippets = tuple(snippet.text for snippet in shown.snippets)
+        return replace(context, snippets=snippets, elsewhere=prepared.texts)
+
+    def offered(self, uri: str) -> list[str]:
+        """Other open documents that may be shown to a document, last visited first."""
+        prepared = self._prepared.get(uri)
+        if not self._is_enabled or prepared is None or not prepared.offered:
+            return []
+        known = self._offered.get(uri)
+        if known is None or known[0] is not prepared:
+            others = self._others(uri).items()
+            known = prepared, [snapshot.uri for path, snapshot in others if path in prepared.offered]
+            self._offered[uri] = known
+        return known[1]
+
+    def prepare(self, uri: str) -> None:
+        """Read what a document imports, in the background; nothing to do for one outside of the folders."""
+        if not self._is_enabled or uri not in self._documents:
+            return
+        path = self._path(uri)
+        if path is None or is_secret(Path(path)):
+            return
+        cursor = self._cursors.get(uri, 0)
+        view = View(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
+        self._background.put(lambda: self._library.look(view))
+
+    def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
+        """Tell of edits; None when the whole document was replaced."""
+        self._visit(uri)
+        if edits:
+            self._spots[uri] = edits[-1].start + len(edits[-1].inserted)
+
+    def forget(self, uri: str) -> None:
+        """A document was closed, and what of it was not saved is no more."""
+        known: tuple[MutableMapping[str, Any], ...]
+        known = (self._prepared, self._shown, self._visited, self._spots, self._cursors)
+        for each in known:
+            each.pop(uri, None)
+        self._offered.clear()
+        path = self._path(uri)
+        for other, prepared in list(self._prepared.items()):
+            if path in prepared.files:  # until it is prepared anew
+                del self._prepared[other]
+                self._shown.pop(other, None)
+        if self._background.has_begun:
+            self._background.put(lambda: self._library.forget(uri, path))
+
+    def files_changed(self, paths: Sequence[Path]) -> None:
+        """The client tells of files that were made, changed or deleted."""
+        if self._is_enabled:
+            changed = [path.as_posix() for path in paths]
+            self._background.put(lambda: self._library.changed(changed))
+
+    def close(self) -> None:
+        """Stop; returns at once."""
+        self._watcher.close()
+        self._background.close()
+
+    def _open(self) -> None:
+        """Find all files anew."""
+        self._watcher.close()
+        roots = self._roots if self._is_enabled else ()
+        self._prepared.clear()
+        self._shown.clear()
+        self._offered.clear()
+        if roots or self._background.has_begun:
+            self._background.put(lambda: self._library.open(roots))
+
+    def _watch(self, folders: list[str]) -> None:
+        """All folders are known."""
+        if not self._client_watches and self._is_enabled:
+            self._watcher.watch(folders)
+
+    def _visit(self, uri: str) -> None:
+        if next(reversed(self._visited), None) != uri:
+            self._visited[uri] = None
+            self._visited.move_to_end(uri)
+            self._offered.clear()
+
+    def _others(self, uri: str) -> dict[str, Snapshot]:
+        """Other open documents of the workspace that are not secret, last visited first."""
+        found: dict[str, Snapshot] = {}
+        for other in reversed(self._visited):
+            path = self._path(other) if other != uri and other in self._documents else None
+            if path is not None and not is_secret(Path(path)):
+                found[path] = self._documents.snapshot(other)
+            if len(found) == VISITED:
+                break
+        return found
+
+    def _edited_spots(self, uri: str) -> list[Snippet]:
+        """The chunks of other documents that were edited last."""
+        found = []
+        for snapshot in map(self._documents.snapshot, self.offered(uri)):
+            if snapshot.uri in self._spots and snapshot.chunks:
+                chunk = snapshot.chunks[snapshot.source.chunk_at(min(self._spots[snapshot.uri], snapshot.length))]
+                lines = without_secrets(chunk, snapshot.language_id)
+                found.append(Snippet.of(Kind.CODE, self._documents.path(snapshot.uri), snapshot.language_id, lines))
+        return found
+
+    def _path(self, uri: str) -> str | None:
+        """The file of a document below the workspace's folders; None for others."""
+        path = path_of(uri)
+        return path.as_posix() if path is not None and any(map(path.is_relative_to, self._roots)) else None
+
+
+def _around(context: CompletionContext) -> frozenset[str]:
+    before = "".join((*context.far[-2:], context.near))[-AROUND_CHARS:]
+    return words_of(before + "".join(context.suffix[:2])[:AROUND_CHARS])

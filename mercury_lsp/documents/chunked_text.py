@@ -1,0 +1,272 @@
+"""Immutable text held in chunks; an edit makes a new text that shares every untouched chunk with the old.
+
+Offsets count code points, LSP columns count UTF-16 units, tree-sitter counts bytes; each conversion bisects
+over lengths accumulated by chunk. No chunk ends between the two characters of a CR LF.
+
+A key asks for the line of the cursor some twenty times, so what is asked that often is an attribute or remembered.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import accumulate
+from operator import eq
+
+from mercury_engine.prompt.chunking import MAX_CHARS, split
+
+MIN_CHARS = 40
+"""A chunk that shrinks below this joins a neighbour."""
+
+LONG_LINE_CHUNKS = 128
+"""A line that runs over so many chunks is long: 50,000 to 100,000 characters."""
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+_NEWLINE = re.compile("\n")
+
+
+class ChunkedText:
+    """Text as `chunks`, with lookups in logarithmic time over the lengths of its chunks."""
+
+    def __init__(self, chunks: tuple[str, ...], measures: tuple[tuple[int, ...], ...] | None = None):
+        self.chunks = chunks
+        self._measures = tuple(map(_measure, chunks)) if measures is None else measures
+        columns = zip(*self._measures, strict=True) if self._measures else [()] * 5
+        self.starts, self._units, self._bytes, self._breaks, self._newlines = (
+            list(accumulate(column, initial=0)) for column in columns
+        )
+        """What stands before each chunk, and before the end of the text; `starts` in code points."""
+        self.length = self.starts[-1]
+        """Code points."""
+
+    @classmethod
+    def of(cls, text: str) -> "ChunkedText":
+        """Text cut by `chunks.split`."""
+        return cls(tuple(_join_crlf(split(text))))
+
+    @property
+    def byte_length(self) -> int:
+        """Bytes of the text as `encode` gives it."""
+        return self._bytes[-1]
+
+    def has_long_line(self) -> bool:
+        """Whether some line runs over `LONG_LINE_CHUNKS` chunks."""
+        breaks = self._breaks
+        return any(map(eq, breaks, breaks[LONG_LINE_CHUNKS:]))
+
+    def chunk_at(self, offset: int) -> int:
+        """Index of the chunk that holds the character before offset; 0 at the start."""
+        return max(0, bisect_left(self.starts, offset) - 1)
+
+    def slice(self, start: int, end: int) -> str:
+        """The text from offset start up to offset end, both clamped."""
+        start, end = max(0, start), min(end, self.length)
+        if start >= end:
+            return ""
+        first, last = bisect_right(self.starts, start) - 1, self.chunk_at(end)
+        if first == last:
+            return self.chunks[first][start - self.starts[first] : end - self.starts[first]]
+        head = self.chunks[first][start - self.starts[first] :]
+        tail = self.chunks[last][: end - self.starts[last]]
+        return "".join((head, *self.chunks[first + 1 : last], tail))
+
+    def offset_at(self, line: int, column: int) -> int:
+        """Offset of a UTF-16 position, clamped to its line, or to the end when there is no such line."""
+        if line > self._breaks[-1]:
+            return self.length
+        start, end = self._line_start(line), self._line_end(line)
+        return min(self._offset_of_unit(self._units_before(start) + column), end)
+
+    def position_at(self, offset: int) -> tuple[int, int]:
+        """UTF-16 position of an offset, both clamped; between CR and LF it is the end of the line."""
+        line = self.line_of(offset)
+        end = min(max(0, offset), self._line_end(line))
+        return line, self._units_before(end) - self._units_before(self._line_start(line))
+
+    def line_of(self, offset: int) -> int:
+        """Number of the line that holds offset."""
+        offset = min(max(0, offset), self.length)
+        index, before = self._locate(offset)
+        inside_crlf = before.endswith("\r") and self.chunks[index].startswith("\n", len(before))
+        return self._breaks[index] + _breaks(before) - inside_crlf
+
+    def line_bounds(self, offset: int) -> tuple[int, int]:
+        """Offsets of the start and the end, without terminator, of the line that holds offset."""
+        line = self.line_of(offset)
+        return self._line_start(line), self._line_end(line)
+
+    def byte_of(self, offset: int) -> int:
+        """Bytes before an offset."""
+        index, before = self._locate(offset)
+        return self._bytes[index] + len(encode(before))
+
+    def offset_of_byte(self, byte: int) -> int:
+        """Offset of the character that holds a byte; the inverse of `byte_of`."""
+        if not self.chunks:
+            return 0
+        byte = min(byte, self.byte_length)
+        index = max(0, bisect_left(self._bytes, byte) - 1)
+        before = encode(self.chunks[index])[: byte - self._bytes[index]]
+        return self.starts[index] + len(before.decode("utf-8", "ignore"))
+
+    def place_of(self, offset: int) -> tuple[int, tuple[int, int]]:
+        """Bytes before an offset, and its row and column for tree-sitter: only LF ends rows, columns are bytes."""
+        index, before = self._locate(offset)
+        byte, row = self._bytes[index] + len(encode(before)), self._newlines[index] + before.count("\n")
+        start = self._end_of_break(row, self._newlines, _NEWLINE)[1]
+        return byte, (row, byte - self.byte_of(start))
+
+    def reader(self) -> Callable[[int, object], bytes]:
+        """The read callback of a tree-sitter parser: the rest of the chunk at a byte; empty at the end."""
+        byte_starts, chunks = self._bytes, self.chunks
+
+        def read(byte: int, _: object) -> bytes:
+            index = bisect_right(byte_starts, byte) - 1
+            return encode(chunks[index])[byte - byte_starts[index] :] if index < len(chunks) else b""
+
+        return read
+
+    def replace(self, start: int, end: int, new: str) -> "ChunkedText":
+        """The text with new in place of [start, end); only touched chunks and at most neighbours change.
+
+        An insertion between two chunks goes to the first of them, so that typing leaves the next one alone.
+        """
+        if not self.chunks:
+            return ChunkedText.of(new)
+        first, last = self._touched(start, end)
+        before, after = self.slice(self.starts[first], start), self.slice(end, self.starts[last + 1])
+        old_length = self.starts[last + 1] - self.starts[first]
+        merged, first, last = self._grow(before + new + after, old_length, first, last)
+        pieces = [merged] if len(merged) <= 2 * MAX_CHARS else _join_crlf(split(merged))
+        pieces = [piece for piece in pieces if piece]
+        return ChunkedText(
+            (*self.chunks[:first], *pieces, *self.chunks[last + 1 :]),
+            (*self._measures[:first], *map(_measure, pieces), *self._measures[last + 1 :]),
+        )
+
+    def difference(self, text: str) -> tuple[int, int, str]:
+        """The one edit (start, end, new) that makes this text into another, found by chunk from both ends."""
+        lead, at = 0, 0
+        while lead < len(self.chunks) and text.startswith(self.chunks[lead], at):
+            at += len(self.chunks[lead])
+            lead += 1
+        if lead < len(self.chunks):
+            at += _common(self.chunks[lead], text[at : at + len(self.chunks[lead])])
+        index, trail = len(self.chunks) - 1, 0
+        while index > lead and self._ends_with(text, at, trail, self.chunks[index]):
+            trail += len(self.chunks[index])
+            index -= 1
+        if index >= lead:
+            room = min(len(text) - trail, self.starts[index + 1]) - at
+            theirs = text[at : len(text) - trail][-MAX_CHARS * 2 :]
+            trail += min(room, _common(self.chunks[index][::-1], theirs[::-1]))
+        return at, self.length - trail, text[at : len(text) - trail]
+
+    @staticmethod
+    def _ends_with(text: str, at: int, trail: int, chunk: str) -> bool:
+        end = len(text) - trail
+        return end - len(chunk) >= at and text.startswith(chunk, end - len(chunk))
+
+    def _touched(self, start: int, end: int) -> tuple[int, int]:
+        if start == end:
+            index = self.chunk_at(start)
+            return index, index
+        return bisect_right(self.starts, start) - 1, self.chunk_at(end)
+
+    def _grow(self, merged: str, old_length: int, first: int, last: int) -> tuple[str, int, int]:
+        """Take in a neighbour where the touched chunk became tiny or a CR LF would fall apart."""
+        became_tiny = not merged or len(merged) < MIN_CHARS <= old_length
+        if first and (became_tiny or (merged.startswith("\n") and self.chunks[first - 1].endswith("\r"))):
+            first -= 1
+            merged, became_tiny = self.chunks[first] + merged, False
+        follows = last + 1 < len(self.chunks)
+        if follows and (became_tiny or (merged.endswith("\r") and self.chunks[last + 1].startswith("\n"))):
+            last += 1
+            merged += self.chunks[last]
+        return merged, first, last
+
+    def _locate(self, offset: int) -> tuple[int, str]:
+        """The chunk that holds the character before offset, and its text up to offset."""
+        if not self.chunks:
+            return 0, ""
+        index = self.chunk_at(offset)
+        return index, self.chunks[index][: offset - self.starts[index]]
+
+    def _units_before(self, offset: int) -> int:
+        index, before = self._locate(offset)
+        return self._units[index] + _units(before)
+
+    def _offset_of_unit(self, unit: int) -> int:
+        """Offset of a UTF-16 unit counted from the start; before the pair when it falls inside one."""
+        if not self.chunks or unit >= self._units[-1]:
+            return self.length
+        index = max(0, bisect_right(self._units, unit) - 1)
+        return self.starts[index] + _chars_within(self.chunks[index], unit - self._units[index])
+
+    def _line_start(self, line: int) -> int:
+        return self._end_of_break(line, self._breaks, _BREAK)[1]
+
+    def _line_end(self, line: int) -> int:
+        return self.length if line >= self._breaks[-1] else self._end_of_break(line + 1, self._breaks, _BREAK)[0]
+
+    def _end_of_break(self, number: int, column: list[int], pattern: re.Pattern[str]) -> tuple[int, int]:
+        """Start and end offset of the number-th line break, counted from 1; zeros for number 0."""
+        if number == 0:
+            return 0, 0
+        index = bisect_left(column, number) - 1
+        start, end = _places(pattern, self.chunks[index])[number - column[index] - 1]
+        return self.starts[index] + start, self.starts[index] + end
+
+
+def encode(text: str) -> bytes:
+    """UTF-8 for tree-sitter: lone surrogates become `?` and NUL, which it takes for the end, a blank."""
+    return text.encode("utf-8", "replace").replace(b"\0", b" ")
+
+
+@lru_cache(maxsize=256)
+def _places(pattern: re.Pattern[str], chunk: str) -> tuple[tuple[int, int], ...]:
+    """Where a pattern is found in a chunk."""
+    return tuple(map(re.Match.span, pattern.finditer(chunk)))
+
+
+def _measure(chunk: str) -> tuple[int, ...]:
+    """Code points, UTF-16 units, bytes, LSP line breaks, newlines."""
+    return len(chunk), _units(chunk), len(encode(chunk)), _breaks(chunk), chunk.count("\n")
+
+
+def _units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _breaks(text: str) -> int:
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
+
+
+def _chars_within(text: str, units: int) -> int:
+    """Characters that lie wholly within so many UTF-16 units."""
+    if text.isascii():
+        return min(units, len(text))
+    for index, character in enumerate(text):
+        units -= 2 if character > "\uffff" else 1
+        if units < 0:
+            return index
+    return len(text)
+
+
+def _common(left: Iterable[str], right: Iterable[str]) -> int:
+    """Length of the common start."""
+    count = 0
+    for ours, theirs in zip(left, right, strict=False):
+        if ours != theirs:
+            break
+        count += 1
+    return count
+
+
+def _join_crlf(chunks: list[str]) -> list[str]:
+    """Move an LF that starts a chunk to a CR that ends the one before it."""
+    for index in range(1, len(chunks)):
+        if chunks[index].startswith("\n") and chunks[index - 1].endswith("\r"):
+            chunks[index - 1] += "\n"
+            chunks[index] = chunks[index][1:]
+    return [chunk for chunk in chunks if chunk]

@@ -1,0 +1,228 @@
+"""Open documents: text that clients edit, and immutable snapshots of it with a syntax tree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from lsprotocol import types
+from tree_sitter import Parser, Tree
+
+from mercury_lsp.documents.chunked_text import ChunkedText, encode
+from mercury_lsp.documents.languages import language, parser
+
+MAX_PARSED_BYTES = 2_000_000
+"""Larger files, and files with very long lines, are treated as plain text."""
+
+KEYSTROKE_SECONDS = 0.002
+"""A parse after an edit gets this long; where an edit breaks 20,000 lines it would take 20 to 170 ms."""
+
+MOST_PASSED_OVER = 16
+"""Versions that are not parsed after parses that took too long, for the next one would most likely as well."""
+
+PAUSE_SECONDS = 0.3
+"""A parse in a pause of typing gets this long."""
+
+WHOLE_SECONDS = 1.0
+"""The first parse gets this long; a document that takes longer is treated as plain text."""
+
+_BREAKS = frozenset("\r\n")
+
+Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replacement of text at an offset (code points) of the document as it was before."""
+
+    start: int
+    removed: str
+    inserted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A document at one version; offsets are code points, positions (line, UTF-16 column), all clamped."""
+
+    uri: str
+    language_id: str
+    version: int
+    source: ChunkedText
+    tree: Tree | None
+    """None for plain text. Offsets are those of `source.byte_of`; nodes with `has_changes` were edited since
+    the last parse."""
+    is_parsed: bool
+    """Whether the tree is that of this text, and not of an older one that was edited since."""
+
+    @property
+    def chunks(self) -> tuple[str, ...]:
+        """Pieces of the text; those that an edit did not touch are the same objects in every snapshot."""
+        return self.source.chunks
+
+    @property
+    def text(self) -> str:
+        """The whole text, joined anew on every use."""
+        return "".join(self.source.chunks)
+
+    @property
+    def length(self) -> int:
+        """Code points."""
+        return self.source.length
+
+    def offset_at(self, line: int, utf16_col: int) -> int:
+        """Offset of a position; inside a surrogate pair it is the one before the pair."""
+        return self.source.offset_at(line, utf16_col)
+
+    def position_at(self, offset: int) -> tuple[int, int]:
+        """Line and UTF-16 column of an offset."""
+        return self.source.position_at(offset)
+
+    def slice(self, start: int, end: int) -> str:
+        """The text from start up to end."""
+        return self.source.slice(start, end)
+
+    def line_at(self, offset: int) -> tuple[str, int]:
+        """The line that holds offset, without its terminator, and the offset where it starts."""
+        start, end = self.source.line_bounds(offset)
+        return self.source.slice(start, end), start
+
+
+class Document:
+    """One open document; to be used from the main thread only."""
+
+    def __init__(self, uri: str, language_id: str, version: int, text: str):
+        self.uri = uri
+        self.language_id = language_id
+        self.version = version
+        self._source = ChunkedText.of(text)
+        self._tree: Tree | None = None
+        self._is_parsed = False
+        self.has_new_lines = False
+        """Whether lines have come or gone since the last parse: what encloses the others may be something else now."""
+        self._is_plain = not language(language_id).grammar
+        self._to_pass_over = self._passed_over = 0
+        """Versions in a row: twice as many after each parse that took too long."""
+        self._tried: ChunkedText | None = None
+        """The newest version whose tree was asked for."""
+        self._snapshot: Snapshot | None = None
+
+    def apply(self, changes: Sequence[Change], version: int) -> list[Edit] | None:
+        """Apply LSP content changes in order; each range refers to the text the change before it left.
+
+        Returns the edits they are, or None when one replaced the whole document.
+        """
+        edits: list[Edit] | None = []
+        for change in changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                start, end = self._offsets(change.range)
+                if edits is not None:
+                    edits.append(Edit(start, self._source.slice(start, end), change.text))
+                self._replace(start, end, change.text)
+            else:
+                edits = None
+                self._replace(*self._source.difference(change.text))
+        self.version = version
+        self._snapshot = None
+        return edits
+
+    def snapshot(self) -> Snapshot:
+        """The document as it is now, with the tree of the last parse; most keys leave it at that."""
+        if self._snapshot is None:
+            if self._tree is None:
+                self._parse(WHOLE_SECONDS)
+            self._snapshot = Snapshot(
+                self.uri, self.language_id, self.version, self._source, self._tree, self._is_parsed
+            )
+        return self._snapshot
+
+    def parsed(self) -> Snapshot:
+        """The same for who looks at the tree: parsed here, once per version at most, as far as time allows."""
+        if not self.snapshot().is_parsed:
+            self._parse_if_it_may_do()
+        return self.snapshot()
+
+    def settle(self) -> None:
+        """Finish what parsing was put off, when the user pauses; later snapshots have its tree."""
+        if not self._is_parsed:
+            self._parse(PAUSE_SECONDS if self._tree else WHOLE_SECONDS)
+            self._to_pass_over = 0 if self._is_parsed else self._to_pass_over
+
+    def _parse_if_it_may_do(self) -> None:
+        if self._tried is self._source:
+            return
+        self._tried = self._source
+        if self._passed_over < self._to_pass_over:
+            self._passed_over += 1
+            return
+        self._parse(KEYSTROKE_SECONDS)
+        self._passed_over = 0
+        self._to_pass_over = 0 if self._is_parsed else min(MOST_PASSED_OVER, 2 * self._to_pass_over or 1)
+
+    def _offsets(self, span: types.Range) -> tuple[int, int]:
+        start = self._source.offset_at(span.start.line, span.start.character)
+        if (span.end.line, span.end.character) == (span.start.line, span.start.character):
+            return start, start
+        end = self._source.offset_at(span.end.line, span.end.character)
+        return min(start, end), max(start, end)
+
+    def _replace(self, start: int, end: int, new: str) -> None:
+        if start == end and not new:
+            return
+        old, self._source = self._source, self._source.replace(start, end, new)
+        self._is_parsed = False
+        self.has_new_lines = self.has_new_lines or not _BREAKS.isdisjoint(old.slice(start, end) + new)
+        if self._tree is not None:
+            # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
+            self._tree = edited(self._tree, old, start, end, new)
+
+    def _parse(self, seconds: float) -> None:
+        """Bring the tree up to date, or leave it edited but not parsed when the time is over."""
+        if self._is_parsed:
+            return
+        self._snapshot = None
+        if self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line():
+            self._tree, self._is_parsed = None, True
+            return
+        tree = parse(parser(self.language_id), self._source, self._tree, seconds)
+        self._is_parsed = tree is not None
+        if tree is not None:
+            self._tree, self.has_new_lines = tree, False
+        elif self._tree is None:
+            self._is_plain = self._is_parsed = True
+
+
+def edited(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
+    """A copy of a text's tree with new in place of [start, end), its nodes moved and not parsed."""
+    byte, point = source.place_of(start)
+    old_end = _behind(byte, point, source.slice(start, end))
+    new_end = _behind(byte, point, new)
+    tree = tree.copy()
+    tree.edit(byte, old_end[0], new_end[0], point, old_end[1], new_end[1])
+    return tree
+
+
+def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
+    """The tree of a text, made from an edited previous one; None when the time is over."""
+    deadline = perf_counter() + seconds
+
+    def is_late(_byte: int, _has_error: bool) -> bool:
+        return perf_counter() > deadline
+
+    try:
+        if previous is None:
+            return parser.parse(source.reader(), progress_callback=is_late)
+        return parser.parse(source.reader(), old_tree=previous, progress_callback=is_late)
+    except ValueError:
+        # Else the parser would resume where it stopped, whatever it is given next.
+        parser.reset()
+        return None
+
+
+def _behind(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:
+    """Byte, row and column where a text ends that starts at these, as tree-sitter counts them."""
+    if not text:
+        return byte, point
+    encoded = encode(text)
+    row, column = point
+    if breaks := encoded.count(b"\n"):
+        row, column = row + breaks, -1 - encoded.rfind(b"\n")
+    return byte + len(encoded), (row, column + len(encoded))

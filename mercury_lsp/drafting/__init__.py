@@ -1,6 +1,0 @@
-"""Text that a canvas may start from: what is left of an earlier suggestion, or a similar line of open documents."""
-
-from mercury_lsp.drafting.index import DraftIndex
-from mercury_lsp.drafting.old_suggestion import old_suggestion
-
-__all__ = ["DraftIndex", "old_suggestion"]

@@ -1,0 +1,1 @@
+"""One client's session: its messages, capabilities, settings and status."""

@@ -1,0 +1,90 @@
+"""Suggestions as the JSON of an InlineCompletionList, and the pieces that other answers share."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from lsprotocol import types
+
+from mercury_lsp.completion.suggestions import Position, Suggestion
+from mercury_lsp.context.context import MAX_LINE_PREFIX
+from mercury_lsp.documents.document import Snapshot
+
+ACCEPTED = "mercury.accepted"
+"""Command that clients run when a suggestion is accepted; arguments: its id, and the length if in part."""
+
+
+def to_lsp(suggestions: Iterable[Suggestion], confident: bool = False) -> dict[str, Any]:
+    """The list, never null and without nested nulls: some clients take a null for a value.
+
+    `confident`: with our own field, for clients that want to know how sure the model is.
+    """
+    return {"items": [_item(each) | ({"mercury": _confidence(each)} if confident else {}) for each in suggestions]}
+
+
+def beyond(
+    selected: types.SelectedCompletionInfo | None, suggestions: Iterable[Suggestion], snapshot: Snapshot
+) -> list[Suggestion]:
+    """The suggestions that go on from the item selected in the editor's popup, with that item's range."""
+    if selected is None:
+        return list(suggestions)
+    start, end = _position(selected.range.start), _position(selected.range.end)
+    typed = snapshot.slice(snapshot.offset_at(*start), snapshot.offset_at(*end))
+    return [
+        each.led_by(typed, start)
+        for each in suggestions
+        if end == each.end and start[0] == end[0] and (typed + each.text).startswith(selected.text)
+    ]
+
+
+def from_line_start(suggestions: Iterable[Suggestion], snapshot: Snapshot) -> list[Suggestion]:
+    """The same with all of the line before the cursor, as clients made for Copilot's server take for granted."""
+    return [_from_line_start(each, snapshot) for each in suggestions]
+
+
+def accepted_command(suggestion: Suggestion) -> dict[str, Any]:
+    """What the client runs when the suggestion is accepted."""
+    return {"title": "Accepted", "command": ACCEPTED, "arguments": [suggestion.id]}
+
+
+def to_position(position: Position) -> dict[str, int]:
+    """A position as LSP writes it."""
+    line, character = position
+    return {"line": line, "character": character}
+
+
+def to_range(start: Position, end: Position) -> dict[str, Any]:
+    """A range as LSP writes it."""
+    return {"start": to_position(start), "end": to_position(end)}
+
+
+def _item(suggestion: Suggestion) -> dict[str, Any]:
+    return {
+        "insertText": suggestion.text,
+        "range": to_range(suggestion.start, suggestion.end),
+        "command": accepted_command(suggestion),
+    }
+
+
+def _confidence(suggestion: Suggestion) -> dict[str, Any]:
+    """How sure the model is, and from which UTF-16 unit of the text on it is likelier wrong than right."""
+    told = {
+        "confidence": round(suggestion.confidence, 4),
+        "steps": suggestion.steps,
+        "elapsedMs": round(suggestion.elapsed_ms, 3),
+    }
+    if suggestion.unsure_from is not None:
+        sure = suggestion.text[: suggestion.unsure_from]
+        told["unsureFrom"] = len(sure.encode("utf-16-le", "surrogatepass")) // 2
+    return told
+
+
+def _position(position: types.Position) -> Position:
+    return position.line, position.character
+
+
+def _from_line_start(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
+    line, column = suggestion.start
+    if column > MAX_LINE_PREFIX:
+        return suggestion
+    before = snapshot.slice(snapshot.offset_at(line, 0), snapshot.offset_at(line, column))
+    return suggestion.led_by(before, (line, 0))

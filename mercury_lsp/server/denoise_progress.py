@@ -1,0 +1,72 @@
+"""Shows a client how the answer to its request is denoised, under the token that it gave for that.
+
+Each part is a list of one item and takes the place of the part before. The item's text is what is committed so far;
+its field `mercury` has the canvas: runs of committed slots, drafts and masks.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import groupby, takewhile
+from types import TracebackType
+from typing import Any, Self
+
+from lsprotocol import types
+from mercury_engine.api import PART_OF_A_CHARACTER, OnStep, SlotView
+from pygls.lsp.server import LanguageServer
+
+from mercury_lsp.server.convert import to_range
+from mercury_lsp.server.progress import stream
+
+LEAST_SECONDS = 0.016
+"""Between two parts: screens show no more."""
+
+
+class Denoising:
+    """A context manager: steps are shown while its block runs. Without a token there is nothing to call.
+
+    To be used from the event loop's thread. A cancelled task shows nothing more.
+    """
+
+    def __init__(self, server: LanguageServer, token: types.ProgressToken | None, at: types.Position):
+        self.on_step: OnStep | None = self._step if token is not None else None
+        self._server, self._token = server, token
+        self._range = to_range((at.line, at.character), (at.line, at.character))
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._newest: Sequence[SlotView] = ()
+        self._timer: asyncio.TimerHandle | None = None
+        self._next = 0.0
+        """The loop's time from which on another part may be sent."""
+        self._over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        self._over = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _step(self, slots: tuple[SlotView, ...]) -> None:
+        """Show the canvas, now or as soon as it is time; of those that come too fast the newest."""
+        self._newest = slots
+        if self._timer is None:
+            self._timer = self._loop.call_at(max(self._next, self._loop.time()), self._send)
+
+    def _send(self) -> None:
+        self._timer = None
+        if self._over or self._token is None or (self._task is not None and self._task.cancelling()):
+            return
+        self._next = self._loop.time() + LEAST_SECONDS
+        stream(self._server, self._token, [[self._item()]])
+
+    def _item(self) -> dict[str, Any]:
+        committed = takewhile(lambda slot: slot.state == "committed", self._newest)
+        text = "".join(slot.text for slot in committed).partition(PART_OF_A_CHARACTER)[0]
+        return {"insertText": text, "range": self._range, "mercury": {"slots": runs(self._newest)}}
+
+
+def runs(slots: Sequence[SlotView]) -> list[dict[str, Any]]:
+    """Neighbouring slots of one state joined, up to the end marker: state, text and number of slots."""
+    shown = takewhile(lambda slot: slot.state != "end", slots)
+    joined = ((state, list(same)) for state, same in groupby(shown, lambda slot: slot.state))
+    return [{"state": state, "text": "".join(s.text for s in same), "count": len(same)} for state, same in joined]

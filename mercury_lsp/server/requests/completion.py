@@ -1,0 +1,94 @@
+"""textDocument/completion, for clients without inline completion: the suggestion as the popup's first item."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from lsprotocol import types
+
+from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.server.capabilities import Editor
+from mercury_lsp.server.convert import accepted_command, to_range
+from mercury_lsp.server.progress import Work
+from mercury_lsp.server.session import MercuryServer
+
+COMPLETION_OPTIONS = types.CompletionOptions(trigger_characters=[*".([{,=:<>+-*/&|!%@ "], work_done_progress=True)
+
+BEFORE_ALL_OTHERS = "!"
+"""Sorts ahead of letters and digits."""
+
+LABEL_CHARS = 80
+
+_WORD_BEFORE = re.compile(r"\w*\Z")
+
+_INDENTATION = re.compile(r"[ \t]*")
+
+
+async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
+    """One item at most. Its list is never complete: with more text typed the model may know better."""
+    with Work(server, params.work_done_token, "Completing", cancellable=True):
+        # A client does not say whether the user asked, so what is unsure is never shown.
+        found, snapshot = await server.suggest(params.text_document.uri, params.position, "popup", triggered=True)
+    if server.editor.adds_indentation:
+        found = [shown for each in found if (shown := _less_indented(each, snapshot)) is not None]
+    return {"isIncomplete": True, "items": [_item(each, snapshot, server.editor) for each in found]}
+
+
+def _less_indented(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion | None:
+    """The same for a client that indents all lines but the first like the line they are inserted in.
+
+    A line that is indented less cannot be said to such a client: the text ends before it. None if nothing is left.
+    """
+    offset = snapshot.offset_at(*suggestion.start)
+    line, start = snapshot.line_at(offset)
+    indentation = _INDENTATION.match(line[: offset - start])[0]  # type: ignore[index]  # it always matches
+    first, *others = suggestion.text.split("\n")
+    at = next((at for at, each in enumerate(others) if each.strip() and not each.startswith(indentation)), None)
+    text = "\n".join((first, *(each.removeprefix(indentation) for each in others[:at])))
+    if at is not None:
+        text = text.rstrip()
+    return replace(suggestion, text=text) if text else None
+
+
+def _item(suggestion: Suggestion, snapshot: Snapshot, editor: Editor) -> dict[str, Any]:
+    """Clients filter by the word before the cursor, so the item replaces that word by itself and the text."""
+    word = _word_before(suggestion, snapshot)
+    text = word + suggestion.text
+    line, column = suggestion.start
+    start = line, column - len(word.encode("utf-16-le", "surrogatepass")) // 2
+    item = {
+        "label": _label(text),
+        "kind": types.CompletionItemKind.Text.value,
+        "detail": "Mercury",
+        "documentation": _preview(suggestion.text, snapshot.language_id, editor),
+        "sortText": BEFORE_ALL_OTHERS,
+        "filterText": text.lstrip().partition("\n")[0],
+        "insertText": text,
+        "insertTextFormat": types.InsertTextFormat.PlainText.value,
+        "textEdit": {"range": to_range(start, suggestion.end), "newText": text},
+        "command": accepted_command(suggestion),
+    }
+    if editor.keeps_indentation:
+        item["insertTextMode"] = types.InsertTextMode.AsIs.value
+    return item
+
+
+def _word_before(suggestion: Suggestion, snapshot: Snapshot) -> str:
+    offset = snapshot.offset_at(*suggestion.start)
+    found = _WORD_BEFORE.search(snapshot.slice(max(0, offset - LABEL_CHARS), offset))
+    return found[0] if found else ""
+
+
+def _label(text: str) -> str:
+    """The first line that is not blank; dots say that there is more."""
+    line, _, rest = text.strip().partition("\n")
+    line = line.rstrip()
+    cut = line[:LABEL_CHARS]
+    return cut + " …" if rest or cut != line else cut
+
+
+def _preview(text: str, language_id: str, editor: Editor) -> dict[str, str]:
+    if not editor.takes_markdown:
+        return {"kind": types.MarkupKind.PlainText.value, "value": text}
+    return {"kind": types.MarkupKind.Markdown.value, "value": f"```{language_id}\n{text}\n```"}

@@ -1,0 +1,58 @@
+"""textDocument/copilotPanelCompletion and the older getPanelCompletions: all suggestions, in a window of their own."""
+
+from typing import Any
+from uuid import uuid4
+
+import attrs
+from lsprotocol import types
+
+from mercury_lsp.server.convert import from_line_start, to_lsp, to_range
+from mercury_lsp.server.progress import Work, stream
+from mercury_lsp.server.requests.copilot.get_completions import Doc
+from mercury_lsp.server.session import MercuryServer
+
+
+@attrs.define
+class PanelCompletionParams:
+    """What the newer request carries."""
+
+    text_document: types.TextDocumentIdentifier
+    position: types.Position
+    partial_result_token: types.ProgressToken | None = None
+    work_done_token: types.ProgressToken | None = None
+
+
+@attrs.define
+class GetPanelCompletionsParams:
+    """What the older request carries."""
+
+    doc: Doc
+    panel_id: str
+
+
+async def panel_completion(server: MercuryServer, params: PanelCompletionParams) -> dict[str, Any]:
+    """Items as in inline completion; sent ahead one by one if the client wants that."""
+    with Work(server, params.work_done_token, "Completing", cancellable=True):
+        found, snapshot = await server.suggest(params.text_document.uri, params.position, "panel", triggered=False)
+    result = to_lsp(from_line_start(found, snapshot))
+    if params.partial_result_token is None:
+        return result
+    stream(server, params.partial_result_token, ({"items": [item]} for item in result["items"]))
+    return to_lsp([])
+
+
+async def get_panel_completions(server: MercuryServer, params: GetPanelCompletionsParams) -> dict[str, Any]:
+    """Solutions in notifications; the answer tells how many. They insert at the cursor: one client ignores ranges."""
+    found, snapshot = await server.suggest(params.doc.uri, params.doc.position, "panel", triggered=False)
+    for each, whole in zip(found, from_line_start(found, snapshot), strict=True):
+        solution = {
+            "panelId": params.panel_id,
+            "solutionId": uuid4().hex,
+            "completionText": each.text,
+            "displayText": whole.text,
+            "range": to_range(each.start, each.end),
+            "score": round(each.confidence, 4),
+        }
+        server.protocol.notify("PanelSolution", solution)
+    server.protocol.notify("PanelSolutionsDone", {"panelId": params.panel_id, "status": "OK"})
+    return {"solutionCountTarget": len(found)}

@@ -1,0 +1,43 @@
+"""workspace/executeCommand."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from mercury_lsp.server.convert import ACCEPTED
+from mercury_lsp.server.requests.fill_here import FILL, fill_here
+from mercury_lsp.server.requests.next_edit import NEXT_EDIT, next_edit
+from mercury_lsp.server.requests.status import STATUS, status_command
+from mercury_lsp.server.session import MercuryServer
+
+
+async def execute_command(server: MercuryServer, params: types.ExecuteCommandParams) -> Any:
+    """Run one of our commands; a notification is obeyed too, for one client sends acceptance so."""
+    command = COMMANDS.get(params.command)
+    if command is None:
+        raise JsonRpcInvalidParams(f"there is no command {params.command!r}; there are {', '.join(COMMANDS)}")
+    result = command(server, params.work_done_token, *(params.arguments or ()))
+    return await result if inspect.isawaitable(result) else result
+
+
+def accepted(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> None:
+    """The user took a suggestion: [id], or [id, length] for its first UTF-16 units only."""
+    match arguments:
+        case [str() as suggestion_id]:
+            server.completer.accepted(suggestion_id)
+            server.statistics.observer.told_accepted(suggestion_id)
+        case [str() as suggestion_id, int()]:  # the edits tell which part remains
+            server.statistics.observer.told_accepted(suggestion_id, in_part=True)
+        case _:
+            raise JsonRpcInvalidParams(f"{ACCEPTED} takes [id] or [id, accepted length]")
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    ACCEPTED: accepted,
+    STATUS: status_command,
+    FILL: fill_here,
+    NEXT_EDIT: next_edit,
+}

@@ -1,0 +1,76 @@
+"""Which message goes to which handler."""
+
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+from lsprotocol import types
+
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.server.convert import ACCEPTED
+from mercury_lsp.server.requests import status
+from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices, panel
+from mercury_lsp.server.requests.did_change import did_change
+from mercury_lsp.server.requests.did_change_configuration import did_change_configuration
+from mercury_lsp.server.requests.did_change_watched_files import did_change_watched_files
+from mercury_lsp.server.requests.did_change_workspace_folders import did_change_workspace_folders
+from mercury_lsp.server.requests.did_close import did_close
+from mercury_lsp.server.requests.did_open import did_open
+from mercury_lsp.server.requests.execute_command import COMMANDS, execute_command
+from mercury_lsp.server.requests.initialize import initialize
+from mercury_lsp.server.requests.initialized import initialized
+from mercury_lsp.server.requests.inline_completion import inline_completion
+from mercury_lsp.server.session import MercuryServer
+
+LSP: dict[str, Callable[..., Any]] = {
+    types.INITIALIZE: initialize,
+    types.INITIALIZED: initialized,
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: did_change_configuration,
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: did_change_watched_files,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: did_change_workspace_folders,
+    types.WORKSPACE_EXECUTE_COMMAND: execute_command,
+    types.TEXT_DOCUMENT_DID_OPEN: did_open,
+    types.TEXT_DOCUMENT_DID_CHANGE: did_change,
+    types.TEXT_DOCUMENT_DID_CLOSE: did_close,
+    types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion,
+}
+"""Completion and code actions come in at initialize, for clients that can do with them."""
+
+BEYOND_LSP: dict[str, Callable[..., Any]] = {
+    status.METHOD: status.status,
+    "textDocument/copilotInlineEdit": inline_edit.inline_edit,
+    "textDocument/copilotPanelCompletion": panel.panel_completion,
+    "textDocument/didFocus": notices.did_focus,
+    "textDocument/didShowCompletion": notices.did_show,
+    "textDocument/didShowInlineEdit": notices.did_show,
+    "textDocument/didPartiallyAcceptCompletion": notices.did_partially_accept,
+    "getCompletions": get_completions.get_completions,
+    "getCompletionsCycling": get_completions.get_completions_cycling,
+    "getPanelCompletions": panel.get_panel_completions,
+    "notifyShown": notices.notify_shown,
+    "notifyAccepted": notices.notify_accepted,
+    "notifyRejected": notices.notify_rejected,
+    "checkStatus": account.check_status,
+    "signIn": account.sign_in,
+    "signInInitiate": account.sign_in,
+    "signInConfirm": account.sign_in_confirm,
+    "signOut": account.sign_out,
+    "setEditorInfo": account.set_editor_info,
+    "getVersion": account.get_version,
+    "copilot/models": account.models,
+}
+"""Parameters are structured as the handlers' annotations say."""
+
+# Without options pygls does not announce the feature.
+OPTIONS = {types.TEXT_DOCUMENT_INLINE_COMPLETION: types.InlineCompletionOptions(work_done_progress=True)}
+
+
+def create_server(engines: Engines) -> MercuryServer:
+    """A server that answers one client, with one of these engines."""
+    server = MercuryServer(engines)
+    for method, handler in (LSP | BEYOND_LSP).items():
+        server.feature(method, OPTIONS.get(method))(handler)
+    for name in (ACCEPTED, status.STATUS):
+        server.command(name)(COMMANDS[name])
+    ours = BEYOND_LSP | {types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion}
+    server.protocol.params_types = {method: get_type_hints(handler)["params"] for method, handler in ours.items()}
+    return server

@@ -1,0 +1,1 @@
+"""How messages reach the server: framing, standard input, standard streams."""

@@ -1,0 +1,76 @@
+"""Slots are settled, opened again where the text is wrong, and looked at."""
+
+import pytest
+from mercury_engine.denoising.canvas import Alphabet, Canvas
+
+ALPHABET = Alphabet(["", "ret", "urn", " x", " +", " y"], mask_id=6, end_id=7)
+
+
+def filled(begun: str = "") -> Canvas:
+    """`return x + y`, the first token known from the start when nothing was begun."""
+    canvas = Canvas(ALPHABET, [6] * 8, 0, begun)
+    for token in (1, 2, 3, 4, 5, 7):
+        canvas.settle(token, 0.5)
+    return canvas
+
+
+def test_the_end_marker_ends_the_canvas_and_is_no_slot():
+    canvas = filled()
+    assert canvas.ended
+    assert ALPHABET.spelled(canvas.ids) == "return x + y"
+    assert canvas.confidence == pytest.approx(0.5**6)
+
+
+def test_forced_spelling_costs_no_confidence():
+    assert filled("retu").confidence == pytest.approx(0.5**5)
+    assert filled("return").confidence == pytest.approx(0.5**4)
+
+
+def test_slots_behind_a_wrong_character_are_masked_again_and_its_token_is_banned():
+    canvas = filled()
+    canvas.reopen(9)
+    assert not canvas.ended
+    assert canvas.ids == [1, 2, 3, 6, 6, 6, 6, 6]
+    assert canvas.banned == {3: 4}
+    assert canvas.confidence == pytest.approx(0.5**3)
+
+
+def test_positions_count_from_the_cursor_and_begun_words_are_spelled_again():
+    canvas = filled("retu")
+    canvas.reopen(0)
+    assert canvas.settled == 1
+    assert canvas.spell == "u"
+    assert canvas.confidence == pytest.approx(1.0)
+
+
+def test_a_canvas_opened_for_the_second_time_ends_there():
+    canvas = filled()
+    canvas.reopen(9)
+    for token in (5, 7):
+        canvas.settle(token, 0.5)
+    canvas.reopen(6)
+    assert canvas.ended
+    assert ALPHABET.spelled(canvas.ids) == "return"
+
+
+def test_a_view_tells_committed_slots_from_masks():
+    canvas = Canvas(ALPHABET, [6] * 3, 0)
+    canvas.settle(1, 0.25)
+    views = canvas.view(None, 1)
+    assert [(view.text, view.state, view.confidence) for view in views] == [
+        ("ret", "committed", 0.25),
+        ("", "mask", 0.0),
+        ("", "mask", 0.0),
+    ]
+
+
+def test_a_view_shows_only_what_stands_behind_the_cursor():
+    canvas = Canvas(ALPHABET, [1, 6, 6, 6], 1, "ur")
+    canvas.settle(2, 0.5)
+    canvas.settle(3, 0.5)
+    assert [view.text for view in canvas.view(None, 3)] == ["n", " x", ""]
+
+
+@pytest.mark.parametrize(("least", "slots"), [(0.0, 5), (0.5**5, 5), (0.5**3, 3), (0.4, 1), (0.6, 0)])
+def test_the_sure_slots_have_the_least_chance_all_together(least, slots):
+    assert filled().sure_slots(least) == slots

@@ -1,0 +1,238 @@
+"""Which slots are committed, and how the loop starts, stops and keeps to its rules."""
+
+from dataclasses import replace
+from threading import Event
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mercury_engine.api import Fill, FillRequest
+from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.denoising.unmasking import choose, choose_confident
+from mercury_engine.engine import _ranked
+from mercury_engine.errors import Cancelled
+
+from tests.support import tiny
+
+NEAR = "import os\n\n\ndef view(self):\n    return self.vie"
+SUFFIX = ("(1)\n", "\n\nclass View:\n    pass\n")
+
+SLOTS = st.lists(st.tuples(st.floats(0, 6), st.booleans()), min_size=1, max_size=16)
+
+
+@pytest.fixture(scope="module", params=[4, 0], ids=["writer", "reader only"])
+def engine(request, tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("denoise") / "model", rank=request.param))
+
+
+@pytest.fixture(scope="module")
+def writing(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("denoise") / "model"))
+
+
+@given(SLOTS, st.floats(0, 3))
+def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound):
+    entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
+    chosen = choose(entropy.float(), masked, bound)
+    assert not (chosen & ~masked).any()
+    assert chosen.any() == masked.any()
+    risked = entropy.float()[chosen]
+    if len(risked) > 1:
+        assert float(risked.sum() - risked.max()) <= bound + 1e-4
+
+
+@given(SLOTS, st.floats(0, 3))
+def test_no_slot_is_passed_over_for_a_less_certain_one(slots, bound):
+    entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
+    chosen = choose(entropy.float(), masked, bound)
+    left = masked & ~chosen
+    if chosen.any() and left.any():
+        assert entropy[chosen].max() <= entropy[left].min()
+        assert float(entropy.float()[chosen].sum()) > bound - 1e-4  # one more would break the bound
+
+
+@given(SLOTS, st.floats(0, 6))
+def test_confident_slots_are_masked_and_at_least_one(slots, threshold):
+    confidence, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
+    chosen = choose_confident(confidence.float(), masked, threshold)
+    assert not (chosen & ~masked).any()
+    assert chosen.any() == masked.any()
+    assert bool(chosen[masked & (confidence.float() >= threshold)].all())
+
+
+def test_a_cancelled_request_raises_before_any_step(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX)
+    request.cancel.set()
+    steps = count_steps(engine)
+    with pytest.raises(Cancelled):
+        engine.fill(request)
+    assert steps() == 0
+
+
+def count_steps(engine, after=None, action=None):
+    """How often the loop asks for a step from now on; `action` is done in step `after`."""
+    original, seen = type(engine.denoiser)._step, []
+
+    def step(*arguments):
+        seen.append(1)
+        if len(seen) == after:
+            action()
+        return original(engine.denoiser, *arguments)
+
+    engine.denoiser._step = step
+    return lambda: (engine.denoiser.__dict__.pop("_step"), len(seen))[1]
+
+
+def test_a_flag_set_during_a_step_stops_before_the_next(engine):
+    cancel = Event()
+    steps = count_steps(engine, 2, cancel.set)
+    with pytest.raises(Cancelled):
+        engine.fill(FillRequest(near=NEAR, suffix=SUFFIX, cancel=cancel, multiline=True))
+    assert steps() == 2
+
+
+def test_a_deadline_that_is_over_gives_an_empty_fill(engine):
+    fill, canvases = tiny.watched(engine, FillRequest(near=NEAR, suffix=SUFFIX, deadline_ms=0))
+    assert (fill.text, fill.steps, canvases) == ("", 0, [])
+
+
+def test_slots_are_settled_from_the_left_and_never_changed(engine):
+    fill, canvases = tiny.watched(engine, FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True))
+    before: list[str] = []
+    assert fill.steps == len(canvases) > 0
+    for canvas in canvases:
+        states = [slot.state for slot in canvas]
+        settled = [slot.text for slot in canvas if slot.state == "committed"]
+        assert states[: len(settled)] == ["committed"] * len(settled)
+        assert settled[: len(before)] == before
+        assert len(settled) > len(before) or canvas is canvases[-1]
+        before = settled
+
+
+def test_steps_are_limited_and_the_last_one_settles_what_the_writer_drafted(writing):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True)
+    free, first = tiny.watched(writing, request)
+    once, only = tiny.watched(writing, replace(request, max_steps=1))
+    assert free.steps > 1
+    assert once.steps == 1
+    settled = [slot for slot in only[0] if slot.state == "committed"]
+    assert len(settled) > len([slot for slot in first[0] if slot.state == "committed"])
+
+
+def test_only_the_first_candidate_shows_its_steps(engine):
+    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
+    _, alone = tiny.watched(engine, request)
+    _, several = tiny.watched(engine, replace(request, candidates=3))
+    assert [[slot.text for slot in canvas] for canvas in several] == [[slot.text for slot in c] for c in alone]
+
+
+def test_steps_that_nobody_watches_build_no_views(engine, monkeypatch):
+    monkeypatch.setattr(Canvas, "view", lambda *_: pytest.fail("a view was built"))
+    assert engine.fill(FillRequest(near=NEAR, suffix=SUFFIX)).steps > 0
+
+
+def test_candidates_differ_and_come_surest_first(engine):
+    fill = engine.fill(FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=12, candidates=8))
+    found = [fill, *fill.others]
+    assert len(found) > 1
+    assert len({f.text for f in found}) == len(found)
+    assert [f.confidence for f in found] == sorted((f.confidence for f in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("filled", "kept"),
+    [
+        ([("ic = false;", 0.5), ("ic", 0.99), ("ic = true;", 0.3)], ["ic = false;", "ic = true;"]),
+        ([("s", 0.3), ("s you", 0.4)], ["s you", "s"]),
+        ([("a", 0.3), ("a", 0.4), ("", 0.9)], ["a"]),
+    ],
+)
+def test_a_candidate_that_another_begins_with_is_dropped_unless_it_is_the_best_guess(filled, kept):
+    found = _ranked([Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled])
+    assert [each.text for each in (found, *found.others)] == kept
+
+
+def test_candidates_share_the_forward_passes(writing):
+    calls = []
+    writes, reads = writing.writer.write, writing.reader.read
+    writing.writer.write = lambda *given: (calls.append("write"), writes(*given))[1]
+    writing.reader.read = lambda *given: (calls.append("read"), reads(*given))[1]
+    writing.fill(FillRequest(near=NEAR, suffix=SUFFIX))  # the context is read now
+    calls.clear()
+    fill = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, candidates=3, multiline=True))
+    steps = len(calls) // 2
+    assert calls == ["write", "read"] * steps
+    assert max(f.steps for f in (fill, *fill.others)) <= steps <= 8  # slots: a step settles one at least
+
+
+def test_the_best_candidate_of_several_is_filled_as_if_alone(engine):
+    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
+    alone = engine.fill(request)
+    several = engine.fill(replace(request, candidates=3))
+    assert alone.text in {several.text, *(f.text for f in several.others)}
+
+
+def test_a_right_draft_is_settled_in_one_step(writing, monkeypatch):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, multiline=True)
+    reading = replace(writing.denoiser.rule, next_weight=0.0, later_weight=0.0, end_weight=0.0)
+    monkeypatch.setattr(writing.denoiser, "rule", reading)
+    tokens: list[int] = []
+    settle, made = Canvas.settle, writing._canvas
+    with monkeypatch.context() as noting:
+        noting.setattr(Canvas, "settle", lambda self, *given: (tokens.append(given[0]), settle(self, *given))[1])
+        plain, _ = tiny.watched(writing, request)
+    monkeypatch.setattr(writing, "_canvas", lambda *given: replace_draft(made(*given), tokens))
+    drafted, _ = tiny.watched(writing, request)
+    assert drafted.steps == 1 < plain.steps
+    assert drafted.text == plain.text
+
+
+def replace_draft(canvas: Canvas, tokens: list[int]) -> Canvas:
+    canvas.draft = [token for token in tokens if token != canvas.alphabet.end_id]
+    return canvas
+
+
+def test_a_draft_longer_than_the_canvas_is_cut(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=4, draft="x = 1 + 2 + 3 + 4 + 5", multiline=True)
+    assert all(len(view) <= 5 for view in tiny.watched(engine, request)[1])
+
+
+def breaking(*positions):
+    """A syntax check that objects at these positions, one a call, and keeps what it saw."""
+    left, seen = list(positions), []
+
+    def check(text):
+        seen.append(text)
+        return left.pop(0) if left else None
+
+    check.seen = seen
+    return check
+
+
+@pytest.fixture(scope="module")
+def sentence(writing):
+    """A request whose fill ends by itself, and that fill."""
+    for seed in range(60):
+        request = FillRequest(near=f"x{seed} = ", suffix=("\n",), max_slots=24)
+        fill, canvases = tiny.watched(writing, request)
+        if len(fill.text) > 6 and canvases[-1] and all(slot.state == "committed" for slot in canvases[-1]):
+            return request, fill
+    pytest.fail("no random fill ended by itself")
+
+
+def test_what_breaks_the_syntax_is_filled_otherwise(writing, sentence):
+    request, plain = sentence
+    check = breaking(3)
+    mended = writing.fill(replace(request, check=check))
+    assert check.seen[0] == plain.text
+    assert mended.text != plain.text
+    assert mended.text.startswith(plain.text[:1])
+    assert mended.steps > plain.steps
+
+
+def test_a_fill_that_parses_is_left_alone(writing, sentence):
+    request, plain = sentence
+    check = breaking()
+    assert writing.fill(replace(request, check=check)).text == plain.text
+    assert check.seen == [plain.text]

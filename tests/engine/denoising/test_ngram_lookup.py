@@ -1,0 +1,240 @@
+"""Where text repeats: drafts, checked by the reader, and an opinion of their own where the reader has not read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Event
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.loop import Rule
+from mercury_engine.denoising.ngram_lookup import LONGEST, Indexed, Repeat, Repeats
+from mercury_engine.engine import Engine
+from mercury_engine.errors import Cancelled
+
+from tests.support import tiny
+
+IDS = st.lists(st.integers(0, 5), max_size=30)
+BLOCKS = st.lists(IDS, max_size=4)
+
+
+def run(*blocks: list[int], most: int = 1000) -> Indexed:
+    """Text elsewhere."""
+    return Indexed([np.array(block, np.int32) for block in blocks], most)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "before", "draft"),
+    [
+        ([], [], []),
+        ([], [1], []),
+        ([[1, 2, 3, 4, 5]], [9], []),
+        ([[1, 2, 3, 4, 5]], [9, 1, 2], [3, 4]),
+        ([[1, 2, 3, 4, 5]], [9, 2], [3]),
+        ([[1, 2, 3]], [9, 1, 2], [3]),
+        ([[9, 1, 2]], [1, 2], []),
+        ([[1], [2, 3]], [1, 2], [3]),
+    ],
+)
+def test_what_followed_the_last_tokens_where_they_stood_before(blocks, before, draft):
+    assert Repeats(blocks).find(before).draft == draft
+
+
+@pytest.mark.parametrize(
+    ("blocks", "before", "draft"),
+    [
+        ([[1, 2, 3], [1, 2, 4], [7]], [1, 2], [4]),
+        ([[1, 2, 3, 1, 2, 4]], [1, 2], [4]),
+        ([[1, 2, 3]], [1, 2, 5, 1, 2], [5, 1]),
+    ],
+    ids=["in the last block", "last in a block", "in the text itself"],
+)
+def test_of_repeats_as_long_the_nearest_counts(blocks, before, draft):
+    assert Repeats(blocks).find(before).draft == draft
+
+
+def test_a_longer_repeat_counts_more_than_a_nearer_one():
+    assert Repeats([[5, 6, 1, 2, 3], [1, 2, 4]]).find([6, 1, 2]).draft == [3]
+    assert Repeats([[5, 6, 1, 2, 3]]).find([1, 2, 4, 5, 6, 1, 2]).draft == [3]
+
+
+def test_a_draft_is_as_long_as_the_repeat():
+    block = [*range(60)]
+    for length in (1, 2, 5, LONGEST, LONGEST + 2):
+        repeat = Repeats([block]).find([99, *block[:20][-length:]])
+        assert len(repeat.draft) == repeat.length == min(length, LONGEST)
+
+
+@given(BLOCKS, IDS, IDS)
+def test_a_repeat_is_the_longest_there_is_and_its_draft_stands_behind_it(blocks, elsewhere, before):
+    texts = [*blocks, elsewhere, before]
+    found = Repeats(blocks, run(elsewhere)).find(before)
+
+    def is_followed(last: list[int]) -> bool:
+        return any(text[at : at + len(last)] == last for text in texts for at in range(len(text) - len(last)))
+
+    longest = max((n for n in range(1, min(LONGEST, len(before)) + 1) if is_followed(before[-n:])), default=0)
+    assert found.length == longest and bool(found.draft) == bool(longest)
+    repeated = before[len(before) - longest :] + found.draft
+    assert not longest or any(text[at : at + len(repeated)] == repeated for text in texts for at in range(len(text)))
+
+
+def test_text_elsewhere_says_how_often_it_goes_on_how():
+    found = Repeats([[9, 1, 2, 5]], run([7, 8, 1, 2, 3, 0, 8, 1, 2, 4], [8, 1, 2, 4], [8, 1, 2, 4])).find([8, 1, 2])
+    assert found.length == 3 and found.draft == [4]
+    assert found.unread == {3: 0.25, 4: 0.75}
+
+
+def test_what_is_read_needs_no_second_opinion():
+    assert Repeats([[1, 2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {}
+    assert Repeats([], run([1, 2, 3])).find([1, 2, 5, 1, 2]).unread == {}
+    assert Repeats([[2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {3: 1.0}
+
+
+def test_blocks_elsewhere_follow_on_one_another_but_for_an_empty_one_between_them():
+    assert Repeats([], run([1, 2], [3, 4])).find([1, 2]).draft == [3, 4]
+    assert Repeats([], run([1, 2], [], [3, 4])).find([1, 2]) == Repeat()
+
+
+def test_of_too_much_text_elsewhere_the_last_is_looked_through():
+    assert Repeats([], run([1, 2, 3], [4, 5, 6], most=4)).find([2]) == Repeat()
+    assert Repeats([], run([1, 2, 3], [4, 5, 6], most=4)).find([4]).draft == [5]
+
+
+def test_tokens_with_the_same_lower_half_are_told_apart():
+    assert Repeats([], run([1, (1 << 16) + 1, 7, 1, 8])).find([(1 << 16) + 1]).unread == {7: 1.0}
+
+
+def test_of_a_token_that_stands_everywhere_the_nearest_places_are_looked_at(monkeypatch):
+    monkeypatch.setattr("mercury_engine.denoising.ngram_lookup.MOST_PLACES", 3)
+    assert Repeats([], run([0, 5, 0, 6, 0, 7, 0, 8])).find([0]).unread == {6: 1 / 3, 7: 1 / 3, 8: 1 / 3}
+
+
+@pytest.fixture(scope="module")
+def writing(tmp_path_factory) -> Engine:
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("repeats"), rank=4))
+
+
+REQUEST = FillRequest(near=tiny.SAMPLE[:400], far=(tiny.SAMPLE[400:900],), multiline=True, max_slots=32)
+
+
+def told(engine: Engine, drafts: str, request: FillRequest = REQUEST, **weights: float):
+    """A fill and how often the writer was asked, under a rule."""
+    kept, write, calls = engine.denoiser.rule, engine.writer.write, []
+    engine.denoiser.rule = replace(kept, drafts=drafts, next_weight=0.0, later_weight=0.0, end_weight=0.0)
+    engine.writer.write = lambda *given: (calls.append("write"), write(*given))[1]
+    try:
+        return engine.fill(request), len(calls)
+    finally:
+        engine.denoiser.rule, engine.writer.write = kept, write
+
+
+def drafting(monkeypatch, draft: Callable[[Sequence[int]], list[int]]) -> None:
+    """Have drafts made otherwise."""
+    monkeypatch.setattr(Repeats, "find", lambda self, before: Repeat(draft=draft(before)))
+
+
+def test_right_drafts_save_steps_and_no_draft_changes_the_text(writing, monkeypatch):
+    behind: list[list[int]] = []
+    drafting(monkeypatch, lambda before: behind.append([*before]) or [])
+    plain, asked = told(writing, "context")
+    drafting(monkeypatch, lambda before: behind[-1][len(before) :])
+    right, _ = told(writing, "context")
+    drafting(monkeypatch, lambda before: [7] * 8)
+    wrong, _ = told(writing, "context")
+    assert plain.steps > 4
+    assert right.steps < plain.steps / 2
+    assert right.text == wrong.text == plain.text == told(writing, "none")[0].text
+    assert right.confidence == pytest.approx(plain.confidence, rel=1e-3)
+    assert asked == 0
+
+
+def test_a_draft_token_that_is_settled_is_not_read_again(writing, monkeypatch):
+    behind: list[list[int]] = []
+    drafting(monkeypatch, lambda before: behind.append([*before]) or [])
+    plain, _ = told(writing, "context")
+    rows: list[int] = []
+    read = writing.reader.read
+    monkeypatch.setattr(writing.reader, "read", lambda ids, *rest: (rows.append(ids.shape[1]), read(ids, *rest))[1])
+    drafting(monkeypatch, lambda before: behind[-1][len(before) :][:3])
+    fill, _ = told(writing, "context")
+    assert fill.text == plain.text
+    assert fill.steps < plain.steps / 2 and max(rows[-fill.steps :]) == 1 + 3
+
+
+@pytest.mark.parametrize("seen", [{"on_step": lambda canvas: None}, {"max_steps": 3}])
+def test_the_writer_is_asked_where_its_drafts_are_seen_or_steps_are_few(writing, seen):
+    fill, asked = told(writing, "context", replace(REQUEST, **seen))
+    assert asked == fill.steps > 0
+
+
+TYPED = 400
+TYPED_AGAIN = FillRequest(near=tiny.SAMPLE[:TYPED], multiline=True, max_slots=16)
+
+
+def test_a_long_repeat_elsewhere_outweighs_the_reader_and_a_short_one_does_not(writing):
+    alone, _ = told(writing, "context", TYPED_AGAIN)
+    long, short = tiny.SAMPLE[TYPED - 100 : TYPED + 200], tiny.SAMPLE[TYPED : TYPED + 200]
+    fill, _ = told(writing, "context", replace(TYPED_AGAIN, elsewhere=(long,)))
+    assert len(fill.text) > 20 and tiny.SAMPLE.startswith(fill.text, TYPED)
+    assert fill.confidence > alone.confidence and fill.steps < alone.steps
+    assert told(writing, "context", replace(TYPED_AGAIN, elsewhere=(short,)))[0].text == alone.text
+
+
+def test_text_elsewhere_is_not_read_and_is_tokenized_once(writing, monkeypatch):
+    chunks = tuple(f"unread_{number} = {number}\n" for number in range(20))
+    encoded: list[str] = []
+    encode = writing.codec.encode
+    monkeypatch.setattr(writing.codec, "encode", lambda text: (encoded.append(text), encode(text))[1])
+    writing.cache.clear()
+    read = writing.fill(REQUEST).tokens_read
+    writing.cache.clear()
+    assert writing.fill(replace(REQUEST, elsewhere=chunks)).tokens_read == read > 0
+    changed = (*chunks[:7], "unread_7 = 8\n", *chunks[8:])
+    writing.fill(replace(REQUEST, elsewhere=changed))
+    assert sorted(set(encoded) & {*chunks, *changed}) == sorted(text for text in encoded if text.startswith("unread"))
+
+
+def test_of_too_much_text_elsewhere_the_nearest_is_looked_through(writing, monkeypatch):
+    monkeypatch.setattr("mercury_engine.engine.ELSEWHERE_BLOCKS", 2)
+    alone, repeat, other = writing.fill(TYPED_AGAIN).text, tiny.SAMPLE[TYPED - 100 : TYPED + 200], "# nothing\n"
+    assert writing.fill(replace(TYPED_AGAIN, elsewhere=(other, repeat, other))).text != alone
+    assert writing.fill(replace(TYPED_AGAIN, elsewhere=(repeat, other, other))).text == alone
+
+
+def test_with_a_deadline_text_elsewhere_is_tokenized_little_by_little(writing, monkeypatch):
+    monkeypatch.setattr("mercury_engine.engine.NEW_BLOCKS", 3)
+    encoded: list[str] = []
+    encode = writing.codec.encode
+    monkeypatch.setattr(writing.codec, "encode", lambda text: (encoded.append(text), encode(text))[1])
+    chunks = tuple(f"slowly_{number} = {number}\n" for number in range(8))
+    request = replace(REQUEST, elsewhere=chunks, deadline_ms=60_000.0)
+    for done in (3, 6, 8, 8):
+        writing.fill(request)
+        assert len([text for text in encoded if text in chunks]) == done
+    assert sorted(set(encoded) & set(chunks)) == sorted(chunks)
+
+
+def test_a_cancelled_fill_tokenizes_no_further(writing, monkeypatch):
+    request = replace(REQUEST, elsewhere=("gone_1\n", "gone_2\n"), cancel=Event())
+    encoded: list[str] = []
+    encode = writing.codec.encode
+
+    def encode_and_cancel(text: str) -> list[int]:
+        if text.startswith("gone"):
+            encoded.append(text)
+            request.cancel.set()
+        return encode(text)
+
+    monkeypatch.setattr(writing.codec, "encode", encode_and_cancel)
+    with pytest.raises(Cancelled):
+        writing.fill(request)
+    assert encoded == ["gone_2\n"]
+
+
+@pytest.mark.parametrize("recall", [-0.1, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(recall):
+    with pytest.raises(ValueError, match="recall"):
+        Rule(recall=recall)

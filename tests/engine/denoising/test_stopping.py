@@ -1,0 +1,115 @@
+"""Where a gap ends in the middle of a line: at what stands behind it, unless a bracket of the fill is still open."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.denoising.stopping import Endings, end_in, has_open_bracket
+from mercury_engine.engine import Engine
+
+from tests.support import tiny
+
+
+@pytest.fixture(scope="module", params=[4, 0], ids=["writer", "reader"])
+def engine(request, tmp_path_factory) -> Engine:
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("endings"), rank=request.param))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("", False),
+        ("f(", True),
+        ("f(x)", False),
+        ("f(x[", True),
+        ("f(x[0])", False),
+        (")", False),
+        (")(", True),
+        ("{a: (b", True),
+        ("(]", False),
+        ('f(")', True),
+        ("f('(')", False),
+        ("don't (", True),
+        ('"(" + (', True),
+        ('"\\"(" ', False),
+    ],
+)
+def test_open_brackets(text, is_open):
+    assert has_open_bracket(text) == is_open
+
+
+@given(st.text(alphabet="ab([{ .,", max_size=8))
+def test_text_and_its_closed_brackets_have_none_open(text):
+    close = "".join({"(": ")", "[": "]", "{": "}"}[c] for c in reversed(text) if c in "([{")
+    assert not has_open_bracket(text + close)
+
+
+def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bool = False) -> str:
+    """What is settled behind a written text when the reader finds one token nearly certain; "end" for the end."""
+    [token] = engine.codec.encode(likely)
+    settled = engine.codec.encode(written)
+    alphabet = engine.denoiser.alphabet
+    canvas = Canvas(alphabet, [*settled, *[alphabet.mask_id] * 4], 0, follows=suffix)
+    canvas.settled = len(settled)
+    read_V = torch.full((engine.reader.config.vocab_size,), -20.0)
+    read_V[token] = -1e-4
+    request = FillRequest(near="x", suffix=(suffix,), multiline=multiline)
+    best = int(engine.denoiser.mix(request, canvas, None, read_V, 0).argmax())
+    return "end" if best == alphabet.end_id else alphabet.texts[best]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "written", "likely", "expected"),
+    [
+        (")\n", "x", ")", "end"),
+        ("]\n", "x", "]", "end"),
+        (", y)\n", "x", ",", "end"),
+        (")\n", "f(x", ")", ")"),
+        (", y)\n", "f(x", ",", ","),
+        ("]\n", "f(x", "]", "]"),
+        (";\n", "x", "\n", "end"),
+        (")\n", "x", ".", "."),
+        (" = 1\n", "x", " =", "end"),
+        (" = 1\n", "f(x", " =", "end"),
+    ],
+)
+def test_a_fill_ends_before_what_stands_there_already(engine, suffix, written, likely, expected):
+    assert chosen(engine, suffix, written, likely) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "follows", "end"),
+    [
+        ('path, "r") as file:', ") as file:", 9),
+        ('"select":', ":\n", 8),
+        ('"a: b"', ":\n", None),
+        ("{ return sum + item }, 0);", ", 0);", 21),
+        ("f(x)", ")", None),
+        ("f(x))", ")", 4),
+        ("[f(x)]", ")", None),
+        ("x", ")", None),
+        ("", ")", None),
+        (")", ")", 0),
+        ("a, b", " + c", None),
+        ("a, b", "", None),
+    ],
+)
+def test_a_token_that_holds_the_end_and_more_is_cut_there(text, follows, end):
+    assert end_in(text, follows) == end
+
+
+def test_between_lines_a_line_break_may_belong_to_the_fill(engine):
+    codec = engine.codec
+    endings = Endings(codec, engine.denoiser.alphabet.texts)
+    inside, between = endings.at(")\n", True, "x"), endings.at("\n", True, "x")
+    assert inside is not None and inside.is_certain
+    assert between is not None and not between.is_certain
+    [line_break] = codec.encode("\n")
+    assert line_break not in inside.tokens and line_break in between.tokens
+
+
+def test_a_suffix_that_no_token_begins_ends_nothing(engine):
+    found = Endings(engine.codec, engine.denoiser.alphabet.texts).at("\ud800", True, "")
+    assert found is not None and not len(found.tokens)

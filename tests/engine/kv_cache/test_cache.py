@@ -1,0 +1,264 @@
+"""Caches change how much is read, never what is answered."""
+
+import copy
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lsprotocol import types
+from mercury_engine.api import FillRequest
+from mercury_engine.engine import Engine
+from mercury_engine.kv_cache.cache import BlockCache, Context
+from mercury_engine.models.batching import finished
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from tests.support import tiny
+
+LONG = "\n".join((tiny.HELD_OUT / "httpx" / "_multipart.py").read_text("utf-8").splitlines()[:200]) + "\n"
+
+SHORT = "\n".join(tiny.SAMPLE.splitlines()[:45]) + "\n"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("cache") / "model"))
+
+
+@dataclass
+class Editor:
+    """A document being edited, and the requests for its cursor."""
+
+    document: Document
+    cursor: int = 0
+    builder: ContextBuilder = field(default_factory=ContextBuilder)
+    history: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def replace(self, start: int, end: int, new: str) -> tuple[int, int, str]:
+        """Make an edit and leave the cursor behind it; returns the edit that takes it back."""
+        snapshot = self.document.snapshot()
+        start, end = min(start, snapshot.length), min(end, snapshot.length)
+        old = snapshot.slice(start, end)
+        places = [types.Position(*snapshot.position_at(at)) for at in (start, end)]
+        change = types.TextDocumentContentChangePartial(text=new, range=types.Range(*places))
+        self.document.apply([change], self.document.version + 1)
+        self.cursor = start + len(new)
+        return start, start + len(new), old
+
+    def edit(self, start: int, end: int, new: str) -> None:
+        self.history.append(self.replace(start, end, new))
+
+    def undo(self) -> None:
+        if self.history:
+            self.replace(*self.history.pop())
+
+    def request(self, **overrides) -> FillRequest:
+        snapshot = self.document.snapshot()
+        return self.builder.build(snapshot, self.cursor, "pkg/views.py").request(**overrides)
+
+
+def editor(text: str, cursor: int | None = None) -> Editor:
+    return Editor(Document("file:///views.py", "python", 1, text), len(text) // 2 if cursor is None else cursor)
+
+
+def context(engine: Engine, request: FillRequest) -> Context:
+    """Read what the engine would read for the request."""
+    near = (*engine.codec.cut(request.near).read,) or (engine.codec.start_id,)
+    far, suffix = ([tuple(engine.codec.encode(b)) for b in blocks] for blocks in (request.far, request.suffix))
+    return read(engine.cache, far, near[:-1], suffix)
+
+
+@torch.inference_mode()
+def read(cache: BlockCache, far, near, suffix) -> Context:
+    return finished(cache.context(far, near, suffix), cache.network)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("type"), st.sampled_from(["x", " ", "\n    ", "self.view", "(", "é", "'''", "def f():\n"])),
+        st.tuples(st.just("delete"), st.integers(1, 40)),
+        st.tuples(st.just("cut"), st.tuples(st.integers(0, 1500), st.integers(1, 300))),
+        st.tuples(st.just("jump"), st.integers(0, 1500)),
+        st.tuples(st.just("undo"), st.none()),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def play(place: Editor, step: tuple) -> None:
+    kind, value = step
+    if kind == "type":
+        place.edit(place.cursor, place.cursor, value)
+    elif kind == "delete":
+        place.edit(max(0, place.cursor - value), place.cursor, "")
+    elif kind == "cut":
+        place.edit(value[0], value[0] + value[1], "")
+    elif kind == "jump":
+        place.cursor = min(value, place.document.snapshot().length)
+    else:
+        place.undo()
+
+
+@settings(max_examples=20)
+@given(STEPS, st.sampled_from([160 << 20, 40_000]))
+def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps, budget):
+    place = editor(SHORT)
+    engine.cache.clear()
+    fresh = copy.copy(engine)  # the same model, a cache of its own
+    fresh.cache = BlockCache(engine.reader, engine.codec.start_id)
+    engine.cache.budget = budget
+    for step in steps:
+        play(place, step)
+        request = place.request(max_slots=4)
+        cached, cached_steps = tiny.watched(engine, request)
+        fresh.cache.clear()
+        scratch, scratch_steps = tiny.watched(fresh, request)
+        assert cached.text == scratch.text
+        assert cached_steps and [s.text for s in cached_steps[-1]] == [s.text for s in scratch_steps[-1]]
+        assert cached.confidence == pytest.approx(scratch.confidence, rel=1e-3, abs=1e-6)
+        assert cached.tokens_read <= scratch.tokens_read
+    engine.cache.budget = 160 << 20
+
+
+@settings(max_examples=15)
+@given(STEPS)
+def test_cached_sides_hold_the_same_keys_and_values_as_fresh_ones(engine, steps):
+    place = editor(SHORT)
+    engine.cache.clear()
+    other = BlockCache(engine.reader, engine.codec.start_id)
+    for step in steps:
+        play(place, step)
+        request = place.request()
+        cached = context(engine, request)
+        other.clear()
+        kept, engine.cache = engine.cache, other
+        scratch = context(engine, request)
+        engine.cache = kept
+        for ours, theirs in zip([*cached.before, *cached.after], [*scratch.before, *scratch.after], strict=True):
+            torch.testing.assert_close(ours.keys, theirs.keys, atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(ours.values, theirs.values, atol=1e-4, rtol=1e-4)
+
+
+def test_typing_a_character_reads_two_tokens_at_most(engine):
+    cursor = LONG.index("\n", 3000) + 1
+    place = editor(LONG, cursor)
+    engine.cache.clear()
+    assert context(engine, place.request()).tokens_read > 100
+    read = []
+    for character in "    value = self._headers.get('content-type')  # is_boundary":
+        place.edit(place.cursor, place.cursor, character)
+        read.append(context(engine, place.request()).tokens_read)
+    assert max(read) <= 2
+    assert sum(read) > 5
+
+
+def touched_limit(engine: Engine, request: FillRequest, known: set[str]) -> tuple[int, int]:
+    """Blocks whose text is new together with the near one, and the tokens those may hold at most."""
+    blocks = [block for block in (*request.far, *request.suffix) if block]
+    new = {block for block in blocks if block not in known}
+    largest = max(len(engine.codec.encode(block)) for block in [*blocks, request.near])
+    return len(new) + 1, largest * (len(new) + 1)
+
+
+def test_a_jump_inside_the_window_reads_a_chunk_per_touched_block_at_most(engine):
+    place = editor(LONG, 3000)
+    engine.cache.clear()
+    first = place.request()
+    whole = context(engine, first).tokens_read
+    known = {*first.far, *first.suffix}
+    place.cursor = 2500
+    request = place.request()
+    touched, limit = touched_limit(engine, request, known)
+    read = context(engine, request).tokens_read
+    assert touched <= 4
+    assert 0 < read <= limit < whole
+
+
+def test_an_edit_far_from_the_cursor_reads_a_chunk_per_touched_block_at_most(engine):
+    place = editor(LONG, 4000)
+    engine.cache.clear()
+    first = place.request()
+    whole = context(engine, first).tokens_read
+    known = {*first.far, *first.suffix}
+    place.edit(2600, 2600, "\nnew_name = other(1)\n")
+    place.cursor = 4000 + len("\nnew_name = other(1)\n")
+    request = place.request()
+    touched, limit = touched_limit(engine, request, known)
+    read = context(engine, request).tokens_read
+    assert 2 <= touched <= 4
+    assert 0 < read <= limit < whole
+
+
+def test_undo_reads_nothing(engine):
+    place = editor(LONG, LONG.index("\n", 3000))
+    engine.cache.clear()
+    context(engine, place.request())
+    place.edit(place.cursor, place.cursor, " + other(value)\n")
+    assert context(engine, place.request()).tokens_read > 0
+    place.undo()
+    assert context(engine, place.request()).tokens_read == 0
+
+
+def test_going_from_document_to_document_and_back_reads_nothing_however_much_was_typed_in_each(engine):
+    engine.cache.clear()
+    places = [editor(LONG[200 * number :], 2000 + number) for number in range(5)]
+    for place in places:
+        for text in ("first", " = ", "second", "(", "third"):
+            place.edit(place.cursor, place.cursor, text)
+            context(engine, place.request())
+    for _ in range(2):
+        assert [context(engine, place.request()).tokens_read for place in places] == [0] * 5
+
+
+def test_deleting_and_typing_again_reads_what_is_typed_only(engine):
+    place = editor(LONG, LONG.index("\n", 3000))
+    engine.cache.clear()
+    place.edit(place.cursor, place.cursor, " + other(value)")
+    context(engine, place.request())
+    place.edit(place.cursor - len("(value)"), place.cursor, "")
+    assert context(engine, place.request()).tokens_read == 0
+    place.edit(place.cursor, place.cursor, "(value)")
+    assert context(engine, place.request()).tokens_read == 0, "it was read before, and nothing else was typed since"
+
+
+def test_the_same_request_reads_nothing_the_second_time(engine):
+    request = editor(LONG).request()
+    engine.cache.clear()
+    assert context(engine, request).tokens_read > 0
+    assert context(engine, request).tokens_read == 0
+
+
+def test_blocks_stay_within_the_budget_of_bytes_and_the_latest_stay():
+    network = tiny.network(rank=0)
+    one = 2 * 2 * 2 * 10 * 8 * 4  # keys and values, layers, heads, tokens, width, bytes
+    cache = BlockCache(network, 0, budget=3 * one)
+    blocks = [tuple(range(first, first + 10)) for first in range(1, 70, 10)]
+    for block in blocks:
+        read(cache, [block], (), [])
+        assert cache.bytes <= cache.budget
+        assert cache.bytes == sum(2 * b.keys.numel() * b.keys.element_size() for b in cache._blocks.values())
+    assert list(cache._blocks) == blocks[-3:]
+    read(cache, [blocks[-3]], (), [])
+    read(cache, [blocks[0]], (), [])
+    assert cache.bytes == 3 * one
+
+
+def test_a_used_block_outlives_an_unused_one():
+    cache = BlockCache(tiny.network(rank=0), 0, budget=2 * 2 * 2 * 2 * 10 * 8 * 4)
+    a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
+    for far in ([a], [b], [a, a], [c]):
+        read(cache, far, (), [])
+    assert set(cache._blocks) == {a, c}
+
+
+def test_a_side_that_is_there_is_not_dropped_while_the_other_is_read():
+    cache = BlockCache(tiny.network(rank=0), 0)
+    a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
+    first = read(cache, [a], (), [b])
+    read(cache, [c], (), [])  # the end of a file: nothing stands behind it
+    again = read(cache, [a], (), [b])
+    assert torch.equal(again.before[0].keys, first.before[0].keys)
+    assert torch.equal(again.after[0].keys, first.after[0].keys)

@@ -1,0 +1,342 @@
+"""The network of the C kernels does what the plain one does, within the error of eight bits."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.engine import BUNDLED, Engine
+from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.models import backend, weights
+from mercury_engine.models.cpu import NativeNetwork, layers_for
+from mercury_engine.models.network import Network, Packing
+from mercury_engine.models.quantized_weights import eight_bit
+from mercury_kernels.cpu.reference import floats
+from safetensors.torch import load_file, save_file
+
+from tests.support import tiny
+
+pytestmark = tiny.needs_kernels
+
+IDS = torch.tensor([[1, 5, 9, 33, 21]])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny.folder(tmp_path_factory.mktemp("native"), **tiny.WIDE)
+
+
+@pytest.fixture(scope="module")
+def plain(folder) -> Network:
+    return weights.load(folder, torch.float32, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def native(folder) -> NativeNetwork:
+    return loaded(folder)
+
+
+def loaded(folder) -> NativeNetwork:
+    config = weights.read_config(folder)
+    return NativeNetwork(folder, config, layers_for(config, 1))
+
+
+def close(found: torch.Tensor, expected: torch.Tensor) -> None:
+    """Eight bits, in a random network that damps no error: less than a tenth in the mean."""
+    assert found.shape == expected.shape
+    found, expected = found.float(), expected.float()
+    assert (found - expected).norm() < 0.1 * expected.norm(), (found - expected).norm() / expected.norm()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("sides", [0, 1, 2, 3])
+def test_reading_behind_any_number_of_sides_gives_the_same_states_and_block(plain, native, sides):
+    _, block = plain.read(IDS)
+    past = [plain.rotated(block, start) for start in (-5, 0, 5)[:sides]]
+    expected, expected_block = plain.read(IDS, past, 3)
+    _, block = native.read(IDS)
+    hidden, found = native.read(IDS, [native.rotated(block, start) for start in (-5, 0, 5)[:sides]], 3)
+    close(hidden, expected)
+    close(found.keys, expected_block.keys)
+    close(found.values, expected_block.values)
+    close(native.logits(hidden), plain.logits(expected))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("behind", [0, 1])
+@pytest.mark.parametrize("before", [1, 2])
+def test_writing_gives_the_same_states(plain, native, before, behind):
+    canvas, ends = torch.tensor([[7, *[plain.config.mask_id] * 6]]), torch.tensor([4])
+
+    def written(network: Network, ends: torch.Tensor) -> torch.Tensor:
+        _, block = network.read(IDS)
+        sides = [network.rotated(block, start) for start in (-5, 0)[:before]]
+        return network.write(canvas, sides, [network.rotated(block, 0)] * behind, ends)
+
+    expected, found = written(plain, ends), written(native, ends)
+    close(found, expected)
+    logits, expected_logits = native.writer_logits(found), plain.writer_logits(expected)
+    assert torch.isneginf(logits[..., plain.config.mask_id]).all()
+    shown = [i for i in range(plain.config.vocab_size + 2) if i != plain.config.mask_id]
+    close(logits[..., shown], expected_logits[..., shown])
+    elsewhere = written(plain, torch.tensor([40]))
+    assert (elsewhere - expected).norm() > 0.2 * expected.norm(), "a wrong frame would have been seen"
+
+
+@torch.no_grad()
+def test_canvases_packed_side_by_side_do_not_see_each_other(native):
+    mask = native.config.mask_id
+    _, block = native.read(IDS)
+    sides, ends = ([native.rotated(block, 0)], [native.rotated(block, 0)]), torch.tensor([4])
+    packing = Packing(*torch.tensor([[[0, 0, 0, 1, 1]], [[0, 1, 2, 0, 1]], [[3, 3, 3, 2, 2]]]))
+    both = native.write(torch.tensor([[7, mask, mask, 7, mask]]), *sides, ends, packing)
+    close(both[:, :3], native.write(torch.tensor([[7, mask, mask]]), *sides, ends))
+    close(both[:, 3:], native.write(torch.tensor([[7, mask]]), *sides, ends))
+
+
+def test_what_the_writer_adds_is_loaded_when_it_is_first_asked(folder, monkeypatch):
+    network, reads = loaded(folder), []
+    read_tensors = weights.read_tensors
+    monkeypatch.setattr(weights, "read_tensors", lambda *given: reads.append(given) or read_tensors(*given))
+    before = network.read(IDS)[0]
+    assert not reads
+    with torch.inference_mode():  # a fill may be the first to ask
+        for _ in range(2):
+            network.write(IDS, [], [], torch.tensor([0]))
+            assert len(reads) == 1
+    assert torch.equal(network.read(IDS)[0], before), "the reader is not changed by it"
+
+
+def test_the_writer_keeps_its_length_head(plain, folder):
+    network = loaded(folder)
+    network.prepare()
+    hidden = torch.randn(3, plain.config.hidden_size)
+    close(network.lengths(hidden), plain.lengths(hidden))
+
+
+def test_a_reader_without_a_writer_has_nothing_to_prepare(tmp_path):
+    network = loaded(tiny.folder(tmp_path, rank=0, **tiny.WIDE))
+    network.prepare()
+    assert network.read(IDS)[0].isfinite().all()
+
+
+@torch.no_grad()
+def test_a_head_of_its_own(tmp_path):
+    path = tiny.folder(tmp_path, **tiny.WIDE, tie_word_embeddings=False)
+    state = load_file(path / "model.safetensors")
+    torch.manual_seed(3)
+    state["lm_head.weight"] = torch.randn_like(state["model.embed_tokens.weight"])
+    save_file(state, path / "model.safetensors")
+    plain, native = weights.load(path, torch.float32, torch.device("cpu")), loaded(path)
+    expected, found = plain.read(IDS)[0], native.read(IDS)[0]
+    close(found, expected)
+    close(native.logits(found), plain.logits(expected))
+
+
+def test_a_model_whose_keys_have_biases_is_left_to_torch(folder):
+    config = replace(weights.read_config(folder), attention_bias=True)
+    with pytest.raises(ValueError, match="biases"):
+        layers_for(config, 1)
+
+
+def packed(folder, kind: str, damage=None):
+    """A copy of the folder's weights with every matrix packed as the bundled model's."""
+    state = load_file(folder / "model.safetensors")
+    out = {}
+    for name, weight in state.items():
+        if weight.ndim == 1:
+            out[name] = weight
+            continue
+        groups = weight.unflatten(1, (-1, 32))
+        if kind == "q4" and "embed" not in name:
+            low = groups.amin(-1, keepdim=True)
+            scale = (groups.amax(-1, keepdim=True) - low) / 15
+            codes = ((groups - low) / scale).round().clamp(0, 15).to(torch.uint8)
+            out[f"{name}.q4"] = (codes[..., :16] | codes[..., 16:] << 4).flatten(1)
+            out[f"{name}.low"] = low[..., 0].half()
+        else:
+            scale = groups.abs().amax(-1, keepdim=True) / 127
+            out[f"{name}.q8"] = (groups / scale).round().to(torch.int8).flatten(1)
+        out[f"{name}.scale"] = scale[..., 0].half()
+    if damage:
+        damage(out)
+    save_file({name: tensor.contiguous() for name, tensor in out.items()}, folder / "model.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["q4", "q8"])
+@pytest.mark.parametrize("changed", [False, True])
+@torch.no_grad()
+def test_packed_weights_are_taken_as_they_are_stored(tmp_path, kind, changed):
+    path = packed(tiny.folder(tmp_path, **tiny.WIDE), kind)
+    if changed:
+        change = {
+            name: t.bfloat16() / 2 for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name
+        }
+        save_file(change, path / weights.READER)
+    plain, native = weights.load(path, torch.float32, torch.device("cpu")), loaded(path)
+    close(native.read(IDS)[0], plain.read(IDS)[0])
+    close(native.write(IDS, [], [], torch.tensor([0])), plain.write(IDS, [], [], torch.tensor([0])))
+
+
+def test_floats_in_eight_bits_are_off_by_half_a_step_at_most():
+    weight = torch.randn(5, 96) * torch.logspace(-3, 4, 5)[:, None]
+    weight[0, :32] = 0
+    weight[1, :32] = 3.0
+    groups = weight.unflatten(1, (-1, 32))
+    step = ((groups.amax(-1) - groups.amin(-1)) / 255).repeat_interleave(32, 1)
+    error = (floats(eight_bit(weight)) - weight).abs()
+    assert bool((error <= 0.51 * step + 1e-3 * weight.abs().amax(1, keepdim=True) + 1e-7).all())
+
+
+def lose(name):
+    return lambda state: state.pop(name)
+
+
+def spoil(name):
+    return lambda state: state[name].view(-1)[:1].fill_(float("nan"))
+
+
+def misshape(name):
+    return lambda state: state.update({name: state[name][:-32]})
+
+
+def narrow(name):
+    return lambda state: state.update({name: state[name][:, :-15]})
+
+
+Q = "model.layers.1.self_attn.q_proj.weight"
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lose(f"{Q}.scale"), "q_proj"),
+        (lose(f"{Q}.low"), "q_proj"),
+        (lose(f"{Q}.q4"), "q_proj"),
+        (misshape(f"{Q}.q4"), "shape"),
+        (narrow(f"{Q}.q4"), "shape"),
+        (lambda state: state.update({f"{Q}.q4": state[f"{Q}.q4"].view(torch.int8)}), "codes of"),
+        (misshape(f"{Q}.scale"), "shape"),
+        (spoil(f"{Q}.scale"), "not finite"),
+        (spoil(f"{Q}.low"), "not finite"),
+        (spoil("model.layers.0.input_layernorm.weight"), "not finite"),
+        (lose("model.norm.weight"), "model.norm"),
+        (lose("model.embed_tokens.weight.scale"), "embed_tokens"),
+    ],
+)
+def test_damaged_files_are_told_with_the_mend(tmp_path, damage, said):
+    path = packed(tiny.folder(tmp_path, **tiny.WIDE), "q4", damage)
+    with pytest.raises(ModelCorrupt, match=said) as error:
+        loaded(path)
+    assert any(mend in str(error.value) for mend in ("again", "belong together"))
+
+
+def test_a_damaged_adapter_is_told_when_the_writer_is_asked(tmp_path):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    adapter = load_file(path / "adapter.safetensors")
+    save_file({name: t for name, t in adapter.items() if name != "layers.1.down.up"}, path / "adapter.safetensors")
+    network = loaded(path)
+    with pytest.raises(ModelCorrupt, match=r"layers\.1\.down"):
+        network.prepare()
+
+
+@pytest.mark.parametrize("name", ["layers.0.qkv.up", "layers.1.down.down", "length", "markers"])
+def test_an_adapter_with_a_value_that_is_no_number_is_refused(tmp_path, name):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    adapter = load_file(path / "adapter.safetensors")
+    adapter[name].view(-1)[3] = float("nan")
+    save_file(adapter, path / "adapter.safetensors")
+    with pytest.raises(ModelCorrupt, match="not finite"):
+        loaded(path).prepare()
+
+
+def test_a_change_of_the_reader_with_a_value_that_is_no_number_is_refused(tmp_path):
+    path = packed(tiny.folder(tmp_path, **tiny.WIDE), "q4")
+    change = {name: t for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name}
+    change["layers.0.out.up"][0, 0] = float("inf")
+    save_file(change, path / weights.READER)
+    with pytest.raises(ModelCorrupt, match="not finite"):
+        loaded(path)
+
+
+def test_values_beyond_sixteen_bits_are_left_to_torch(tmp_path, caplog):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    state = load_file(path / "model.safetensors")
+    state["model.layers.0.mlp.gate_proj.weight"][3, 1] = -7e4
+    save_file(state, path / "model.safetensors")
+    assert type(Engine.load(path, device="cpu", threads=1).reader) is Network
+    assert "as large as" in caplog.text
+
+
+def test_query_heads_have_to_share_key_heads_evenly(tmp_path):
+    path = tiny.folder(tmp_path, **tiny.WIDE)
+    config = json.loads((path / "config.json").read_text()) | {"num_attention_heads": 3}
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelCorrupt, match="evenly"):
+        Engine.load(path, device="cpu")
+
+
+def test_the_kernels_are_for_a_cpu_and_choose_their_bits(folder):
+    with pytest.raises(RequestError, match="leave out"):
+        Engine.load(folder, device="cpu", backend="native", dtype=torch.float32)
+
+
+def test_a_cpu_without_further_wishes_gets_the_kernels(folder):
+    engine = Engine.load(folder, device="cpu", threads=1)
+    assert engine.backend == "native"
+    assert engine.reader is engine.writer, "they share their matrices"
+    assert engine.fill(FillRequest(near="def add(", suffix=("):\n",), max_slots=8)).steps >= 1
+
+
+@pytest.mark.parametrize("wish", [{"backend": "torch"}, {"dtype": torch.float32}])
+def test_plain_torch_can_be_asked_for(folder, wish):
+    engine = Engine.load(folder, device="cpu", threads=1, **wish)
+    assert type(engine.reader) is Network
+
+
+def test_where_the_kernels_cannot_torch_takes_over_and_says_so(tmp_path, caplog):
+    path = tiny.folder(tmp_path)  # of a shape they do not take
+    engine = Engine.load(path, device="cpu", threads=1)
+    assert type(engine.reader) is Network
+    assert "torch runs the model" in caplog.text
+    with pytest.raises(RequestError, match="'auto'"):
+        Engine.load(path, device="cpu", backend="native")
+
+
+def test_threads_are_half_the_processors_unless_set(folder, monkeypatch):
+    seen = []
+
+    def network(folder, threads, wished):
+        seen.append(threads)
+        return loaded(folder)
+
+    monkeypatch.setattr(backend, "_native", network)
+    for processors, threads in ((1, None), (2, None), (12, None), (64, None), (64, 20)):
+        monkeypatch.setattr(backend.os, "cpu_count", lambda count=processors: count)
+        Engine.load(folder, device="cpu", threads=threads)
+    assert seen == [1, 1, 6, 8, 20]
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_the_bundled_model_reads_as_well_as_in_float32():
+    plain, native = weights.load(BUNDLED, torch.float32, torch.device("cpu")), loaded(BUNDLED)
+    ids = torch.tensor([Engine.load(BUNDLED, device="cpu").codec.encode(tiny.SAMPLE)[:256]])
+
+    def nats(network: Network) -> float:
+        logits = network.logits(network.read(ids)[0])[0, :-1]
+        return float(torch.nn.functional.cross_entropy(logits, ids[0, 1:]))
+
+    assert abs(nats(native) - nats(plain)) < 0.02
+    assert json.loads((BUNDLED / "config.json").read_text())["adapter_rank"] == native.config.adapter_rank
+
+
+def test_blocks_take_a_byte_a_dimension_and_a_scale_while_they_wait(folder):
+    engine = Engine.load(folder, device="cpu", backend="native")
+    engine.fill(FillRequest(near="x = ", far=("def add(a, b):\n    return a + b\n",), max_slots=2))
+    config, tokens = engine.reader.config, len(engine.codec.encode("def add(a, b):\n    return a + b\n"))
+    assert engine.cache.bytes == 2 * tokens * config.num_hidden_layers * config.num_key_value_heads * (
+        config.head_dim + 4
+    )

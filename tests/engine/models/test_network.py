@@ -1,0 +1,196 @@
+"""The network reads like the checkpoints it was loaded from, and its two frames are relative."""
+
+import copy
+from itertools import pairwise
+
+import pytest
+import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start
+from mercury_engine.models import weights
+from mercury_engine.models.network import Side, join
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from tests.support import tiny
+
+SHAPE = {
+    "vocab_size": 500,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "rms_norm_eps": 1e-5,
+}
+
+
+@pytest.fixture
+def ids():
+    torch.manual_seed(1)
+    return torch.randint(1, 500, (1, 20))
+
+
+@pytest.fixture
+def network():
+    return tiny.network()
+
+
+def close(left, right, atol=1e-4):
+    torch.testing.assert_close(left, right, atol=atol, rtol=1e-4)
+
+
+def saved(kind, path):
+    """A random checkpoint saved by transformers, every bias and norm away from its neutral start."""
+    torch.manual_seed(0)
+    configs = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
+    config_class, model_class = configs[kind]
+    model = model_class(config_class(**SHAPE, tie_word_embeddings=kind == "qwen2")).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.save_pretrained(path, safe_serialization=True)
+    tiny.tokenizer().save(str(path / "tokenizer.json"))
+    return model
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_logits_equal_those_of_transformers(kind, tmp_path, ids):
+    model = saved(kind, tmp_path)
+    network = weights.load(tmp_path, torch.float32, torch.device("cpu"))
+    with torch.no_grad():
+        expected = model(ids).logits
+        found = network.logits(network.read(ids)[0])
+    assert (network.layers[0].qkv.bias is not None) == (kind == "qwen2")
+    close(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_a_plain_checkpoint_fills_one_slot_a_step(kind, tmp_path):
+    saved(kind, tmp_path)
+    engine = tiny.load(tmp_path)
+    fill, canvases = tiny.watched(engine, FillRequest(near="x = 1", suffix=("\n",), max_slots=8, multiline=True))
+    assert engine.writer is None
+    settled = [sum(slot.state == "committed" for slot in canvas) for canvas in canvases]
+    assert fill.steps == len(settled) > 2
+    steps = [now - before for before, now in pairwise(settled)]
+    assert set(steps[:-1]) == {1}
+    assert steps[-1] <= 1  # the last may settle the end marker instead
+
+
+def test_reading_in_pieces_equals_reading_at_once(network, ids):
+    with torch.no_grad():
+        whole, block = network.read(ids)
+        sides, hidden, start = [], [], 0
+        for size in (7, 1, 12):
+            part, piece = network.read(ids[:, start : start + size], sides, start)
+            sides = [join([*sides, network.rotated(piece, start)])]
+            hidden.append(part)
+            start += size
+    close(torch.cat(hidden, 1), whole)
+    close(sides[0].keys, network.rotated(block, 0).keys)
+
+
+def test_reading_depends_on_relative_positions_only(network, ids):
+    with torch.no_grad():
+        _, far = network.read(ids[:, :8])
+        expected, _ = network.read(ids[:, 8:], [network.rotated(far, -8)], 0)
+        shifted, _ = network.read(ids[:, 8:], [network.rotated(far, 42)], 50)
+        moved, _ = network.read(ids[:, 8:], [network.rotated(far, -30)], 0)
+    close(shifted, expected)
+    assert (moved - expected).abs().max() > 1e-2
+
+
+def sides(network, seed, before=9, after=5):
+    torch.manual_seed(seed)
+    prefix = [
+        read_start(network, 0),
+        *read_alone(network, [tuple(torch.randint(1, 500, (before,)).tolist())], 0),
+    ]
+    (suffix,) = read_alone(network, [tuple(torch.randint(1, 500, (after,)).tolist())], 0)
+    left = [network.rotated(b, at) for b, at in zip(prefix, (-before - 1, -before), strict=True)]
+    return join(left), network.rotated(suffix, 0), prefix, suffix
+
+
+def test_writing_depends_on_positions_relative_to_each_frame_only(network):
+    before, after, prefix, suffix = sides(network, 3)
+    canvas = torch.tensor([[5, 500, 500, 9, 500]])
+    with torch.no_grad():
+        expected = network.write(canvas, [before], [after], torch.tensor([0]))
+        shift = 33
+        moved = join([network.rotated(b, at + shift) for b, at in zip(prefix, (-10, -9), strict=True)])
+        same = network.write(canvas, [moved], [after], torch.tensor([shift]))
+        other = network.write(canvas, [before], [network.rotated(suffix, 4)], torch.tensor([0]))
+    close(same, expected)
+    assert (other - expected).abs().max() > 1e-2
+
+
+def test_the_last_canvas_row_stands_right_before_the_suffix(network):
+    """Rows seen from the suffix: a longer canvas keeps its end, not its start, at the suffix."""
+    torch.manual_seed(5)
+    rows = {}
+    original = network.angles
+
+    def spy(positions):
+        rows.setdefault("seen", []).append(positions)
+        return original(positions)
+
+    before, after, *_ = sides(network, 3)
+    network.angles = spy
+    for slots in (2, 6):
+        rows.clear()
+        with torch.no_grad():
+            network.write(torch.tensor([[5, *[500] * slots]]), [before], [after], torch.tensor([7]))
+        near, away = rows["seen"]
+        assert near.flatten().tolist() == list(range(7, 8 + slots))
+        assert away.flatten().tolist() == list(range(-1 - slots, 0))
+
+
+def test_hidden_padding_changes_nothing(network):
+    before, after, *_ = sides(network, 3)
+    canvas = torch.tensor([[5, 500, 500]])
+
+    def padded(side, junk):
+        wide = torch.nn.functional.pad(side.keys, (0, 0, 0, 6), value=junk)
+        values = torch.nn.functional.pad(side.values, (0, 0, 0, 6), value=junk)
+        bias = torch.zeros(1, 1, 1, wide.shape[3])
+        bias[..., -6:] = float("-inf")
+        return Side(wide, values, bias)
+
+    with torch.no_grad():
+        expected = network.write(canvas, [before], [after], torch.tensor([0]))
+        found = network.write(canvas, [padded(before, 9.0)], [padded(after, -9.0)], torch.tensor([0]))
+        visible = padded(before, 9.0)
+        visible.bias = None
+        seen = network.write(canvas, [visible], [after], torch.tensor([0]))
+    close(found, expected)
+    assert (seen - expected).abs().max() > 1e-2
+
+
+def test_two_canvases_in_a_batch_equal_each_alone(network):
+    left = sides(network, 3, before=9, after=5)
+    right = sides(network, 4, before=4, after=12)
+    canvases, ends = torch.tensor([[5, 500, 500, 7], [6, 500, 8, 500]]), torch.tensor([0, 3])
+    with torch.no_grad():
+        batch = network.write(canvases, [pad_sides([left[0], right[0]])], [pad_sides([left[1], right[1]])], ends)
+        alone = [
+            network.write(canvases[i : i + 1], [one[0]], [one[1]], ends[i : i + 1])
+            for i, one in enumerate((left, right))
+        ]
+    close(batch, torch.cat(alone))
+
+
+def test_the_merged_writer_writes_like_the_adapted_network(network):
+    before, after, *_ = sides(network, 3)
+    canvas, ends = torch.tensor([[5, 500, 501, 7]]), torch.tensor([0])
+    plain = copy.deepcopy(network)
+    with torch.no_grad():
+        hidden = network.write(canvas, [before], [after], ends)
+        expected = network.writer_logits(hidden)
+        for layer in plain.layers:
+            layer.qkv.up.zero_()
+        without = plain.write(canvas, [before], [after], ends)
+        writer = weights.merged_writer(network)
+        found = writer.writer_logits(writer.write(canvas, [before], [after], ends))
+    close(found, expected)
+    assert (without - hidden).abs().max() > 1e-2

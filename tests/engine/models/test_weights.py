@@ -1,0 +1,139 @@
+"""Damaged and missing model files are refused with an error that names the file."""
+
+import json
+
+import pytest
+import torch
+from mercury_engine.engine import Engine
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.models import weights
+from safetensors.torch import load_file, save_file
+
+from tests.support import tiny
+
+MODEL = "model.safetensors"
+NORM = "model.norm.weight"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tiny.folder(tmp_path / "model")
+
+
+def load(folder):
+    return Engine.load(folder, device="cpu", dtype=torch.float32)
+
+
+def change(path, name, tensor):
+    state = load_file(path)
+    if tensor is None:
+        del state[name]
+    else:
+        state[name] = tensor
+    save_file(state, path)
+
+
+def test_an_intact_folder_loads(folder):
+    assert load(folder).name == "tiny"
+
+
+def test_a_missing_folder_is_not_found(tmp_path):
+    with pytest.raises(ModelNotFound, match="nowhere"):
+        Engine.load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", MODEL, "adapter.safetensors"])
+def test_a_missing_file_is_not_found(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(ModelNotFound, match=name.partition(".")[0]):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", MODEL, "adapter.safetensors"])
+@pytest.mark.parametrize("kept", [0.0, 0.5])
+def test_a_truncated_file_is_corrupt_and_named(folder, name, kept):
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: int(kept * len(content))])
+    with pytest.raises(ModelCorrupt, match=name):
+        load(folder)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"model_type": "llama"}', "null", '{"model_type": "gpt2"}'])
+def test_a_bad_configuration_is_corrupt_and_named(folder, text):
+    (folder / "config.json").write_text(text)
+    with pytest.raises(ModelCorrupt, match="config.json"):
+        load(folder)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"model": {"type": "unknown"}}'])
+def test_a_bad_tokenizer_is_corrupt_and_named(folder, text):
+    (folder / "tokenizer.json").write_text(text)
+    with pytest.raises(ModelCorrupt, match="tokenizer.json"):
+        load(folder)
+
+
+@pytest.mark.parametrize(("name", "tensor"), [(MODEL, NORM), ("adapter.safetensors", "markers")])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_value_that_is_not_finite_is_corrupt_and_its_tensor_named(folder, name, tensor, value):
+    bad = load_file(folder / name)[tensor].clone()
+    bad.view(-1)[3] = value
+    change(folder / name, tensor, bad)
+    with pytest.raises(ModelCorrupt, match=tensor):
+        load(folder)
+
+
+@pytest.mark.parametrize(("name", "tensor"), [(MODEL, NORM), ("adapter.safetensors", "markers")])
+def test_a_wrong_shape_is_corrupt_and_its_tensor_named(folder, name, tensor):
+    change(folder / name, tensor, torch.ones(7))
+    with pytest.raises(ModelCorrupt, match=tensor):
+        load(folder)
+
+
+@pytest.mark.parametrize(("name", "tensor"), [(MODEL, NORM), ("adapter.safetensors", "markers")])
+def test_a_missing_tensor_is_corrupt_and_named(folder, name, tensor):
+    change(folder / name, tensor, None)
+    with pytest.raises(ModelCorrupt, match=tensor):
+        load(folder)
+
+
+def test_a_tokenizer_larger_than_the_vocabulary_is_corrupt(folder):
+    tiny.tokenizer(510).save(str(folder / "tokenizer.json"))
+    with pytest.raises(ModelCorrupt, match="tokenizer.json"):
+        load(folder)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"rule": {"unknown": 1}}', '{"unknown": 1}'])
+def test_bad_settings_are_corrupt_and_named(folder, text):
+    (folder / "settings.json").write_text(text)
+    with pytest.raises(ModelCorrupt, match="settings.json"):
+        load(folder)
+
+
+def test_fitted_settings_reach_the_engine(folder):
+    (folder / "settings.json").write_text(json.dumps({"gate": 0.25, "rule": {"bound": 0.75}}))
+    engine = load(folder)
+    assert (engine.gate, engine.denoiser.rule.bound) == (0.25, 0.75)
+
+
+def test_packed_matrices_unpack_to_code_times_scale_plus_low():
+    torch.manual_seed(0)
+    codes = torch.randint(0, 16, (3, 64))
+    scale, low = torch.rand(3, 2).half(), torch.randn(3, 2).half()
+    groups = codes.view(3, 2, 2, 16)
+    packed = (groups[:, :, 0] | groups[:, :, 1] << 4).to(torch.uint8).flatten(1)
+    expected = codes.float() * scale.float().repeat_interleave(32, 1) + low.float().repeat_interleave(32, 1)
+    assert torch.equal(weights.unpack_q4(packed, scale, low), expected)
+    signed = torch.randint(-127, 128, (3, 64), dtype=torch.int8)
+    expected = signed.float() * scale.float().repeat_interleave(32, 1)
+    assert torch.equal(weights.unpack_q8(signed, scale), expected)
+
+
+def test_finite_values_whose_sum_is_not_are_no_damage(folder):
+    state = load_file(folder / MODEL)
+    change(folder / MODEL, NORM, torch.full_like(state[NORM], torch.finfo(state[NORM].dtype).max))
+    weights.load(folder, torch.float32, torch.device("cpu"))
+
+
+def test_markers_of_a_model_without_an_adapter_are_zero(tmp_path):
+    network = weights.load(tiny.folder(tmp_path / "reader", 0), torch.bfloat16, torch.device("cpu"))
+    assert not network.markers.any() and {p.dtype for p in network.parameters()} == {torch.bfloat16}

@@ -1,0 +1,181 @@
+"""Text to tokens and back; typing adds few tokens to what is read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mercury_engine.engine import BUNDLED
+from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASE, Codec
+from mercury_engine.training.conversion.base import build_tokenizer, cut
+from tokenizers import Tokenizer
+
+from tests.support import tiny
+
+FILES = sorted(p for p in tiny.HELD_OUT.rglob("*") if p.suffix in {".py", ".js", ".go", ".rs"})
+
+CODE = st.text(st.sampled_from("aeirst_XY09 \n\t.,:;'\"()[]{}=+-*/\\<>|#@é世😀"), max_size=120)
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "import os",
+            "\n\n",
+            "    ",
+            "\t",
+            "b'r",
+            "'re",
+            "don't",
+            "self",
+            ".",
+            "==",
+            "\r\n",
+            "12",
+            "é",
+            "世",
+            "_",
+            " ",
+            "antidisestablishment",
+            "x" * 70,
+            "=" * 80,
+            "<|endoftext|>",
+            "(",
+            "'''",
+            "\ufffd",
+            "²",
+        ]
+    ),
+    max_size=24,
+).map("".join)
+
+
+@pytest.fixture(scope="module")
+def codec(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("codec")
+    tiny.tokenizer().save(str(folder / "tokenizer.json"))
+    return Codec(folder)
+
+
+def common(left, right):
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def assert_typing_releases_few(codec: Codec, text: str) -> int:
+    """Type the text; the most tokens that one character added to what is read."""
+    before, most = codec.cut("").read, 0
+    for size in range(1, len(text) + 1):
+        read = codec.cut(text[:size]).read
+        added = len(read) - common(before, read)
+        assert added <= RELEASE, (added, text[max(0, size - 40) : size])
+        before, most = read, max(most, added)
+    return most
+
+
+@given(st.text(max_size=200))
+def test_a_text_survives_the_round_trip(codec, text):
+    assert codec.decode(codec.encode(text)) == text
+
+
+def test_lone_surrogates_become_replacement_characters(codec):
+    assert codec.decode(codec.encode("a\ud800b")) == "a\ufffdb"
+    assert codec.cut("a\ud800").spell != "\ud800"
+
+
+@given(st.one_of(st.text(max_size=200), CODE, PIECES))
+def test_the_parts_of_a_cut_are_the_text(codec, text):
+    cut = codec.cut(text)
+    assert codec.decode([*cut.read, *cut.known]) + cut.spell == text
+    assert len(cut.spell) <= LONGEST_WORD
+
+
+@given(st.one_of(CODE, PIECES))
+def test_what_is_spelled_can_be_spelled_by_whole_tokens(codec, text):
+    spell = codec.cut(text).spell
+    assert not spell or any(spell.startswith(t) or t.startswith(spell) for t in codec.texts if t)
+    assert "\ufffd" not in "".join(codec.texts[i] for i in codec.encode(spell))
+
+
+@settings(max_examples=60)
+@given(st.one_of(CODE, PIECES))
+def test_one_typed_character_adds_two_tokens_at_most(codec, text):
+    assert_typing_releases_few(codec, text)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_typing_real_code_adds_two_tokens_at_most(codec, path):
+    assert assert_typing_releases_few(codec, path.read_text("utf-8")[:900]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (BUNDLED / "tokenizer.json").is_file(), reason="the bundled model is not built")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_typing_real_code_adds_two_tokens_at_most_with_the_bundled_tokenizer(path):
+    bundled = Codec(Path(BUNDLED))
+    assert assert_typing_releases_few(bundled, path.read_text("utf-8")[:900]) > 0
+
+
+def test_the_word_under_the_cursor_is_spelled_and_the_text_before_it_read(codec):
+    cut = codec.cut("import os\nprint")
+    assert cut.spell == "print"
+    assert codec.decode(cut.read) == "import os\n"
+
+
+def whole_and_cut(used: set[int]) -> tuple[Tokenizer, Tokenizer, list[int]]:
+    """A tokenizer, the same with only the used tokens and their parts, and which of the old ids stayed."""
+    trained = tiny.tokenizer(420)
+    numbers = trained.get_vocab()
+    tokens = sorted(numbers, key=lambda token: numbers[token])
+    merges = [" ".join(pair) for pair in json.loads(trained.to_str())["model"]["merges"]]
+    keep, alive = cut(tokens, merges, 1, used)
+    return build_tokenizer(tokens, merges, 1), build_tokenizer([tokens[i] for i in keep], alive, 1), keep
+
+
+USED = set(range(257, 420, 3))
+WHOLE, SMALL, KEEP = whole_and_cut(USED)
+
+
+def encode(tokenizer: Tokenizer, text: str) -> list[int]:
+    return tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def test_the_vocabulary_is_really_cut():
+    assert set(KEEP) > USED
+    assert len(KEEP) == SMALL.get_vocab_size() < WHOLE.get_vocab_size() == 420
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from(KEEP[1:]), max_size=30).map(lambda ids: WHOLE.decode(ids)),
+)
+def test_the_cut_vocabulary_gives_the_same_tokens_wherever_none_was_cut(text):
+    """Tokens of words without a cut token stay the same; the others spell the same text."""
+    kept = set(KEEP)
+    words = [text[start:end] for _, (start, end) in WHOLE.pre_tokenizer.pre_tokenize_str(text)]
+    for word in words:
+        before, after = encode(WHOLE, word), [KEEP[i] for i in encode(SMALL, word)]
+        if kept.issuperset(before):
+            assert after == before
+        assert WHOLE.decode(after) == word
+
+
+@given(st.text(max_size=100))
+def test_the_cut_vocabulary_still_spells_every_text(text):
+    assert SMALL.decode(encode(SMALL, text), skip_special_tokens=False) == text
+
+
+def test_every_used_token_is_still_one_token():
+    found = 0
+    for token in USED:
+        text = WHOLE.decode([token])
+        if encode(WHOLE, text) == [token]:
+            assert [KEEP[i] for i in encode(SMALL, text)] == [token]
+            found += 1
+    assert found > 20
+
+
+@given(st.text("abcdef_ (\n", min_size=1, max_size=70))
+def test_tokens_that_spell_a_text_are_those_that_begin_it_or_go_on_behind_it(codec, text):
+    fitting = {i for i, t in enumerate(codec.texts) if t and (t.startswith(text) or text.startswith(t))}
+    assert set(codec.spelling(text)) == fitting
+    assert set(codec.beginning(text)) == {i for i in fitting if text.startswith(codec.texts[i])}

@@ -1,0 +1,73 @@
+"""Requests and weights that no fill can come of cost an error or give less; the next request is answered."""
+
+import pytest
+import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.errors import DeviceError, ModelCorrupt
+from mercury_engine.prompt import budget
+
+from tests.support import tiny
+
+REQUEST = FillRequest(near="def add(a, b", suffix=("):\n",), max_slots=6)
+
+
+@pytest.fixture
+def engine(tmp_path):
+    return tiny.load(tiny.folder(tmp_path))
+
+
+@pytest.mark.parametrize("deadline", [0.0, -5.0])
+def test_a_deadline_that_is_over_gives_nothing_at_once(engine, deadline):
+    fill = engine.fill(FillRequest(near="x = ", deadline_ms=deadline))
+    assert (fill.text, fill.steps) == ("", 0)
+    assert engine.fill(REQUEST).steps > 0
+
+
+@pytest.mark.parametrize("part", ["near", "far", "suffix"])
+def test_a_context_beyond_the_limits_is_read_next_to_the_gap(engine, monkeypatch, part):
+    monkeypatch.setattr(budget, "NEAR_TOKENS", 64)
+    monkeypatch.setattr(budget, "HOP", 16)
+    monkeypatch.setattr(budget, "SIDE_TOKENS", 64)
+    blocks = tuple(f"value_{i} = {i}\n" for i in range(200))
+    long = {"near": "".join(blocks) + "x = ", "far": blocks, "suffix": ("", *blocks)}
+    fill = engine.fill(FillRequest(**({"near": "x = "} | {part: long[part]}), max_slots=4))
+    assert fill.steps > 0
+    assert 0 < fill.tokens_read <= 64
+
+
+def test_a_block_that_is_too_long_alone_does_not_empty_the_suffix():
+    assert budget.suffix_part([tuple(range(budget.SIDE_TOKENS + 9)), (1, 2)]) == [tuple(range(budget.SIDE_TOKENS))]
+
+
+def test_typing_moves_the_start_of_a_long_near_prefix_rarely():
+    ids = range(10 * budget.NEAR_TOKENS)
+    starts = {budget.near_part(ids[: budget.NEAR_TOKENS + typed])[0] for typed in range(budget.HOP + 1)}
+    assert starts == {0, budget.HOP}
+    assert len(budget.near_part(ids)) <= budget.NEAR_TOKENS
+
+
+def test_weights_that_compute_no_numbers_are_told_and_do_not_end_the_engine(engine):
+    kept = engine.reader.norm.detach().clone()
+    with torch.no_grad():
+        engine.reader.norm.fill_(float("nan"))
+    with pytest.raises(ModelCorrupt, match="fetch the model again"):
+        engine.fill(REQUEST)
+    with torch.no_grad():
+        engine.reader.norm.copy_(kept)
+    engine.cache.clear()
+    assert engine.fill(REQUEST).steps > 0
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
+def test_full_memory_costs_the_caches_and_one_fill(engine, monkeypatch, error):
+    before = engine.fill(REQUEST)
+
+    def full(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.denoiser, "run", full)
+        with pytest.raises(DeviceError, match="try again"):
+            engine.fill(REQUEST)
+    assert engine.cache.bytes == 0
+    assert engine.fill(REQUEST).text == before.text

@@ -1,0 +1,200 @@
+"""What the engine answers to requests of every kind, with a tiny random model."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.canvas import Alphabet, Canvas
+from mercury_engine.engine import MAX_SLOTS, MUCH, Engine, sure
+from mercury_engine.errors import RequestError
+from mercury_engine.prompt.layout import rest_and_below
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from tests.support import tiny
+
+TEXT = tiny.SAMPLE[:700]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("engine")
+    return {name: tiny.folder(root / name, rank) for name, rank in (("writer", 4), ("reader", 0))}
+
+
+@pytest.fixture(scope="module", params=["writer", "reader"])
+def engine(request, folders):
+    return tiny.load(folders[request.param])
+
+
+def request_at(text: str, cursor: int, **overrides) -> FillRequest:
+    snapshot = Document("file:///a.py", "python", 1, text).snapshot()
+    return ContextBuilder(400, 200).build(snapshot, cursor, None).request(**{"max_slots": 6, **overrides})
+
+
+def assert_honest(engine: Engine, request: FillRequest) -> None:
+    """The fill's tokens spell the cut word and then the fill; confidence is a probability."""
+    fill, canvases = tiny.watched(engine, request)
+    assert 0 <= fill.confidence <= 1
+    assert fill.unsure_from is None or 0 <= fill.unsure_from < len(fill.text)
+    if not canvases:
+        assert fill.text == ""
+        return
+    settled = [slot.text for slot in canvases[-1] if slot.state == "committed"]
+    if "\ufffd" not in "".join(settled):
+        assert "".join(settled).startswith(fill.text)
+    assert settled or fill.text == ""
+
+
+@pytest.mark.parametrize("slots", [0, -1, MAX_SLOTS + 1])
+def test_too_few_or_too_many_slots_are_refused(engine, slots):
+    with pytest.raises(RequestError, match=str(MAX_SLOTS)):
+        engine.fill(FillRequest(near="x", max_slots=slots))
+
+
+@pytest.mark.parametrize("slots", [1, MAX_SLOTS])
+def test_the_smallest_and_the_largest_canvas_are_filled(engine, slots):
+    fill = engine.fill(FillRequest(near="x = 1 +", max_slots=slots, effort="high"))
+    assert 1 <= fill.steps <= slots
+
+
+def test_the_same_request_gives_the_same_fill(engine):
+    request = request_at(TEXT, 400, multiline=True)
+    first, second = engine.fill(request), engine.fill(request)
+    assert replace(first, elapsed=0, tokens_read=0) == replace(second, elapsed=0)
+    assert second.tokens_read == 0
+
+
+@settings(max_examples=30)
+@given(st.integers(0, len(TEXT)))
+def test_a_fill_of_one_line_never_holds_a_line_break(engine, cursor):
+    fill = engine.fill(request_at(TEXT, cursor, multiline=False))
+    assert "\n" not in fill.text
+
+
+@settings(max_examples=30)
+@given(st.integers(0, len(TEXT)), st.booleans())
+def test_a_fill_begins_by_spelling_the_cut_word(engine, cursor, multiline):
+    assert_honest(engine, request_at(TEXT, cursor, multiline=multiline))
+
+
+def test_a_single_line_fill_at_the_start_of_a_line_spells_the_line_break_before_it(engine):
+    """The break before the cursor is the cut word; hiding it with all others would leave no token at all."""
+    request = FillRequest(near="import os\n", suffix=("x = 1\n",), multiline=False, max_slots=6)
+    fill, canvases = tiny.watched(engine, request)
+    assert canvases[0][0].state == "committed"
+    assert fill.confidence > 0
+
+
+@pytest.mark.parametrize("word", ["世", "naïve世", "😀", "x = '世界"])
+def test_a_word_of_characters_without_a_token_of_their_own_is_continued(engine, word):
+    fill = engine.fill(FillRequest(near=word, max_slots=4))
+    assert 0 < fill.confidence <= 1
+    assert_honest(engine, FillRequest(near=word, max_slots=4))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        FillRequest(near="", max_slots=4),
+        FillRequest(near="", suffix=("def f():\n", "    return 1\n"), max_slots=4),
+        FillRequest(near="x = '\ud800", suffix=("\udfff'\n",), max_slots=4),
+        FillRequest(near="x = '\ud83d\ude00", max_slots=4),
+        FillRequest(near="", far=("", "import os\n"), suffix=("", "\n"), max_slots=4),
+        FillRequest(near="y", suffix=("   ",), max_slots=4, multiline=True),
+    ],
+    ids=["empty", "only a suffix", "lone surrogates", "a split pair", "empty blocks", "blank suffix"],
+)
+def test_unusual_requests_are_filled(engine, request_):
+    assert engine.fill(request_).steps >= 1
+    assert_honest(engine, request_)
+
+
+@pytest.mark.parametrize("cursor", [0, 50_000, 100_000])
+def test_a_line_of_100_000_characters_is_filled(engine, cursor):
+    fill = engine.fill(request_at("ab1 = cd, " * 10_000, cursor))
+    assert fill.steps >= 1
+    assert fill.tokens_read < 1000
+
+
+@pytest.mark.parametrize(
+    ("suffix", "line", "below"),
+    [
+        ((), [], []),
+        ((")",), [")"], []),
+        (("\n",), ["\n"], []),
+        (("\ny = 2\n",), ["\n"], ["y = 2\n"]),
+        ((")\ny = 2\n", "z = 3\n"), [")\n"], ["y = 2\n", "z = 3\n"]),
+    ],
+)
+def test_the_rest_of_the_line_and_what_stands_below_are_told_apart(suffix, line, below):
+    assert rest_and_below(suffix) == (line, below)
+
+
+def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_is_typed(engine):
+    engine.cache.clear()
+    asked = FillRequest(near="x = fo", far=("import a\n",), suffix=(")\nfoot = 2\n", "print(foot)\n"), max_slots=2)
+    blind = engine.surroundings(replace(asked, suffix=asked.suffix[:1]), [5, 6], 0).context.before
+    seeing = engine.surroundings(asked, [5, 6], 0).context.before
+    assert seeing[0].keys.shape[3] > blind[0].keys.shape[3]
+    assert not torch.equal(seeing[1].keys, blind[1].keys)  # the near prefix as well
+    engine.fill(asked)
+    again = engine.fill(replace(asked, near="x = foo(", suffix=("))\nfoot = 2\n", asked.suffix[1])))
+    assert again.tokens_read <= len(engine.codec.encode("))\n")) + len(engine.codec.encode("foo("))
+
+
+def test_freed_memory_is_given_back_once_where_much_was_read_and_not_for_a_key(engine, monkeypatch):
+    given_back = []
+    monkeypatch.setattr("mercury_engine.engine.give_back_freed", lambda: given_back.append(True))
+    engine.cache.clear()
+    asked = FillRequest(near="x = foo", far=(TEXT,), max_slots=2)
+    assert engine.fill(asked).tokens_read > MUCH
+    assert len(given_back) == 1
+    assert 0 < engine.fill(replace(asked, near="x = foo + bar")).tokens_read < MUCH
+    assert len(given_back) == 1
+
+
+def test_an_empty_document_is_filled(engine):
+    assert engine.fill(request_at("", 0)).tokens_read == 0
+
+
+def test_embedding_rows_without_a_token_are_never_chosen(tmp_path):
+    """Checkpoints pad their vocabulary: rows behind the tokenizer's last token mean nothing."""
+    engine = tiny.load(tiny.folder(tmp_path, vocab_size=900))
+    assert engine.codec.size < 900
+    for near in ("x = ", "import os", "def f(", "for"):
+        for multiline in (False, True):
+            assert_honest(engine, FillRequest(near=near, max_slots=8, multiline=multiline))
+
+
+def test_effort_bounds_the_canvas(engine):
+    for effort, slots in (("instant", 8), ("low", 16)):
+        request = FillRequest(near="x = 1", max_slots=MAX_SLOTS, effort=effort, multiline=True)
+        assert len(tiny.watched(engine, request)[1][0]) <= slots
+
+
+def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch, caplog):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RequestError, match="cuda"):
+        Engine.load(folders["reader"], device="cuda")
+    with caplog.at_level(logging.INFO):
+        assert Engine.load(folders["reader"], device="auto").device == "cpu"
+    assert caplog.text.count("no CUDA device") == 1
+
+
+def test_what_is_unsure_is_taken_back_but_remembered():
+    canvas = Canvas(Alphabet(["a", " b", " c"], 3, 4), [3] * 4, 0)
+    for token, chance in ((0, 0.9), (1, 0.5), (2, 0.5)):
+        canvas.settle(token, chance)
+    assert sure(canvas, 0.4) == " c"
+    assert (canvas.settled, canvas.confidence) == (2, pytest.approx(0.45))
+    assert sure(canvas, 0.4) is None
+    assert sure(canvas, 0.6) == " b"
+    canvas.settle(4, 0.1)
+    assert canvas.ended
+    assert sure(canvas, 0.6) == ""
+    assert not canvas.ended

@@ -1,0 +1,203 @@
+"""Fills under way at the same time: they share passes, and none of them notices."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from mercury_engine.api import Comparison, Fill, FillRequest
+from mercury_engine.engine import FEW, Engine
+from mercury_engine.errors import Cancelled, DeviceError, RequestError
+from mercury_engine.models import batching
+from mercury_engine.turns import one_by_one
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from tests.support import tiny
+
+FILES = ["httpx/_multipart.py", "flask/views.py", "rich/columns.py", "jinja2/nativetypes.py"]
+
+
+@pytest.fixture(scope="module", params=["torch", "native"])
+def engine(request, tmp_path_factory) -> Engine:
+    folder = tmp_path_factory.mktemp("all") / "model"
+    if request.param == "torch":
+        return tiny.load(tiny.folder(folder, rank=0))
+    if tiny.needs_kernels.args[0]:
+        pytest.skip("no kernels")
+    return Engine.load(tiny.folder(folder, rank=0, **tiny.WIDE), device="cpu", backend="native", threads=2)
+
+
+def requests(**changes) -> list[FillRequest]:
+    """In four files, at places where the caches of the one do not help the other."""
+    found = []
+    for number, name in enumerate(FILES):
+        text = (tiny.HELD_OUT / name).read_text("utf-8")
+        snapshot = Document(f"file:///{name}", "python", 1, text).snapshot()
+        cursor = text.index("\n", 1000 + 300 * number)
+        context = ContextBuilder(800, 400).build(snapshot, cursor, name)
+        found.append(context.request(max_slots=4 + number, multiline=True, **changes))
+    return found
+
+
+def filled(engine: Engine, *rounds: list[FillRequest]) -> list[Fill | Exception]:
+    """What comes of all requests, a round handed over before each pass."""
+    waiting, outcomes = [*rounds], {}
+    engine.answer_all(lambda: waiting.pop(0) if waiting else [], lambda request, o: outcomes.update({id(request): o}))
+    return [outcomes[id(request)] for each in rounds for request in each]
+
+
+def count_passes(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], None] = lambda number: None) -> list[int]:
+    """How many forwards each pass has from now on; `at` is told the number of a pass before it is run."""
+    seen, run = [], batching.run
+
+    def counted(network, asked):
+        seen.append(len(asked))
+        at(len(seen))
+        return run(network, asked)
+
+    monkeypatch.setattr(batching, "run", counted)
+    return seen
+
+
+def same(found: Fill, expected: Fill) -> None:
+    assert (found.text, found.steps) == (expected.text, expected.steps)
+    assert found.confidence == pytest.approx(expected.confidence, abs=1e-5)
+
+
+@pytest.mark.parametrize("candidates", [1, 3])
+def test_what_comes_out_does_not_depend_on_the_others(engine, candidates):
+    asked = requests(candidates=candidates)
+    engine.cache.clear()
+    alone = [engine.fill(each) for each in asked]
+    engine.cache.clear()
+    for found, expected in zip(filled(engine, asked[:2], asked[2:]), alone, strict=True):
+        same(found, expected)
+
+
+def test_with_kernels_it_is_the_same_to_the_last_bit(engine):
+    if engine.backend != "native":
+        pytest.skip("stock matrix products depend on their number of rows")
+    asked = requests()
+    alone = [engine.fill(each).confidence for each in asked]
+    assert [each.confidence for each in filled(engine, asked)] == alone
+
+
+def test_steps_of_all_are_one_pass(engine, monkeypatch):
+    asked = requests()
+    alone = [engine.fill(each).steps for each in asked]  # and all context is read
+    passes = count_passes(monkeypatch)
+    filled(engine, asked)
+    assert passes == [sum(steps > number for steps in alone) for number in range(max(alone))]
+
+
+def test_a_fill_that_comes_later_joins_at_the_next_pass(engine, monkeypatch):
+    first, second = requests()[2:]
+    assert engine.fill(first).steps + engine.fill(second).steps > 3
+    passes = count_passes(monkeypatch)
+    filled(engine, [first], [second])
+    assert passes[:2] == [1, 2]
+
+
+def test_reading_much_does_not_wait_for_steps_nor_they_for_more_than_one_such_pass(engine, monkeypatch):
+    engine.cache.clear()
+    unknown, known = requests()[::3]
+    steps = engine.fill(known).steps
+    rows, run = [], batching.run
+    monkeypatch.setattr(batching, "run", lambda net, asked: rows.append([f.rows for f in asked]) or run(net, asked))
+    filled(engine, [known, unknown])
+    many = [number for number, each in enumerate(rows) if each[0] > FEW]
+    assert len(many) > 1
+    assert all(len(rows[number]) == 1 for number in many), "whoever reads much has a pass of his own"
+    assert many[0] + 2 < steps and rows[many[0] + 1][0] <= FEW, "between two of them the other goes on"
+
+
+def test_a_cancelled_fill_stops_between_two_blocks_and_what_was_read_stays(engine, monkeypatch):
+    engine.cache.clear()
+    request = requests()[0]
+    whole = engine.fill(request).tokens_read
+    engine.cache.clear()
+    with monkeypatch.context() as patch:
+        passes = count_passes(patch, lambda number: request.cancel.set() if number == 2 else None)
+        with pytest.raises(Cancelled):
+            engine.fill(request)
+    assert len(passes) == 2
+    request.cancel.clear()
+    assert 0 < engine.fill(request).tokens_read < whole
+
+
+def test_one_that_is_cancelled_or_wrong_leaves_the_others_alone(engine):
+    asked = requests()
+    alone = [engine.fill(each) for each in asked]
+    asked[1].cancel.set()
+    asked[2] = replace(asked[2], max_slots=0)
+    found = filled(engine, asked)
+    same(found[0], alone[0])
+    assert isinstance(found[1], Cancelled) and isinstance(found[2], RequestError)
+    same(found[3], alone[3])
+
+
+def test_a_pass_without_memory_costs_those_who_share_it_and_the_engine_works_on(engine, monkeypatch):
+    asked = requests()
+    alone = [engine.fill(each) for each in asked]
+
+    def full(number: int) -> None:
+        if number == 1:
+            raise MemoryError
+
+    with monkeypatch.context() as patch:
+        count_passes(patch, full)
+        found = filled(engine, asked[:2], asked[2:])
+    assert all(isinstance(each, DeviceError) for each in found[:2])
+    assert [each.text for each in found[2:]] == [each.text for each in alone[2:]]
+
+
+def test_a_deadline_holds_while_the_context_is_read_and_the_next_request_reads_on(engine, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(batching.time, "perf_counter", lambda: now[0])
+    engine.cache.clear()
+    late = replace(requests()[0], deadline_ms=50)
+    with monkeypatch.context() as patch:
+        passes = count_passes(patch, lambda number: now.__setitem__(0, 0.02 * number))
+        fill = engine.fill(late)
+    assert (fill.text, fill.confidence, len(passes)) == ("", 0.0, 3)
+    read = engine.cache.tokens_read
+    engine.fill(replace(late, deadline_ms=None))
+    assert engine.cache.tokens_read > read > 0
+
+
+@torch.inference_mode()
+def test_two_that_read_the_same_blocks_at_once_keep_them_once(engine):
+    engine.cache.clear()
+    request = requests()[0]
+    filled(engine, [request, replace(request)])
+    blocks = engine.cache._blocks.values()
+    assert engine.cache.bytes == sum(2 * each.keys.numel() * each.keys.element_size() for each in blocks)
+    assert engine.fill(request).tokens_read == 0
+
+
+def test_comparisons_share_the_passes_of_fills(engine, monkeypatch):
+    gap, other = requests()[:2]
+    nats, fill = engine.compare(gap, ["return", "x = 1"]), engine.fill(other)
+    passes = count_passes(monkeypatch)
+    compared, filled_ = filled(engine, [Comparison(gap, ("return", "x = 1")), other])
+    assert compared == pytest.approx(nats, abs=1e-3)
+    same(filled_, fill)
+    assert passes[0] == 2
+
+
+def test_whoever_answers_one_after_another_takes_what_comes_meanwhile():
+    told, rounds = [], [[FillRequest("a"), FillRequest("b")], [Comparison(FillRequest("c"), ("d", "e"))]]
+
+    class Alone:
+        def fill(self, request: FillRequest) -> Fill:
+            if request.near == "b":
+                raise RequestError("no")
+            return Fill(request.near, 1.0, steps=1, elapsed=0.0)
+
+        def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+            return [0.0 for _ in texts]
+
+    one_by_one(Alone(), lambda: rounds.pop(0) if rounds else [], lambda request, outcome: told.append(outcome))
+    assert [each.text if isinstance(each, Fill) else each for each in told[::2]] == ["a", [0.0, 0.0]]
+    assert isinstance(told[1], RequestError)

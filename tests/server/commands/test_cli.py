@@ -1,0 +1,219 @@
+"""Commands asked for what cannot be done say so in one line."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from mercury_engine.api import Fill, FillRequest, SlotView
+from mercury_engine.errors import ModelNotFound
+from mercury_engine.turns import Done, More, one_by_one
+from mercury_kernels import ops
+from mercury_kernels.cpu import library
+
+from mercury_lsp.cli import main
+from mercury_lsp.commands import doctor, loading, try_
+from mercury_lsp.commands.place import Place
+from mercury_lsp.errors import UsageError
+from mercury_lsp.settings import Settings
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+class FakeEngine:
+    """Completes `1 + 1` in two steps."""
+
+    name, device, backend, gate = "fake", "cpu", "torch", 0.5
+
+    def rest(self) -> None:
+        """Nothing to give back."""
+
+    def answer_all(self, more: More, done: Done) -> None:
+        one_by_one(self, more, done)
+
+    def fill(self, request: FillRequest) -> Fill:
+        first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))
+        last = (SlotView("1", "committed", 0.9), SlotView(" + 1", "draft", 0.4), SlotView("", "end", 1.0))
+        for slots in (first, last) if request.on_step else ():
+            request.on_step(slots)
+        return Fill("1 + 1", 0.75, steps=2, elapsed=0.002)
+
+
+@pytest.fixture
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(loading, "load_engine", lambda settings: FakeEngine())
+    path = tmp_path / "sample.py"
+    path.write_bytes(b"x = \r\ny = 2\r\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("{}", "is not FILE:LINE:COL"),
+        ("{}:1", "is not FILE:LINE:COL"),
+        ("{}:one:1", "with numbers from 1"),
+        ("{}:0:1", "with numbers from 1"),
+        ("{}:1:-1", "with numbers from 1"),
+        (":1:1", "is not FILE:LINE:COL"),
+        ("{}.gone:1:1", "there is no file"),
+        ("{}/..:1:1", ""),
+        ("{}:4:1", "has 3 lines"),
+        ("{}:1:6", "has 5 columns"),
+    ],
+)
+@pytest.mark.parametrize("command", ["complete", "watch"])
+def test_a_place_that_cannot_be_is_one_line_on_stderr(sample, capsys, command: str, place: str, said: str):
+    assert main([command, place.format(sample)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1 and err.startswith("mercury-lsp: ")
+
+
+def test_a_folder_is_not_a_file(sample: Path, capsys):
+    assert main(["complete", f"{sample.parent}:1:1"]) == 2
+    assert "is a folder" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_utf_8_is_named_with_the_byte(sample: Path, capsys):
+    sample.write_bytes(b"x = '\xff'")
+    assert main(["complete", f"{sample}:1:1"]) == 2
+    assert "is not UTF-8 (byte 5)" in capsys.readouterr().err
+
+
+def test_a_drive_letter_is_part_of_the_file():
+    assert Place.parse(r"C:\code\a.py:3:7") == Place(Path(r"C:\code\a.py"), 3, 7)
+
+
+def test_the_end_of_the_last_line_is_a_place(sample: Path):
+    context, snapshot = Place.parse(f"{sample}:3:1").context()
+    assert context.offset == snapshot.length
+    context, _ = Place.parse(f"{sample}:1:5").context()
+    assert (context.line_prefix, context.line_suffix) == ("x = ", "")
+
+
+def test_an_unknown_command_exits_with_2(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["guess"])
+    assert caught.value.code == 2
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_complete_prints_json_with_exactly_its_keys(sample: Path, capsys):
+    assert main(["complete", f"{sample}:1:5", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {
+        "text": "1 + 1",
+        "confidence": 0.75,
+        "shown": True,
+        "steps": 2,
+        "elapsed_ms": 2.0,
+        "device": "cpu",
+        "model": "fake",
+    }
+
+
+def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
+    assert main(["complete", f"{sample}:1:5"]) == 0
+    assert capsys.readouterr().out == "1 + 1\n"
+
+
+def test_complete_tells_when_an_editor_would_be_silent(sample: Path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeEngine, "gate", 0.8)
+    assert main(["complete", f"{sample}:1:5"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "1 + 1\n"
+    assert err == "an editor would show nothing: confidence 0.75, gate 0.80\n"
+
+
+def test_watch_prints_every_step_on_a_line_without_a_terminal(sample: Path, capsys):
+    assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ["  1 1░░", "  2 1 + 1"]
+
+
+@pytest.mark.parametrize("command", ["complete", "watch", "doctor"])
+@pytest.mark.parametrize(("terminal", "said"), [(True, "loading the model ...\n"), (False, "")])
+def test_at_a_terminal_the_wait_for_the_model_is_explained(
+    sample: Path, capsys, monkeypatch, command: str, terminal: bool, said: str
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    main([command] if command == "doctor" else [command, f"{sample}:1:5"])
+    assert capsys.readouterr().err == said
+
+
+def test_doctor_finds_nothing_wrong_with_a_model_that_works():
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}
+    assert found["model"].mend is None and "fake" in found["model"].value
+    assert found["fill"].mend is None and "2 steps" in found["fill"].value
+
+
+def test_doctor_names_the_mend_of_a_model_that_is_not_there():
+    def fail(settings: Settings) -> FakeEngine:
+        raise ModelNotFound("no model x; name another")
+
+    found = {each.name: each for each in doctor.findings(Settings(), fail)}
+    assert found["model"].mend == "no model x; name another"
+    assert "fill" not in found
+
+
+def test_doctor_tells_of_kernels_that_turned_out_broken_while_filling(monkeypatch: pytest.MonkeyPatch):
+    broken: list[str] = []
+
+    class Filling(FakeEngine):
+        def fill(self, request: FillRequest) -> Fill:
+            broken.append("linear (no compiler)")
+            return super().fill(request)
+
+    monkeypatch.setattr(ops, "availability", lambda: "; ".join(broken) or "kernels run")
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: Filling())}
+    assert found["gpu kernels"].value == "linear (no compiler)"
+
+
+def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}
+    assert "no CUDA device" in found["torch"].value
+    assert "no CUDA device: torch twins are used" in found["gpu kernels"].value
+
+
+@pytest.mark.parametrize(
+    ("built", "suitable", "said", "mend"),
+    [
+        ("avx2", ["avx2"], "built for avx2", None),
+        (None, ["avx2"], "not built", "install a C compiler"),
+        (None, [], "none for this processor", None),
+    ],
+)
+def test_doctor_says_which_kernels_the_processor_has(monkeypatch, built, suitable, said, mend):
+    monkeypatch.setattr(library, "built", lambda: built)
+    monkeypatch.setattr(library, "suitable", lambda: suitable)
+    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}["cpu kernels"]
+    assert said in found.value
+    assert (found.mend or "").startswith(mend or "") and bool(found.mend) == bool(mend)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+def test_every_example_has_one_cursor_between_text(path: Path):
+    example = try_.read_example(path)
+    assert example is not None
+    assert example.before.strip() and example.after.strip()
+    assert try_.CURSOR not in example.after
+
+
+def test_the_position_in_an_example_counts_utf_16():
+    example = try_.Example(Path("a.py"), 'a = 1\ns = "😀', '"')
+    assert example.position == {"line": 1, "character": 7}
+
+
+def test_files_that_are_no_text_are_passed_over_in_a_folder_of_examples(tmp_path: Path):
+    (tmp_path / "a.bin").write_bytes(b"\xff\x00")
+    (tmp_path / "b.py").write_text(f"x = {try_.CURSOR}\n", "utf-8")
+    assert [example.path.name for example in try_._examples(tmp_path)] == ["b.py"]
+
+
+def test_a_folder_without_examples_is_an_error(tmp_path: Path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    with pytest.raises(UsageError, match="no file"):
+        try_._examples(tmp_path)

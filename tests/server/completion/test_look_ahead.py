@@ -1,0 +1,102 @@
+"""What follows a shown suggestion is prepared while nobody asks."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from mercury_engine.api import Fill, FillRequest
+
+from mercury_lsp.completion import completer
+from tests.server.completion.test_completer import Editor, FakeEngine, begun
+
+
+class Counting(FakeEngine):
+    """Fills `one`, then `two` behind it."""
+
+    def rest(self) -> None:
+        """Nothing to give back."""
+
+    def fill(self, request):
+        super().fill(request)
+        text = " two" if request.near.endswith("one") else "one"
+        others = (Fill("uno", 0.8, steps=2, elapsed=0.0),) if request.candidates > 1 else ()
+        return Fill(text, self.confidence, steps=2, elapsed=0.01, others=others)
+
+
+@pytest.fixture
+async def editor(monkeypatch):
+    monkeypatch.setattr(completer, "IDLE_SECONDS", 0.01)
+    made = Editor(Counting(), "x = ")
+    await made.completer.load()
+    yield made
+    made.completer.close()
+
+
+async def looked_ahead(editor: Editor) -> None:
+    while isinstance(editor.completer._ahead, asyncio.TimerHandle):
+        await asyncio.sleep(0.001)
+    assert editor.completer._ahead is not None
+    await editor.completer._ahead
+
+
+async def test_after_an_accept_the_next_suggestion_is_there_without_the_model(editor):
+    assert await editor.ask(4) == ["one"]
+    await looked_ahead(editor)
+    assert [request.near for request in editor.engine.asked] == ["x = ", "x = one"]
+    editor.replace(4, 4, "one")
+    assert await editor.ask(7) == [" two"]
+    assert len(editor.engine.asked) == 2
+
+
+async def test_an_accepted_suggestion_is_not_offered_again_where_it_was_taken_back(editor):
+    await editor.ask(4)
+    suggestion = editor.completer._history("file:///sample.py")._place.suggestion
+    editor.completer.accepted(suggestion.id)
+    editor.replace(4, 4, "one")
+    editor.replace(6, 7, "")
+    asked = len(editor.engine.asked)
+    await editor.ask(6)
+    assert len(editor.engine.asked) == asked + 1
+
+
+async def test_whoever_asks_stops_the_looking_ahead(editor):
+    await editor.ask(4)
+    editor.engine.begun.clear()
+    editor.engine.held = True
+    await begun(editor.engine)
+    ahead = editor.engine.asked[-1]
+    asked = asyncio.ensure_future(editor.ask(4, triggered=False))
+    await begun(editor.engine)
+    assert ahead.cancel.is_set()
+    editor.engine.held = False
+    assert (await asked)[0] == "one"
+
+
+async def test_what_fails_ahead_is_logged_and_asked_for_again(editor, monkeypatch, caplog):
+    await editor.ask(4)
+    with monkeypatch.context() as failing:
+        failing.setattr(editor.engine, "fill", raising(MemoryError("no room")))
+        await looked_ahead(editor)
+    assert "Could not look ahead" in caplog.text and "no room" in caplog.text
+    editor.replace(4, 4, "one")
+    assert await editor.ask(7) == [" two"]
+
+
+def raising(error: Exception) -> Callable[..., Fill]:
+    def fill(request: FillRequest) -> Fill:
+        raise error
+
+    return fill
+
+
+async def test_what_is_not_sure_enough_is_not_prepared(editor):
+    await editor.ask(4)
+    editor.engine.confidence = 0.1
+    await looked_ahead(editor)
+    editor.replace(4, 4, "one")
+    assert await editor.ask(7) == []
+
+
+async def test_several_suggestions_come_only_when_asked_for(editor):
+    assert await editor.ask(4) == ["one"]
+    assert await editor.ask(4, triggered=False) == ["one", "uno"]

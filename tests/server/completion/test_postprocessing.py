@@ -1,0 +1,82 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mercury_lsp.completion.postprocessing import trim
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+
+
+def trimmed(marked: str, fill: str, language_id: str = "python") -> str:
+    """What is left of a fill at the bar."""
+    before, after = marked.split("|")
+    snapshot = Document("file:///a", language_id, 1, before + after).snapshot()
+    return trim(fill, ContextBuilder().build(snapshot, len(before), None), snapshot)
+
+
+@pytest.mark.parametrize(
+    ("marked", "fill", "expected"),
+    [
+        ("x = |\n", "1\ny = 2", "1"),
+        ("x = |\n", "1\r\ny = 2", "1"),
+        ("x = |\n", "\n1", ""),
+        ("foo(|)", "a, b)", "a, b"),
+        ("foo(|)", "bar(a)", "bar(a)"),
+        ("foo(|)", "bar(a))", "bar(a)"),
+        ("foo(bar(|)", "x)", "x)"),
+        ("foo(bar(|)", "x))", "x)"),
+        ("foo(bar(|))", "x))", "x"),
+        ("foo([|])", "x])", "x"),
+        ("foo(|)\n", "a)  # why", "a)  # why"),
+        ("foo(| )", "a)", "a"),
+        ('print("hello w|)', 'orld")', 'orld"'),
+        ('names = ["ann", "ca|]', 'rl"]', 'rl"'),
+        ('f("a|", b)', " (1)", " (1)"),
+        ("f('a', \"b|)", '")', '"'),
+        ("it's foo(|)", "a)", "a"),
+        ("foo(|)", "a);", "a"),
+        ('foo("|")', 'abc")', "abc"),
+        ('foo(| + "c")', '"a" + "b"', '"a" + "b"'),
+        ("foo(|, b)", "a, b)", "a"),
+        ("x = | + 1\n", "y + 1", "y"),
+        ("re|turn x", "turn x", ""),
+        ("x = |\n", "y  ", "y"),
+        ("return |x\n", "not ", "not "),
+        ("foo(|)", "x ", "x"),
+        ("x = |\n", "   ", ""),
+        ("x = |\n", "", ""),
+    ],
+)
+def test_a_fill_of_one_line_is_trimmed(marked, fill, expected):
+    assert trimmed(marked, fill) == expected
+
+
+@pytest.mark.parametrize(
+    ("marked", "fill", "expected"),
+    [
+        ("def f():\n    |\n    return x\n", "x = 1\n    return x", "x = 1"),
+        ("def f():\n    |\n    return x\n", "x = 1\n\n    return x\n", "x = 1"),
+        ("def f():\n    |\n    return x\n", "return x", ""),
+        ("def f():\n    |\n\n    y = 1\n    return x\n", "x = 1\n    y = 1\n    return x", "x = 1"),
+        ("def f():\n    |\n    return x\n", "if x:\n        return x", "if x:\n        return x"),
+        ("def f():\n    |\n", "x = 1\n\n    y = 2\n", "x = 1\n\n    y = 2"),
+    ],
+)
+def test_lines_that_follow_already_are_dropped(marked, fill, expected):
+    assert trimmed(marked, fill) == expected
+
+
+def test_a_closing_brace_is_dropped_only_when_the_fill_does_not_open_it():
+    text = "function f() {\n|\n}\n"
+    assert trimmed(text, "return 1\n}", "javascript") == "return 1"
+    assert trimmed(text, "if (a) {\n}", "javascript") == "if (a) {\n}"
+
+
+SOME = st.text("ab()[]{}\"' ,;\n\r\\", max_size=12)
+
+
+@given(SOME, SOME, SOME)
+def test_a_trimmed_fill_is_a_start_of_the_fill(before, after, fill):
+    kept = trimmed(f"{before}|{after}", fill)
+    assert fill.startswith(kept)
+    assert kept == "" or kept.strip()

@@ -1,0 +1,115 @@
+import string
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lsprotocol import types
+from mercury_engine.prompt.chunking import MAX_CHARS
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+
+CODE = "import os\n\n\nclass A:\n" + "".join(
+    f"    def f{n}(self, a, b):\n        x = a + {n}\n        return x * b\n\n" for n in range(400)
+)
+
+
+def document(text: str = CODE, language_id: str = "python") -> Document:
+    return Document("file:///src/a.py", language_id, 1, text)
+
+
+def type_at(doc: Document, offset: int, text: str) -> None:
+    position = types.Position(*doc.snapshot().position_at(offset))
+    change = types.TextDocumentContentChangePartial(range=types.Range(start=position, end=position), text=text)
+    doc.apply([change], doc.version + 1)
+
+
+@given(st.integers(0, len(CODE)))
+@settings(max_examples=50)
+def test_the_blocks_are_the_text_around_the_cursor(offset):
+    context = ContextBuilder().build(document().snapshot(), offset, None)
+    chunks = set(document().snapshot().chunks)
+    before = "".join(block for block in context.far if block in chunks) + context.near
+    assert CODE[:offset].endswith(before) and len(before) <= 2400 + 800
+    assert CODE[offset:].startswith("".join(context.suffix))
+    assert bool(context.near) == bool(offset)
+    assert context.line_prefix + context.line_suffix == document().snapshot().line_at(offset)[0]
+
+
+@settings(max_examples=30)
+@given(st.integers(1, len(CODE)), st.text(string.ascii_letters + " =+.\n()[]'\"#", min_size=1, max_size=40))
+def test_typing_changes_neither_the_far_blocks_nor_those_after_the_head(offset, typed):
+    doc, builder = document(), ContextBuilder()
+    first = builder.build(doc.snapshot(), offset, "a.py")
+    chunks = {id(chunk) for chunk in doc.snapshot().chunks}
+    window = [block for block in first.far if id(block) in chunks]
+    following = first.suffix if offset in doc.snapshot().source.starts else first.suffix[1:]
+    for character in typed:
+        type_at(doc, offset, character)
+        offset += 1
+        context = builder.build(doc.snapshot(), offset, "a.py")
+        assert [block for block in context.far if id(block) in chunks] == window
+        rest = context.suffix if offset in doc.snapshot().source.starts else context.suffix[1:]
+        assert rest == following
+
+
+def test_an_open_string_does_not_change_the_headers():
+    doc, builder = document(), ContextBuilder()
+    offset = CODE.index("x = a + 300") + len("x = ")
+    far = builder.build(doc.snapshot(), offset, None).far
+    assert far[0] == "import os\nclass A:\n"
+    for character in 'g("""(':
+        type_at(doc, offset, character)
+        offset += 1
+        assert builder.build(doc.snapshot(), offset, None).far == far
+
+
+def test_a_jump_chooses_a_new_window_and_coming_back_stays_within_limits():
+    doc, builder = document(), ContextBuilder(1000, 500)
+    for offset in (20_000, 100, 30_000, len(CODE), 0, 20_000):
+        context = builder.build(doc.snapshot(), offset, None)
+        assert sum(map(len, context.far)) <= 1400 + 600
+        assert sum(map(len, context.suffix[1:])) <= 700
+
+
+def test_moving_down_slowly_keeps_the_window_for_many_lines():
+    doc, builder = document(), ContextBuilder()
+    starts = [builder.build(doc.snapshot(), offset, None).far[1] for offset in range(20_000, 24_000, 40)]
+    assert len(set(starts)) <= 6
+
+
+def test_the_path_comes_first_in_the_language_s_own_comment():
+    builder = ContextBuilder()
+    assert builder.build(document().snapshot(), 9, "src/a.py").far[0] == "# path: src/a.py\n"
+    assert builder.build(document("a", "css").snapshot(), 1, "a.css").far == ("/* path: a.css */\n",)
+    assert builder.build(document("a", "plaintext").snapshot(), 1, "a").far == ("# path: a\n",)
+
+
+def test_no_headers_where_the_window_begins_with_the_file():
+    assert ContextBuilder().build(document().snapshot(), 300, None).far[0].startswith("import os\n\n\n")
+
+
+def test_no_text_is_missing_between_the_blocks_of_a_grown_chunk():
+    doc = document()
+    offset = doc.snapshot().source.starts[20] + 1
+    type_at(doc, offset, "y" * MAX_CHARS)
+    text = doc.snapshot().text
+    context = ContextBuilder().build(doc.snapshot(), offset, None)
+    assert text[offset:].startswith("".join(context.suffix)) and len(context.suffix) > 1
+
+
+def test_a_very_long_line_stays_bounded():
+    context = ContextBuilder().build(document("x" * 3_000_000).snapshot(), 1_000_000, None)
+    assert len(context.near) <= 2 * MAX_CHARS and len(context.suffix[0]) <= 2 * MAX_CHARS
+    assert len(context.line_prefix) <= 1600 and len(context.line_suffix) <= 800
+
+
+def test_the_empty_document_has_an_empty_context():
+    context = ContextBuilder().build(document("").snapshot(), 0, None)
+    assert (context.near, context.far, context.suffix, context.multiline) == ("", (), (), True)
+
+
+def test_the_request_carries_the_blocks_and_takes_overrides():
+    context = ContextBuilder().build(document().snapshot(), 5000, None)
+    request = context.request(max_slots=8, multiline=True)
+    assert (request.near, request.far, request.suffix) == (context.near, context.far, context.suffix)
+    assert request.max_slots == 8 and request.multiline

@@ -1,0 +1,73 @@
+"""What a key in an open document has done, and what it leaves for later."""
+
+import pytest
+from lsprotocol import types
+
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.documents import document as module
+
+URI = "file:///src/a.py"
+TEXT = 'import os\n\n\ndef f(a, b):\n    return a + b\n\n\ndef g():\n    """It does.\n\n    So."""\n    x = 1\n    \n'
+
+
+class Typist:
+    """Types into one document; notes the versions that were parsed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.open = OpenDocuments()
+        self.version, self.parsed = 0, []
+        parse = module.parse
+        monkeypatch.setattr(module, "parse", lambda *given: self.parsed.append(self.version) or parse(*given))
+        self.open.open(types.TextDocumentItem(URI, "python", 0, TEXT))
+        self.open.snapshot(URI)
+        assert self.parsed == [0]
+
+    def type(self, line: int, column: int, text: str) -> bool:
+        """Key by key, a context for each; whether a suggestion behind it may have several lines."""
+        for key in text:
+            self.version += 1
+            at = types.Position(line, column)
+            change = types.TextDocumentContentChangePartial(types.Range(at, at), key)
+            self.open.change(URI, self.version, [change])
+            line, column = (line + 1, 0) if key == "\n" else (line, column + 1)
+            context, _ = self.open.context_at(URI, types.Position(line, column))
+        return context.multiline
+
+
+@pytest.fixture
+def typist(monkeypatch):
+    return Typist(monkeypatch)
+
+
+def test_keys_within_a_line_are_not_parsed(typist):
+    assert not typist.type(4, 16, " * (len(os.path) - 3")
+    assert typist.parsed == [0]
+
+
+def test_on_a_line_that_is_blank_so_far_the_syntax_tells_whether_several_lines_may_follow(typist):
+    assert typist.type(12, 4, "\n    ")
+    assert typist.parsed == [0, 1, 2, 3, 4, 5]
+    assert not typist.type(9, 0, " ")
+    assert typist.parsed[-1] == typist.version == 6
+
+
+def test_who_looks_at_the_tree_has_it_parsed(typist):
+    typist.type(4, 16, " * 2")
+    assert not typist.open.snapshot(URI).is_parsed
+    assert typist.open.parsed(URI).is_parsed and typist.parsed == [0, 4]
+    typist.type(4, 20, "0")
+    typist.open.settle(URI)
+    assert typist.open.snapshot(URI).is_parsed and typist.parsed == [0, 4, 5]
+
+
+def test_after_a_formatter_the_headers_are_those_of_the_new_text(typist):
+    body = "".join(f"        value_{n} = compute(value_{n - 1}, {n})\n" for n in range(1, 200))
+    text = f"import os\n\n\nclass Alpha:\n    def method(self):\n{body}"
+    typist.open.open(types.TextDocumentItem(URI, "python", 0, text))
+    assert "class Alpha" in typist.open.context_at(URI, types.Position(150, 20))[0].far[1]
+    new = "# one\n# two\n" + text.replace("Alpha", "Omega").replace("import os", "import re, sys") + "# end\n"
+    typist.open.change(URI, 1, [types.TextDocumentContentChangeWholeDocument(new)])
+    for column in range(14, 20):
+        context, _ = typist.open.context_at(URI, types.Position(152, column))
+        assert context.far[1] == "import re, sys\nclass Omega:\n    def method(self):\n"
+    assert typist.parsed[-2:] == [0, 0], "once for the new text"

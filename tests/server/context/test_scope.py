@@ -1,0 +1,151 @@
+import pytest
+
+from mercury_lsp.context.scope import CursorClass, classify, headers
+from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.languages import LANGUAGES, language, language_of, parser
+
+A, E, N, C, S, I, O = CursorClass  # noqa: E741
+
+
+def at_cursor(language_id: str, marked: str) -> tuple[Snapshot, int]:
+    """The snapshot and offset of a text whose cursor is a bar."""
+    before, after = marked.split("|")
+    return Document("file:///a", language_id, 1, before + after).snapshot(), len(before)
+
+
+@pytest.mark.parametrize(
+    ("language_id", "marked", "expected"),
+    [
+        ("python", "foo(|)", A),
+        ("python", "foo(a, |)\n", A),
+        ("python", "def f(a, |):\n    pass\n", A),
+        ("python", "foo(a)|\n", E),
+        ("python", "foo(|", A),
+        ("python", "x = foo(a, |", A),
+        ("python", "x = foo(\n    a,\n    |\n)\n", A),
+        ("python", "x = |", E),
+        ("python", "def f():\n    return |\n", E),
+        ("python", "|", N),
+        ("python", "def f():\n    |\n", N),
+        ("python", "def f():\n    x = 1\n    |\n\nclass A:\n    pass\n", N),
+        ("python", "x = 1\n|\ny = 2\n", N),
+        ("python", "x = 1  # about |", C),
+        ("python", "# about |\nx = 1", C),
+        ("python", "x = 'ab|c'", S),
+        ("python", "x = 'ab|\ny = 2\n", S),
+        ("python", "x = 'abc'|\n", E),
+        ("python", 'def f():\n    """Does\n    |\n    """\n', S),
+        ("python", "f'{a|}'", E),
+        ("python", "import |", I),
+        ("python", "from os import pa|\n", I),
+        ("python", "if (|", E),
+        ("javascript", "foo(() => {\n  |\n})\n", N),
+        ("javascript", "foo(a, |)", A),
+        ("javascript", "const a = `x ${b|}`", E),
+        ("javascript", "/* a |", C),
+        ("javascript", "/* a */|\n", E),
+        ("javascript", "/* a\n | */", C),
+        ("typescriptreact", "import { a, | } from 'x'\n", I),
+        ("typescript", "foo(|)", A),
+        ("go", "package main\n\nfunc f() {\n\tfmt.Println(|)\n}\n", A),
+        ("go", "package main\n\nfunc f() {\n\t|\n}\n", N),
+        ("rust", "/// about\n|\nfn f() {}\n", N),
+        ("rust", "fn f() { g(|) }", A),
+        ("rust", "use std::|", I),
+        ("java", "class A { void f() { g(|); } }", A),
+        ("c", "#include <a.h>\n|\n", N),
+        ("c", "#include <a|\n", I),
+        ("cpp", "int f() {\n  |\n}\n", N),
+        ("lua", "-- about |\n", C),
+        ("sh", 'echo "a |"\n', S),
+        ("json", '{"a": "b|"}', S),
+        ("yaml", "a: |\n", E),
+        ("toml", "# a|\n", C),
+        ("html", "<!-- a | -->", C),
+        ("css", "a { color: |; }", E),
+        ("plaintext", "\n|\n", O),
+    ],
+)
+def test_the_cursor_is_classified(language_id, marked, expected):
+    assert classify(*at_cursor(language_id, marked)) is expected
+
+
+def test_only_a_new_line_in_a_body_is_multiline():
+    assert [kind for kind in CursorClass if kind.multiline] == [CursorClass.NEW_LINE_IN_BODY]
+
+
+@pytest.mark.parametrize("language_id", LANGUAGES)
+def test_every_node_type_exists_in_its_grammar(language_id):
+    grammar = parser(language_id).language
+    rules = language(language_id)
+    named = {grammar.node_kind_for_id(number) for number in range(grammar.node_kind_count)}
+    used = rules.comments | rules.strings | rules.imports | rules.definitions | rules.arguments | rules.bodies
+    allowed = {"string"} if not rules.strings & named else set()
+    assert (used | rules.embedded) - allowed <= named
+
+
+@pytest.mark.parametrize("language_id", [*LANGUAGES, "plaintext"])
+@pytest.mark.parametrize("text", ["", "\0", "((((", "}}}}", "'\"`", "\ud800\n", "def f(\n  'a\n{[ # /* <!--\n\n"])
+def test_broken_text_is_classified_everywhere(language_id, text):
+    snapshot = Document("file:///a", language_id, 1, text).snapshot()
+    for offset in range(len(text) + 1):
+        assert classify(snapshot, offset) in CursorClass
+        assert isinstance(headers(snapshot, offset, offset), str)
+
+
+PYTHON = """\
+import os
+from sys import (
+    path,
+)
+
+class A(B):
+    x = 1
+
+    def f(
+        self,
+    ):
+        y = 2
+        |
+"""
+
+
+def test_headers_hold_imports_and_the_enclosing_definitions_outermost_first():
+    snapshot, offset = at_cursor("python", PYTHON)
+    assert headers(snapshot, offset, offset) == (
+        "import os\nfrom sys import (\n    path,\n)\nclass A(B):\n    def f(\n        self,\n    ):\n"
+    )
+
+
+def test_headers_hold_only_what_starts_before_the_window():
+    snapshot, offset = at_cursor("python", PYTHON)
+    assert headers(snapshot, offset, 0) == ""
+    assert headers(snapshot, offset, 1) == "import os\n"
+    assert headers(snapshot, offset, PYTHON.index("    def")).endswith("class A(B):\n")
+
+
+def test_a_blank_line_belongs_to_the_definitions_that_it_is_indented_under():
+    snapshot, offset = at_cursor("python", "class A:\n    def f(self):\n        pass\n\n    |\n")
+    assert headers(snapshot, offset, offset) == "class A:\n"
+
+
+def test_headers_of_braced_languages_end_with_the_brace():
+    snapshot, offset = at_cursor("java", "import a.B;\nclass A {\n  int f(int x) {\n    |\n  }\n}\n")
+    assert headers(snapshot, offset, offset) == "import a.B;\nclass A {\n  int f(int x) {\n"
+
+
+def test_imports_are_capped():
+    snapshot, offset = at_cursor("python", "".join(f"import module_{n}\n" for n in range(500)) + "|")
+    assert 500 < len(headers(snapshot, offset, offset)) <= 600
+
+
+def test_paths_name_their_language():
+    names = ["a/b.py", "c.TSX", "x.rs", "y.yml", "Makefile", "z.h"]
+    assert [language_of(name) for name in names] == [
+        "python",
+        "typescriptreact",
+        "rust",
+        "yaml",
+        "plaintext",
+        "c",
+    ]

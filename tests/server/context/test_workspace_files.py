@@ -1,0 +1,289 @@
+"""Which files are found and opened, what they declare, and which of it is shown."""
+
+from pathlib import Path
+
+import pytest
+
+from mercury_lsp.context.workspace import is_secret
+from mercury_lsp.context.workspace.choice import Kind, Snippet, choose, likeliest, words_of
+from mercury_lsp.context.workspace.declarations import Declarer
+from mercury_lsp.context.workspace.files import FileIndex
+from mercury_lsp.context.workspace.imports import imports
+from mercury_lsp.context.workspace.library import MAX_FILE_BYTES, Library, Prepared, View
+from mercury_lsp.context.workspace.pace import Pace
+from mercury_lsp.documents.document import Document
+
+
+def written(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def opened(*roots: Path) -> tuple[Library, dict[str, Prepared]]:
+    prepared: dict[str, Prepared] = {}
+    library = Library(Pace(), prepared.__setitem__, lambda _: None)
+    library.open(roots)
+    finish(library)
+    return library, prepared
+
+
+def finish(library: Library) -> None:
+    while library.step():
+        pass
+
+
+def found(root: Path) -> set[str]:
+    index = opened(root)[0].index
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.as_posix() in index}
+
+
+def looked(library: Library, path: Path, text: str) -> None:
+    document = Document(path.as_uri(), "python", 1, text)
+    library.look(View(path.as_uri(), path.as_posix(), document.snapshot(), 0, {}))
+
+
+# Ignored files
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        ".env.local",
+        "config/.env",
+        "prod.env",
+        "server.pem",
+        "id_rsa",
+        "id_ed25519.pub",
+        "certs/a.p12",
+        "credentials",
+        "secrets.yaml",
+        "secrets.py",
+        "Credentials.json",
+        ".netrc",
+        ".npmrc",
+        ".pypirc",
+        "/home/me/.aws/config",
+        ".ssh/known_hosts",
+        ".gnupg/x",
+        "app.keystore",
+    ],
+)
+def test_files_of_secrets_are_known_by_name_and_folder(path: str):
+    assert is_secret(Path(path))
+
+
+@pytest.mark.parametrize(
+    "path", ["environment.py", "env.py", "keys.py", "secretary.py", "src/key/a.py", "monkey.js", "tokens.py"]
+)
+def test_other_files_are_not(path: str):
+    assert not is_secret(Path(path))
+
+
+def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
+    written(
+        tmp_path,
+        {
+            ".gitignore": "generated/\n*_gen.py\n/top.py\n",
+            "a/.gitignore": "!keep_gen.py\nlocal.py\n",
+            ".mercuryignore": "private/\n",
+            ".git/info/exclude": "mine.py\n",
+            **dict.fromkeys(
+                [
+                    "top.py",
+                    "a/top.py",
+                    "x_gen.py",
+                    "a/keep_gen.py",
+                    "a/local.py",
+                    "local.py",
+                    "generated/b.py",
+                    "private/c.py",
+                    "mine.py",
+                    "node_modules/d.js",
+                    ".hidden/e.py",
+                    "lib/f.min.js",
+                    "lib/f.js",
+                    "notes.txt",
+                ],
+                "x = 1\n",
+            ),
+        },
+    )
+    assert found(tmp_path) == {"a/top.py", "a/keep_gen.py", "local.py", "lib/f.js"}
+
+
+def test_mercuryignore_cannot_bring_back_what_git_ignores(tmp_path: Path):
+    written(tmp_path, {".gitignore": "a.py\n", ".mercuryignore": "!a.py\n", "a.py": "", "b.py": ""})
+    assert found(tmp_path) == {"b.py"}
+
+
+def test_the_rules_of_a_repository_hold_when_a_folder_of_it_is_opened(tmp_path: Path):
+    written(tmp_path, {".git/HEAD": "", ".gitignore": "*_gen.py\n", "sub/a_gen.py": "", "sub/b.py": ""})
+    assert found(tmp_path / "sub") == {"b.py"}
+
+
+def test_a_pattern_that_means_nothing_is_passed_over(tmp_path: Path):
+    written(tmp_path, {".gitignore": "!\na.py\n", "a.py": "", "b.py": ""})
+    assert found(tmp_path) == {"b.py"}
+
+
+def test_a_file_that_becomes_ignored_is_shown_no_more(tmp_path: Path):
+    written(tmp_path, {"stock.py": "def reserve(): ...\n"})
+    library, prepared = opened(tmp_path)
+    main = tmp_path / "main.py"
+    looked(library, main, "from stock import reserve\n")
+    assert prepared[main.as_uri()].snippets
+    (tmp_path / ".gitignore").write_text("stock.py")
+    library.changed([str(tmp_path / ".gitignore")])
+    finish(library)
+    assert not prepared[main.as_uri()].snippets
+
+
+@pytest.mark.parametrize("text", ["reserve = 1\n" * MAX_FILE_BYTES, "reserve\0", f"reserve = '{'x' * 3000}'\n"])
+def test_large_binary_and_minified_files_show_nothing(tmp_path: Path, text: str):
+    written(tmp_path, {"stock.py": text})
+    library, prepared = opened(tmp_path)
+    looked(library, tmp_path / "main.py", "from stock import reserve\n")
+    assert not prepared[(tmp_path / "main.py").as_uri()].snippets
+
+
+def test_new_folders_are_looked_into(tmp_path: Path):
+    library, _ = opened(tmp_path)
+    written(tmp_path, {"new/a.py": "", "new/deep/b.py": ""})
+    library.changed([str(tmp_path / "new")])
+    finish(library)
+    assert len(library.index) == 2
+    (tmp_path / "new" / "a.py").unlink()
+    library.changed([str(tmp_path / "new" / "a.py")])
+    assert len(library.index) == 1
+
+
+# Imports
+
+FILES = [
+    "/w/pkg/__init__.py",
+    "/w/pkg/core.py",
+    "/w/pkg/sub/util.py",
+    "/w/src/app/main.py",
+    "/w/tests/test_core.py",
+    "/w/web/a.ts",
+    "/w/web/lib/index.ts",
+    "/w/web/b.tsx",
+    "/w/go/store/store.go",
+    "/w/go/store/store_test.go",
+    "/w/crate/src/lib.rs",
+    "/w/crate/src/net/mod.rs",
+    "/w/crate/src/net/tcp.rs",
+    "/w/java/com/shop/Cart.java",
+    "/w/c/src/main.c",
+    "/w/c/include/shop/cart.h",
+    "/w/c/src/local.h",
+    "/w/lua/shop/cart.lua",
+    "/w/lua/shop/init.lua",
+]
+
+
+@pytest.mark.parametrize(
+    ("language", "path", "text", "expected"),
+    [
+        ("python", "/w/tests/test_core.py", "from pkg.core import A, B", "/w/pkg/core.py"),
+        ("python", "/w/pkg/sub/util.py", "from .. import core", "/w/pkg/core.py /w/pkg/__init__.py"),
+        ("python", "/w/pkg/core.py", "from .sub import (\n    util,\n)", "/w/pkg/sub/util.py"),
+        ("python", "/w/pkg/core.py", "import os, app.main as m", "/w/src/app/main.py"),
+        ("typescript", "/w/web/b.tsx", "import { x } from './a'", "/w/web/a.ts"),
+        ("typescript", "/w/web/b.tsx", "import type { X } from './a.js'", "/w/web/a.ts"),
+        ("javascript", "/w/web/b.tsx", "const { y } = require('./lib')", "/w/web/lib/index.ts"),
+        ("go", "/w/go/main.go", 'import (\n\t"fmt"\n\t"example.com/shop/store"\n)', "/w/go/store/store.go"),
+        (
+            "rust",
+            "/w/crate/src/lib.rs",
+            "mod net;\nuse crate::net::tcp::Stream;",
+            "/w/crate/src/net/mod.rs /w/crate/src/net/tcp.rs",
+        ),
+        ("rust", "/w/crate/src/net/tcp.rs", "use super::Listener;", "/w/crate/src/net/mod.rs"),
+        ("java", "/w/java/com/other/Main.java", "import com.shop.Cart;", "/w/java/com/shop/Cart.java"),
+        (
+            "c",
+            "/w/c/src/main.c",
+            '#include "local.h"\n#include <shop/cart.h>\n#include <stdio.h>',
+            "/w/c/src/local.h /w/c/include/shop/cart.h",
+        ),
+        (
+            "lua",
+            "/w/lua/main.lua",
+            'local cart = require "shop.cart"\nrequire("shop")',
+            "/w/lua/shop/cart.lua /w/lua/shop/init.lua",
+        ),
+        ("json", "/w/a.json", '"import x"', ""),
+    ],
+)
+def test_imports_lead_to_files(language: str, path: str, text: str, expected: str):
+    index = FileIndex()
+    for each in FILES:
+        index.add(each)
+    resolved = [file for wanted in imports(language, text, path) for file in index.resolve(wanted, path, 4)]
+    assert resolved == expected.split()
+
+
+def test_of_several_files_of_a_name_the_nearest_is_meant():
+    index = FileIndex()
+    for path in ("/w/one/pkg/core.py", "/w/two/pkg/core.py"):
+        index.add(path)
+    [wanted] = imports("python", "import pkg.core", "/w/two/app/a.py")
+    assert index.resolve(wanted, "/w/two/app/a.py", 1) == ["/w/two/pkg/core.py"]
+
+
+# Declarations
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        (
+            "python",
+            "LIMIT = 3\nclass A(B):\n    '''doc'''\n    size: int = 0\n    @property\n    def f(\n"
+            "        self, x\n    ) -> int:\n        return x\n    def _g(self): ...\ndef h(a): ...\n",
+            "LIMIT = 3\nclass A(B):\n    size: int = 0\n    def f( self, x ) -> int:\ndef h(a):\n",
+        ),
+        ("go", "package a\n\nfunc F(x int) error {\n\treturn nil\n}\n", "func F(x int) error\n"),
+        ("rust", "impl A {\n    pub fn f(&self) -> u8 { 1 }\n}\n", "impl A\n    pub fn f(&self) -> u8\n"),
+        ("typescript", "export interface A { f(x: number): void }\n", "interface A\n    f(x: number): void\n"),
+        ("java", "class A {\n  int f(int x) { return x; }\n}\n", "class A\n    int f(int x)\n"),
+        ("c", "#ifndef A\n#define A\nint f(int x);\n#endif\n", "#define A\nint f(int x);\n"),
+        ("lua", "local M = {}\nfunction M.f(x)\n  return x\nend\nreturn M\n", "local M = {}\nfunction M.f(x)\n"),
+        ("plaintext", "def f(): ...", ""),
+    ],
+)
+def test_declarations_are_signatures_one_a_line(language: str, text: str, expected: str):
+    assert Declarer(lambda: None).declarations(language, text) == expected
+
+
+def test_a_long_parse_breathes_and_goes_on_where_it_was():
+    text = "".join(f"def function_{number}(a, b):\n    return a + b\n\n" for number in range(2000))
+    breaths: list[int] = []
+    declared = Declarer(lambda: breaths.append(1)).declarations("python", text)
+    assert declared.startswith("def function_0(a, b):\ndef function_1(a, b):\n") and len(breaths) > 50
+
+
+# Choice
+
+
+def code(text: str, kind: Kind = Kind.CODE) -> Snippet:
+    return Snippet.of(kind, "a.py", "python", text)
+
+
+def test_the_block_with_most_words_of_the_surroundings_is_shown_one_of_each_kind():
+    cart, stock = code("basket warehouse\n"), code("warehouse\n")
+    declared = code("def basket(): ...\n", Kind.DECLARATIONS)
+    assert choose([stock, cart, declared], words_of("basket in warehouse")) == (declared, cart)
+    assert choose([stock, cart], words_of("nothing alike")) == ()
+    assert likeliest([stock, cart], words_of("basket"), 5) == [cart]
+
+
+def test_what_is_shown_stays_until_something_else_is_much_better():
+    shown, other = code("basket customer\n"), code("basket warehouse reserve\n")
+    assert choose([shown, other], words_of("basket warehouse customer"), (shown,)) == (shown,)
+    assert choose([shown, other], words_of("basket warehouse reserve"), (shown,)) == (other,)
+    assert choose([other], words_of("basket"), (shown,)) == (other,)

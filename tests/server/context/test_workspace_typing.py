@@ -1,0 +1,54 @@
+"""Typing beside snippets of other files."""
+
+import time
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+from mercury_engine.engine import Engine
+
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.context.workspace import Workspace
+from tests.support import tiny
+
+MAIN = "from stock import reserve_items, release_items\n\n\ndef checkout(basket, customer):\n    \n    return basket\n"
+NAMES = ("reserve_items", "release_items")
+STOCK = "".join(f"def {name}(basket, customer):\n    return {name!r}\n\n" for name in NAMES)
+LINE = "reserved = reserve_items(basket, release_items(customer))"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("typing") / "model"))
+
+
+def test_typing_beside_snippets_reads_two_tokens_a_key_at_most(engine: Engine, tmp_path: Path):
+    (tmp_path / "stock.py").write_text(STOCK)
+    uri = (tmp_path / "main.py").as_uri()
+    documents = OpenDocuments()
+    documents.roots = (tmp_path,)
+    documents.open(types.TextDocumentItem(uri, "python", 1, MAIN))
+    workspace = Workspace(documents)
+    workspace.change((tmp_path,))
+    workspace.enable(True, client_watches=True)
+
+    def context(column: int):
+        return workspace.with_snippets(*documents.context_at(uri, types.Position(4, column)))
+
+    read = []
+    try:
+        deadline = time.monotonic() + 60
+        while not context(4).snippets and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for column, character in enumerate(LINE, 4):
+            place = types.Position(4, column)
+            edit = types.TextDocumentContentChangePartial(range=types.Range(place, place), text=character)
+            workspace.edited(uri, documents.change(uri, column, [edit]))
+            if column == 20:
+                workspace.prepare(uri)
+            asked = context(column + 1)
+            assert "reserve_items" in asked.snippets[0]
+            read.append(engine.fill(asked.request(max_slots=1, max_steps=1)).tokens_read)
+    finally:
+        workspace.close()
+    assert max(read[1:]) <= 2

@@ -1,0 +1,295 @@
+"""One process for many editors: shared engines, who may come in, and when it ends."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mercury_lsp
+from mercury_lsp.commands import doctor
+from mercury_lsp.daemon import address, control, handshake
+from mercury_lsp.daemon.address import TcpAddress, UnixAddress
+from mercury_lsp.errors import DaemonError
+from mercury_lsp.relay import join
+from tests.support.editor import PATIENCE, Editor, script
+from tests.support.sharing import Place, eventually
+
+URI = "file:///sample.py"
+
+SECRET = "file:///secret.py"
+
+
+def asks(editor: Editor) -> list[str]:
+    return [item["insertText"] for item in editor.items(URI, 1, 4)]
+
+
+def test_two_editors_share_one_load_and_nothing_else(place: Place):
+    with place.editor() as one, place.editor() as other:
+        for editor, text in ((one, "first"), (other, "second")):
+            editor.initialize()
+            editor.open(URI, script(text=text) + "x = ")
+        assert (asks(one), asks(other)) == (["first"], ["second"])
+        assert len(place.loaded()) == 1
+        one.open(SECRET, "x")
+        assert other.text(SECRET) is None
+        status = place.status()
+        assert status is not None and status["connections"] == 2
+        assert status["engines"] == [{"name": "fake", "device": "cpu", "connections": 2}]
+
+
+def test_another_model_is_another_engine_and_settings_are_each_editors_own(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        one.initialize(options={"enabled": False})
+        other.initialize(options={"model": "slow"})
+        for editor in (one, other):
+            editor.open(URI, script() + "x = ")
+        assert (asks(one), asks(other)) == ([], ["suggested"])
+        assert sorted(line.split()[1] for line in unix.loaded()) == ["None", "slow"]
+
+
+def test_a_model_that_cannot_be_loaded_is_told_to_who_named_it(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        one.initialize(options={"model": "missing"})
+        assert "no model called missing" in one.wait_for("window/showMessage")["message"]
+        other.initialize()
+        other.open(URI, script() + "x = ")
+        assert asks(other) == ["suggested"]
+        assert other.told("window/showMessage") == []
+
+
+def test_one_editors_warnings_are_not_for_another_to_read(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        one.initialize()
+        other.initialize()
+        one.notify("textDocument/didClose", {"textDocument": {"uri": SECRET}})
+        one.until(lambda: any(SECRET in str(told) for told in one.told("window/logMessage")))
+        other.settle()
+        assert not any(SECRET in str(told) for told in other.told("window/logMessage"))
+
+
+def test_the_log_on_disk_holds_no_values(unix: Place, tmp_path: Path):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": SECRET}})
+        editor.until(lambda: any(SECRET in str(told) for told in editor.told("window/logMessage")))
+        [log] = (tmp_path / "state" / "mercury-lsp").iterdir()
+        assert "WARNING" in log.read_text() and SECRET not in log.read_text()
+
+
+def test_the_doctor_tells_of_the_daemons_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert doctor._daemons() == "none runs; the next editor starts one"
+    place = Place(tmp_path, address.default_address())
+    try:
+        place.daemon()
+        told = f"process {place.pid()} of version {mercury_lsp.version()}, 0 editors, no model"
+        assert doctor._daemons().startswith(told)
+        with place.editor() as editor:
+            editor.initialize()
+            editor.open(URI, script() + "x = ")
+            asks(editor)
+            assert "1 editor, fake on cpu" in doctor._daemons()
+    finally:
+        place.close()
+
+
+def test_who_goes_takes_its_fill_along(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        one.initialize()
+        other.initialize()
+        one.open(URI, script(ms=60_000) + "x = ")
+        one.inline(URI, 1, 4)
+        one.settle()
+        one.process.kill()
+        other.open(URI, script() + "x = ")
+        assert asks(other) == ["suggested"]
+
+
+# Who may come in
+
+
+def test_the_socket_is_its_owners_alone(unix: Place):
+    unix.daemon()
+    assert stat.S_IMODE(unix.address.path.stat().st_mode) == 0o600
+
+
+def test_the_token_is_its_owners_alone_and_new_every_time(tcp: Place):
+    seen = set()
+    for _ in range(2):
+        tcp.daemon()
+        port, token = tcp.address.path.read_text().split()
+        assert stat.S_IMODE(tcp.address.path.stat().st_mode) == 0o600 and len(bytes.fromhex(token)) == 32
+        seen.add(token)
+        with pytest.raises(OSError):
+            socket.create_connection((own_address(), int(port)), timeout=1)
+        control.stop(tcp.address)
+    assert len(seen) == 2
+
+
+def own_address() -> str:
+    """An address of this machine that is not the loopback interface's usual one."""
+    return "127.0.0.2"
+
+
+def test_a_wrong_token_is_hung_up_on(tcp: Place):
+    tcp.daemon()
+    port, token = tcp.address.path.read_text().split()
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=PATIENCE) as caller:
+        hello = {"mercury": 1, "version": mercury_lsp.version(), "purpose": "status", "folder": "/", "nonce": "n"}
+        caller.sendall(handshake.encode(hello))
+        said = handshake.decode(handshake.read_line(caller))
+        assert handshake.is_proof(said["proof"], bytes.fromhex(token), "daemon", "n")
+        caller.sendall(handshake.encode({"proof": handshake.proof(bytes(32), "caller", said["nonce"])}))
+        assert caller.recv(1) == b""
+
+
+def test_a_daemon_that_does_not_know_the_token_hears_nothing_of_ours(tcp: Place, tmp_path: Path):
+    tcp.daemon()
+    port, _ = tcp.address.path.read_text().split()
+    wrong = tmp_path / "wrong"
+    wrong.write_text(f"{port} {bytes(32).hex()}")
+    with pytest.raises(DaemonError, match="does not know the token"):
+        join.connect(TcpAddress(wrong))
+
+
+@pytest.mark.parametrize("noise", [b"\n", b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b"x" * 100_000, b'{"mercury": 99}\n'])
+def test_noise_instead_of_a_hello_is_hung_up_on(unix: Place, noise: bytes):
+    unix.daemon()
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(PATIENCE)
+        caller.connect(str(unix.address.path))
+        try:
+            caller.sendall(noise)
+            assert caller.recv(1) == b""
+        except ConnectionError:
+            pass
+    assert unix.status() is not None
+
+
+def test_another_users_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert stat.S_IMODE(address.runtime_folder().stat().st_mode) == 0o700
+    (tmp_path / "mercury-lsp").chmod(0o750)
+    with pytest.raises(DaemonError, match="for you alone"):
+        address.runtime_folder()
+    (tmp_path / "mercury-lsp").rmdir()
+    (tmp_path / "mercury-lsp").symlink_to(tmp_path)
+    with pytest.raises(DaemonError, match="for you alone"):
+        address.runtime_folder()
+
+
+def test_without_a_runtime_folder_there_is_one_per_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(address.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")  # to be ignored, says XDG
+    assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
+
+
+def test_on_windows_it_is_the_loopback_interface_with_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(address.sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    found = address.default_address()
+    assert isinstance(found, TcpAddress) and found.port == 0
+    assert found.path.parent == tmp_path / "mercury-lsp" and found.path.suffix == ".token"
+    assert address.log_file(found).is_relative_to(tmp_path)
+
+
+# Versions
+
+
+def test_two_versions_have_two_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    one = address.default_address()
+    monkeypatch.setattr(mercury_lsp, "version", lambda: "99.0")
+    assert address.default_address() != one and "99.0" in address.default_address().path.name
+
+
+def test_a_daemon_of_another_version_is_not_talked_to(unix: Place, monkeypatch: pytest.MonkeyPatch):
+    unix.daemon()
+    monkeypatch.setattr(mercury_lsp, "version", lambda: "99.0")
+    with pytest.raises(DaemonError, match="a daemon of version"):
+        join.connect(unix.address)
+    assert unix.status() is not None  # but it can be asked, and stopped
+
+
+# Beginning and end
+
+
+def test_only_one_daemon_has_an_address(unix: Place):
+    unix.daemon()
+    command = [sys.executable, "-m", "mercury_lsp", "serve", *unix.address.arguments]
+    second = subprocess.run(command, env=unix.env, capture_output=True, text=True)
+    assert second.returncode == control.ALREADY_RUNNING and "running already" in second.stderr
+    assert unix.status() is not None
+
+
+def test_what_a_crashed_daemon_left_is_taken_over(place: Place):
+    crashed = place.daemon()
+    crashed.kill()
+    crashed.wait()
+    assert place.address.path.exists() and place.status() is None
+    assert place.daemon().poll() is None
+
+
+def test_it_ends_when_nobody_has_come_for_a_while(unix: Place):
+    daemon = unix.daemon("--idle-exit", "0.01")
+    assert daemon.wait(PATIENCE) == 0
+    assert not unix.address.path.exists()
+
+
+def test_it_stays_while_somebody_is_there_and_ends_after_the_last(unix: Place):
+    daemon = unix.daemon("--idle-exit", "0.02")
+    with unix.editor() as editor:
+        editor.initialize()
+        with pytest.raises(subprocess.TimeoutExpired):
+            daemon.wait(2)
+    assert daemon.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("model", [None, "stuck"])
+def test_it_can_be_stopped(place: Place, model: str | None):
+    daemon = place.daemon()
+    with place.editor() as editor:
+        editor.initialize(options={"model": model})
+        command = [sys.executable, "-m", "mercury_lsp", "serve", "--stop", *place.address.arguments]
+        assert subprocess.run(command, env=place.env, check=True, capture_output=True).stderr == b"stopped\n"
+        assert daemon.wait(PATIENCE) == 0
+        assert place.status() is None  # nobody hurries to start another
+        assert not place.address.path.exists()
+        again = subprocess.run(command, env=place.env, check=True, capture_output=True)
+        assert again.stderr == b"none was running\n"
+
+
+def test_a_signal_ends_it_in_good_order(unix: Place):
+    daemon = unix.daemon()
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(PATIENCE) == 0
+    assert not unix.address.path.exists()
+
+
+def test_a_path_too_long_for_a_socket_is_an_error_that_names_the_mend(tmp_path: Path):
+    with pytest.raises(DaemonError, match="--socket"):
+        UnixAddress(tmp_path / ("x" * 120)).listen()
+
+
+@pytest.mark.parametrize("arguments", [["--socket", "here"], ["--tcp", "0", "--token-file", "here"]])
+def test_a_path_in_a_folder_that_is_gone_is_an_error_that_names_the_mend(tmp_path: Path, arguments: list[str]):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = [sys.executable, "-m", "mercury_lsp", "serve", *arguments]
+    within = ["sh", "-c", f'rmdir "{gone}" && exec "$@"', "sh"]
+    ended = subprocess.run([*within, *command], cwd=gone, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode and "give the whole path" in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_a_client_that_goes_is_forgotten(unix: Place):
+    unix.daemon()
+    with unix.editor() as editor:
+        editor.initialize()
+    eventually(lambda: (unix.status() or {})["connections"] == 0)

@@ -1,0 +1,235 @@
+from itertools import pairwise
+
+import pytest
+import tree_sitter_python
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lsprotocol import types
+from mercury_engine.prompt.chunking import MAX_CHARS
+from tree_sitter import Language, Parser
+
+from mercury_lsp.documents import document as module
+from mercury_lsp.documents.chunked_text import encode
+from mercury_lsp.documents.document import Document, Edit
+
+CODE = "".join(f"def f{n}(a, b):\n    x = a + {n}\n    return x * b\n\n" for n in range(200))
+PIECES = st.lists(
+    st.sampled_from(["a", "é", "😀", "\n", "\r", "\r\n", "\0", "\ud800", "\udc00", "    ", "def f():\n", "x" * 500]),
+    max_size=30,
+).map("".join)
+
+
+def open_document(text: str, language_id: str = "python") -> Document:
+    return Document("file:///a.py", language_id, 1, text)
+
+
+def whole(text: str) -> types.TextDocumentContentChangeWholeDocument:
+    return types.TextDocumentContentChangeWholeDocument(text=text)
+
+
+def partial(start: tuple[int, int], end: tuple[int, int], text: str) -> types.TextDocumentContentChangePartial:
+    span = types.Range(start=types.Position(*start), end=types.Position(*end))
+    return types.TextDocumentContentChangePartial(range=span, text=text)
+
+
+def reference_offset(text: str, line: int, column: int) -> int:
+    """LSP's rule, character by character."""
+    offset, at = 0, 0
+    while at < line:
+        if offset == len(text):
+            return offset
+        offset += 2 if text.startswith("\r\n", offset) else 1
+        at += text[offset - 1] in "\r\n"
+    while column > 0 and offset < len(text) and text[offset] not in "\r\n":
+        column -= 2 if text[offset] > "\uffff" else 1
+        if column < 0:
+            break
+        offset += 1
+    return offset
+
+
+@given(PIECES, st.integers(0, 12), st.integers(0, 600))
+def test_offset_at_agrees_with_the_protocol_read_character_by_character(text, line, column):
+    assert open_document(text, "plaintext").snapshot().offset_at(line, column) == reference_offset(text, line, column)
+
+
+@given(PIECES, st.data())
+def test_a_position_leads_back_to_its_offset_except_inside_crlf(text, data):
+    snapshot = open_document(text, "plaintext").snapshot()
+    offset = data.draw(st.integers(0, len(text)))
+    back = snapshot.offset_at(*snapshot.position_at(offset))
+    inside_crlf = text[offset - 1 : offset + 1] == "\r\n" if offset else False
+    assert back == offset - inside_crlf
+
+
+@given(PIECES, st.data())
+def test_slices_and_lines_are_those_of_the_text(text, data):
+    snapshot = open_document(text, "plaintext").snapshot()
+    start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+    line, at = snapshot.line_at(start)
+    assert snapshot.slice(start, end) == text[start:end]
+    assert text[at : at + len(line)] == line and "\n" not in line and "\r" not in line
+
+
+@given(PIECES, st.data())
+def test_byte_offsets_lead_back_to_code_points(text, data):
+    source = open_document(text, "plaintext").snapshot().source
+    offset = data.draw(st.integers(0, len(text)))
+    assert source.byte_of(offset) == len(encode(text[:offset]))
+    assert source.offset_of_byte(source.byte_of(offset)) == offset
+
+
+@settings(max_examples=60)
+@given(PIECES, st.lists(st.tuples(*[st.integers(0, 9)] * 4, PIECES, st.booleans()), max_size=6))
+def test_edits_give_the_text_and_the_tree_of_a_fresh_parse(text, edits):
+    document = open_document(text)
+    document.snapshot()
+    for line, column, end_line, end_column, new, is_whole in edits:
+        start, end = sorted([(line, column), (end_line, end_column)])
+        at, to = reference_offset(text, *start), reference_offset(text, *end)
+        text = new if is_whole else text[:at] + new + text[to:]
+        document.apply([whole(new) if is_whole else partial(start, end, new)], 2)
+        assert document.snapshot().tree.root_node.end_byte <= len(encode(text))
+        snapshot = document.parsed()
+        assert snapshot.text == text and snapshot.length == len(text)
+        assert all(snapshot.chunks) and all(len(chunk) <= 2 * MAX_CHARS for chunk in snapshot.chunks)
+        assert not any(a.endswith("\r") and b.startswith("\n") for a, b in pairwise(snapshot.chunks))
+        assert snapshot.tree is not None
+        assert snapshot.tree.root_node.end_byte <= len(encode(text))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["x", " + é1", "(", ")", "# 😀", '"'])), max_size=8))
+def test_the_incremental_tree_equals_a_fresh_one(edits):
+    document = open_document(CODE)
+    document.snapshot()
+    for line, new in edits:
+        document.apply([partial((line, 5), (line, 6), new)], 2)
+        document.apply([partial((line, 5), (line, 5 + len(new.encode("utf-16-le")) // 2), "a")], 3)
+        document.parsed()
+        document.settle()
+        snapshot = document.snapshot()
+        fresh = Parser(Language(tree_sitter_python.language())).parse(encode(snapshot.text))
+        assert str(snapshot.tree.root_node) == str(fresh.root_node)
+
+
+def test_a_text_is_parsed_once_for_several_changes_and_not_before_it_is_asked_for(monkeypatch):
+    parses = []
+    parse = module.parse
+    monkeypatch.setattr(module, "parse", lambda *given: parses.append(given) or parse(*given))
+    document = open_document(CODE)
+    document.snapshot()
+    edits = document.apply([partial((0, 0), (0, 3), "async def"), partial((1, 4), (1, 4), "y = ")], 2)
+    assert edits == [Edit(0, "def", "async def"), Edit(len("async def f0(a, b):\n    "), "", "y = ")]
+    assert document.snapshot().tree.root_node.has_changes and not document.snapshot().is_parsed
+    assert len(parses) == 1
+    parsed = document.parsed()
+    assert parsed is document.parsed() is document.snapshot() and parsed.is_parsed
+    assert len(parses) == 2
+
+
+def test_typing_keeps_every_other_chunk_the_same_object():
+    document = open_document(CODE)
+    before = document.snapshot().chunks
+    for column, character in enumerate("value = compute(1)"):
+        document.apply([partial((401, 4 + column), (401, 4 + column), character)], column + 2)
+    after = document.snapshot().chunks
+    changed = [n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a is not b]
+    assert len(changed) == 1
+
+
+def test_typing_between_two_chunks_leaves_the_second_alone():
+    document = open_document(CODE)
+    chunks = document.snapshot().chunks
+    position = document.snapshot().position_at(len("".join(chunks[:7])))
+    document.apply([partial(position, position, "x")], 2)
+    assert document.snapshot().chunks[6] == chunks[6] + "x"
+    assert document.snapshot().chunks[7] is chunks[7]
+
+
+def test_an_older_snapshot_keeps_its_text_and_tree():
+    document = open_document("def f():\n    pass\n")
+    old = document.snapshot()
+    shape = str(old.tree.root_node), old.tree.root_node.end_byte
+    document.apply([partial((0, 0), (1, 8), "x = 1")], 2)
+    assert document.snapshot().text == "x = 1\n" and old.text == "def f():\n    pass\n"
+    assert (str(old.tree.root_node), old.tree.root_node.end_byte) == shape
+
+
+def test_formatting_the_whole_text_keeps_the_chunks_at_both_ends():
+    document = open_document(CODE)
+    before = document.snapshot().chunks
+    document.apply([whole(CODE.replace("a + 100", "a  +  100"))], 2)
+    after = document.snapshot().chunks
+    assert sum(a is b for a, b in zip(before, after, strict=True)) == len(before) - 1
+
+
+def test_a_chunk_that_grew_is_split_and_one_that_vanished_leaves_no_hole():
+    document = open_document(CODE)
+    before = document.snapshot().chunks
+    document.apply([partial((100, 0), (100, 0), "y = 1\n" * 300)], 2)
+    assert max(map(len, document.snapshot().chunks)) <= 2 * MAX_CHARS
+    document.apply([partial((100, 0), (400, 0), "")], 3)
+    assert document.snapshot().text == CODE and set(before) & set(document.snapshot().chunks)
+
+
+def test_positions_beyond_the_text_are_clamped():
+    snapshot = open_document("ab\r\n😀c\n").snapshot()
+    assert [snapshot.offset_at(*p) for p in [(0, 9), (1, 1), (1, 2), (1, 9), (2, 5), (9, 0)]] == [
+        2,
+        4,
+        5,
+        6,
+        7,
+        7,
+    ]
+
+
+@pytest.mark.parametrize("text", ["x" * 10_000_000, "[" + "1, " * 3_000_000 + "]\n"])
+def test_a_line_of_ten_megabytes_is_plain_text_and_an_edit_renews_only_what_is_around_it(text, monkeypatch):
+    monkeypatch.setattr("mercury_lsp.documents.document.parse", lambda *_: pytest.fail("it was parsed"))
+    document = open_document(text, "json")
+    before = set(map(id, document.snapshot().chunks))
+    document.apply([partial((0, 5_000_000), (0, 5_000_000), "y")], 2)
+    snapshot = document.parsed()
+    assert snapshot.tree is None
+    assert snapshot.offset_at(0, 9_000_000) == 9_000_000 and snapshot.position_at(7_000_000) == (0, 7_000_000)
+    assert sum(len(chunk) for chunk in snapshot.chunks if id(chunk) not in before) <= 2 * MAX_CHARS
+
+
+def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_settles(monkeypatch):
+    document = open_document(CODE)
+    document.snapshot()
+    monkeypatch.setattr("mercury_lsp.documents.document.KEYSTROKE_SECONDS", 0.0)
+    document.apply([partial((0, 0), (0, 0), "g(1)\n")], 2)
+    late = document.parsed().tree.root_node
+    assert late.has_changes and late.end_byte == len(CODE) + 5
+    document.settle()
+    settled = document.snapshot().tree.root_node
+    assert not settled.has_changes and settled.children[0].type == "expression_statement"
+
+
+def test_parses_that_take_too_long_are_tried_ever_more_rarely_and_at_each_key_again_once_one_was_in_time(monkeypatch):
+    document, parsed = open_document(CODE), []
+    document.snapshot()
+    parse = module.parse
+    monkeypatch.setattr(module, "parse", lambda *given: parsed.append(document.version) or parse(*given))
+    monkeypatch.setattr(module, "KEYSTROKE_SECONDS", 0.0)
+    for version in range(2, 42):
+        if version == 38:
+            monkeypatch.setattr(module, "KEYSTROKE_SECONDS", 60.0)
+        document.apply([partial((0, 0), (0, 0), "g(1)\n")], version)
+        assert document.parsed() is document.parsed()
+    assert parsed == [2, 4, 7, 12, 21, 38, 39, 40, 41]
+    assert not document.snapshot().tree.root_node.has_changes
+
+
+def test_code_that_takes_too_long_to_parse_is_plain_text(monkeypatch):
+    monkeypatch.setattr("mercury_lsp.documents.document.WHOLE_SECONDS", 0.0)
+    assert open_document(CODE).snapshot().tree is None
+
+
+def test_plain_text_is_not_parsed_and_code_is_parsed_once_per_version():
+    assert open_document("x", "plaintext").snapshot().tree is None
+    document = open_document("x = 1")
+    assert document.snapshot() is document.snapshot()

@@ -1,0 +1,95 @@
+import socket
+import sys
+
+import pytest
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from mercury_lsp.documents.redaction import after_cursor, before_cursor, is_secret_line, without_secrets
+
+KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [
+        ("python", 'password = "hunter2"'),
+        ("python", "AWS = 'AKIAIOSFODNN7EXAMPLE'"),
+        ("python", KEY),
+        ("python", 'url = "https://user:pa55word@host/path"'),
+        ("python", "-----BEGIN RSA PRIVATE KEY-----"),
+        ("python", "MIIEpAIBAAKCAQEA7bq1fW0Xn0Zb0j5yM6mTt3fJ1Yg2k8bQx1n5v7c9d0e1f2g3"),
+        ("go", 'password := "hunter2"'),
+        ("rust", 'let password = "hunter22";'),
+        ("shellscript", "export DB_PASSWORD=abcde123"),
+        ("yaml", "password: hunter2"),
+    ],
+)
+def test_secrets_are_found(language: str, line: str):
+    assert is_secret_line(line, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [
+        ("python", 'secret = os.environ["SECRET"]'),
+        ("python", "self.password = password"),
+        ("python", "def login(self, user: str, password: str) -> Session:"),
+        ("go", "password = getPassword()"),
+        ("yaml", "password: ${PASSWORD}"),
+        ("python", "x = 1"),
+        ("python", ""),
+    ],
+)
+def test_code_that_only_speaks_of_secrets_is_kept(language: str, line: str):
+    assert not is_secret_line(line, language)
+
+
+def test_whole_lines_are_cut_with_their_terminators():
+    text = f"a = 1\r\n{KEY.rstrip()}\r\nb = 2\n"
+    assert without_secrets(text, "python") == "a = 1\r\nb = 2\n"
+
+
+def test_a_text_without_secrets_is_the_same_object():
+    text = "".join(["a = 1\n", "b = 2\n"])
+    assert without_secrets(text, "python") is text
+
+
+def test_the_line_of_the_cursor_stays():
+    assert before_cursor(KEY + 'token = "ghp_', "python") == 'token = "ghp_'
+    assert after_cursor('0123"\n' + KEY + "x = 1", "python") == '0123"\nx = 1'
+
+
+def test_no_block_of_a_context_holds_a_secret():
+    text = "".join(KEY if number % 7 == 3 else f"value_{number} = {number}\n" for number in range(600))
+    document = Document("file:///a.py", "python", 1, text)
+    for offset in range(0, len(text), 997):
+        start, end = document.snapshot().source.line_bounds(offset)
+        context = ContextBuilder().build(document.snapshot(), offset, None)
+        shown = "".join((*context.far, context.near, *context.suffix))
+        assert ("ghp_" in shown) <= context.on_secret == (text[start:end] + "\n" == KEY)
+
+
+def test_judging_lines_opens_no_connection(monkeypatch: pytest.MonkeyPatch):
+    events: list[str] = []
+    sys.addaudithook(lambda event, _: events.append(event) if event.startswith("socket.") else None)
+    monkeypatch.setattr(socket, "create_connection", None)
+    assert is_secret_line('slack = "xoxb-123456789012-1234567890123-abcdefghijklmnopqrstuvwx"', "python")
+    assert events == []
+
+
+TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.mark.parametrize("filling", range(480, 520, 4))
+@pytest.mark.parametrize("lines", [1, 4])
+def test_a_secret_on_the_border_of_two_chunks_is_cut_out(filling: int, lines: int):
+    long = f"data = ['{'x' * filling}', '{TOKEN}', '{'y' * 700}']\n"
+    text = "a = 1\n" * lines + long + "b = 2\n" * 300
+    snapshot = Document("file:///a.py", "python", 1, text).snapshot()
+    for at in range(0, len(text), 97):
+        context = ContextBuilder().build(snapshot, at, None)
+        if snapshot.source.line_of(at) != lines:
+            read = "".join((*context.far, context.near, *context.suffix))
+            assert not any(TOKEN[start : start + 12] in read for start in range(len(TOKEN) - 12))
+            assert context.near.endswith(text[max(snapshot.source.line_bounds(at)[0], at - 20) : at])

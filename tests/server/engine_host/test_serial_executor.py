@@ -1,0 +1,33 @@
+"""Calls on a thread of their own."""
+
+import logging
+from threading import Event, current_thread
+
+import pytest
+
+from mercury_lsp.engine_host.serial_executor import OneThread
+
+
+def test_calls_are_made_in_order_on_one_thread_and_none_behind_the_end():
+    thread, made = OneThread("mercury-test"), []
+    for number in range(5):
+        thread.call(lambda number=number: made.append((number, current_thread().name)))
+    assert thread.result(lambda: len(made)).result(10) == 5
+    assert made == [(number, "mercury-test") for number in range(5)]
+    thread.close()
+    with pytest.raises(RuntimeError, match="mercury-test"):
+        thread.call(made.clear)
+    thread._thread.join(10)
+    assert not thread._thread.is_alive() and len(made) == 5
+
+
+def test_a_call_that_fails_is_logged_or_told_and_the_next_is_made(caplog):
+    thread, done = OneThread("mercury-test"), Event()
+    with caplog.at_level(logging.ERROR):
+        thread.call(lambda: exit(1))
+        thread.call(done.set)
+        assert done.wait(10)
+    assert "mercury-test" in caplog.text
+    with pytest.raises(ZeroDivisionError):
+        thread.result(lambda: 1 / 0).result(10)
+    thread.close()

@@ -1,0 +1,358 @@
+"""One engine for several connections: whose turn it is, and who has it loaded."""
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from threading import Event
+
+import pytest
+from mercury_engine.api import Fill, FillRequest
+from mercury_engine.errors import Cancelled, ModelNotFound
+from mercury_engine.turns import Done, More, one_by_one
+
+from mercury_lsp.engine_host.engines import Engines, Lease
+from mercury_lsp.engine_host.worker import AT_ONCE, load_engine
+from mercury_lsp.settings import Settings
+
+
+class Held:
+    """Fills when it is let go, one after another; notes what it fills."""
+
+    name, device, gate = "held", "cpu", 0.0
+
+    def __init__(self):
+        self.order: list[str] = []
+        self.rested = Event()
+        self.begun, self.go = Event(), Event()
+
+    def rest(self) -> None:
+        self.rested.set()
+
+    def answer_all(self, more: More, done: Done) -> None:
+        one_by_one(self, more, done)
+
+    def fill(self, request: FillRequest) -> Fill:
+        self.order.append(request.near)
+        self.begun.set()
+        while not self.go.wait(0.002):
+            if request.cancel.is_set():
+                raise Cancelled("cancelled")
+        return Fill(request.near, 1.0, steps=1, elapsed=0.0)
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        return [float(len(text)) for text in texts if self.fill(request)]
+
+
+class Desk:
+    """Some connections to one engine, whose first fill is under way."""
+
+    def __init__(self, names: str, engine: Held | None = None):
+        self.engine = engine or Held()
+        self.loads: list[Settings] = []
+        self.engines = Engines(self.load)
+        self.leases = {name: self.engines.lease() for name in names}
+
+    def load(self, settings: Settings) -> Held:
+        self.loads.append(settings)
+        return self.engine
+
+    async def begin(self, ahead: bool = False) -> "asyncio.Task[Fill | None]":
+        for lease in self.leases.values():
+            await lease.load(Settings())
+        first = self.ask(next(iter(self.leases)), "first", ahead)
+        assert await asyncio.to_thread(self.engine.begun.wait, 10)
+        return first
+
+    def ask(self, name: str, text: str, ahead: bool = False) -> "asyncio.Task[Fill | None]":
+        request = FillRequest(near=text, suffix=(), cancel=Event())
+        return asyncio.ensure_future(self.leases[name].fill(request, ahead))
+
+
+@pytest.fixture
+def one_at_once(monkeypatch):
+    monkeypatch.setattr("mercury_lsp.engine_host.worker.AT_ONCE", 1)
+
+
+class Together(Held):
+    """Takes up all that it is handed before it is let go."""
+
+    def answer_all(self, more: More, done: Done) -> None:
+        taken: list[FillRequest] = []
+        self.begun.set()
+        while taken := [*taken, *more()]:
+            self.order = [request.near for request in taken]
+            is_let_go = self.go.wait(0.002)
+            for request in list(taken):
+                if request.cancel.is_set():
+                    done(request, Cancelled("cancelled"))
+                elif is_let_go:
+                    done(request, Fill(request.near, 1.0, steps=1, elapsed=0.0))
+                else:
+                    continue
+                taken.remove(request)
+
+
+async def until(holds) -> None:
+    while not holds():
+        await asyncio.sleep(0.002)
+
+
+async def test_those_who_ask_while_a_fill_is_under_way_join_it_up_to_a_number():
+    desk = Desk("abcde", Together())
+    asked = [await desk.begin(), *(desk.ask(name, name) for name in "abcde")]
+    await until(lambda: len(desk.engine.order) == AT_ONCE)
+    await asyncio.sleep(0.01)
+    assert desk.engine.order == ["first", "a", "b", "c"]
+    desk.engine.go.set()
+    assert [(await each).text for each in asked] == ["first", *"abcde"]
+
+
+async def test_looking_ahead_joins_nobody_and_gives_way_to_whoever_asks():
+    desk = Desk("ab", Together())
+    first, ahead = await desk.begin(), desk.ask("b", "ahead", ahead=True)
+    await asyncio.sleep(0.01)
+    assert desk.engine.order == ["first"]
+    desk.engine.go.set()
+    assert (await first).text == "first" and (await ahead).text == "ahead"
+    desk.engine.go.clear()
+    ahead = desk.ask("b", "ahead again", ahead=True)
+    await until(lambda: desk.engine.order == ["ahead again"])
+    asked = desk.ask("a", "asked")
+    with pytest.raises(Cancelled):
+        await ahead
+    desk.engine.go.set()
+    assert (await asked).text == "asked"
+
+
+async def test_an_engine_that_fails_as_a_whole_tells_all_who_wait_and_is_asked_again():
+    desk = Desk("ab")
+    waiting = [await desk.begin(), desk.ask("b", "next")]
+    await asyncio.sleep(0)
+
+    def broken(more: More, done: Done) -> None:
+        raise RuntimeError("broken")
+
+    kept, desk.engine.answer_all = desk.engine.answer_all, broken
+    desk.engine.go.set()
+    assert (await waiting[0]).text == "first"
+    assert (await waiting[1]).text == "next", "the call that was under way took it up"
+    with pytest.raises(RuntimeError, match="broken"):
+        await desk.ask("b", "third")
+    desk.engine.answer_all = kept
+    assert (await desk.ask("b", "fourth")).text == "fourth"
+
+
+@pytest.mark.usefixtures("one_at_once")
+async def test_connections_are_served_in_turn_and_not_by_who_asks_most():
+    desk = Desk("abc")
+    asked = [await desk.begin(), desk.ask("a", "a1"), desk.ask("a", "a2"), desk.ask("b", "b1"), desk.ask("c", "c1")]
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(*asked)
+    assert desk.engine.order == ["first", "b1", "c1", "a1", "a2"]
+
+
+@pytest.mark.usefixtures("one_at_once")
+async def test_whoever_asks_goes_before_whoever_looks_ahead():
+    desk = Desk("ab")
+    asked = [await desk.begin(), desk.ask("b", "ahead", ahead=True), desk.ask("a", "asked")]
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(*asked)
+    assert desk.engine.order == ["first", "asked", "ahead"]
+
+
+async def test_looking_ahead_is_given_up_for_another_connections_request():
+    desk = Desk("ab")
+    ahead = await desk.begin(ahead=True)
+    asked = desk.ask("b", "asked")
+    with pytest.raises(Cancelled):
+        await ahead
+    desk.engine.go.set()
+    assert (await asked).text == "asked"
+
+
+async def test_what_is_cancelled_while_it_waits_never_reaches_the_engine():
+    desk = Desk("ab")
+    first, waiting, last = await desk.begin(), desk.ask("b", "waiting"), desk.ask("b", "last")
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(first, last)
+    assert desk.engine.order == ["first", "last"]
+
+
+@pytest.mark.usefixtures("one_at_once")
+async def test_a_comparison_waits_for_its_turn_like_a_fill():
+    desk = Desk("ab")
+    request = FillRequest(near="compared", cancel=Event())
+    first, waiting = await desk.begin(), desk.ask("a", "a1")
+    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["", "abc"]))
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await asyncio.gather(first, waiting)
+    assert await compared == [0.0, 3.0]
+    assert desk.engine.order == ["first", "compared", "compared", "a1"]
+
+
+async def test_a_comparison_that_nobody_waits_for_stops():
+    desk = Desk("ab")
+    request = FillRequest(near="compared", cancel=Event())
+    first = await desk.begin()
+    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["a"]))
+    await asyncio.sleep(0)
+    compared.cancel()
+    await asyncio.sleep(0)
+    desk.engine.go.set()
+    await first
+    assert request.cancel.is_set() and desk.engine.order == ["first"]
+
+
+async def test_several_who_load_the_same_cause_one_load():
+    desk = Desk("abcd")
+    await asyncio.gather(*(lease.load(Settings(gate=0.1 * n)) for n, lease in enumerate(desk.leases.values())))
+    assert len(desk.loads) == 1
+
+
+async def test_changed_files_are_loaded_anew_once_for_all_who_notice_meanwhile():
+    desk = Desk("abcd")
+    go, begun = Event(), Event()
+
+    def load(settings: Settings) -> Held:
+        begun.set()
+        assert go.wait(10)
+        return desk.load(settings)
+
+    desk.engines._load = load
+    first = asyncio.gather(*(lease.load(Settings()) for lease in desk.leases.values()))
+    assert await asyncio.to_thread(begun.wait, 10)
+    again = asyncio.gather(*(lease.load(Settings(), anew=True) for lease in desk.leases.values()))
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(first, again)
+    assert len(desk.loads) == 2
+
+
+async def test_an_engine_is_kept_when_its_last_user_leaves_and_goes_when_another_needs_the_room():
+    desk = Desk("ab")
+    a, b = desk.leases.values()
+    await a.load(Settings())
+    a.close()
+    assert [users for _, users in desk.engines.loaded()] == [0]
+    await b.load(Settings())
+    assert len(desk.loads) == 1
+    await b.load(Settings(model="other"))
+    assert [users for _, users in desk.engines.loaded()] == [1]
+    assert [settings.model for settings in desk.loads] == [None, "other"]
+
+
+async def test_who_waits_while_the_model_is_replaced_is_told_and_nobody_asks_the_old_one():
+    desk, go = Desk("ab"), Event()
+    a, b = desk.leases.values()
+    desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
+    loading = asyncio.ensure_future(a.load(Settings()))
+    await asyncio.sleep(0)
+    waiting, old = desk.ask("a", "first"), a._worker
+    await asyncio.sleep(0)
+    replaced = asyncio.ensure_future(a.load(Settings(model="other")))
+    with pytest.raises(Cancelled):
+        await waiting
+    told = []
+    old.ask(FillRequest(near="late", suffix=()), b, told.append)
+    assert [type(each) for each in told] == [Cancelled]
+    go.set()
+    await asyncio.gather(loading, replaced)
+    desk.engine.go.set()
+    assert (await desk.ask("a", "next")).text == "next"
+
+
+async def test_who_asks_as_the_thread_ends_its_last_work_is_told():
+    desk, ended = Desk("ab"), Event()
+    await desk.leases["a"].load(Settings())
+    worker = desk.leases["a"]._worker
+
+    def answer_all(more: More, done: Done) -> None:
+        one_by_one(desk.engine, more, done)
+        ended.set()
+
+    desk.engine.answer_all = answer_all
+    desk.engine.go.set()
+    first = desk.ask("a", "first")
+    await asyncio.sleep(0)
+    assert ended.wait(10)  # and the event loop does not know yet
+    told = []
+    worker.ask(FillRequest(near="late", suffix=()), desk, told.append)
+    worker.close()
+    await first
+    await until(lambda: told)
+    assert [type(each) for each in told] == [Cancelled] and desk.engine.order == ["first"]
+
+
+async def test_who_was_given_up_while_the_model_is_loaded_is_not_kept():
+    desk, go = Desk("a"), Event()
+    lease = desk.leases["a"]
+    desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
+
+    async def ask_and_give_up(text: str) -> None:
+        asked = desk.ask("a", text)
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait([asked])
+
+    for number in range(20):
+        await ask_and_give_up(f"early {number}")
+    assert len(lease._early) == 1
+    loading = asyncio.ensure_future(lease.load(Settings()))
+    for number in range(20):
+        await ask_and_give_up(f"{number}")
+    assert len(lease._worker._waiting) == 1
+    go.set()
+    await loading
+    desk.engine.go.set()
+    assert (await desk.ask("a", "next")).text == "next" and desk.engine.order == ["next"]
+
+
+async def test_an_engine_that_wants_to_exit_ends_no_more_than_the_answers(monkeypatch):
+    desk = Desk("a")
+    desk.engine.answer_all = lambda more, done: list(more()) and exit(1)
+    await desk.leases["a"].load(Settings())
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        await desk.ask("a", "first")
+    del desk.engine.answer_all
+    desk.engine.go.set()
+    assert (await desk.ask("a", "next")).text == "next"
+
+
+async def test_after_a_failed_load_the_next_one_who_asks_tries_again():
+    def fail(settings: Settings) -> Held:
+        tried.append(settings)
+        raise RuntimeError("no")
+
+    tried: list[Settings] = []
+    engines = Engines(fail)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            await engines.lease().load(Settings())
+    assert len(tried) == 2
+
+
+def test_a_lease_may_be_closed_before_it_has_loaded():
+    Lease(Engines(lambda settings: Held())).close()
+
+
+async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
+    monkeypatch.setattr("mercury_lsp.engine_host.worker.REST_AFTER", 0.01)
+    desk = Desk("a")
+    first, waiting = await desk.begin(), desk.ask("a", "next")
+    await asyncio.sleep(0.05)
+    assert not desk.engine.rested.is_set(), "a fill is under way"
+    desk.engine.go.set()
+    await asyncio.gather(first, waiting)
+    assert await asyncio.to_thread(desk.engine.rested.wait, 10)
+
+
+def test_garbage_is_collected_again_once_a_load_is_over_however_it_ends(tmp_path):
+    with pytest.raises(ModelNotFound):
+        load_engine(Settings(model=str(tmp_path / "none")))
+    assert gc.isenabled()

@@ -1,0 +1,158 @@
+"""One client each, from its first message until a suggestion is accepted, in the sequence that its sources send."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mercury_lsp.statistics import store
+from tests.support.editor import Editor, place, script, span
+
+URI = "file:///work/sample.py"
+LINE = script(text="value(😀)") + "x = "
+EDIT = "textDocument/copilotInlineEdit"
+NEOVIM = {
+    "general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]},
+    "textDocument": {"completion": {}, "codeAction": {}},
+    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+    "workspace": {"applyEdit": True, "configuration": True, "didChangeConfiguration": {"dynamicRegistration": False}},
+}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@contextmanager
+def client(plugin: str, capabilities: Any, settings: Any = None, **params: Any) -> Iterator[Editor]:
+    """A client made for Copilot's server, with the sample open; it hears of no error and no warning."""
+    about = {
+        "editorInfo": {"name": "Neovim", "version": "0.12.0"},
+        "editorPluginInfo": {"name": plugin, "version": "1"},
+    }
+    with Editor({"workspace/configuration": lambda _: [None]}) as editor:
+        editor.initialize(capabilities, about, clientInfo={"name": plugin}, **params)
+        editor.notify("workspace/didChangeConfiguration", {"settings": settings or {}})
+        editor.settle()
+        editor.open(URI, LINE)
+        yield editor
+        assert editor.told("window/showMessage") == []
+        assert [told["message"] for told in editor.told("window/logMessage")] == ["loaded fake on cpu"]
+        assert "error" not in str([reply for replies in editor.replies.values() for reply in replies])
+
+
+def edits(editor: Editor, version: int, column: int, **more: Any) -> list[dict[str, Any]]:
+    return editor.result(ask_edits(editor, version, column, **more))["edits"]
+
+
+def ask_edits(editor: Editor, version: int, column: int, **more: Any) -> int:
+    return editor.ask(EDIT, place(URI, 1, column) | {"textDocument": {"uri": URI, "version": version}} | more)
+
+
+def insert(editor: Editor, version: int, column: int, text: str) -> None:
+    editor.change(URI, version, {"range": span((1, column), (1, column)), "text": text})
+
+
+def outcome() -> tuple[str, str, int, int, int]:
+    """Of the one suggestion that was counted: by which client, what became of it, typed, saved and kept."""
+    [row] = store.read(store.default_path(), 0)
+    return row.client, row.outcome, row.typed, row.saved, row.kept
+
+
+def test_sidekick_nvim_applies_all_edits_of_its_version_and_then_runs_their_commands():
+    """An edit is asked for after a pause; the next key cancels the request."""
+    with client("sidekick.nvim", NEOVIM, {"telemetry": {"telemetryLevel": "all"}}) as editor:
+        editor.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
+        older = ask_edits(editor, 1, 4, context={"triggerKind": 2})
+        editor.notify("$/cancelRequest", {"id": older})
+        insert(editor, 2, 4, "v")
+        found = edits(editor, 2, 5, context={"triggerKind": 2})
+        reply = editor.reply(older)
+        assert reply.get("result") or reply["error"]["code"] == -32800
+        assert [(edit["textDocument"], edit["text"]) for edit in found] == [({"uri": URI, "version": 2}, "value(😀)")]
+        editor.change(URI, 3, *({"range": edit["range"], "text": edit["text"]} for edit in found))
+        for edit in found:
+            assert editor.request("workspace/executeCommand", dict(edit["command"])) is None
+    assert outcome() == ("sidekick.nvim", "accepted", 0, 8, 8)
+
+
+def test_copilot_lsp_shows_the_first_edit_and_does_not_tell_of_its_acceptance():
+    """It cancels nothing: what is superseded must be no error, for it would show that to the user."""
+    with client("copilot_ls", NEOVIM, {"nextEditSuggestions": {"enabled": True}}) as editor:
+        editor.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
+        editor.change(URI, 2, {"range": span((0, 0), (1, 0)), "text": script(ms=60_000)})
+        older = ask_edits(editor, 2, 4)
+        editor.change(URI, 3, {"range": span((0, 0), (1, 0)), "text": script(text="value(😀)")})
+        [edit] = edits(editor, 3, 4)
+        assert editor.result(older) == {"edits": []}
+        editor.notify("textDocument/didShowInlineEdit", {"item": {"command": edit["command"]}})
+        editor.change(URI, 4, {"range": edit["range"], "text": edit["text"]})
+    assert outcome() == ("copilot_ls", "accepted", 0, 8, 8)
+
+
+def test_cursortab_sends_the_document_whole_and_writes_lines_anew():
+    """It takes the version from the last change, and spells the uri otherwise than its editor where it focuses."""
+    with client("copilot", NEOVIM) as editor:
+        editor.notify("textDocument/didFocus", {"textDocument": {"uri": "file:///work/other file.py"}})
+        editor.change(URI, 2, {"range": span((0, 0), (2147483647, 0)), "text": LINE})
+        [edit] = edits(editor, 2, 4)
+        editor.change(URI, 3, {"range": span((1, 0), (1, 4)), "text": "x = " + edit["text"]})
+        assert editor.text(URI) == LINE + "value(😀)"
+    assert outcome() == ("copilot", "accepted", 0, 8, 8)
+
+
+EMACS = {"workspace": {"workspaceFolders": True}, "textDocument": {"inlineCompletion": {"dynamicRegistration": False}}}
+
+
+def test_copilot_el_tells_what_it_shows_and_takes_before_the_text_changes():
+    """Ghost text and next edits by timers of their own; lengths in characters of Emacs, so that only edits count."""
+    options = {"formattingOptions": {"tabSize": 4, "insertSpaces": True}}
+    with client("copilot.el", EMACS | {"copilot": {"ipCodeCitation": False}}, rootUri="file:///work") as editor:
+        next_edit = ask_edits(editor, 1, 4)
+        [item] = editor.items(URI, 1, 4, **options)
+        [edit] = editor.result(next_edit)["edits"]
+        assert (edit["textDocument"]["version"], edit["command"]) == (1, item["command"])
+        for _ in range(2):  # shown again by each command that moves nothing
+            editor.notify("textDocument/didShowCompletion", {"item": {"command": item["command"]}})
+        part = {"item": {"command": item["command"]}, "acceptedLength": len("x = value(")}
+        editor.notify("textDocument/didPartiallyAcceptCompletion", part)
+        insert(editor, 2, 4, "value(")
+        [rest] = editor.items(URI, 1, 10, **options)
+        assert rest["insertText"].removeprefix("x = value(") == "😀)"
+        editor.notify("textDocument/didShowCompletion", {"item": {"command": rest["command"]}})
+        taken = editor.ask("workspace/executeCommand", rest["command"])
+        insert(editor, 3, 10, "😀)")
+        assert editor.result(taken) is None
+    assert outcome() == ("copilot.el", "accepted", 0, 8, 8)
+
+
+def test_copilot_lua_asks_by_the_older_requests_and_replaces_the_whole_line():
+    """The version counts its own ticks; what it accepts it also rejects when it is left over in its list."""
+    with client("copilot.lua", NEOVIM | {"workspace": {"workspaceFolders": True}}) as editor:
+        assert editor.request("checkStatus", {})["status"] == "OK"
+        at = {"uri": URI, "version": 7, "relativePath": "sample.py", "insertSpaces": True, "tabSize": 4}
+        where = {"line": 1, "character": 4}
+        params = {"doc": at | {"indentSize": 4, "position": where}, "textDocument": {"uri": URI}, "position": where}
+        [found] = editor.request("getCompletions", params)["completions"]
+        editor.request("notifyShown", {"uuid": found["uuid"]})
+        cycled = editor.request("getCompletionsCycling", params)["completions"]
+        assert [each["displayText"] for each in cycled] == ["value(😀)"]
+        units = len(found["text"].encode("utf-16-le")) // 2
+        editor.request("notifyAccepted", {"uuid": found["uuid"], "acceptedLength": units})
+        editor.change(URI, 2, {"range": found["range"], "text": found["text"]})
+        assert editor.text(URI) == LINE + "value(😀)"
+    assert outcome() == ("copilot.lua", "accepted", 0, 8, 8)
+
+
+def test_blink_copilot_asks_once_more_as_if_by_key_and_tells_nothing():
+    """It lists the answers to both, each text once."""
+    with client("blink-copilot", NEOVIM) as editor:
+        more = {"formattingOptions": {"tabSize": 4, "insertSpaces": True}}
+        shown = [editor.items(URI, 1, 4, kind, **more) for kind in (2, 1)]
+        assert [item["insertText"] for items in shown for item in items] == ["x = value(😀)"] * 2
+        editor.change(URI, 2, {"range": shown[0][0]["range"], "text": "x = value(😀)"})
+    assert outcome() == ("blink-copilot", "accepted", 0, 8, 8)

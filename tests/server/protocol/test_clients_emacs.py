@@ -1,0 +1,211 @@
+"""Emacs: lsp-mode's ghost text, and the completion at point and the code actions of eglot, as their sources have it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.clients import FILL, URI, Buffer, client, dropped, outcome
+from tests.support.editor import Editor, script
+
+ENCODINGS = {"positionEncodings": ["utf-32", "utf-8", "utf-16"]}
+FOLDER = {"uri": "file:///work", "name": "work"}
+COMPLETION = "textDocument/completion"
+BLOCK = "if a:\n        b(😀)"
+
+
+# lsp-mode 10: lsp-mode.el, lsp-inline-completion.el, lsp-protocol.el
+
+LSP_MODE = {
+    "general": ENCODINGS,
+    "textDocument": {
+        "codeAction": {"dynamicRegistration": True, "codeActionLiteralSupport": {"codeActionKind": {"valueSet": [""]}}},
+        "completion": {"completionItem": {"insertTextModeSupport": {"valueSet": [1, 2]}}, "contextSupport": True},
+        "inlineCompletion": None,
+    },
+    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+    "workspace": {
+        "applyEdit": True,
+        "configuration": True,
+        "didChangeWatchedFiles": {"dynamicRegistration": True},
+        "workspaceEdit": {"documentChanges": True},
+        "workspaceFolders": True,
+    },
+}
+
+
+def lsp_mode(state: Path) -> Any:
+    """It answers with empty settings, and gives the introduction a token for its progress."""
+    return client(
+        LSP_MODE,
+        state,
+        answers={"workspace/configuration": lambda _: [{}]},
+        clientInfo={"name": "emacs", "version": "GNU Emacs 30.1"},
+        rootPath="/work",
+        rootUri="file:///work",
+        workspaceFolders=[FOLDER],
+        workDoneToken="1",
+    )
+
+
+def lsp_mode_accepts(editor: Editor, buffer: Buffer, item: dict[str, Any]) -> None:
+    """A range that is not empty is deleted first; every change is told at once; the command is waited for."""
+    start, end = buffer.region(item["range"])
+    if start != end:
+        buffer.edit((start, end, ""))
+    buffer.edit((start, start, item["insertText"]))
+    command = {key: item["command"][key] for key in ("command", "arguments")}
+    assert editor.request("workspace/executeCommand", command) is None
+
+
+def test_lsp_mode_cancels_what_it_waits_for_with_the_next_key_and_shows_what_comes_in_a_pause(tmp_path: Path):
+    """It would show any error to a user who waits, but forgets what it has cancelled."""
+    with lsp_mode(tmp_path) as editor, Buffer(editor, script(ms=60_000) + "x = ") as buffer:
+        assert "completionProvider" not in editor.capabilities
+        waiting = editor.inline(URI, 1, 4)
+        editor.notify("$/cancelRequest", {"id": waiting})
+        assert dropped(editor, waiting)
+        buffer.edit((0, buffer.text.index("\n"), script(text=FILL).rstrip()))
+        buffer.cursor = len(buffer.text)
+        [item] = editor.items(URI, 1, 4)
+        lsp_mode_accepts(editor, buffer, item)
+        assert buffer.line == "x = " + FILL
+    assert outcome(tmp_path) == ("accepted", 0, 8, 8)
+
+
+def test_lsp_mode_goes_through_what_it_asked_for_by_key(tmp_path: Path):
+    with lsp_mode(tmp_path) as editor, Buffer(editor, script(text=BLOCK) + "def f():\n    ") as buffer:
+        items = editor.items(URI, 2, 4, kind=1)
+        assert [item["insertText"] for item in items] == [BLOCK, "if a:"]
+        lsp_mode_accepts(editor, buffer, items[1])
+        assert buffer.line == "def f():\n    if a:"
+
+
+def test_lsp_mode_says_that_there_is_nothing_when_the_list_is_empty(tmp_path: Path):
+    """Anything but a list with items, or an empty one, is an error to it."""
+    with lsp_mode(tmp_path) as editor, Buffer(editor, script(text="") + "x = "):
+        answer = editor.result(editor.inline(URI, 1, 4, kind=1))
+        assert answer == {"items": []}
+
+
+# eglot 1.24: eglot.el
+
+EGLOT = {
+    "general": ENCODINGS,
+    "textDocument": {
+        "codeAction": {
+            "dynamicRegistration": False,
+            "resolveSupport": {"properties": ["edit", "command"]},
+            "dataSupport": True,
+            "codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["quickfix", "refactor", "refactor.rewrite"]}},
+            "isPreferredSupport": True,
+        },
+        "completion": {
+            "dynamicRegistration": False,
+            "completionItem": {
+                "snippetSupport": False,
+                "documentationFormat": ["plaintext"],
+                "resolveSupport": {"properties": ["documentation", "details", "additionalTextEdits"]},
+                "insertReplaceSupport": True,
+            },
+            "contextSupport": True,
+        },
+    },
+    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+    "workspace": {
+        "applyEdit": True,
+        "configuration": True,
+        "didChangeWatchedFiles": {"dynamicRegistration": True, "relativePatternSupport": True},
+        "workspaceEdit": {"documentChanges": True, "failureHandling": "abort"},
+        "workspaceFolders": True,
+    },
+    "experimental": {},
+}
+
+
+def eglot(state: Path, **more: Any) -> Any:
+    """It leaves shutdown without parameters and gives exit some."""
+    return client(
+        EGLOT,
+        state,
+        clientInfo={"name": "Eglot", "version": "1.24"},
+        rootPath="/work/",
+        rootUri="file:///work",
+        workspaceFolders=[FOLDER],
+        last=({"method": "shutdown", "id": 9}, {"method": "exit", "params": {}}),
+        **more,
+    )
+
+
+def eglot_completes(buffer: Buffer, item: dict[str, Any]) -> None:
+    """The label is inserted, taken out again and the edit applied to the text as it was: one notification."""
+    asked_at = buffer.cursor
+    start, end = buffer.region(item["textEdit"]["range"])
+    label = item["label"].lstrip()
+    typed = buffer.text[start:asked_at]
+    assert label.startswith(typed), "the candidate would not match what was typed"
+    completed = label[len(typed) :]
+    buffer.edit(
+        (asked_at, asked_at, completed),
+        (asked_at, asked_at + len(completed), ""),
+        (start, end, ""),
+        (start, start, item["textEdit"]["newText"]),
+    )
+
+
+@pytest.mark.parametrize(("before", "fill"), [("x = ", FILL), ("def f():\n    ", BLOCK)], ids=["a line", "two lines"])
+def test_eglot_completes_at_point_by_way_of_the_label(tmp_path: Path, before: str, fill: str):
+    """The settings that it pushes are empty; the command is not run."""
+    with eglot(tmp_path) as editor, Buffer(editor, script(text=fill) + before) as buffer:
+        editor.notify("workspace/didChangeConfiguration", {"settings": {}})
+        context = {"context": {"triggerKind": 2, "triggerCharacter": " "}}
+        given_up = editor.ask(COMPLETION, buffer.here | context)
+        editor.notify("$/cancelRequest", {"id": given_up})
+        answer = editor.request(COMPLETION, buffer.here | context)
+        assert answer["isIncomplete"] is True  # else it would keep the list while the user types
+        [item] = answer["items"]
+        assert item["insertTextFormat"] == 1 and "data" not in item
+        eglot_completes(buffer, item)
+        assert buffer.line == before + fill
+        dropped(editor, given_up)
+    assert outcome(tmp_path) == ("accepted", 0, len(fill), len(fill))
+
+
+def test_eglot_completes_a_word_that_was_begun(tmp_path: Path):
+    with eglot(tmp_path) as editor, Buffer(editor, script(text="lue(😀)") + "x = va") as buffer:
+        [item] = editor.request(COMPLETION, buffer.here | {"context": {"triggerKind": 1}})["items"]
+        eglot_completes(buffer, item)
+        assert buffer.line == "x = value(😀)"
+    assert outcome(tmp_path)[0] == "accepted"
+
+
+def test_settings_in_eglots_initialization_options_outlast_the_empty_ones_it_pushes(tmp_path: Path):
+    with eglot(tmp_path, options={"disabledLanguages": ["python"]}) as editor, Buffer(editor) as buffer:
+        editor.notify("workspace/didChangeConfiguration", {"settings": {}})
+        editor.settle()
+        assert editor.request(COMPLETION, buffer.here | {"context": {"triggerKind": 1}})["items"] == []
+
+
+def test_eglot_runs_the_code_action_and_applies_the_edit_to_its_version(tmp_path: Path):
+    """The version counts changes, not notifications."""
+    with eglot(tmp_path) as editor, Buffer(editor, script(text=FILL) + "x") as buffer:
+        at = buffer.cursor
+        buffer.edit((at, at, " "), (at + 1, at + 1, "="), (at + 2, at + 2, " "))
+
+        def apply(params: Any) -> Any:
+            [change] = params["edit"]["documentChanges"]
+            assert change["textDocument"] == {"uri": URI, "version": buffer.version}
+            for edit in change["edits"]:
+                buffer.put(edit["range"], edit["newText"])
+            return {"applied": True}
+
+        editor.answers |= {"workspace/applyEdit": apply, "window/showDocument": lambda _: {"success": True}}
+        place = {"start": buffer.here["position"], "end": buffer.here["position"]}
+        params = {"textDocument": {"uri": URI}, "range": place, "context": {"diagnostics": []}}
+        [action] = editor.request("textDocument/codeAction", params)
+        assert "data" not in action and "edit" not in action
+        command = {key: action["command"][key] for key in ("command", "arguments")}
+        assert editor.request("workspace/executeCommand", command) == {"applied": True}
+        assert buffer.line == "x = " + FILL
+        [shown] = editor.told("window/showDocument")
+        assert shown["selection"]["start"] == buffer.position(buffer.cursor)

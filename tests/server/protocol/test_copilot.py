@@ -1,0 +1,332 @@
+"""The dialect of clients made for Copilot's language server, in the sequences that their sources send."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.editor import Editor, Refused, place, script, span
+
+INFO = {
+    "editorInfo": {"name": "Neovim", "version": "0.11.4"},
+    "editorPluginInfo": {"name": "copilot.lua", "version": "1.515.0"},
+}
+EDIT = "textDocument/copilotInlineEdit"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Editor]:
+    with Editor() as made:
+        made.initialize({"workspace": {"workspaceFolders": True}}, INFO)
+        made.until(lambda: [each for each in made.told("didChangeStatus") if not each["busy"]])
+        yield made
+
+
+@pytest.fixture
+def editor(shared: Editor) -> Editor:
+    return shared.quiet()
+
+
+def doc(uri: str, line: int, column: int) -> dict[str, Any]:
+    """A place as copilot.lua and copilot.el write it for the older requests."""
+    more = {"relativePath": "x.py", "insertSpaces": True, "tabSize": 4, "indentSize": 4, "version": 7}
+    return {"uri": uri, "position": {"line": line, "character": column}} | more
+
+
+# Getting acquainted
+
+
+@pytest.mark.parametrize(
+    "options",
+    [INFO, INFO | {"networkProxy": {"host": "localhost"}}, INFO | {"copilotIntegrationId": "x"}],
+    ids=["copilot.lua", "copilot.el behind a proxy", "others"],
+)
+def test_options_that_are_not_ours_are_left_alone(options: dict[str, Any]):
+    with Editor() as editor:
+        editor.initialize(options=options)
+        settings = {"telemetry": {"telemetryLevel": "all"}, "github": {"copilot": {"selectedCompletionModel": ""}}}
+        editor.notify("workspace/didChangeConfiguration", {"settings": settings | {"disabledLanguages": []}})
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
+        assert editor.told("window/showMessage") == []
+
+
+def test_ours_are_found_beside_theirs():
+    with Editor() as editor:
+        editor.initialize(options=INFO | {"mercury": {"disabledLanguages": ["python"]}})
+        assert editor.items(editor.opened("x = "), 0, 4) == []
+
+
+@pytest.mark.parametrize("params", [{}, None, {"_": True}, {"options": {"localChecksOnly": True}, "_": True}], ids=repr)
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("checkStatus", {"status": "OK", "user": "local"}),
+        ("signIn", {"status": "AlreadySignedIn", "user": "local"}),
+        ("signInInitiate", {"status": "AlreadySignedIn", "user": "local"}),
+        ("signInConfirm", {"status": "OK", "user": "local"}),
+        ("signOut", {"status": "OK", "user": "local"}),
+        ("setEditorInfo", "OK"),
+    ],
+)
+def test_every_client_is_signed_in(editor: Editor, method: str, expected: Any, params: Any):
+    assert editor.request(method, params) == expected
+
+
+def test_the_version_and_the_model_are_told(editor: Editor):
+    assert editor.request("getVersion", {})["version"]
+    [model] = editor.request("copilot/models", {"_": True})
+    assert (model["id"], model["scopes"]) == ("fake", ["completion"])
+
+
+def test_without_a_model_there_are_no_models():
+    with Editor() as editor:
+        editor.initialize(options=INFO | {"mercury": {"model": "missing"}})
+        editor.wait_for("window/showMessage")
+        assert editor.request("copilot/models", {}) == []
+
+
+def test_the_status_is_told_in_both_forms():
+    with Editor() as editor:
+        editor.initialize(options=INFO | {"mercury": {"model": "missing"}})
+        newer = editor.wait_for("didChangeStatus", 2)
+        older = editor.wait_for("statusNotification", 2)
+        assert newer["kind"] == "Error" and newer["busy"] is False and "missing" in newer["message"]
+        assert older == {"status": "Error", "message": newer["message"]}
+        assert editor.told("statusNotification")[0]["status"] == "InProgress"
+
+
+# Inline completion: copilot.el, blink-copilot, nvim-lspconfig's copilot
+
+
+def test_items_reach_from_the_start_of_the_line(editor: Editor):
+    uri = editor.opened(script(text="value") + "    x𝒳 = ")
+    more = {"formattingOptions": {"tabSize": 4, "insertSpaces": True}}
+    [item] = editor.items(uri, 1, 10, **more)
+    assert item["range"] == span((1, 0), (1, 10))
+    assert item["insertText"] == "    x𝒳 = value"
+
+
+@pytest.mark.parametrize("version", [None, 1, 0, 99, "1"])
+def test_a_request_for_ghost_text_may_name_a_version_of_any_kind(editor: Editor, version: Any):
+    """LSP has none there; Copilot's server takes one."""
+    uri = editor.opened("x = ")
+    assert len(editor.items(uri, 0, 4, textDocument={"uri": uri, "version": version})) == 1
+
+
+def test_a_very_long_line_is_not_repeated(editor: Editor):
+    uri = editor.opened("x" * 5000 + " = ")
+    [item] = editor.items(uri, 0, 5003)
+    assert (item["insertText"], item["range"]) == ("suggested", span((0, 5003), (0, 5003)))
+
+
+def test_with_a_selected_popup_item_its_range_is_kept(editor: Editor):
+    uri = editor.opened(script(text="nt(x)") + "  pri")
+    selected = {"range": span((1, 2), (1, 5)), "text": "print"}
+    [item] = editor.items(uri, 1, 5, context={"triggerKind": 2, "selectedCompletionInfo": selected})
+    assert (item["insertText"], item["range"]) == ("print(x)", span((1, 2), (1, 5)))
+
+
+def test_shown_and_partly_accepted_items_may_be_told_by_their_command_alone(editor: Editor):
+    uri = editor.opened(script(text="value(1)") + "x = ")
+    [item] = editor.items(uri, 1, 4)
+    for sent in (item, {"command": item["command"]}):
+        editor.notify("textDocument/didShowCompletion", {"item": sent})
+        editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": sent, "acceptedLength": 9})
+    editor.change(uri, 2, {"range": span((1, 4), (1, 4)), "text": "value"})
+    [rest] = editor.items(uri, 1, 9)
+    assert rest["insertText"] == "x = value(1)"
+    assert rest["command"]["arguments"] == item["command"]["arguments"]
+
+
+@pytest.mark.parametrize(
+    "told", [len("x = 😀(") + 1, len("x = 😀("), 0, 10**9], ids=["UTF-16", "characters", "0", "more"]
+)
+def test_what_is_left_of_a_partly_accepted_item_goes_by_the_edit_and_not_by_the_length_told(editor: Editor, told: int):
+    """UTF-16 units in the protocol; one client counts characters, another tells the whole length for a word."""
+    uri = editor.opened(script(text="😀(😀)") + "x = ")
+    [item] = editor.items(uri, 1, 4)
+    editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": told})
+    editor.change(uri, 2, {"range": span((1, 4), (1, 4)), "text": "😀("})
+    [rest] = editor.items(uri, 1, 7)
+    assert (rest["insertText"], rest["range"]) == ("x = 😀(😀)", span((1, 0), (1, 7)))
+    assert rest["command"] == item["command"]
+
+
+def test_focus_is_taken_note_of_with_or_without_a_document(editor: Editor):
+    uri = editor.opened("x = ")
+    for params in ({"textDocument": {"uri": uri}}, {}, {"textDocument": {"uri": "file:///nowhere"}}):
+        editor.notify("textDocument/didFocus", params)
+    editor.settle()
+    assert editor.told("window/logMessage") == []
+
+
+# Next edits: sidekick.nvim, copilot-lsp, copilot.el, cursortab
+
+
+def edits(editor: Editor, uri: str, line: int, column: int, version: Any = 1, **more: Any) -> list[dict[str, Any]]:
+    document = {"uri": uri, "version": version}
+    return editor.request(EDIT, place(uri, line, column) | {"textDocument": document} | more)["edits"]
+
+
+def test_the_fill_at_the_cursor_is_an_edit_of_the_version_asked_about(editor: Editor):
+    uri = editor.opened(script(text="value") + "x = ")
+    [edit] = edits(editor, uri, 1, 4, version=42, context={"triggerKind": 2})
+    assert edit["textDocument"] == {"uri": uri, "version": 42}
+    assert (edit["text"], edit["range"]) == ("value", span((1, 4), (1, 4)))
+    assert edit["command"]["command"] in editor.capabilities["executeCommandProvider"]["commands"]
+
+
+def test_uris_come_back_byte_for_byte(editor: Editor):
+    uri = "file:///tmp/A%20b/%C3%A9é:x.py"
+    editor.open(uri, "x = ")
+    [edit] = edits(editor, uri, 0, 4)
+    assert edit["textDocument"]["uri"] == uri
+
+
+def test_a_version_may_be_missing(editor: Editor):
+    uri = editor.opened("x = ")
+    [edit] = editor.request(EDIT, place(uri, 0, 4))["edits"]
+    assert edit["textDocument"] == {"uri": uri}
+
+
+def test_with_nothing_to_offer_the_list_is_empty_and_not_null(editor: Editor):
+    assert edits(editor, editor.opened(script(text="") + "x = "), 1, 4) == []
+    assert edits(editor, editor.opened(script(confidence=0.2) + "x = "), 1, 4) == []
+
+
+def test_at_the_start_of_a_line_the_edit_takes_in_all_of_it(editor: Editor):
+    uri = editor.opened(script(text="a = 1\n") + "b = 2\nc = 3")
+    [edit] = edits(editor, uri, 1, 0)
+    assert edit["range"] == span((1, 0), (1, 5))
+    assert edit["text"].startswith("a = 1") and edit["text"].endswith("b = 2")
+
+
+def test_a_superseded_edit_request_is_answered_empty_for_one_client_waits_and_another_shows_errors(editor: Editor):
+    uri = editor.opened(script(ms=60_000) + "x = ")
+    older = editor.ask(EDIT, place(uri, 1, 4))
+    editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
+    assert len(edits(editor, uri, 0, 4, version=2)) == 1
+    assert editor.result(older) == {"edits": []}
+
+
+def test_ghost_text_and_a_next_edit_asked_at_one_cursor_are_both_answered(editor: Editor):
+    """sidekick.nvim beside a plugin for ghost text: two features on one client."""
+    uri = editor.opened(script(ms=300, text="value") + "x = ")
+    edit, ghost = editor.ask(EDIT, place(uri, 1, 4)), editor.inline(uri, 1, 4)
+    [found], [item] = editor.result(edit)["edits"], editor.result(ghost)["items"]
+    assert (found["text"], item["insertText"]) == ("value", "x = value")
+    assert found["command"] == item["command"]
+
+
+def test_a_panel_outlives_the_questions_that_the_editor_asks_by_itself(editor: Editor):
+    uri = editor.opened(script(ms=300, text="value") + "x = ")
+    panel = editor.ask("getPanelCompletions", {"doc": doc(uri, 1, 4), "panelId": "p2"})
+    editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
+    ghost = editor.inline(uri, 0, 4)
+    assert editor.result(panel) == {"solutionCountTarget": 1}
+    assert len(editor.result(ghost)["items"]) == 1
+
+
+def test_a_cancelled_edit_request_is_answered_as_cancelled(editor: Editor):
+    uri = editor.opened(script(ms=60_000) + "x = ")
+    asked = editor.ask(EDIT, place(uri, 1, 4))
+    editor.notify("$/cancelRequest", {"id": asked})
+    with pytest.raises(Refused) as refused:
+        editor.result(asked)
+    assert refused.value.code == -32800
+
+
+def test_an_edit_that_was_shown_and_accepted_may_be_told_without_a_request(editor: Editor):
+    """copilot.el runs the command as a notification."""
+    uri = editor.opened(script(text="value") + "x = ")
+    [edit] = edits(editor, uri, 1, 4)
+    editor.notify("textDocument/didShowInlineEdit", {"item": {"command": edit["command"]}})
+    editor.notify("workspace/executeCommand", {key: edit["command"][key] for key in ("command", "arguments")})
+    editor.change(uri, 2, {"range": span((1, 4), (1, 4)), "text": "v"})
+    [again] = editor.items(uri, 1, 5)
+    assert again["command"]["arguments"] != edit["command"]["arguments"]
+
+
+def test_a_whole_document_may_be_sent_again_as_a_range_without_end_and_the_same_version(editor: Editor):
+    """cursortab does so before it asks."""
+    uri = editor.opened(script(text="value(1)") + "x = ")
+    [item] = editor.items(uri, 1, 4)
+    text = script(text="value(1)") + "x = 𝒳\n"
+    editor.change(uri, 1, {"range": span((0, 0), (2147483647, 0)), "text": text})
+    assert editor.text(uri) == text
+    assert item["insertText"] == "x = value(1)"
+
+
+# The older requests: copilot.lua
+
+
+def test_older_completions_have_whole_lines_and_what_is_to_be_displayed(editor: Editor):
+    uri = editor.opened(script(text="value") + "  x = ")
+    where = doc(uri, 1, 6)
+    params = {"doc": where, "textDocument": {"uri": uri, "version": 7, "relativePath": "x.py"}, "_": True}
+    [found] = editor.request("getCompletions", params | {"position": where["position"]})["completions"]
+    assert (found["text"], found["displayText"]) == ("  x = value", "value")
+    assert found["range"] == span((1, 0), (1, 6))
+    assert (found["position"], found["docVersion"]) == ({"line": 1, "character": 6}, 7)
+    for method, told in (
+        ("notifyShown", {"uuid": found["uuid"]}),
+        ("notifyAccepted", {"uuid": found["uuid"], "acceptedLength": 11}),
+        ("notifyAccepted", {"uuid": found["uuid"]}),
+        ("notifyRejected", {"uuids": [found["uuid"]]}),
+    ):
+        assert editor.request(method, told | {"_": True}) == "OK"
+
+
+def test_cycling_has_all_there_is(editor: Editor):
+    uri = editor.opened(script(text="a = 1\n    b = 2", confidence=0.2) + "def f():\n    ")
+    assert editor.request("getCompletions", {"doc": doc(uri, 2, 4)})["completions"] == []
+    found = editor.request("getCompletionsCycling", {"doc": doc(uri, 2, 4)})["completions"]
+    assert [each["displayText"] for each in found] == ["a = 1\n    b = 2", "a = 1"]
+    assert len({each["uuid"] for each in found}) == 2
+
+
+# Panels
+
+
+def test_a_panel_gets_items_at_once_or_one_by_one(editor: Editor):
+    uri = editor.opened(script(text="a = 1\n    b = 2") + "def f():\n    ")
+    method = "textDocument/copilotPanelCompletion"
+    at_once = editor.request(method, place(uri, 2, 4))["items"]
+    assert len(at_once) == 2
+    assert editor.request(method, place(uri, 2, 4) | {"partialResultToken": "part"}) == {"items": []}
+    streamed = [told["value"]["items"] for told in editor.told("$/progress") if told["token"] == "part"]
+    assert [[each["insertText"] for each in items] for items in streamed] == [[item["insertText"]] for item in at_once]
+
+
+def test_the_older_panel_gets_solutions_and_their_number(editor: Editor):
+    uri = editor.opened(script(text="value") + "  x = ")
+    answer = editor.request("getPanelCompletions", {"doc": doc(uri, 1, 6), "panelId": "p1", "_": True})
+    [solution] = editor.told("PanelSolution")
+    assert answer == {"solutionCountTarget": 1}
+    assert (solution["panelId"], solution["completionText"]) == ("p1", "value")
+    assert solution["range"] == span((1, 6), (1, 6)) and 0 <= solution["score"] <= 1
+    assert editor.told("PanelSolutionsDone") == [{"panelId": "p1", "status": "OK"}]
+
+
+# Messages of the wrong shape
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        (EDIT, {"textDocument": {"uri": 3}, "position": {"line": 0, "character": 0}}),
+        (EDIT, {"textDocument": {"uri": "x", "version": "1"}, "position": {"line": 0, "character": 0}}),
+        ("getCompletions", {}),
+        ("getCompletions", {"doc": []}),
+        ("getPanelCompletions", {"doc": doc("x", 0, 0)}),
+        ("notifyShown", {"uuid": None}),
+        ("notifyRejected", {"uuids": 3}),
+        ("textDocument/copilotPanelCompletion", {"textDocument": {"uri": "x"}}),
+        ("mercury/status", {"textDocument": 3}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_malformed_parameters_are_refused_naming_what_is_wrong(editor: Editor, method: str, params: Any):
+    with pytest.raises(Refused, match=r"\$") as refused:
+        editor.request(method, params)
+    assert refused.value.code == -32602

@@ -1,0 +1,132 @@
+"""The denoising of an invoked completion is streamed to clients that declared so, and how sure the model is told."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.editor import INLINE, Editor, Refused, place, script, span
+
+OURS = {"experimental": {"mercury": {"confidence": True, "denoising": True}}}
+URI = "file:///work/space/sample.py"
+FIRST = [["committed", "a"], ["draft", " = "], ["draft", "2"], ["mask", ""], ["mask", ""]]
+SECOND = [["committed", "a"], ["committed", " = "], ["committed", "1"], ["end", ""], ["mask", ""]]
+
+
+@pytest.fixture
+def editor() -> Iterator[Editor]:
+    with Editor() as made:
+        made.initialize(OURS)
+        yield made
+
+
+def ask(editor: Editor, kind: int = 1, **fill: Any) -> int:
+    """Ask behind a script, with the token `part`; the request's id."""
+    editor.open(URI, script(**fill))
+    context = {"context": {"triggerKind": kind}, "partialResultToken": "part"}
+    return editor.ask(INLINE, place(URI, 1, 0) | context)
+
+
+def parts(editor: Editor) -> list[dict[str, Any]]:
+    """The one item of every part that came."""
+    values = [told["value"] for told in editor.told("$/progress") if told["token"] == "part"]
+    assert all(len(items) == 1 for items in values)
+    return [items[0] for items in values]
+
+
+def test_an_invoked_completion_streams_its_canvas_step_by_step(editor: Editor):
+    items = editor.result(ask(editor, text="a = 1", steps=[FIRST, SECOND], step_ms=60))["items"]
+    first, second = parts(editor)
+    assert first == {
+        "insertText": "a",
+        "range": span((1, 0), (1, 0)),
+        "mercury": {
+            "slots": [
+                {"state": "committed", "text": "a", "count": 1},
+                {"state": "draft", "text": " = 2", "count": 2},
+                {"state": "mask", "text": "", "count": 2},
+            ]
+        },
+    }
+    assert second["mercury"]["slots"] == [{"state": "committed", "text": "a = 1", "count": 3}]
+    assert [item["insertText"] for item in items] == ["a = 1"]
+
+
+def test_steps_that_follow_too_fast_are_left_out_and_the_last_is_sent_in_time(editor: Editor):
+    steps = [[["committed", str(number)]] for number in range(40)]
+    editor.result(ask(editor, steps=steps, step_ms=0, ms=100))
+    shown = [int(item["insertText"]) for item in parts(editor)]
+    assert shown == sorted(shown) and shown[-1] == 39
+    assert len(shown) < 20
+
+
+def test_nothing_is_sent_behind_the_answer(editor: Editor):
+    msg_id = ask(editor, steps=[FIRST, SECOND], step_ms=0)
+    editor.result(msg_id)
+    before = len(parts(editor))
+    editor.result(editor.inline(URI, 1, 0))
+    assert len(parts(editor)) == before
+
+
+def test_a_cancelled_request_streams_nothing_further(editor: Editor):
+    msg_id = ask(editor, steps=[FIRST], rounds=200, step_ms=5)
+    editor.wait_for("$/progress")
+    editor.notify("$/cancelRequest", {"id": msg_id})
+    with pytest.raises(Refused):
+        editor.result(msg_id)
+    before = len(parts(editor))
+    editor.settle()
+    editor.result(editor.inline(URI, 1, 0))
+    assert len(parts(editor)) == before
+
+
+def test_a_superseded_request_streams_nothing_further(editor: Editor):
+    older = ask(editor, steps=[FIRST], rounds=200, step_ms=5)
+    editor.wait_for("$/progress")
+    editor.change(URI, 2, {"range": span((1, 0), (1, 0)), "text": "x"})
+    newer = editor.inline(URI, 1, 1)
+    with pytest.raises(Refused):
+        editor.result(older)
+    before = len(parts(editor))
+    editor.result(newer)
+    assert len(parts(editor)) == before
+
+
+def test_while_typing_nothing_is_streamed(editor: Editor):
+    editor.result(ask(editor, kind=2, steps=[FIRST]))
+    assert parts(editor) == []
+
+
+@pytest.mark.parametrize("experimental", [None, {}, {"mercury": True}, {"mercury": {"denoising": 1}}, [1], "mercury"])
+def test_other_clients_get_the_answer_at_once_and_no_field_that_is_not_lsps(experimental: Any):
+    with Editor() as editor:
+        editor.initialize({"experimental": experimental})
+        [item] = editor.result(ask(editor, text="a = 1", steps=[FIRST, SECOND], unsure_from=2))["items"]
+        assert parts(editor) == []
+        assert set(item) == {"insertText", "range", "command"}
+
+
+@pytest.mark.parametrize(
+    ("text", "unsure_from", "unit"), [("a = 1", 4, 4), ("'😀' + x", 6, 7), ("a = 1", 0, 0), ("a = 1  ", 5, None)]
+)
+def test_an_item_tells_from_which_unit_on_it_is_unsure(editor: Editor, text: str, unsure_from: int, unit: int | None):
+    [item] = editor.result(ask(editor, text=text, unsure_from=unsure_from))["items"]
+    assert item["mercury"].pop("unsureFrom", None) == unit
+    assert set(item["mercury"]) == {"confidence", "steps", "elapsedMs"}
+
+
+def test_typing_through_a_suggestion_keeps_where_it_gets_unsure(editor: Editor):
+    editor.result(ask(editor, kind=2, text="a = one", unsure_from=4))
+    for version, (column, char, unit) in enumerate(
+        [(0, "a", 3), (1, " ", 2), (2, "=", 1), (3, " ", 0), (4, "o", 0)], 2
+    ):
+        editor.change(URI, version, {"range": span((1, column), (1, column)), "text": char})
+        [item] = editor.items(URI, 1, column + 1)
+        assert item["mercury"]["unsureFrom"] == unit, json.dumps(item)
+
+
+def test_a_first_line_that_ends_before_the_unsure_part_is_sure(editor: Editor):
+    whole, first = editor.result(ask(editor, text="a = 1\nb = 2", unsure_from=7))["items"]
+    assert whole["mercury"]["unsureFrom"] == 7
+    assert "unsureFrom" not in first["mercury"]

@@ -1,0 +1,402 @@
+"""Every class of message that a client must not send: an error or a line in the log, and the server serves on."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.support.editor import INLINE, Editor, Refused, frame, place, span
+
+PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
+TEXT = "x = 1\ny = 😀\r\nz = "
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Editor]:
+    with Editor() as made:
+        yield made.initialize()
+
+
+@pytest.fixture
+def editor(shared: Editor) -> Iterator[Editor]:
+    """Whatever a test did, afterwards the server answers and shows its user nothing."""
+    yield shared.quiet()
+    uri = shared.opened(TEXT)
+    assert shared.text(uri) == TEXT
+    assert len(shared.items(uri, 2, 4)) == 1
+    assert shared.told("window/showMessage") == []
+
+
+def refusal(editor: Editor, msg_id: Any = None) -> int:
+    """The code of the error that a message got."""
+    reply = editor.reply(msg_id)
+    assert reply["error"]["message"] and "result" not in reply
+    return reply["error"]["code"]
+
+
+# JSON-RPC
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"Content-Length: 4\r\n\r\n{'a'",
+        b"Content-Length: 2\r\n\r\n\xff\xff",
+        b"Content-Length: nine\r\n\r\n",
+        b"Content-Length: -1\r\n\r\n",
+        b"Content-Type: application/json\r\n\r\n",
+        b"Content-Length: 0\r\n\r\n",
+        b"Content-Length: 100000\r\n\r\n" + b"[" * 100000,
+        b"Content-Length: 14\r\n\r\n" + '"\ud83d"'.encode("utf-8", "surrogatepass") + b"         ",
+    ],
+    ids=lambda data: repr(data[:40]),
+)
+def test_what_cannot_be_read_is_a_parse_error(editor: Editor, data: bytes):
+    editor.write(data)
+    assert refusal(editor) == PARSE_ERROR
+
+
+@pytest.mark.parametrize("lie", [-7, 9, 60])
+def test_a_wrong_length_costs_no_later_message(editor: Editor, lie: int):
+    body = json.dumps({"jsonrpc": "2.0", "id": "lost", "method": INLINE}).encode()
+    editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body) + lie, body))
+    assert editor.request("mercury/status", {})["kind"] == "Normal"
+    assert refusal(editor) == PARSE_ERROR
+
+
+@pytest.mark.parametrize(
+    "message", [[], [{"jsonrpc": "2.0", "id": 1, "method": "x"}], 3, "x", None, True, {}], ids=repr
+)
+def test_what_is_not_one_object_is_an_invalid_request(editor: Editor, message: Any):
+    editor.send(message)
+    assert refusal(editor) == INVALID_REQUEST
+
+
+@pytest.mark.parametrize("jsonrpc", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2.0}, {"jsonrpc": None}], ids=repr)
+def test_another_version_of_json_rpc_is_refused(editor: Editor, jsonrpc: dict[str, Any]):
+    editor.send({"id": "v", "method": "mercury/status"} | jsonrpc)
+    assert refusal(editor, "v") == INVALID_REQUEST
+
+
+@pytest.mark.parametrize("method", [3, None, [], {}, True])
+def test_a_method_that_is_no_string_is_refused(editor: Editor, method: Any):
+    editor.send({"jsonrpc": "2.0", "id": "m", "method": method})
+    assert refusal(editor, "m") == INVALID_REQUEST
+
+
+@pytest.mark.parametrize("msg_id", [None, 1.5, True, [], {"a": 1}], ids=repr)
+def test_an_id_that_is_none_is_refused_without_one(editor: Editor, msg_id: Any):
+    editor.send({"jsonrpc": "2.0", "id": msg_id, "method": "mercury/status"})
+    assert refusal(editor) == INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "msg_id", [0, -1, 2**31, 2**63, 10**300, "", "x" * 10_000, "\ud800", "😀"], ids=lambda i: repr(i)[:20]
+)
+def test_any_integer_or_string_is_an_id_and_comes_back_as_it_was(editor: Editor, msg_id: Any):
+    editor.send({"jsonrpc": "2.0", "id": msg_id, "method": "mercury/status"})
+    assert editor.result(msg_id)["kind"] == "Normal"
+
+
+def test_a_number_too_long_to_be_read_is_a_parse_error(editor: Editor):
+    body = b'{"jsonrpc":"2.0","method":"mercury/status","id":' + b"9" * 5000 + b"}"
+    editor.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    assert refusal(editor) == PARSE_ERROR
+
+
+def test_an_id_in_use_is_refused_and_the_first_request_is_answered(editor: Editor):
+    uri = editor.opened('# [[{"ms": 400}]]\nx = ')
+    request = {"jsonrpc": "2.0", "id": "twice", "method": INLINE}
+    params = place(uri, 1, 4) | {"context": {"triggerKind": 2}}
+    editor.send(request | {"params": params})
+    editor.send(request | {"params": params})
+    assert refusal(editor, "twice") == INVALID_REQUEST
+    assert len(editor.result("twice")["items"]) == 1
+    editor.send(request | {"params": params})
+    assert len(editor.result("twice")["items"]) == 1  # free again
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"id": 1, "result": None},
+        {"id": "never asked", "result": {}},
+        {"id": None, "error": {"code": -32700, "message": "?"}},
+        {"id": [], "result": 1},
+        {"id": 1, "error": "?"},
+        {"id": 1},
+    ],
+    ids=repr,
+)
+def test_answers_that_nobody_waits_for_are_ignored(editor: Editor, answer: dict[str, Any]):
+    editor.send({"jsonrpc": "2.0"} | answer)
+    editor.settle()
+
+
+def test_an_answer_cannot_take_the_place_of_ours(editor: Editor):
+    uri = editor.opened('# [[{"ms": 300}]]\nx = ')
+    asked = editor.inline(uri, 1, 4)
+    editor.send({"jsonrpc": "2.0", "id": asked, "result": {"items": "forged"}})
+    assert len(editor.result(asked)["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [{"result": {"nonsense": 1}}, {"result": 3}, {"error": "no"}, {"error": {}}], ids=repr
+)
+def test_a_malformed_answer_is_a_refusal(answer: dict[str, Any]):
+    with Editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
+        sent: list[Any] = []
+        take = editor._take
+
+        def answer_wrongly(message: dict[str, Any]) -> None:
+            take(message)
+            if message.get("method") == "workspace/configuration":
+                sent.append(message["id"])
+                editor.send({"jsonrpc": "2.0", "id": message["id"]} | answer)
+
+        editor._take = answer_wrongly
+        editor.initialize({"workspace": {"configuration": True}})
+        assert len(editor.items(editor.opened(TEXT), 2, 4)) == 1
+        assert sent
+
+
+def test_requests_of_unknown_methods_are_refused_and_notifications_ignored(editor: Editor):
+    for method in ("mercury/nothing", "$/nothing", "", "textDocument/hover", "x" * 5000, "\ud800"):
+        editor.notify(method, {"a": 1})
+        with pytest.raises(Refused) as refused:
+            editor.request(method, {"a": [1, {}]})
+        assert refused.value.code == NO_METHOD
+
+
+# LSP
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        [],
+        3,
+        "x",
+        {"textDocument": None},
+        {"textDocument": {}, "position": {}, "context": {}},
+        place("u", -1, 0),
+        place("u", 0, 2**31),
+        place("u", 0, 10**300),
+        place("u", 1.5, 0),
+        place("u", "0", 0),
+        place("u", True, 0),
+        place("u", None, 0),
+        place(None, 0, 0),
+        place({"a": 1}, 0, 0),
+        place("u", 0, 0) | {"context": {"triggerKind": "2"}},
+        place("u", 0, 0) | {"context": {"triggerKind": 2, "selectedCompletionInfo": {"text": 3}}},
+        place("u", 0, 0) | {"context": []},
+    ],
+    ids=lambda params: json.dumps(params)[:60],
+)
+def test_parameters_of_the_wrong_shape_are_refused(editor: Editor, params: Any):
+    if isinstance(params, dict):
+        params = {"context": {"triggerKind": 2}} | params
+    with pytest.raises(Refused) as refused:
+        editor.request(INLINE, params)
+    assert refused.value.code == INVALID_PARAMS
+
+
+def test_the_refusal_names_what_is_wrong(editor: Editor):
+    with pytest.raises(Refused, match="position"):
+        editor.request(INLINE, {"textDocument": {"uri": "u"}, "context": {"triggerKind": 2}})
+
+
+def test_an_unknown_kind_of_trigger_counts_as_typing(editor: Editor):
+    uri = editor.opened('# [[{"confidence": 0.2}]]\nx = ')
+    assert editor.items(uri, 1, 4, kind=7) == []
+
+
+@pytest.mark.parametrize("method", ["textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"])
+@pytest.mark.parametrize("params", [None, [], {}, {"textDocument": {"uri": 3}}, {"textDocument": []}], ids=repr)
+def test_malformed_notifications_change_no_document(editor: Editor, method: str, params: Any):
+    uri = editor.opened(TEXT)
+    editor.notify(method, params)
+    if isinstance(params, dict) and params:
+        editor.notify(method, params | {"contentChanges": [{"text": "x"}]})
+    assert editor.text(uri) == TEXT
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"text": None},
+        {"text": 5},
+        {"version": "1"},
+        {"version": 2**40},
+        {"version": None},
+        {"uri": None},
+        {"languageId": 3},
+    ],
+    ids=repr,
+)
+def test_a_document_that_is_not_well_formed_is_not_opened(editor: Editor, document: dict[str, Any]):
+    uri = f"file:///{uuid4().hex}.py"
+    whole = {"uri": uri, "languageId": "python", "version": 1, "text": "x"} | document
+    editor.notify("textDocument/didOpen", {"textDocument": whole})
+    assert editor.text(uri) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        None,
+        {},
+        [3],
+        [{}],
+        [{"text": None}],
+        [{"text": "a"}, {"text": 3}],
+        [{"range": span((0, 0), (0, 1))}],
+        [{"range": span((-1, 0), (0, 0)), "text": "a"}],
+        [{"range": {"start": {"line": 0}}, "text": "a"}],
+        [{"range": [], "text": "a"}],
+        [{"range": None, "text": "a"}],
+    ],
+    ids=repr,
+)
+def test_a_change_that_is_not_well_formed_is_not_applied_in_part(editor: Editor, changes: Any):
+    uri = editor.opened(TEXT)
+    params = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": changes}
+    editor.notify("textDocument/didChange", params)
+    assert editor.text(uri) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "expected"),
+    [
+        (span((9, 0), (9, 9)), "!", TEXT + "!"),
+        (span((2, 4), (2147483647, 2147483647)), "!", TEXT + "!"),
+        (span((0, 99), (1, 0)), "!", "x = 1!y = 😀\r\nz = "),
+        (span((1, 5), (1, 6)), "!", "x = 1\ny = !\r\nz = "),
+        (span((1, 0), (0, 0)), "!", "!y = 😀\r\nz = "),
+        (span((1, 99), (1, 99)), "!", "x = 1\ny = 😀!\r\nz = "),
+    ],
+    ids=["below the end", "beyond the end", "behind a line's end", "inside a pair", "backwards", "behind a CR LF line"],
+)
+def test_edits_that_reach_beyond_are_clamped(editor: Editor, where: dict[str, Any], text: str, expected: str):
+    uri = editor.opened(TEXT)
+    editor.change(uri, 2, {"range": where, "text": text})
+    assert editor.text(uri) == expected
+
+
+@pytest.mark.parametrize("versions", [(5, 3, 4), (1, 1, 1), (-1, -7, 0)])
+def test_edits_are_applied_in_the_order_they_come_in_whatever_their_version(editor: Editor, versions: tuple[int, ...]):
+    uri = editor.opened(TEXT)
+    for number, version in enumerate(versions):
+        editor.change(uri, version, {"range": span((0, 0), (0, 0)), "text": str(number)})
+    assert editor.text(uri) == "210" + TEXT
+
+
+def test_a_document_may_be_opened_again_and_closed_twice(editor: Editor):
+    uri = editor.opened(TEXT)
+    editor.open(uri, "new", version=1)
+    assert editor.text(uri) == "new"
+    for _ in range(2):
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    editor.change(uri, 2, {"text": "x"})
+    assert editor.text(uri) is None
+
+
+@pytest.mark.parametrize("half", ["\ud83d", "\ude00", "a\ud800b\udfff"], ids=ascii)
+def test_halves_of_a_surrogate_pair_are_kept(editor: Editor, half: str):
+    uri = editor.opened(TEXT)
+    editor.change(uri, 2, {"range": span((0, 0), (0, 1)), "text": half})
+    assert editor.text(uri) == half + TEXT[1:]
+    assert len(editor.items(uri, 2, 4)) == 1
+
+
+def test_a_pair_may_be_typed_half_by_half(editor: Editor):
+    uri = editor.opened(TEXT)
+    editor.change(uri, 2, {"range": span((0, 0), (0, 0)), "text": "\ud83d"})
+    editor.change(uri, 3, {"range": span((0, 1), (0, 1)), "text": "\ude00"})
+    editor.change(uri, 4, {"range": span((0, 2), (0, 2)), "text": "!"})
+    assert editor.text(uri).encode("utf-16-le", "surrogatepass").decode("utf-16-le") == "😀!" + TEXT
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "x", "file:", "untitled:1", "file:///%zz", "file:///\ud800", "file:///a\0b", "C:\\x"],
+    ids=ascii,
+)
+def test_any_string_is_a_uri(editor: Editor, uri: str):
+    editor.open(uri, TEXT)
+    assert editor.text(uri) == TEXT
+    assert len(editor.items(uri, 2, 4)) == 1
+
+
+@pytest.mark.parametrize("msg_id", [None, 1.5, [], "unknown", 10**300], ids=repr)
+def test_a_cancel_of_what_is_not_there_is_ignored(editor: Editor, msg_id: Any):
+    editor.notify("$/cancelRequest", {"id": msg_id})
+    editor.notify("$/cancelRequest", None)
+    editor.notify("window/workDoneProgress/cancel", {"token": msg_id})
+
+
+def test_a_notification_sent_as_a_request_is_answered(editor: Editor):
+    uri = f"file:///{uuid4().hex}.py"
+    document = {"uri": uri, "languageId": "python", "version": 1, "text": "x"}
+    assert editor.request("textDocument/didOpen", {"textDocument": document}) is None
+    assert editor.text(uri) == "x"
+
+
+def test_many_messages_in_one_piece_are_all_read(editor: Editor):
+    uri = editor.opened(TEXT)
+    document = {"uri": uri, "version": 2}
+    typed = [{"range": span((0, 0), (0, 0)), "text": str(number % 10)} for number in range(500)]
+    messages = [
+        {
+            "jsonrpc": "2.0",
+            "method": "textDocument/didChange",
+            "params": {"textDocument": document, "contentChanges": [each]},
+        }
+        for each in typed
+    ]
+    editor.write(b"".join(map(frame, messages)))
+    assert editor.text(uri) == "".join(each["text"] for each in reversed(typed)) + TEXT
+
+
+# Initialize
+
+
+@pytest.mark.parametrize("params", [None, [], {}, {"capabilities": 3}, {"capabilities": {"window": 3}}], ids=repr)
+def test_after_a_malformed_initialize_a_good_one_is_accepted(params: Any):
+    with Editor() as editor:
+        with pytest.raises(Refused) as refused:
+            editor.request("initialize", params)
+        assert refused.value.code == INVALID_PARAMS
+        assert len(editor.items(editor.initialize().opened(TEXT), 2, 4)) == 1
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"rootUri": "file://["},
+        {"rootUri": "nowhere"},
+        {"workspaceFolders": [{"uri": "file://[", "name": "x"}, {"uri": "\ud800", "name": ""}]},
+        {"initializationOptions": "loud"},
+        {"initializationOptions": {"effort": "huge"}},
+        {"trace": "loud"},
+        {"clientInfo": {"name": ""}, "locale": "xx", "processId": -1},
+    ],
+    ids=repr,
+)
+def test_an_initialize_that_means_little_is_accepted(params: dict[str, Any]):
+    with Editor() as editor:
+        assert len(editor.items(editor.initialize(**params).opened(TEXT), 2, 4)) == 1
+
+
+def test_a_capability_that_cannot_be_read_is_not_declared_and_the_others_are():
+    general = {"staleRequestSupport": {"cancel": True}, "positionEncodings": ["utf-8"]}
+    document = {"completion": {"completionItem": {"tagSupport": {}}}, "inlineCompletion": {}, "codeAction": {}}
+    with Editor() as editor:
+        editor.initialize({"general": general, "textDocument": document, "workspace": {"applyEdit": True}})
+        assert {"inlineCompletionProvider", "codeActionProvider"} <= set(editor.capabilities)
+        assert len(editor.items(editor.opened(TEXT), 2, 4)) == 1

@@ -1,0 +1,297 @@
+"""The last change offered for other places, as an edit and as an action, by the real server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.editor import COMMAND as SERVER
+from tests.support.editor import Editor, Refused, place, script, span
+
+EDIT = "textDocument/copilotInlineEdit"
+COMMAND = "mercury.nextEdit"
+TITLE = "Mercury: apply next edit"
+
+ACTIONS = {
+    "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["refactor"]}}}},
+    "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}, "configuration": True},
+    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+}
+ANSWERS = {
+    "workspace/applyEdit": lambda _: {"applied": True},
+    "window/showDocument": lambda _: {"success": True},
+    "workspace/configuration": lambda _: [None],
+}
+
+SILENT = {"confidence": 0.1}
+"""The engine has no fill that is worth showing, so that next edits come to the fore."""
+
+BODY = "def f(count):\n    x = count + 1\n    y = obj.count\n    return count\n"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Editor]:
+    with Editor(ANSWERS) as made:
+        yield made.initialize(ACTIONS)
+
+
+@pytest.fixture
+def editor(shared: Editor) -> Editor:
+    return shared.quiet()
+
+
+def renamed(editor: Editor, body: str = BODY, **fill: Any) -> str:
+    """A document in which `count` has just become `total` where it stands first; its uri."""
+    uri = editor.opened(script(**(SILENT | fill)) + body)
+    editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "total"})
+    return uri
+
+
+def edits(editor: Editor, uri: str, version: int = 2, line: int = 1, column: int = 11) -> list[dict[str, Any]]:
+    return editor.result(ask(editor, uri, version, line, column))["edits"]
+
+
+def ask(editor: Editor, uri: str, version: int = 2, line: int = 1, column: int = 11) -> int:
+    where = place(uri, line, column) | {"textDocument": {"uri": uri, "version": version}}
+    return editor.ask(EDIT, where | {"context": {"triggerKind": 2}})
+
+
+def titles(editor: Editor, uri: str) -> list[str]:
+    params = {"textDocument": {"uri": uri}, "range": span((1, 11), (1, 11)), "context": {"diagnostics": []}}
+    return [each["title"] for each in editor.request("textDocument/codeAction", params)]
+
+
+def run(editor: Editor, uri: str, version: int | None = None) -> int:
+    document = {"uri": uri} | ({} if version is None else {"version": version})
+    return editor.ask("workspace/executeCommand", {"command": COMMAND, "arguments": [{"textDocument": document}]})
+
+
+# As an edit
+
+
+def test_the_last_change_is_offered_for_the_next_place(editor: Editor):
+    uri = renamed(editor)
+    [edit] = edits(editor, uri)
+    assert (edit["text"], edit["range"]) == ("total", span((2, 8), (2, 13)))
+    assert edit["textDocument"] == {"uri": uri, "version": 2}
+    assert edit["command"]["command"] == "mercury.accepted"
+
+
+def test_a_fill_worth_showing_comes_before_the_next_edit(editor: Editor):
+    uri = renamed(editor, confidence=0.9)
+    [edit] = edits(editor, uri)
+    assert edit["text"] == "suggested"
+
+
+def test_who_accepts_goes_from_place_to_place_until_there_is_none(editor: Editor):
+    uri, version, taken = renamed(editor), 2, []
+    while found := edits(editor, uri, version):
+        [edit], version = found, version + 1
+        taken.append(edit["range"]["start"]["line"])
+        editor.notify("workspace/executeCommand", edit["command"])
+        editor.change(uri, version, {"range": edit["range"], "text": edit["text"]})
+    assert taken == [2, 4]
+    assert editor.text(uri).endswith(BODY.replace("count", "total").replace("obj.total", "obj.count"))
+
+
+def test_a_place_where_the_model_prefers_the_old_text_is_passed_over(editor: Editor):
+    [edit] = edits(editor, renamed(editor, against="x ="))
+    assert edit["range"] == span((4, 11), (4, 16))
+
+
+def test_a_dismissed_place_is_not_offered_again_for_this_change(editor: Editor):
+    uri = renamed(editor)
+    [edit] = edits(editor, uri)
+    assert edits(editor, uri)[0]["range"] == edit["range"]  # asked again, it is still there
+    [edit] = edits(editor, uri)
+    editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
+    [other] = edits(editor, uri)
+    assert other["range"] == span((4, 11), (4, 16))
+
+
+def test_what_was_accepted_and_undone_is_not_offered_again(editor: Editor):
+    uri = renamed(editor)
+    [edit] = edits(editor, uri)
+    editor.change(uri, 3, {"range": edit["range"], "text": "total"})
+    editor.change(uri, 4, {"range": edit["range"], "text": "count"})
+    assert edits(editor, uri, 4) == []
+
+
+def test_a_document_sent_whole_has_its_last_change_too(editor: Editor):
+    uri = editor.opened(script(**SILENT) + BODY)
+    editor.change(uri, 2, {"text": script(**SILENT) + BODY.replace("f(count)", "f(total)")})
+    editor.change(uri, 3, {"text": script(**SILENT) + BODY.replace("f(count)", "f(total)")})
+    [edit] = edits(editor, uri, 3)
+    assert edit["range"] == span((2, 8), (2, 13))
+
+
+# Silence
+
+
+@pytest.mark.parametrize("nats", [-2.0, -9.0], ids=["unsure", "sure of the old text"])
+def test_what_the_model_is_not_sure_of_is_not_offered(editor: Editor, nats: float):
+    assert edits(editor, renamed(editor, nats=nats)) == []
+
+
+def test_of_a_use_that_was_changed_the_other_places_are_offered_by_key_only(editor: Editor):
+    uri = editor.opened(script(**SILENT) + BODY)
+    editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
+    assert edits(editor, uri, 2, 2, 13) == []
+    assert titles(editor, uri) == [TITLE, "Mercury: fill here"]
+    assert editor.result(run(editor, uri, 2)) == {"applied": True}
+
+
+def test_without_a_change_nothing_is_offered(editor: Editor):
+    assert edits(editor, editor.opened(script(**SILENT) + BODY), 1) == []
+
+
+def test_places_that_look_like_secrets_are_kept_from_the_model(editor: Editor):
+    secret = '    password = "hunter2-Zq8!kPx" + count\n'
+    uri = renamed(editor, "def f(count):\n" + secret)
+    assert edits(editor, uri) == []
+    assert "hunter2" not in str(editor.request("test/given", {}))
+
+
+def test_in_a_language_that_is_switched_off_nothing_is_offered():
+    with Editor(ANSWERS) as editor:
+        editor.initialize(ACTIONS, {"disabledLanguages": ["python"]})
+        uri = renamed(editor)
+        assert edits(editor, uri) == [] and titles(editor, uri) == []
+
+
+def test_next_edits_can_be_switched_off():
+    with Editor(ANSWERS) as editor:
+        editor.initialize(ACTIONS, {"nextEdits": False})
+        uri = renamed(editor)
+        assert edits(editor, uri) == []
+        assert titles(editor, uri) == ["Mercury: fill here"]
+
+
+def test_a_newer_request_is_answered_and_the_older_one_gets_an_empty_list(editor: Editor):
+    uri = renamed(editor, compare_ms=300)
+    older = ask(editor, uri)
+    editor.change(uri, 3, {"range": span((1, 11), (1, 11)), "text": "s"})
+    newer = ask(editor, uri, 3)
+    assert editor.result(older) == {"edits": []}
+    [edit] = editor.result(newer)["edits"]
+    assert edit["text"] == "totals"
+
+
+def test_an_edit_for_a_text_that_has_changed_is_not_offered(editor: Editor):
+    uri = renamed(editor, compare_ms=300)
+    asked = ask(editor, uri)
+    editor.change(uri, 3, {"range": span((1, 0), (1, 0)), "text": "\n"})
+    assert editor.result(asked) == {"edits": []}
+
+
+def test_a_failing_comparison_is_told_once_and_answered_empty():
+    with Editor(ANSWERS) as editor:
+        editor.initialize(ACTIONS)
+        uri = renamed(editor, error="out of order")
+        assert edits(editor, uri) == [] and edits(editor, uri) == []
+        [message] = editor.told("window/showMessage")
+        assert "out of order" in message["message"]
+
+
+def test_while_a_name_is_erased_or_retyped_nothing_is_offered_unasked(editor: Editor):
+    uri, version = editor.opened(script(**SILENT) + BODY), 1
+    for column in (10, 9, 8, 7, 6):
+        version += 1
+        editor.change(uri, version, {"range": span((1, column), (1, column + 1)), "text": ""})
+        assert edits(editor, uri, version, 1, column) == []
+    editor.change(uri, version + 1, {"range": span((1, 6), (1, 6)), "text": "t"})
+    assert edits(editor, uri, version + 1, 1, 7) == []
+    editor.change(uri, version + 2, {"range": span((1, 7), (1, 7)), "text": "otal"})
+    [edit] = edits(editor, uri, version + 2)
+    assert edit["text"] == "total"
+
+
+def test_what_would_break_the_syntax_is_not_offered(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "def f(n):\n    a = n\n    g(lambda n: 1)\n    return n\n")
+    editor.change(uri, 2, {"range": span((2, 8), (2, 8)), "text": "self."})
+    [edit] = edits(editor, uri, 2, 2, 13)
+    assert edit["range"] == span((4, 11), (4, 12))
+
+
+# As an action
+
+
+def test_the_action_is_listed_where_a_place_is_left_and_listing_asks_no_model(editor: Editor):
+    uri = renamed(editor, error="the model was asked")
+    assert titles(editor, uri) == [TITLE, "Mercury: fill here"]
+    assert titles(editor, editor.opened(BODY)) == ["Mercury: fill here"]
+    assert editor.told("window/showMessage") == []
+
+
+def test_the_action_applies_the_edit_and_the_cursor_goes_behind_it(editor: Editor):
+    uri = renamed(editor)
+    assert editor.result(run(editor, uri, 2)) == {"applied": True}
+    [applied] = editor.told("workspace/applyEdit")
+    [changed] = applied["edit"]["documentChanges"]
+    assert changed["textDocument"] == {"uri": uri, "version": 2}
+    assert changed["edits"] == [{"range": span((2, 8), (2, 13)), "newText": "total"}]
+    [shown] = editor.told("window/showDocument")
+    assert shown["selection"] == span((2, 13), (2, 13))
+
+
+def test_the_command_needs_no_version(editor: Editor):
+    assert editor.result(run(editor, renamed(editor))) == {"applied": True}
+
+
+def test_with_nothing_to_do_the_command_says_so(editor: Editor):
+    assert editor.result(run(editor, renamed(editor, nats=-9.0))) == {"applied": False}
+    [message] = editor.told("window/showMessage")
+    assert "no next edit" in message["message"] and editor.told("workspace/applyEdit") == []
+
+
+def test_chosen_twice_the_command_applies_one_edit(editor: Editor):
+    uri = renamed(editor, compare_ms=300)
+    both = [run(editor, uri), run(editor, uri)]
+    assert [editor.result(each)["applied"] for each in both] == [True, False]
+    assert len(editor.told("workspace/applyEdit")) == 1 and editor.told("window/showMessage") == []
+
+
+def test_the_command_says_so_when_the_document_has_changed_meanwhile(editor: Editor):
+    uri = renamed(editor, compare_ms=300)
+    chosen = run(editor, uri, 2)
+    editor.change(uri, 3, {"range": span((1, 0), (1, 0)), "text": "\n"})
+    assert editor.result(chosen) == {"applied": False}
+    assert "changed" in editor.told("window/showMessage")[0]["message"]
+
+
+def test_a_file_that_is_still_being_read_is_told_from_one_without_a_next_edit():
+    with Editor(ANSWERS, [*SERVER, "--parses-once"]) as editor:
+        editor.initialize(ACTIONS)
+        uri = renamed(editor)
+        assert edits(editor, uri) == [] and titles(editor, uri) == ["Mercury: fill here"]
+        assert editor.result(run(editor, uri, 2)) == {"applied": False}
+        assert "still being read" in editor.told("window/showMessage")[0]["message"]
+
+
+def test_for_an_older_version_the_command_does_nothing(editor: Editor):
+    assert editor.result(run(editor, renamed(editor), 1)) == {"applied": False}
+    assert "changed" in editor.told("window/showMessage")[0]["message"]
+
+
+def test_what_the_editor_asks_by_itself_does_not_stop_the_command(editor: Editor):
+    uri = renamed(editor, compare_ms=300)
+    chosen = run(editor, uri)
+    asked = ask(editor, uri)
+    ghost = editor.inline(uri, 1, 11)
+    assert editor.result(chosen) == {"applied": True}
+    editor.result(asked)
+    editor.result(ghost)
+
+
+@pytest.mark.parametrize("arguments", [None, [], [3], [{}], [1, 2]], ids=repr)
+def test_wrong_arguments_are_refused(editor: Editor, arguments: Any):
+    with pytest.raises(Refused) as refused:
+        editor.request("workspace/executeCommand", {"command": COMMAND, "arguments": arguments})
+    assert refused.value.code == -32602
+
+
+def test_the_command_is_announced_to_clients_that_apply_edits():
+    for capabilities, is_announced in ((ACTIONS, True), ({}, False)):
+        with Editor(ANSWERS) as editor:
+            offered = editor.initialize(capabilities).capabilities["executeCommandProvider"]["commands"]
+            assert (COMMAND in offered) is is_announced

@@ -1,0 +1,289 @@
+"""Context beyond the file, as the engine is given it."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.editor import Editor, span
+
+MAIN = "from shop.stock import reserve_items\n\n\ndef checkout(basket):\n    reserve_items("
+STOCK = "LIMIT = 12\n\n\ndef reserve_items(basket, warehouse_name):\n    return None\n"
+WATCHES = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}}
+
+
+def written(root: Path, **files: str) -> Path:
+    """A workspace; the names of files have `__` for a slash and end in .py if they have no dot."""
+    for name, text in files.items():
+        path = root / (name.replace("__", "/") + ("" if "." in name else ".py"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def serving(root: Path, capabilities: Any = None, **options: Any) -> Editor:
+    folders = [{"uri": root.as_uri(), "name": "work"}]
+    return Editor().initialize(capabilities, options, workspaceFolders=folders)
+
+
+def given(editor: Editor, path: Path, line: int = 4, column: int = 18) -> str:
+    """All that the engine is given at a place."""
+    read, elsewhere = both(editor, path, line, column)
+    return elsewhere + read
+
+
+def both(editor: Editor, path: Path, line: int = 4, column: int = 18) -> tuple[str, str]:
+    """What the engine reads at a place, and what it looks through."""
+    editor.items(path.as_uri(), line, column, kind=1)
+    told = editor.request("test/given", {})
+    return "".join((*told["far"], told["near"], *told["suffix"])), "".join(told["elsewhere"])
+
+
+def comes(editor: Editor, path: Path, holds: Callable[[str], bool]) -> bool:
+    """Whether in some seconds the engine is given what holds; lines are changed so that snippets may change."""
+    for number in range(100):
+        if holds(given(editor, path, *((4, 18) if number % 2 else (3, 0)))):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def opened(editor: Editor, root: Path) -> list[str]:
+    """What the server has opened below a folder."""
+    return [name for name in editor.request("test/opened", {}) if name.startswith(str(root) + os.sep)]
+
+
+def test_the_signature_of_an_imported_function_reaches_the_engine(tmp_path: Path):
+    written(tmp_path, main=MAIN, shop__stock=STOCK)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        signature = "# path: shop/stock.py\ndef reserve_items(basket, warehouse_name):\n"
+        assert comes(editor, tmp_path / "main.py", lambda text: signature in text)
+
+
+def test_switched_off_no_other_file_is_opened(tmp_path: Path):
+    written(tmp_path, main=MAIN, shop__stock=STOCK)
+    (tmp_path / ".gitignore").write_text("x")
+    with serving(tmp_path, workspaceContext=False) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        time.sleep(1)
+        assert "warehouse_name" not in given(editor, tmp_path / "main.py")
+        assert opened(editor, tmp_path) == []
+
+
+def test_switched_off_later_nothing_is_shown_any_more(tmp_path: Path):
+    written(tmp_path, main=MAIN, shop__stock=STOCK)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" in text)
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"workspaceContext": False}}})
+        assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" not in text)
+
+
+@pytest.mark.parametrize(
+    ("ignore_file", "pattern", "stock"),
+    [
+        (".gitignore", "stock.py", "shop/stock.py"),
+        (".mercuryignore", "/shop/st*.py", "shop/stock.py"),
+        ("shop/.gitignore", "*\n!other.py", "shop/stock.py"),
+        (".git/info/exclude", "shop/st*", "shop/stock.py"),
+        (None, "", "secrets.py"),
+        (None, "", "shop/credentials.py"),
+        (None, "", "node_modules/stock.py"),
+        (None, "", ".venv/stock.py"),
+    ],
+)
+def test_ignored_and_secret_files_are_never_opened(tmp_path: Path, ignore_file: str | None, pattern: str, stock: str):
+    module = stock.removesuffix(".py").replace("/", ".").lstrip(".")
+    main = MAIN.replace("shop.stock", module) + "\n# from shop.other import *\n"
+    main = "from shop.other import reserve_others\n" + main
+    written(tmp_path, main=main, shop__other="def reserve_others(basket):\n    return 2\n")
+    (tmp_path / stock).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / stock).write_text(STOCK)
+    if ignore_file is not None:
+        (tmp_path / ignore_file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / ignore_file).write_text(pattern)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), main)
+        assert comes(editor, tmp_path / "main.py", lambda text: "def reserve_others(basket):" in text)
+        assert "warehouse_name" not in given(editor, tmp_path / "main.py")
+        assert str(tmp_path / stock) not in opened(editor, tmp_path)
+        assert str(tmp_path / "shop/other.py") in opened(editor, tmp_path)
+
+
+def test_links_do_not_lead_out_of_the_workspace(tmp_path: Path):
+    outside = written(tmp_path / "outside", stock=STOCK)
+    root = written(tmp_path / "work", main=MAIN, shop__other="X = 1\n")
+    (root / "shop" / "stock.py").symlink_to(outside / "stock.py")
+    with serving(root) as editor:
+        editor.open((root / "main.py").as_uri(), MAIN)
+        time.sleep(1)
+        assert "warehouse_name" not in given(editor, root / "main.py")
+        assert opened(editor, outside) == []
+
+
+def test_in_a_file_of_secrets_nothing_is_suggested_and_none_of_it_is_shown_elsewhere(tmp_path: Path):
+    written(tmp_path, main=MAIN)
+    environment = tmp_path / ".env"
+    with serving(tmp_path) as editor:
+        editor.open(environment.as_uri(), "reserve_items_host = internal\nreserve_items(basket, internal", "dotenv")
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        time.sleep(0.7)
+        assert editor.items(environment.as_uri(), 0, 5, kind=1) == []
+        assert "internal" not in given(editor, tmp_path / "main.py")
+        assert "internal" not in editor.request("test/given", {})["draft"]
+
+
+def test_lines_that_look_like_secrets_are_cut_from_every_block(tmp_path: Path):
+    secret = 'API_PASSWORD = "hunter2-hunter2"\n'
+    main = f"{secret}{MAIN}\n{secret}x = 1\n"
+    written(tmp_path, main=main, shop__stock=secret + STOCK)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), main)
+        assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" in text)
+        text = given(editor, tmp_path / "main.py", 5, 18)
+        assert "hunter2" not in text and "x = 1" in text and "reserve_items(" in text
+        assert editor.items((tmp_path / "main.py").as_uri(), 0, 20, kind=1) == []
+
+
+def test_more_of_an_imported_file_is_looked_through_than_is_read(tmp_path: Path):
+    stock = STOCK + "".join(f"\n\ndef reserve_{number}(basket):\n    return {number}\n" for number in range(60))
+    written(tmp_path, main=MAIN, shop__stock=stock)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" in text)
+        read, elsewhere = both(editor, tmp_path / "main.py")
+        assert read.count("def reserve_") < 30 < elsewhere.count("def reserve_")
+
+
+def test_what_was_not_saved_of_a_closed_document_is_nowhere(tmp_path: Path):
+    written(tmp_path, main=MAIN, shop__stock=STOCK)
+    stock, unsaved = tmp_path / "shop" / "stock.py", STOCK + "reserve_items(basket, unsaved)\n"
+    for text in (MAIN, MAIN.replace("shop.stock", "shop.other")):  # imported, and only open
+        with serving(tmp_path) as editor:
+            editor.open(stock.as_uri(), unsaved)
+            editor.open((tmp_path / "main.py").as_uri(), text)
+            given(editor, stock, 1, 0)
+            assert comes(editor, tmp_path / "main.py", lambda text: "unsaved" in text)
+            editor.notify("textDocument/didClose", {"textDocument": {"uri": stock.as_uri()}})
+            assert "unsaved" not in given(editor, tmp_path / "main.py")
+            time.sleep(0.5)
+            assert "unsaved" not in given(editor, tmp_path / "main.py", 3, 0)
+
+
+def test_a_place_far_away_is_looked_around_without_an_edit(tmp_path: Path):
+    main = "".join(f"x_{number} = {number}\n" for number in range(12_000))
+    written(tmp_path, main=main)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), main)
+        given(editor, tmp_path / "main.py", 3, 0)
+        time.sleep(0.5)
+        for _ in range(100):
+            if "x_9300 = " in given(editor, tmp_path / "main.py", 9000, 0):
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("nothing around line 9,000 is given")
+
+
+FILLER = "".join(f"x_{number} = {number}\n" for number in range(900))
+
+
+def test_the_rest_of_a_long_document_is_looked_through_without_its_secrets(tmp_path: Path):
+    main = f"{MAIN}\n{FILLER}API_PASSWORD = 'hunter2-hunter2'\nfar_away = basket\n"
+    written(tmp_path, main=main)
+    with serving(tmp_path) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), main)
+        assert comes(editor, tmp_path / "main.py", lambda text: "far_away = basket" in text)
+        read, elsewhere = both(editor, tmp_path / "main.py")
+        assert "far_away" in elsewhere and "far_away" not in read
+        assert "hunter2" not in elsewhere and "x_899" in elsewhere
+        last = main.count("\n") - 1
+        change = {"range": span((last, 0), (last, 17)), "text": "far_away = warehouse"}
+        editor.change((tmp_path / "main.py").as_uri(), 2, change)
+        assert comes(editor, tmp_path / "main.py", lambda text: "far_away = warehouse" in text)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_another_open_document_is_looked_through_unless_it_is_ignored(tmp_path: Path, ignored: bool):
+    stock = f"{STOCK}{FILLER}far_away = basket\n"
+    written(tmp_path, main=MAIN, shop__stock=stock, shop__other="def reserve_items(others):\n    return 2\n")
+    if ignored:
+        (tmp_path / ".gitignore").write_text("stock.py")
+    with serving(tmp_path) as editor:
+        for name, text in (("shop/stock.py", stock), ("main.py", MAIN.replace("shop.stock", "shop.other"))):
+            editor.open((tmp_path / name).as_uri(), text)
+            given(editor, tmp_path / name, 700, 0)
+        main = tmp_path / "main.py"
+        assert comes(editor, main, lambda text: ("reserve_items(others)" if ignored else "far_away = basket") in text)
+        assert ignored ^ ("far_away" in given(editor, main))
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"workspaceContext": False}}})
+        assert comes(editor, main, lambda text: "far_away" not in text)
+
+
+@pytest.mark.parametrize("capabilities", [None, WATCHES], ids=["we watch", "the client watches"])
+def test_changes_of_files_are_noticed(tmp_path: Path, capabilities: Any):
+    written(tmp_path, main=MAIN, shop__stock=STOCK)
+    stock = tmp_path / "shop" / "stock.py"
+
+    def happened(kind: int) -> None:
+        if capabilities is not None:
+            changes = [{"uri": stock.as_uri(), "type": kind}]
+            editor.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+
+    with serving(tmp_path, capabilities) as editor:
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" in text)
+        time.sleep(1.0)  # the watch has surely begun
+        stock.write_text(STOCK.replace("warehouse_name", "depot_name"))
+        happened(2)
+        assert comes(editor, tmp_path / "main.py", lambda text: "depot_name" in text)
+        stock.unlink()
+        happened(3)
+        assert comes(editor, tmp_path / "main.py", lambda text: "depot_name" not in text)
+        stock.write_text(STOCK)
+        happened(1)
+        assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" in text)
+
+
+def test_the_client_is_asked_to_watch_if_it_can(tmp_path: Path):
+    with serving(tmp_path, WATCHES) as editor:
+        [registration] = editor.wait_for("client/registerCapability")["registrations"]
+        patterns = [watcher["globPattern"] for watcher in registration["registerOptions"]["watchers"]]
+        assert patterns[1:] == ["**/.gitignore", "**/.mercuryignore"] and ",py," in patterns[0]
+
+
+def test_spots_edited_last_in_other_documents_are_shown(tmp_path: Path):
+    other = "".join(f"value_{number} = {number}\n" for number in range(400))
+    written(tmp_path, main=MAIN, shop__unrelated=other)
+    with serving(tmp_path) as editor:
+        uri = (tmp_path / "shop/unrelated.py").as_uri()
+        editor.open(uri, other)
+        editor.change(uri, 2, {"range": span((390, 0), (390, 0)), "text": "basket_reserve = checkout\n"})
+        editor.open((tmp_path / "main.py").as_uri(), MAIN)
+        assert comes(editor, tmp_path / "main.py", lambda text: "basket_reserve = checkout\n" in text)
+
+
+def test_snippets_stay_while_a_line_is_typed(tmp_path: Path):
+    names = [f"part{number}_of_basket" for number in range(12)]
+    files = {f"shop__{name}": f"def {name}(warehouse_{name}):\n    return {name!r}\n" * 6 for name in names}
+    main = "".join(f"from shop.{name} import {name}\n" for name in names) + "\n\n\n"
+    written(tmp_path, main=main, **files)
+    path = tmp_path / "main.py"
+    with serving(tmp_path) as editor:
+        editor.open(path.as_uri(), main)
+        assert comes(editor, path, lambda text: "def part" in text)
+        line, shown = len(names) + 1, set()
+        typed = "value = part7_of_basket(part9_of_basket(part3_of_basket"
+        for column, character in enumerate(typed):
+            change = {"range": span((line, column), (line, column)), "text": character}
+            editor.change(path.as_uri(), column + 2, change)
+            given(editor, path, line, column + 1)
+            far = editor.request("test/given", {})["far"]
+            shown.add(tuple(block for block in far if "# path: shop" in block))
+            if column == len(typed) // 2:
+                time.sleep(0.8)  # a pause, in which all is prepared anew
+        assert len(shown) == 1 and shown != {()}

@@ -1,0 +1,273 @@
+"""What the real server counts of what its clients do, and what it does not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mercury_lsp.statistics import Record, store
+from tests.support.editor import Editor, place, script, span
+
+URI = "file:///work/sample.py"
+INFO = {"editorInfo": {"name": "Neovim", "version": "0.11.4"}, "editorPluginInfo": {"name": "x", "version": "1"}}
+LINE = script(text="value(1)") + "x = "
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def counted(state: Path, use: Callable[[Editor], None], options: Any = None, text: str = LINE) -> list[Record]:
+    """The rows that remain when an editor was used and closed; settings are known when it is."""
+    with Editor() as editor:
+        editor.initialize(options=options, clientInfo={"name": "test editor"})
+        editor.settle()
+        editor.open(URI, text)
+        use(editor)
+    return store.read(store.default_path(), 0)
+
+
+def insert(editor: Editor, version: int, column: int, *texts: str, line: int = 1) -> None:
+    """Insert pieces one behind the other, in one notification."""
+    changes = []
+    for text in texts:
+        changes.append({"range": span((line, column), (line, column)), "text": text})
+        column += len(text)
+    editor.change(URI, version, *changes)
+
+
+def run(editor: Editor, item: dict[str, Any], *more: Any) -> None:
+    command = item["command"]
+    arguments = [*command["arguments"], *more]
+    editor.request("workspace/executeCommand", {"command": command["command"], "arguments": arguments})
+
+
+def outcome(row: Record) -> tuple[str, int, int, int]:
+    return row.outcome, row.typed, row.saved, row.kept
+
+
+def test_acceptance_is_seen_in_the_edit_alone(state: Path):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        insert(editor, 2, 4, item["insertText"])
+
+    [row] = counted(state, use)
+    assert outcome(row) == ("accepted", 0, 8, 8)
+    assert (row.language, row.client, row.model, row.automatic) == ("python", "test editor", "fake", True)
+    assert row.confidence == 0.9 and row.latency_ms > 0 and row.length == 8
+
+
+def test_next_edits_are_not_counted(state: Path):
+    def use(editor: Editor) -> None:
+        editor.change(URI, 2, {"range": span((1, 0), (1, 5)), "text": "total"})
+        asked = place(URI, 1, 5) | {"textDocument": {"uri": URI, "version": 2}}
+        [edit] = editor.request("textDocument/copilotInlineEdit", asked)["edits"]
+        assert edit["range"] == span((2, 6), (2, 11))
+        editor.notify("textDocument/didShowInlineEdit", {"item": edit})
+        editor.change(URI, 3, {"range": edit["range"], "text": edit["text"]})
+        run(editor, edit)
+
+    assert counted(state, use, text=script(confidence=0.1) + "count = 1\nprint(count)\n") == []
+
+
+def test_told_by_its_command_it_counts_once(state: Path):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        insert(editor, 2, 4, item["insertText"])
+        run(editor, item)
+
+    assert [outcome(row) for row in counted(state, use)] == [("accepted", 0, 8, 8)]
+
+
+def test_pieces_typing_and_the_rest_are_one_suggestion(state: Path):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        insert(editor, 2, 4, "v", "a")
+        [rest] = editor.items(URI, 1, 6)
+        insert(editor, 3, 6, "lue")
+        run(editor, rest, 5)
+        [rest] = editor.items(URI, 1, 9)
+        assert rest["command"] == item["command"]
+
+    assert [outcome(row) for row in counted(state, use)] == [("partly", 2, 3, 3)]
+
+
+def test_typing_the_same_is_no_acceptance_and_something_else_a_rejection(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        for number, key in enumerate("value(1)"):
+            insert(editor, 2 + number, 4 + number, key)
+        editor.change(URI, 20, {"range": span((1, 4), (1, 12)), "text": "y"})
+        editor.items(URI, 1, 5)
+        insert(editor, 21, 5, "z")
+
+    assert sorted(row.outcome for row in counted(state, use)) == ["rejected", "typed"]
+
+
+def test_what_another_takes_the_place_of_or_stands_when_the_document_is_closed_is_ignored(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        editor.change(URI, 2, {"range": span((0, 0), (1, 0)), "text": script(text="other")})
+        [item] = editor.items(URI, 1, 4)
+        assert item["insertText"] == "other"
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+
+    assert [outcome(row) for row in counted(state, use)] == [("ignored", 0, 0, 0)] * 2
+
+
+def test_a_whole_document_sent_again_is_the_edit_that_it_makes(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        editor.change(URI, 2, {"text": LINE + "value(1)"})
+
+    assert [outcome(row) for row in counted(state, use)] == [("accepted", 0, 8, 8)]
+
+
+def test_undone_before_the_document_is_closed_it_is_not_kept(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        insert(editor, 2, 4, "value(1)")
+        editor.change(URI, 3, {"range": span((1, 4), (1, 12)), "text": ""})
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+
+    assert [outcome(row) for row in counted(state, use)] == [("accepted", 0, 8, 0)]
+
+
+def test_carriage_returns_and_astral_characters_are_counted_as_the_user_sees_them(state: Path):
+    suggested = "a = '😀'\n    b = '𝒳'"
+    text = script(text=suggested).replace("\n", "\r\n") + "def f():\r\n    "
+
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 2, 4)
+        assert item["insertText"] == suggested
+        insert(editor, 2, 4, suggested.replace("\n", "\r\n"), line=2)
+
+    [row] = counted(state, use, text=text)
+    assert outcome(row) == ("accepted", 0, 19, 19)
+
+
+def test_a_popup_item_that_replaces_the_word_is_accepted(state: Path):
+    with Editor() as editor:
+        editor.initialize({"textDocument": {"completion": {}}})
+        editor.settle()
+        editor.open(URI, script(text="nt(x)") + "pri")
+        [item] = editor.request("textDocument/completion", place(URI, 1, 3))["items"]
+        editor.change(URI, 2, {"range": item["textEdit"]["range"], "text": item["textEdit"]["newText"]})
+        run(editor, item)
+    assert [outcome(row) for row in store.read(store.default_path(), 0)] == [("accepted", 0, 5, 5)]
+
+
+def test_what_does_not_go_on_from_the_selected_popup_item_was_not_shown(state: Path):
+    def use(editor: Editor) -> None:
+        selected = {"range": span((1, 0), (1, 1)), "text": "xylophone"}
+        assert editor.items(URI, 1, 4, context={"triggerKind": 2, "selectedCompletionInfo": selected}) == []
+
+    assert counted(state, use) == []
+
+
+# The dialect
+
+
+def test_what_a_client_of_the_dialect_tells_is_not_counted_twice(state: Path):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        editor.notify("textDocument/didShowCompletion", {"item": item})
+        insert(editor, 2, 4, "value")
+        editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": 9})
+        insert(editor, 3, 9, "(1)")
+        editor.notify("workspace/executeCommand", item["command"])
+
+    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
+
+
+def test_whole_lines_that_replace_the_line_are_what_is_behind_the_cursor(state: Path):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        editor.change(URI, 2, {"range": item["range"], "text": item["insertText"]})
+
+    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
+
+
+def test_older_notices_are_taken_too(state: Path):
+    def use(editor: Editor) -> None:
+        asked = {"doc": {"uri": URI, "position": {"line": 1, "character": 4}}}
+        [found] = editor.request("getCompletions", asked)["completions"]
+        editor.request("notifyShown", {"uuid": found["uuid"]})
+        insert(editor, 2, 4, found["displayText"])
+        editor.request("notifyAccepted", {"uuid": found["uuid"], "acceptedLength": 12})
+        editor.request("notifyRejected", {"uuids": [found["uuid"]]})
+
+    assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
+
+
+def test_what_such_a_client_does_not_tell_of_was_not_shown(state: Path):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        editor.notify("textDocument/didShowCompletion", {"item": {"command": item["command"]}})
+        insert(editor, 2, 4, "z")
+        editor.items(URI, 1, 5)
+        insert(editor, 3, 5, "z")
+
+    assert [row.outcome for row in counted(state, use, INFO)] == ["rejected"]
+
+
+# Off
+
+
+@pytest.mark.parametrize("options", [{"statistics": False}, INFO | {"mercury": {"statistics": False}}], ids=["", "x"])
+def test_with_the_setting_off_nothing_is_written(state: Path, options: dict[str, Any]):
+    def use(editor: Editor) -> None:
+        [item] = editor.items(URI, 1, 4)
+        insert(editor, 2, 4, "value(1)")
+        run(editor, item)
+
+    assert counted(state, use, options) == []
+    assert list(state.iterdir()) == []
+
+
+def test_switched_off_later_what_was_observed_is_forgotten(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        insert(editor, 2, 4, "value(1)")
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"statistics": False}}})
+        editor.settle()
+
+    assert counted(state, use) == []
+    assert list(state.iterdir()) == []
+
+
+def test_with_settings_that_are_wrong_nothing_is_counted_for_they_may_have_meant_no(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        insert(editor, 2, 4, "value(1)")
+
+    assert counted(state, use, {"statistics": False, "gaet": 1}) == []
+
+
+def test_neither_text_nor_file_name_is_stored(state: Path):
+    def use(editor: Editor) -> None:
+        editor.items(URI, 1, 4)
+        insert(editor, 2, 4, "value(1)")
+
+    assert len(counted(state, use)) == 1
+    stored = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
+    assert b"python" in stored
+    assert b"value" not in stored and b"sample" not in stored and b"/work" not in stored
+
+
+def test_a_folder_that_cannot_be_used_is_told_in_the_log_and_harms_nothing(state: Path):
+    (state / "mercury-lsp").write_text("a file")
+    with Editor() as editor:
+        editor.initialize()
+        editor.settle()
+        editor.open(URI, LINE)
+        editor.items(URI, 1, 4)
+        insert(editor, 2, 4, "value(1)")
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        told = editor.wait_for("window/logMessage", 2)  # the first is about the model
+        assert "statistics cannot be written" in told["message"]
+        editor.open(URI, LINE)
+        assert len(editor.items(URI, 1, 4)) == 1

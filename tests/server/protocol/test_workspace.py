@@ -1,0 +1,263 @@
+"""Settings, folders, watched files, status, trace and log."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.editor import Editor, Refused, script
+
+REGISTERS = {"dynamicRegistration": True, "relativePatternSupport": True}
+
+
+@pytest.fixture(scope="module")
+def editor() -> Iterator[Editor]:
+    with Editor() as made:
+        made.initialize()
+        made.until(lambda: loaded(made))
+        yield made
+
+
+def loaded(editor: Editor) -> list[str]:
+    """What the log says of loaded models."""
+    return [told["message"] for told in editor.told("window/logMessage") if told["message"].startswith("loaded")]
+
+
+# Settings
+
+
+def test_a_client_that_lets_settings_be_asked_for_is_registered_with():
+    asked: list[Any] = []
+
+    def configuration(params: Any) -> list[Any]:
+        asked.append(params["items"])
+        return [{"enabled": len(asked) < 2}]
+
+    with Editor({"workspace/configuration": configuration}) as editor:
+        editor.initialize(
+            {"workspace": {"configuration": True, "didChangeConfiguration": {"dynamicRegistration": True}}}
+        )
+        [registration] = editor.wait_for("client/registerCapability")["registrations"]
+        assert registration["method"] == "workspace/didChangeConfiguration"
+        assert registration["registerOptions"] == {"section": "mercury"}
+        editor.wait_for("workspace/configuration")
+        uri = editor.opened("x = ")
+        editor.until(lambda: loaded(editor))
+        assert len(editor.items(uri, 0, 4)) == 1
+        editor.notify("workspace/didChangeConfiguration", {"settings": None})
+        editor.wait_for("workspace/configuration", 2)
+        editor.settle()
+        assert editor.items(uri, 0, 4) == []
+    assert asked[0] == [{"section": "mercury"}]
+
+
+@pytest.mark.parametrize("answer", [[None], [], None, "loud", {}, [{"trace": {"server": "verbose"}}]], ids=repr)
+def test_whatever_a_client_answers_about_its_settings_the_server_serves(answer: Any):
+    with Editor({"workspace/configuration": lambda _: answer}) as editor:
+        editor.initialize({"workspace": {"configuration": True}})
+        editor.wait_for("workspace/configuration")
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
+        if not isinstance(answer, str):
+            assert editor.told("window/showMessage") == []
+
+
+def test_a_client_that_does_not_answer_does_not_hold_up_the_model():
+    with Editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
+        editor.initialize({"workspace": {"configuration": True}})
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
+
+
+@pytest.mark.parametrize("options", [[], None, {}, {"mercury": []}, {"mercury": None}], ids=repr)
+def test_empty_options_of_any_shape_mean_defaults(options: Any):
+    with Editor() as editor:
+        editor.initialize(options=options)
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
+        assert editor.told("window/showMessage") == []
+
+
+# Folders
+
+
+def test_folders_are_announced_and_may_change(editor: Editor):
+    announced = editor.capabilities["workspace"]["workspaceFolders"]
+    assert announced == {"supported": True, "changeNotifications": True}
+
+
+def test_the_model_is_told_paths_within_the_folders():
+    first, second = ({"uri": f"file:///work/{name}", "name": name} for name in ("one", "two"))
+    with Editor() as editor:
+        editor.initialize(workspaceFolders=[first])
+        event = {"added": [second], "removed": [first, {"uri": "file:///never", "name": "never"}]}
+        editor.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+        editor.open("file:///work/one/pkg/a.py", script(echo=True) + "x = ")
+        editor.open("file:///work/two/pkg/b.py", script(echo=True) + "x = ")
+        [outside] = editor.items("file:///work/one/pkg/a.py", 1, 4)
+        [inside] = editor.items("file:///work/two/pkg/b.py", 1, 4)
+        assert outside["insertText"].startswith("# path: a.py")
+        assert inside["insertText"].startswith("# path: pkg/b.py")
+
+
+# Watched files
+
+
+def watching(model: Path, **capability: Any) -> Editor:
+    """A client that can watch files, and a model in a folder."""
+    editor = Editor()
+    capabilities = {"workspace": {"didChangeWatchedFiles": capability}}
+    return editor.initialize(capabilities, {"model": str(model)})
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_the_files_of_a_model_folder_are_watched_wherever_it_is(tmp_path: Path, relative: bool):
+    with watching(tmp_path, dynamicRegistration=True, relativePatternSupport=relative) as editor:
+        [registration] = editor.wait_for("client/registerCapability")["registrations"]
+        assert registration["method"] == "workspace/didChangeWatchedFiles"
+        [watcher] = registration["registerOptions"]["watchers"]
+        pattern = "*.{json,safetensors,gguf}"
+        expected = {"baseUri": tmp_path.as_uri(), "pattern": pattern} if relative else f"{tmp_path}/{pattern}"
+        assert watcher["globPattern"] == expected
+
+
+def test_the_model_is_loaded_anew_when_its_files_have_changed(tmp_path: Path):
+    with watching(tmp_path, **REGISTERS) as editor:
+        editor.until(lambda: loaded(editor))
+        changes = [{"uri": (tmp_path / name).as_uri(), "type": 2} for name in ("config.json", "weights.safetensors")]
+        editor.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+        editor.notify("workspace/didChangeWatchedFiles", {"changes": changes[:1]})
+        editor.until(lambda: len(loaded(editor)) == 2)
+        elsewhere = [{"uri": "file:///elsewhere/config.json", "type": 2}, {"uri": "untitled:x", "type": 1}]
+        editor.notify("workspace/didChangeWatchedFiles", {"changes": elsewhere})
+        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
+        assert len(loaded(editor)) == 2
+
+
+def test_another_model_means_other_watched_files(tmp_path: Path):
+    with watching(tmp_path, **REGISTERS) as editor:
+        editor.wait_for("client/registerCapability")
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"model": "slow"}}})
+        [gone] = editor.wait_for("client/unregisterCapability")["unregisterations"]
+        [registration] = editor.told("client/registerCapability")[0]["registrations"]
+        assert gone["id"] == registration["id"]
+
+
+def test_a_client_that_cannot_register_is_not_asked_to(editor: Editor, tmp_path: Path):
+    assert editor.told("client/registerCapability") == []
+    with watching(tmp_path) as other:
+        other.until(lambda: loaded(other))
+        assert other.told("client/registerCapability") == []
+
+
+# Status
+
+
+def test_the_status_names_model_version_and_document(editor: Editor):
+    uri = editor.opened("x = ", language="python")
+    status = editor.request("mercury/status", {"textDocument": {"uri": uri}})
+    assert (status["kind"], status["busy"], status["message"]) == ("Normal", False, "")
+    assert status["engine"] == {"name": "fake", "device": "cpu", "backend": "torch"}
+    assert status["suggests"] is True and status["languageId"] == "python" and status["version"]
+
+
+@pytest.mark.parametrize("params", [None, {}])
+def test_the_status_needs_no_document(editor: Editor, params: Any):
+    assert editor.request("mercury/status", params)["kind"] == "Normal"
+
+
+def test_the_status_is_also_a_command(editor: Editor):
+    assert "mercury.status" in editor.capabilities["executeCommandProvider"]["commands"]
+    told = editor.request("workspace/executeCommand", {"command": "mercury.status"})
+    assert told == editor.request("mercury/status", {})
+
+
+def test_the_status_of_a_document_that_is_not_open_is_an_error(editor: Editor):
+    with pytest.raises(Refused, match="not open"):
+        editor.request("mercury/status", {"textDocument": {"uri": "file:///nowhere"}})
+
+
+def test_the_status_says_what_keeps_the_server_silent():
+    with Editor() as editor:
+        editor.initialize(options={"model": "stuck", "disabledLanguages": ["markdown"]})
+        assert editor.request("mercury/status", {})["busy"] is True
+        uri = editor.opened("", language="markdown")
+        assert editor.request("mercury/status", {"textDocument": {"uri": uri}})["suggests"] is False
+    with Editor() as editor:
+        editor.initialize(options={"model": "missing"})
+        editor.wait_for("window/showMessage")
+        status = editor.request("mercury/status", {})
+        assert status["kind"] == "Error" and "set mercury.model" in status["message"] and "engine" not in status
+
+
+DECLARES_STATUS = {"experimental": {"mercury": {"status": True}}}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "name"), [({}, "Neovim"), (DECLARES_STATUS, "another")], ids=["Neovim", "declared"]
+)
+def test_neovim_and_who_declares_it_are_told_when_the_status_changes(capabilities: dict[str, Any], name: str):
+    with Editor() as editor:
+        editor.initialize(capabilities, clientInfo={"name": name})
+        editor.until(lambda: loaded(editor))
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"enabled": False}}})
+        editor.until(lambda: [each["kind"] for each in editor.told("didChangeStatus")][-1] == "Inactive")
+        told = editor.told("didChangeStatus")
+        assert [(each["kind"], each["busy"]) for each in told] == [
+            ("Normal", True),
+            ("Normal", False),
+            ("Inactive", False),
+        ]
+        assert all(isinstance(each["message"], str) for each in told)
+
+
+def test_a_fill_that_takes_long_shows_as_work():
+    with Editor() as editor:
+        editor.initialize(clientInfo={"name": "Neovim"})
+        editor.until(lambda: loaded(editor))
+        editor.items(editor.opened(script(ms=600) + "x = "), 1, 4)
+        editor.settle()
+        assert [each["busy"] for each in editor.told("didChangeStatus")] == [True, False, True, False]
+
+
+def test_other_clients_are_not_bothered_with_it(editor: Editor):
+    assert editor.told("didChangeStatus") == []
+
+
+# Trace and log
+
+
+def test_nothing_is_traced_unless_asked_for(editor: Editor):
+    editor.items(editor.opened("x = "), 0, 4)
+    assert editor.told("$/logTrace") == []
+
+
+@pytest.mark.parametrize("how", ["at initialize", "later"])
+def test_traced_requests_are_told_with_their_outcome(how: str):
+    with Editor() as editor:
+        editor.initialize(**({"trace": "messages"} if how == "at initialize" else {}))
+        if how == "later":
+            editor.notify("$/setTrace", {"value": "messages"})
+        uri = editor.opened("x = ")
+        editor.items(uri, 0, 4)
+        with pytest.raises(Refused):
+            editor.items("file:///nowhere", 0, 0)
+        answered, refused = [told for told in editor.told("$/logTrace") if "inlineCompletion" in told["message"]]
+        assert "answered" in answered["message"] and "not open" in refused["message"]
+        assert "verbose" not in answered
+        editor.notify("$/setTrace", {"value": "off"})
+        count = len(editor.told("$/logTrace"))
+        editor.items(uri, 0, 4)
+        assert len(editor.told("$/logTrace")) == count
+
+
+def test_a_verbose_trace_has_the_answer():
+    with Editor() as editor:
+        editor.initialize(trace="verbose")
+        editor.items(editor.opened("x = "), 0, 4)
+        assert "suggested" in editor.told("$/logTrace")[-1]["verbose"]
+
+
+def test_warnings_reach_the_clients_log(editor: Editor):
+    editor.change("file:///never-opened.py", 2, {"text": "x"})
+    editor.until(
+        lambda: any("never-opened.py is not open" in told["message"] for told in editor.told("window/logMessage"))
+    )

@@ -1,0 +1,381 @@
+"""What the editor starts: it joins a daemon, starts it, and does not notice when one is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mercury_lsp.commands import doctor
+from mercury_lsp.daemon import control, handshake
+from mercury_lsp.errors import SilentDaemon
+from mercury_lsp.relay import join
+from mercury_lsp.relay.session import Session
+from tests.support.editor import PATIENCE, Editor, Refused, script, span
+from tests.support.sharing import Place, eventually
+
+URI = "file:///sample.py"
+
+CONTENT_MODIFIED = -32801
+
+PLAIN = [sys.executable, "-m", "mercury_lsp"]
+
+
+def kill(place: Place) -> int:
+    """End the daemon as a crash does; its process."""
+    pid = place.pid()
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def lost(editor: Editor, place: Place) -> None:
+    """Kill the daemon and wait until another one has taken over the editor's session."""
+    before = kill(place)
+    eventually(lambda: (place.status() or {}).get("pid", before) != before)
+    eventually(lambda: (place.status() or {})["connections"] >= 1)
+
+
+def text_after_all(editor: Editor, uri: str = URI) -> str | None:
+    """The document as the daemon has it, asked until one answers."""
+    while True:
+        try:
+            return editor.text(uri)
+        except Refused as refused:
+            assert refused.code == CONTENT_MODIFIED
+            time.sleep(0.01)
+
+
+# Starting
+
+
+def test_the_relay_imports_neither_torch_nor_pygls():
+    command = "import sys, mercury_lsp.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    imported = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "mercury_lsp" in imported
+    assert not {"torch", "pygls", "lsprotocol", "tree_sitter", "numpy", "asyncio", "rich"} & {*imported}
+
+
+def test_editors_that_start_at_once_start_one_daemon(place: Place):
+    with ThreadPoolExecutor() as pool:
+        editors = list(pool.map(lambda _: place.editor().initialize(), range(4)))
+    status = place.status()
+    assert status is not None and status["connections"] == 4
+    for editor in editors:
+        editor.open(URI, script() + "x = ")
+        assert len(editor.items(URI, 1, 4)) == 1
+        editor.__exit__(None)
+    assert len(place.loaded()) == 1
+
+
+def test_a_stale_socket_is_no_hindrance(place: Place):
+    crashed = place.daemon()
+    crashed.kill()
+    crashed.wait()
+    assert place.address.path.exists()
+    with place.editor() as editor:
+        editor.initialize()
+        assert place.pid() != crashed.pid
+
+
+def test_the_plain_command_starts_a_daemon_and_leaves_it_running(unix: Place, tmp_path: Path):
+    (tmp_path / "run").mkdir(mode=0o700)
+    with Editor(command=PLAIN, env=unix.env) as editor:
+        assert editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})["serverInfo"]
+    stop = subprocess.run([*PLAIN, "serve", "--stop"], env=unix.env, capture_output=True, check=True)
+    assert stop.stderr == b"stopped\n"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [["--in-process"], ["--stdio", "--in-process"], []],
+    ids=["by an option", "beside the one that copilot.el and VS Code add", "by the environment"],
+)
+def test_told_so_it_serves_in_its_own_process(unix: Place, tmp_path: Path, told: list[str]):
+    env = unix.env | ({} if told else {"MERCURY_IN_PROCESS": "1"})
+    with Editor(command=[*PLAIN, *told], env=env) as editor:
+        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    assert not (tmp_path / "run").exists()
+
+
+def test_where_no_daemon_can_be_started_it_serves_in_its_own_process(unix: Place, tmp_path: Path):
+    (tmp_path / "run").write_text("not a folder")
+    with Editor(command=PLAIN, env=unix.env, stderr=subprocess.PIPE) as editor:
+        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    [line] = editor.process.stderr.read().decode().splitlines()
+    editor.process.stderr.close()
+    assert "XDG_RUNTIME_DIR" in line and "serving in this process" in line
+
+
+# Relaying
+
+
+def test_a_message_of_ten_megabytes_arrives_whole(place: Place):
+    with place.editor() as editor:
+        editor.initialize()
+        text = "é😀x\n" * 1_200_000
+        editor.open(URI, text)
+        assert editor.text(URI) == text
+
+
+def test_what_is_no_message_is_refused_as_ever(unix: Place):
+    with unix.editor() as editor:
+        editor.write(b"Content-Length: 3\r\n\r\n{]}")
+        assert editor.reply(None)["error"]["code"] == -32700
+        editor.send([1, 2])
+        assert editor.reply(None)["error"]["code"] == -32600
+        with pytest.raises(Refused, match="initialize first"):
+            editor.request("test/text", {"uri": URI})
+        editor.initialize()
+
+
+def test_a_relative_model_counts_from_where_the_editor_was_started(unix: Place, tmp_path: Path):
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    unix.cwd = tmp_path
+    with unix.editor() as editor:
+        editor.initialize(options={"model": "models/mine"})
+        eventually(unix.loaded)
+        assert [line.split()[1] for line in unix.loaded()] == [str(tmp_path / "models" / "mine")]
+
+
+@pytest.mark.parametrize("msg_id", [{"id": "last"}, {}])  # Kate gives it none
+@pytest.mark.parametrize(("last", "code"), [(["shutdown", "exit"], 0), (["exit"], 1), ([], 1)])
+def test_the_exit_code_is_the_servers(unix: Place, last: list[str], msg_id: dict[str, str], code: int):
+    editor = unix.editor().initialize()
+    for method in last:
+        editor.send({"jsonrpc": "2.0", "method": method} | (msg_id if method == "shutdown" else {}))
+    editor.process.stdin.close()
+    assert editor.process.wait(PATIENCE) == code
+
+
+# Losing the daemon
+
+
+def test_a_killed_daemon_is_replaced_and_documents_are_as_the_editor_has_them(place: Place):
+    with place.editor() as editor:
+        editor.initialize(options={"gate": 0.1})
+        editor.open(URI, script(text="old", confidence=0.2) + "x = 😀\r\n")
+        editor.open("file:///closed.py", "gone")
+        editor.change(URI, 2, {"range": span((1, 4), (1, 6)), "text": "né"})
+        editor.notify("textDocument/didClose", {"textDocument": {"uri": "file:///closed.py"}})
+        assert editor.text(URI) is not None
+        kill(place)
+        # Most of this comes while there is no daemon.
+        editor.change(URI, 3, {"range": span((0, 0), (1, 0)), "text": script(text="new", confidence=0.2)})
+        editor.change(URI, 4, {"range": span((1, 6), (1, 6)), "text": "w"})
+        editor.open("file:///late.py", "late")
+        assert text_after_all(editor) == script(text="new", confidence=0.2) + "x = néw\r\n"
+        assert editor.text("file:///late.py") == "late"
+        assert editor.text("file:///closed.py") is None
+        assert [item["insertText"] for item in editor.items(URI, 1, 7)] == ["new"]  # the gate is the editor's, too
+        assert editor.told("window/showMessage") == []
+        assert editor.replies.get(1, []) == []  # initialize was answered once
+
+
+def test_a_request_that_the_daemon_took_along_is_answered_by_a_harmless_error(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.open(URI, script(ms=60_000) + "x = ")
+        asked = editor.inline(URI, 1, 4)
+        editor.settle()
+        kill(unix)
+        assert editor.reply(asked)["error"]["code"] == CONTENT_MODIFIED
+        text_after_all(editor)
+
+
+def test_all_editors_come_back_to_one_daemon_and_one_load(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        for editor, text in ((one, "first"), (other, "second")):
+            editor.initialize()
+            editor.open(URI, script(text=text) + "x = ")
+            editor.items(URI, 1, 4)
+        before = unix.pid()
+        kill(unix)
+        assert [text_after_all(editor) for editor in (one, other)] == [
+            script(text=text) + "x = " for text in ("first", "second")
+        ]
+        assert [editor.items(URI, 1, 4)[0]["insertText"] for editor in (one, other)] == ["first", "second"]
+        assert len({line.split()[0] for line in unix.loaded()}) == len(unix.loaded()) == 2
+        assert unix.pid() != before
+
+
+def test_settings_and_folders_that_changed_since_are_told_to_the_next_daemon(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize(rootUri="file:///work/old")
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"enabled": False}}})
+        folders = {"added": [{"uri": "file:///work/new", "name": "new"}], "removed": []}
+        editor.notify("workspace/didChangeWorkspaceFolders", {"event": folders})
+        lost(editor, unix)
+        editor.open(URI, script() + "x = ")
+        text_after_all(editor)
+        assert editor.items(URI, 1, 4) == []
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {}}})
+        for root in ("old", "new"):
+            editor.open(f"file:///work/{root}/deep/a.py", script(echo=True) + "x = ")
+            [item] = editor.items(f"file:///work/{root}/deep/a.py", 1, 4)
+            assert "deep/a.py" in item["insertText"]
+
+
+def test_what_the_lost_daemon_had_registered_is_taken_back_before_it_is_registered_anew(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize(
+            {"workspace": {"configuration": True, "didChangeConfiguration": {"dynamicRegistration": True}}}
+        )
+        first = editor.wait_for("client/registerCapability")["registrations"][0]
+        kill(unix)
+        taken_back = editor.wait_for("client/unregisterCapability")["unregisterations"]
+        assert taken_back == [{"id": first["id"], "method": first["method"]}]
+        assert editor.wait_for("client/registerCapability", 2)["registrations"][0]["id"] == first["id"]
+
+
+def test_a_progress_that_the_lost_daemon_showed_is_ended(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize({"window": {"workDoneProgress": True}}, options={"model": "stuck"})
+        editor.until(lambda: editor.told("$/progress"))
+        token = editor.told("$/progress")[0]["token"]
+        kill(unix)
+        editor.until(
+            lambda: any(told["token"] == token and told["value"]["kind"] == "end" for told in editor.told("$/progress"))
+        )
+
+
+def test_an_answer_for_the_lost_daemon_does_not_reach_the_next(unix: Place):
+    with unix.editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
+        editor.initialize({"workspace": {"configuration": True}})
+        editor.until(lambda: editor.told("workspace/configuration"))
+        lost(editor, unix)
+        editor.send({"jsonrpc": "2.0", "id": "asked by the lost one", "result": [{}]})
+        text_after_all(editor)
+        assert not any("nobody waits for" in told["message"] for told in editor.told("window/logMessage"))
+
+
+def test_shutdown_without_a_daemon_is_a_success(unix: Place):
+    editor = unix.editor().initialize()
+    kill(unix)
+    assert editor.request("shutdown", None) is None
+    editor.notify("exit", None)
+    assert editor.process.wait(PATIENCE) == 0
+    editor.process.stdin.close()
+
+
+def test_a_daemon_that_keeps_ending_is_told_once(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        for _ in range(5):
+            lost(editor, unix)
+        text_after_all(editor)
+        assert len(editor.told("window/showMessage")) == 1
+
+
+def test_after_a_stop_the_next_message_starts_a_daemon_again(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.open(URI, "x")
+        editor.settle()
+        subprocess.run(
+            [*PLAIN, "serve", "--stop", *unix.address.arguments], env=unix.env, check=True, capture_output=True
+        )
+        time.sleep(0.3)
+        assert unix.status() is None
+        assert text_after_all(editor) == "x"
+
+
+# A daemon that hangs
+
+
+@pytest.fixture
+def stopped(unix: Place) -> Iterator["subprocess.Popen[bytes]"]:
+    """A daemon that does not do anything from the moment the test stops it."""
+    made = unix.daemon()
+    yield made
+    made.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("sent", [0, 4_000_000], ids=["", "and takes nothing more"])
+def test_a_daemon_that_hangs_is_given_up_until_it_answers_again(unix: Place, stopped: subprocess.Popen, sent: int):
+    with unix.editor(None, "--hasty") as editor:
+        editor.initialize()
+        editor.open(URI, "x")
+        editor.settle()
+        stopped.send_signal(signal.SIGSTOP)
+        editor.change(URI, 2, {"range": span((0, 1), (0, 1)), "text": "y" * sent})
+        assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
+        assert "mercury-lsp serve --stop" in editor.wait_for("window/showMessage")["message"]
+        assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
+        stopped.send_signal(signal.SIGCONT)
+        assert text_after_all(editor) == "x" + "y" * sent
+        assert len(editor.told("window/showMessage")) == 1
+
+
+def test_a_daemon_that_works_for_long_is_not_given_up(unix: Place, stopped: subprocess.Popen):
+    with unix.editor(None, "--hasty") as editor:
+        editor.initialize()
+        editor.open(URI, script(ms=2500) + "x = ")
+        asked = editor.inline(URI, 1, 4)
+        editor.settle()  # something else that it said is no answer
+        assert len(editor.result(asked)["items"]) == 1
+        assert not any("mercury/p" in f"{method} {params}" for method, params in editor.notices)
+
+
+def test_shutdown_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
+    editor = unix.editor().initialize()
+    editor.settle()
+    stopped.send_signal(signal.SIGSTOP)
+    assert editor.request("shutdown", None) is None
+    editor.notify("exit", None)
+    assert editor.process.wait(PATIENCE) == 0
+    editor.process.stdin.close()
+    editor.process.stdout.close()
+
+
+def test_initialize_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
+    editor = unix.editor(None, "--hasty")
+    eventually(lambda: (unix.status() or {})["connections"])
+    stopped.send_signal(signal.SIGSTOP)
+    with pytest.raises(Refused, match="serve --stop"):
+        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    editor.notify("exit", None)
+    assert editor.process.wait(PATIENCE) == 1
+    editor.process.stdin.close()
+    editor.process.stdout.close()
+
+
+def test_what_a_daemon_says_after_its_part_was_taken_does_not_reach_the_editor():
+    session = Session()
+    session.hear_client({"jsonrpc": "2.0", "id": 1, "method": "shutdown"})
+    assert session.answer_for_daemon(1) == {"jsonrpc": "2.0", "id": 1, "result": None}
+    assert session.was_shut_down
+    late = {"jsonrpc": "2.0", "id": 1, "result": None}
+    assert [session.hear_daemon(late) for _ in range(2)] == [False, True]
+
+
+def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_no_other(
+    unix: Place, stopped: subprocess.Popen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    stopped.send_signal(signal.SIGSTOP)
+    started = tmp_path / "started"
+    with pytest.raises(SilentDaemon, match="serve --stop"):
+        join.join(unix.address, ("touch", str(started)))
+    assert not started.exists()
+
+
+def test_a_daemon_that_hangs_can_be_stopped(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    stopped.send_signal(signal.SIGSTOP)
+    assert control.stop(unix.address)
+    assert stopped.wait(PATIENCE) == -signal.SIGKILL
+    assert not control.stop(unix.address)
+
+
+def test_the_doctor_names_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    monkeypatch.setattr(doctor, "all_addresses", lambda: [unix.address])
+    stopped.send_signal(signal.SIGSTOP)
+    assert f"{unix.address.path} does not answer; mercury-lsp serve --stop" in doctor._daemons()

@@ -1,0 +1,203 @@
+"""Rejected, ignored, not seen at all; and what still stands of what was accepted."""
+
+import pytest
+
+from mercury_lsp.statistics.impression import Showing
+from mercury_lsp.statistics.observer import KEPT_AFTER, TOLD_WITHIN
+from tests.support.statistics_desk import TEXT, URI, Desk, result
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+# Rejected and ignored
+
+
+def test_typing_something_else_is_a_rejection(desk: Desk):
+    desk.show(TEXT)
+    desk.type("vx")
+    assert result(desk.close()) == ("rejected", 1, 0, 0)
+
+
+def test_inserting_something_else_is_a_rejection(desk: Desk):
+    desk.show(TEXT)
+    desk.insert("values = 3")
+    assert desk.close().outcome == "rejected"
+
+
+def test_deleting_what_stands_before_it_is_a_rejection(desk: Desk):
+    desk.show(TEXT)
+    desk.change(3, 1, "")
+    assert desk.close().outcome == "rejected"
+
+
+def test_asking_elsewhere_means_that_the_user_went_away(desk: Desk):
+    desk.show(TEXT)
+    desk.observer.asked(URI, 0, "python", True)
+    assert desk.close().outcome == "rejected"
+
+
+def test_with_nothing_done_until_the_document_is_closed_it_was_ignored(desk: Desk):
+    desk.show(TEXT)
+    desk.observer.closed(URI)
+    assert desk.close().outcome == "ignored"
+
+
+def test_another_one_at_the_same_place_supersedes_it(desk: Desk):
+    desk.show(TEXT)
+    desk.show("other")
+    desk.insert("other")
+    desk.observer.close()
+    assert sorted(each.outcome for each in desk.records) == ["accepted", "ignored"]
+
+
+def test_an_acceptance_counts_for_the_last_shown_only(desk: Desk):
+    desk.show(TEXT)
+    desk.show(TEXT, automatic=False)
+    desk.insert(TEXT)
+    desk.observer.close()
+    assert sorted((each.outcome, each.saved) for each in desk.records) == [("accepted", 8), ("ignored", 0)]
+
+
+def test_more_to_choose_from_beside_what_is_shown_already_is_one_and_the_same(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.type("va")
+    request = desk.observer.asked(URI, 6, "python", False)
+    desk.observer.shown(request, [desk.suggestion("lue(1)", "one"), desk.suggestion("rious", "two")])
+    desk.insert("rious")
+    assert result(desk.close()) == ("accepted", 2, 5, 5)
+
+
+def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.type("vx")
+    desk.change(len(desk.text) - 1, 1, "")
+    desk.show("alue(1)", name="one")
+    desk.insert("alue(1)")
+    assert result(desk.close()) == ("accepted", 1, 7, 7)
+
+
+def test_what_two_features_ask_for_at_one_place_counts_once(desk: Desk):
+    requests = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
+    for request in requests:
+        desk.observer.shown(request, [desk.suggestion(TEXT, name="one")])
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_one_features_answer_counts_also_when_the_others_never_comes(desk: Desk):
+    request, _ = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
+    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_what_comes_too_late_to_be_seen_does_not_count(desk: Desk):
+    request = desk.observer.asked(URI, 4, "python", True)
+    desk.type("x")
+    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.observer.close()
+    assert desk.records == []
+
+
+def test_what_was_typed_while_the_model_worked_is_neither_typed_nor_saved(desk: Desk):
+    request = desk.observer.asked(URI, 4, "python", True)
+    desk.type("va")
+    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.insert("lue(1)")
+    assert result(desk.close()) == ("accepted", 0, 6, 6)
+
+
+def test_the_answer_of_a_superseded_request_does_not_count(desk: Desk):
+    older = desk.observer.asked(URI, 4, "python", True)
+    desk.observer.asked(URI, 2, "python", True)
+    desk.observer.shown(older, [desk.suggestion(TEXT)])
+    desk.observer.close()
+    assert desk.records == []
+
+
+def test_what_is_hidden_by_a_popup_does_not_count(desk: Desk):
+    desk.show(TEXT)
+    desk.observer.hidden(URI)
+    desk.observer.close()
+    assert desk.records == []
+
+
+# Kept
+
+
+def test_undone_it_is_accepted_and_not_kept(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.change(4, 8, "")
+    assert result(desk.close()) == ("accepted", 0, 8, 0)
+
+
+def test_redone_it_is_kept_and_counts_once(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.change(4, 8, "")
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_a_word_changed_later_is_not_kept(desk: Desk):
+    desk.show("total + other")
+    desk.insert("total + other")
+    desk.change(4, 5, "number")
+    record = desk.close()
+    assert (record.saved, record.kept) == (13, round(13 * 6 / 11))
+
+
+def test_a_change_after_half_a_minute_matters_no_more(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.wait(KEPT_AFTER)
+    desk.change(0, len(desk.text), "")
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_layout_changed_by_a_formatter_is_no_change(desk: Desk):
+    desk.show("f(a,b)")
+    desk.insert("f(a,b)")
+    desk.insert(" ", at=8)
+    assert result(desk.close()) == ("accepted", 0, 6, 6)
+
+
+def test_text_written_behind_it_is_no_change(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.type(" + 1")
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_it_is_found_again_in_a_larger_replacement(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.change(0, len(desk.text), f"import os\n\ny = {TEXT}\n")
+    desk.change(0, 9, "import sys")
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_what_is_not_accepted_is_recorded_soon(desk: Desk):
+    desk.show(TEXT)
+    desk.type("x")
+    assert desk.observer.is_waiting
+    desk.wait(TOLD_WITHIN)
+    assert [each.outcome for each in desk.records] == ["rejected"]
+    assert not desk.observer.is_waiting
+
+
+def test_a_key_moves_only_showings_that_stand_at_it_or_behind_it(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    for _ in range(5):
+        desk.show(TEXT)
+        desk.type("vx = 1\n")
+    followed: list[Showing] = []
+    follow = Showing.follow
+    monkeypatch.setattr(Showing, "follow", lambda showing, edits: followed.append(showing) or follow(showing, edits))
+    desk.type("y")
+    assert not followed
+    desk.insert("y", at=0)
+    assert len(followed) == 5

@@ -1,0 +1,202 @@
+"""What the client tells wins over what the edits say; and the observer's limits, whatever happens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mercury_lsp.statistics.impression import Showing
+from mercury_lsp.statistics.observer import MAX_HELD, TOLD_WITHIN
+from tests.support.statistics_desk import TEXT, URI, Desk, result
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+# What the client tells
+
+
+def test_a_told_acceptance_is_not_counted_again(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.insert(TEXT)
+    desk.observer.told_accepted("one")
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_it_may_be_told_before_the_edit(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.observer.told_accepted("one")
+    desk.insert(TEXT)
+    assert result(desk.close()) == ("accepted", 0, 8, 8)
+
+
+def test_told_and_undone_it_is_not_kept(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.observer.told_accepted("one")
+    desk.insert(TEXT)
+    desk.change(4, 8, "")
+    assert result(desk.close()) == ("accepted", 0, 8, 0)
+
+
+def test_a_single_character_is_accepted_if_the_client_says_so(desk: Desk):
+    desk.show(")", name="one")
+    desk.insert(")")
+    desk.observer.told_accepted("one")
+    assert result(desk.close()) == ("accepted", 0, 1, 1)
+
+
+def test_the_clients_word_counts_where_the_edit_says_otherwise(desk: Desk):
+    desk.show("f(a, b)", name="one")
+    desk.insert("f(b=b, a=a)")
+    desk.observer.told_accepted("one")
+    record = desk.close()
+    assert (record.outcome, record.saved) == ("accepted", 7)
+    assert 0 < record.kept <= 7
+
+
+def test_pieces_and_then_the_last_one_told_as_whole_add_up(desk: Desk):
+    desk.show("one two", name="one")
+    desk.type("o")
+    desk.insert("ne ")
+    desk.insert("two")
+    desk.observer.told_accepted("one")
+    assert result(desk.close()) == ("accepted", 1, 6, 6)
+
+
+def test_a_part_that_is_told_is_counted_by_its_edit(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.insert("value")
+    desk.observer.told_accepted("one", in_part=True)
+    assert result(desk.close()) == ("partly", 0, 5, 5)
+
+
+def test_a_part_of_one_character_is_one_if_the_client_says_so(desk: Desk):
+    desk.show("(x)", name="one")
+    desk.insert("(")
+    desk.observer.told_accepted("one", in_part=True)
+    assert result(desk.close()) == ("partly", 0, 1, 1)
+
+
+def test_a_told_rejection_is_one(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.observer.told_rejected("one")
+    assert desk.close().outcome == "rejected"
+
+
+def test_rejecting_the_others_to_choose_from_does_not_undo_an_acceptance(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.insert(TEXT)
+    desk.observer.told_rejected("one")
+    assert desk.close().outcome == "accepted"
+
+
+def test_if_the_client_tells_what_it_shows_the_rest_was_not_seen(desk: Desk):
+    desk.show(TEXT, name="one")
+    desk.observer.told_shown("one")
+    desk.type("x")
+    desk.show(TEXT, name="two")
+    desk.type("x")
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.observer.close()
+    assert [each.outcome for each in desk.records] == ["rejected", "accepted"]
+
+
+def test_an_id_that_nobody_knows_does_no_harm(desk: Desk):
+    desk.observer.told_accepted("nobody")
+    desk.observer.told_accepted("", in_part=True)
+    desk.observer.told_rejected("nobody")
+    desk.observer.told_shown("nobody")
+
+
+# Limits
+
+
+def test_switched_off_nothing_is_observed(desk: Desk):
+    desk.show(TEXT)
+    desk.observer.switch(False)
+    assert desk.observer.asked(URI, 4, "python", True) is None
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.observer.close()
+    assert desk.records == []
+
+
+def test_few_are_held_and_the_accepted_ones_longest(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    for _ in range(3 * MAX_HELD):
+        desk.show(TEXT)
+        desk.type("x")
+    assert len(desk.records) == 2 * MAX_HELD + 1
+    assert "accepted" not in [each.outcome for each in desk.records]
+
+
+def test_a_huge_insertion_into_accepted_text_is_not_kept_in_memory(desk: Desk):
+    desk.show(TEXT)
+    desk.insert(TEXT)
+    desk.insert("y" * 1_000_000, at=6)
+    assert result(desk.close())[:3] == ("accepted", 0, 8)
+
+
+def test_a_keystroke_follows_no_more_places_than_may_be_held(desk: Desk, monkeypatch):
+    followed = []
+    follow = Showing.follow
+    monkeypatch.setattr(Showing, "follow", lambda self, edits: (followed.append(self), follow(self, edits))[1])
+    for _ in range(3 * MAX_HELD):
+        desk.show(TEXT)
+        desk.insert(TEXT)
+    followed.clear()
+    desk.observer.edited(URI, [desk.edit(0, 0, "x")])
+    assert len(followed) == MAX_HELD
+
+
+EDITS = st.lists(
+    st.tuples(st.integers(0, 40), st.integers(0, 6), st.sampled_from(["", "v", "va", "lue", "value(1)", "\r\n", "𝒳 "])),
+    min_size=1,
+    max_size=3,
+)
+STEPS = st.one_of(EDITS, st.sampled_from(["show", "rest", "told", "part", "no", "later", "here"]))
+
+
+@given(st.lists(STEPS, max_size=25))
+def test_whatever_happens_the_figures_make_sense_and_places_are_followed(steps: list):
+    desk = Desk("x = 1\ny = 𝒳\r\nz = ")
+    desk.show(TEXT, "value", name="one", at=4)
+    for step in steps:
+        if isinstance(step, str):
+            happen(desk, step)
+        else:
+            starts = [min(start, len(desk.text)) for start, _, _ in step]
+            edits = [desk.edit(at, removed, new) for at, (_, removed, new) in zip(starts, step, strict=True)]
+            desk.observer.edited(URI, edits)
+        check_places(desk)
+    desk.observer.close()
+    for record in desk.records:
+        assert 0 <= record.kept <= record.saved <= record.length
+        assert 0 <= record.typed <= record.typed + record.saved <= record.length
+        assert record.saved == 0 or record.outcome in ("accepted", "partly")
+
+
+def happen(desk: Desk, step: str) -> None:
+    match step:
+        case "show":
+            desk.show(TEXT, at=len(desk.text) // 2)
+        case "rest" if "value" in desk.text:
+            desk.show("(1)", name="one", at=desk.text.index("value") + 5)
+        case "told" | "part":
+            desk.observer.told_accepted("one", in_part=step == "part")
+        case "no":
+            desk.observer.told_rejected("one")
+        case "later":
+            desk.wait(TOLD_WITHIN)
+        case "here":
+            desk.insert(TEXT, at=len(desk.text) // 2)
+
+
+def check_places(desk: Desk) -> None:
+    for watched in desk.observer._documents.values():
+        for showing in (*watched.held, *filter(None, [watched.showing])):
+            span = showing._span
+            assert span.lost or desk.text[span.start : span.end] == span.text

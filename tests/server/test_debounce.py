@@ -1,0 +1,49 @@
+"""Calls that are put off."""
+
+import asyncio
+
+from mercury_lsp.debounce import Later
+
+
+async def test_it_calls_once_and_not_before_nothing_has_put_it_off_for_a_while():
+    loop, called = asyncio.get_running_loop(), []
+    later = Later(lambda: called.append(loop.time()))
+    for _ in range(5):
+        later.put_off(0.03)
+        last = loop.time()
+        await asyncio.sleep(0.01)
+    assert called == []
+    await asyncio.sleep(0.1)
+    assert len(called) == 1 and called[0] >= last + 0.03
+
+
+async def test_it_may_be_put_off_again_afterwards_and_by_less():
+    called = asyncio.Event()
+    later = Later(called.set)
+    later.put_off(0.001)
+    await asyncio.wait_for(called.wait(), 10)
+    called.clear()
+    later.put_off(600)
+    later.put_off(0.001)
+    await asyncio.wait_for(called.wait(), 10)
+
+
+async def test_it_does_not_call_when_it_is_cancelled():
+    called = []
+    later = Later(lambda: called.append(1))
+    later.cancel()
+    later.put_off(0.001)
+    later.cancel()
+    await asyncio.sleep(0.02)
+    assert called == []
+
+
+async def test_keys_move_no_timer(monkeypatch):
+    loop, timers = asyncio.get_running_loop(), []
+    call_at = loop.call_at
+    monkeypatch.setattr(loop, "call_at", lambda *given: timers.append(given) or call_at(*given))
+    later = Later(lambda: None)
+    for _ in range(100):
+        later.put_off(600)
+    assert len(timers) == 1
+    later.cancel()

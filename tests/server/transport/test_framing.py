@@ -1,0 +1,114 @@
+"""Frames: whatever stands between two messages, the second one is read."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mercury_lsp.transport.framing import MAX_BODY, MAX_HEADER, Unreadable, messages
+from tests.support.editor import frame
+
+FIRST, SECOND = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀\ud800"}
+
+
+def read(data: bytes, sizes: Any = None) -> list[Any]:
+    """All that is read of data when it comes in pieces of these sizes."""
+    at = 0
+
+    def piece() -> bytes:
+        nonlocal at
+        size = next(sizes) if sizes else len(data)
+        taken = data[at : at + size]
+        at += size
+        return taken
+
+    return list(messages(piece))
+
+
+def read_well(data: bytes) -> list[Any]:
+    return [message for message in read(data) if not isinstance(message, Unreadable)]
+
+
+@given(st.lists(st.integers(1, 60)), st.lists(st.dictionaries(st.text(), st.text())))
+def test_messages_are_the_same_in_whatever_pieces_they_come(sizes: list[int], sent: list[dict[str, str]]):
+    data = b"".join(map(frame, sent))
+    pieces = iter([*sizes, *[7] * len(data), len(data)])
+    assert read(data, pieces) == sent
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Content-Length: %d\r\n\r\n",
+        b"content-length:%d\r\n\r\n",
+        b"CONTENT-LENGTH :  %d \r\nX: y\r\n\r\n",
+        b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: %d\r\n\r\n",
+        b"Content-Length: %d\n\n",
+    ],
+)
+def test_a_header_may_be_written_in_many_ways(header: bytes):
+    body = json.dumps(FIRST).encode()
+    assert read(header % len(body) + body + frame(SECOND)) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"hello\r\n\r\n",
+        b"\r\n\r\n\r\n\r\n",
+        b"Content-Length: many\r\n\r\n{}",
+        b"Content-Length: -5\r\n\r\n{}",
+        b"Content-Length: \r\n\r\n{}",
+        b"Content-Length: 0\r\n\r\n",
+        b"Content-Length: %d\r\n\r\n{}" % (MAX_BODY + 1),
+        b"Content-Length: 99999999999999999999999\r\n\r\n{}",
+        b"Content-Length: 5\r\n\r\n" + json.dumps(FIRST).encode(),
+        b"Content-Length: 2\r\n\r\n\xff\xfe",
+        b'Content-Length: 9\r\n\r\n{"a": nul',
+        b"Content-Length: 200000\r\n\r\n" + b"[" * 200000,
+        b"Content-Length: 5000\r\n\r\n" + b"1" * 5000,
+        b"x" * (3 * MAX_HEADER),
+        b"Transfer-Encoding: chunked\r\n\r\n",
+    ],
+    ids=lambda broken: repr(broken[:30]),
+)
+def test_behind_a_broken_frame_the_next_message_is_read(broken: bytes):
+    assert read_well(broken + frame(SECOND)) == [SECOND]
+
+
+def test_noise_without_an_end_is_told_and_not_kept():
+    noise = b"x" * (3 * MAX_HEADER)
+    told = read(noise + frame(SECOND), iter([1000] * 100))
+    assert told[-1] == SECOND and 1 <= len(told[:-1]) <= 3
+    assert all("no header" in each.reason for each in told[:-1])
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (b"Content-Length: 2\r\n\r\n\xff\xfe", "UTF-8"),
+        (b'Content-Length: 9\r\n\r\n{"a": nul', "JSON"),
+        (b"Content-Type: x\r\n\r\n", "Content-Length"),
+    ],
+)
+def test_an_unreadable_frame_says_what_is_wrong(broken: bytes, reason: str):
+    [unreadable] = read(broken)
+    assert isinstance(unreadable, Unreadable) and reason in unreadable.reason
+
+
+@pytest.mark.parametrize("change", [-3, -1, 1, 10, 40])
+def test_a_length_that_is_wrong_costs_one_message_at_most(change: int):
+    body = json.dumps(FIRST).encode()
+    data = b"Content-Length: %d\r\n\r\n%b" % (len(body) + change, body)
+    assert read_well(data + frame(SECOND)) == [SECOND]
+
+
+def test_a_body_that_ends_too_soon_is_no_message():
+    assert read(frame(FIRST)[:-1]) == []
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_at_all_are_survived(noise: bytes):
+    assert read_well(noise + b"\r\n\r\n" + frame(FIRST) + frame(SECOND))[-1:] == [SECOND]

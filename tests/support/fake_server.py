@@ -1,0 +1,161 @@
+"""The real server with an engine whose fills are written in the document, and a request that reads documents.
+
+A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last one
+counts. An echo is the first line of what the engine was given. `steps` are canvases of [state, text] each,
+`step_ms` apart and played in so many `rounds`; `unsure_from` is what the fill tells. Asked to compare texts it says
+what `FakeEngine.compare` tells. With `--parses-once` no document is parsed after an edit. `test/given` tells all that
+the engine was given last, and `test/opened` the files that the process has opened.
+"""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import attrs
+from mercury_engine.api import Fill, FillRequest, SlotView
+from mercury_engine.errors import Cancelled, ModelNotFound
+from mercury_engine.turns import Done, More, one_by_one
+from tree_sitter import Parser, Tree
+
+from mercury_lsp.commands.stdio import serve
+from mercury_lsp.documents import document
+from mercury_lsp.documents.chunked_text import ChunkedText
+from mercury_lsp.documents.document import parse
+from mercury_lsp.errors import UnknownDocument
+from mercury_lsp.server.routes import BEYOND_LSP
+from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.settings import Settings
+
+_SCRIPT = re.compile(r"\[\[(\{.*?\})\]\]")
+
+
+class FakeEngine:
+    """Fills as the document says, in small steps that can be cancelled."""
+
+    given: ClassVar[dict[str, object]] = {}
+    """Of the last request."""
+
+    name = "fake"
+    device = "cpu"
+    backend = "torch"
+    gate = 0.5
+
+    def rest(self) -> None:
+        """Nothing to give back."""
+
+    def answer_all(self, more: More, done: Done) -> None:
+        """One after another."""
+        one_by_one(self, more, done)
+
+    def fill(self, request: FillRequest) -> Fill:
+        """The scripted fill, `suggested` by default."""
+        self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})
+        self.given["elsewhere"] = request.elsewhere
+        given = "".join((*request.far, request.near, *request.suffix))
+        script = _script(given)
+        if script.get("echo"):
+            script["text"] = given.partition("\n")[0]
+        if script.get("error"):
+            raise RuntimeError(script["error"])
+        for slots in script.get("steps", []) * script.get("rounds", 1):
+            if request.on_step is not None:
+                request.on_step(tuple(SlotView(text, state, 0.5) for state, text in slots))
+            _wait(request, script.get("step_ms", 0))
+        _wait(request, script.get("ms", 0))
+        text, confidence = script.get("text", "suggested"), script.get("confidence", 0.9)
+        return Fill(text, confidence, steps=3, elapsed=0.001, unsure_from=script.get("unsure_from"))
+
+    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        """The last text is likelier by the scripted `nats`, unless the line before the gap has what is `against` it."""
+        self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "texts": texts})
+        script = _script("".join((*request.far, request.near, *request.suffix)))
+        if script.get("error"):
+            raise RuntimeError(script["error"])
+        _wait(request, script.get("compare_ms", 0))
+        against = script.get("against", "\n") in request.near.rpartition("\n")[2]
+        return [0.0] * (len(texts) - 1) + [-9.0 if against else script.get("nats", 9.0)]
+
+
+def _script(given: str) -> dict[str, Any]:
+    found = _SCRIPT.findall(given)
+    return json.loads(found[-1]) if found else {}
+
+
+def _wait(request: FillRequest, milliseconds: int) -> None:
+    """Raises Cancelled when the flag is set meanwhile."""
+    end = time.monotonic() + milliseconds / 1000
+    while True:
+        if request.cancel.is_set():
+            raise Cancelled("cancelled")
+        if time.monotonic() >= end:
+            return
+        time.sleep(0.005)
+
+
+def load(settings: Settings) -> FakeEngine:
+    """Fails, dawdles or hangs for models named so."""
+    print("a library that prints while it is loaded")
+    if settings.model == "missing":
+        raise ModelNotFound("no model called missing; set mercury.model to a folder or a model name")
+    if settings.model == "broken":
+        raise ImportError("no torch")
+    time.sleep({"slow": 0.3, "stuck": 3600}.get(settings.model or "", 0))
+    return FakeEngine()
+
+
+@attrs.define
+class TextParams:
+    """Of `test/text`."""
+
+    uri: str
+
+
+def text(server: MercuryServer, params: TextParams) -> str | None:
+    """A document as the server has it; None if it is not open."""
+    try:
+        return server.documents.snapshot(params.uri).text
+    except UnknownDocument:
+        return None
+
+
+@attrs.define
+class NoParams:
+    """Of requests without any."""
+
+
+def given(server: MercuryServer, params: NoParams) -> dict[str, object]:
+    """The blocks of the last request to the engine."""
+    return FakeEngine.given
+
+
+opened: set[str] = set()
+
+
+def note(event: str, arguments: tuple[Any, ...]) -> None:
+    """Keep the names of files that are opened."""
+    if event == "open" and isinstance(arguments[0], str):
+        opened.add(arguments[0])
+
+
+def names(server: MercuryServer, params: NoParams) -> list[str]:
+    """The files that were opened so far."""
+    return sorted(opened)
+
+
+def parse_once(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
+    """As for a file so large that after an edit no parse ends in time."""
+    return parse(parser, source, previous, seconds) if previous is None else None
+
+
+if __name__ == "__main__":
+    sys.addaudithook(note)
+    if "--parses-once" in sys.argv:
+        document.parse = parse_once
+    BEYOND_LSP["test/text"] = text
+    BEYOND_LSP["test/given"] = given
+    BEYOND_LSP["test/opened"] = names
+    sys.stdout.reconfigure(line_buffering=True)
+    serve(load)

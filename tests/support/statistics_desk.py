@@ -1,0 +1,61 @@
+"""A user at a desk: a document that changes, suggestions that are shown, and the records that come of it."""
+
+from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.document import Edit
+from mercury_lsp.statistics.observer import Observer
+from mercury_lsp.statistics.record import Record
+
+URI = "file:///sample.py"
+TEXT = "value(1)"
+
+
+class Desk:
+    """A document, its user and the observer, with a clock that stands still."""
+
+    def __init__(self, text: str = "x = "):
+        self.text = text
+        self.now = 0.0
+        self.records: list[Record] = []
+        self.observer = Observer(self.records.append, clock=lambda: self.now)
+        self.observer.switch(True)
+        self._ids = 0
+
+    def suggestion(self, text: str, name: str | None = None) -> Suggestion:
+        self._ids += 1
+        return Suggestion(name or f"s{self._ids}", text, (0, 0), (0, 0), 0.8, 3, 5.0)
+
+    def show(self, *texts: str, at: int | None = None, name: str | None = None, automatic: bool = True) -> None:
+        """Ask and answer, at the end of the text by default."""
+        request = self.observer.asked(URI, len(self.text) if at is None else at, "python", automatic)
+        self.observer.shown(request, [self.suggestion(text, name) for text in texts])
+
+    def edit(self, start: int, removed: int, inserted: str) -> Edit:
+        """Change the text; nobody is told yet."""
+        edit = Edit(start, self.text[start : start + removed], inserted)
+        self.text = self.text[:start] + inserted + self.text[start + removed :]
+        return edit
+
+    def change(self, start: int, removed: int, inserted: str) -> None:
+        """Change the text by a notification of its own."""
+        self.observer.edited(URI, [self.edit(start, removed, inserted)])
+
+    def insert(self, text: str, at: int | None = None) -> None:
+        self.change(len(self.text) if at is None else at, 0, text)
+
+    def type(self, text: str) -> None:
+        for key in text:
+            self.insert(key)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.observer.sweep()
+
+    def close(self) -> Record:
+        """The one record that comes of it all."""
+        self.observer.close()
+        [record] = self.records
+        return record
+
+
+def result(record: Record) -> tuple[str, int, int, int]:
+    return record.outcome, record.typed, record.saved, record.kept

@@ -1,0 +1,120 @@
+"""Tiny random model folders: real files in the real formats, small enough to load in every test."""
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from mercury_engine.api import Fill, FillRequest, SlotView
+from mercury_engine.engine import Engine
+from mercury_engine.models import weights
+from mercury_engine.models.network import ModelConfig, Network
+from mercury_kernels.cpu import library
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+START = "<|endoftext|>"
+
+HELD_OUT = Path(__file__).parents[1] / "data" / "held_out"
+
+WIDE = {"head_dim": 64, "intermediate_size": 64}
+"""Changes that make a tiny model one that the C kernels run."""
+
+needs_kernels = pytest.mark.skipif(library.built() is None, reason="no C kernels were built for this processor")
+
+SAMPLE = (HELD_OUT / "flask" / "views.py").read_text("utf-8")
+
+
+def tokenizer(size: int = 500) -> Tokenizer:
+    """A byte-level BPE of Python code; the start token is number 0."""
+    made = Tokenizer(models.BPE())
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    made.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    options = {"special_tokens": [START], "initial_alphabet": alphabet, "show_progress": False}
+    made.train_from_iterator([SAMPLE], trainers.BpeTrainer(vocab_size=size, **options))
+    return made
+
+
+def config(vocab_size: int = 500, rank: int = 0, **changes) -> ModelConfig:
+    fields = {
+        "vocab_size": vocab_size,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "rope_theta": 10_000.0,
+        "rms_norm_eps": 1e-5,
+        "adapter_rank": rank,
+    }
+    return ModelConfig(**(fields | changes))
+
+
+def network(rank: int = 4, seed: int = 0, **changes) -> Network:
+    """Random weights large enough for every part to matter, the adapter's too."""
+    torch.manual_seed(seed)
+    made = Network(config(rank=rank, **changes))
+    with torch.no_grad():
+        for name, parameter in made.named_parameters():
+            if name.endswith("norm"):
+                parameter.copy_(1 + 0.1 * torch.randn_like(parameter))
+            else:
+                parameter.copy_(0.3 * torch.randn_like(parameter))
+    return made.eval()
+
+
+def folder(path: Path, rank: int = 4, seed: int = 0, **changes) -> Path:
+    """A Mercury folder of a random network; rank 0 leaves the writer out."""
+    path.mkdir(parents=True, exist_ok=True)
+    made = network(rank, seed, **changes)
+    tokenizer().save(str(path / "tokenizer.json"))
+    save_file(state(made), path / "model.safetensors")
+    if rank:
+        adapter = {name: p.detach() for name, p in weights.adapter_parameters(made).items()}
+        save_file(adapter, path / "adapter.safetensors")
+    fields = {name: getattr(made.config, name) for name in made.config.__slots__}
+    (path / "config.json").write_text(json.dumps({"model_type": "mercury", **fields, "name": "tiny"}))
+    return path
+
+
+def state(made: Network) -> dict[str, torch.Tensor]:
+    """The reader's tensors under their checkpoint names."""
+    c = made.config
+    out = {"model.embed_tokens.weight": made.embedding.data, "model.norm.weight": made.norm.data}
+    heads = [c.num_attention_heads * c.head_dim, *[c.num_key_value_heads * c.head_dim] * 2]
+    for number, layer in enumerate(made.layers):
+        parts = {
+            "input_layernorm": layer.attn_norm,
+            "post_attention_layernorm": layer.ffn_norm,
+            "self_attn.o_proj": layer.out.weight,
+            "mlp.down_proj": layer.down.weight,
+        }
+        names = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+        parts |= dict(zip(names, layer.qkv.weight.split(heads), strict=True))
+        parts |= dict(zip(("mlp.gate_proj", "mlp.up_proj"), layer.gate_up.weight.chunk(2), strict=True))
+        out |= {f"model.layers.{number}.{name}.weight": t.data.clone() for name, t in parts.items()}
+    return out
+
+
+def load(path: Path) -> Engine:
+    return Engine.load(path, device="cpu", dtype=torch.float32)
+
+
+def watched(engine: Engine, request: FillRequest) -> tuple[Fill, list[tuple[SlotView, ...]]]:
+    """The fill, and the canvas after each of its steps."""
+    canvases: list[tuple[SlotView, ...]] = []
+    return engine.fill(replace(request, on_step=canvases.append)), canvases
+
+
+def corpus(path: Path, files: list[tuple[str, str, str]]) -> Path:
+    """A Python corpus of (package, path, text) in the format of the corpus step."""
+    path.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"path": p, "package": package, "text": text}) + "\n" for package, p, text in files]
+    (path / "python.jsonl.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    (path / "manifest.json").write_text(json.dumps({"languages": {"python": {}}, "packages": []}))
+    return path

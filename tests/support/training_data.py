@@ -1,0 +1,50 @@
+"""A toy corpus of two packages, and runs on it."""
+
+from pathlib import Path
+
+import torch
+from mercury_engine.training.optimisation.plan import Plan, Setup
+from mercury_engine.training.optimisation.train import Run
+
+from tests.support import tiny
+
+CODE = '"""A toy."""\n\n' + "".join(
+    f"def add_{n}(left, right):\n    total = left + right + {n}\n    return total\n\n\n" for n in range(20)
+)
+
+CALLS = "from toy.a import add_1\n\n\n" + "".join(
+    f"def call_{n}(value):\n    result = add_{n}(value, {n})\n    print(result)\n    return result\n\n\n"
+    for n in range(12)
+)
+
+PLAN = Plan(minutes=60, files=1, gaps=3, rank=2, edits=0.3)
+
+
+class Clock:
+    """A clock that goes on by a minute whenever it is looked at, so that every step takes one."""
+
+    def __init__(self) -> None:
+        self.seconds = -60.0
+
+    def __call__(self) -> float:
+        self.seconds += 60.0
+        return self.seconds
+
+
+def base(path: Path) -> Path:
+    return tiny.folder(path, rank=0)
+
+
+def corpus(path: Path) -> Path:
+    files = [("toy", "toy/a.py", CODE), ("toy", "toy/b.py", CALLS), ("other", "other/c.py", CALLS[::-1])]
+    return tiny.corpus(path, files)
+
+
+def run(folder: Path, plan: Plan = PLAN, name: str = "run", parent: Path | None = None, **setup) -> Run:
+    """A run on the toy corpus; base and corpus are made in the folder when they are missing."""
+    if not (folder / "base").exists():
+        base(folder / "base")
+    if not (folder / "corpus").exists():
+        corpus(folder / "corpus")
+    made = Setup(**({"clock": Clock()} | setup))
+    return Run(folder / "base", folder / "corpus", folder / name, plan, torch.device("cpu"), parent, made)

@@ -1,0 +1,235 @@
+"""A real VS Code workbench with the built extension, in a browser without a window."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tests.support.browser import CTRL, Browser, Page
+from tests.support.neovim import until
+
+HERE = Path(__file__).parent
+EXTENSION = HERE.parents[1] / "editors" / "vscode"
+FAKE_SERVER = [sys.executable, str(HERE / "fake_server.py")]
+"""The real server with an engine that says what the document tells it to."""
+
+INLINE = "textDocument/inlineCompletion"
+
+PATIENCE_S = 300.0
+
+QUIET = {
+    "extensions.autoCheckUpdates": False,
+    "files.autoSave": "afterDelay",
+    "files.autoSaveDelay": 50,
+    "git.enabled": False,
+    "security.workspace.trust.enabled": False,
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+    "workbench.startupEditor": "none",
+}
+
+STATUS = "[id='mercury-lsp.mercury-lsp.status'] a"
+
+EDITOR = ".editor-instance .view-lines"
+
+GHOST = """
+[...document.querySelectorAll(".editor-instance .view-lines .view-line")].map(line =>
+  [...line.querySelectorAll("[class*=ghost-text-decoration]")].map(e => e.textContent).join("")
+).concat([...document.querySelectorAll(".suggest-preview-text .view-line")].map(e => e.textContent))
+.filter(text => text).join("\\n")
+"""
+
+
+MEMORY = """
+(async () => {
+  const all = (await indexedDB.databases()).filter(({ name }) => name.includes("global"));
+  const texts = all.map(({ name }) => new Promise((resolve) => {
+    indexedDB.open(name).onsuccess = ({ target: { result } }) => {
+      if (!result.objectStoreNames.contains("ItemTable")) return resolve("");
+      const asked = result.transaction("ItemTable").objectStore("ItemTable").get("mercury-lsp.mercury-lsp");
+      asked.onsuccess = () => resolve(String(asked.result ?? ""));
+      asked.onerror = () => resolve("");
+    };
+  }));
+  return (await Promise.all(texts)).join("");
+})()
+"""
+
+
+def tap_of(file: Path) -> Path:
+    """The log of what is said about a file."""
+    return file.with_suffix(".jsonl")
+
+
+def tapped(file: Path) -> list[str]:
+    """The fake server with a tap before it."""
+    return [sys.executable, str(HERE / "tap.py"), str(tap_of(file)), *FAKE_SERVER]
+
+
+def missing() -> str | None:
+    """What is not here, with its mend; None if all is."""
+    if shutil.which("node") is None:
+        return "no node on the PATH"
+    if find_workbench() is None:
+        return "no VS Code: set MERCURY_VSCODE to a folder with out/server-main.js, see editors/vscode/README.md"
+    if find_chromium() is None:
+        return "no Chromium: install it or set MERCURY_CHROMIUM to its program"
+    if not (EXTENSION / "node_modules").is_dir():
+        return "nothing to build the extension with: run `npm ci` in editors/vscode"
+    return None
+
+
+def find_workbench() -> Path | None:
+    named = os.environ.get("MERCURY_VSCODE")
+    script = Path(named) / "out" / "server-main.js" if named else None
+    return script if script is not None and script.is_file() else None
+
+
+def find_chromium() -> str | None:
+    names = (os.environ.get("MERCURY_CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
+    return next((found for name in names if name and (found := shutil.which(name))), None)
+
+
+class Workbench:
+    """The server of a workbench that has the extension as its sources are now, and a browser."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = folder / "data" / "User" / "settings.json"
+        self.settings.parent.mkdir(parents=True)
+        self.configure({})
+        self._install()
+        self.process, self.host = self._serve()
+        chromium = find_chromium()
+        assert chromium is not None
+        self.browser = Browser(chromium, folder / "chromium")
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """The user's settings; windows that are open may see them or not."""
+        text = json.dumps(QUIET | settings)
+        if not self.settings.exists() or self.settings.read_text() != text:
+            self.settings.write_text(text)
+
+    def open(self, file: Path) -> Window:
+        """A window of its own, on the file's folder; the cursor is at the end of the file."""
+        payload = json.dumps([["openFile", f"vscode-remote://{self.host}{file}"]])
+        url = f"http://{self.host}/?folder={quote(str(file.parent))}&payload={quote(payload)}"
+        page = self.browser.open(url)
+        window = Window(page, file)
+        window.waits(lambda: window.status() and page.texts(EDITOR))
+        page.click(EDITOR)
+        page.press("End", CTRL)
+        return window
+
+    def close(self) -> None:
+        self.browser.close()
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+
+    def _install(self) -> None:
+        subprocess.run(["node", "build.mjs"], cwd=EXTENSION, check=True)
+        installed = self.folder / "extensions" / "mercury-lsp"
+        for name in ("package.json", "dist/extension.js"):
+            copy = installed / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(EXTENSION / name, copy)
+
+    def _serve(self) -> tuple[subprocess.Popen[bytes], str]:
+        script, log = find_workbench(), self.folder / "log.txt"
+        assert script is not None
+        options = ["--host", "127.0.0.1", "--port", "0", "--server-data-dir", str(self.folder)]
+        options += ["--without-connection-token", "--accept-server-license-terms"]
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                ["node", str(script), *options], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+            )
+        port = until(lambda: re.search(r"agent listening on (\d+)", log.read_text()), PATIENCE_S)[1]
+        return process, f"127.0.0.1:{port}"
+
+
+class Window:
+    """A workbench with one file."""
+
+    def __init__(self, page: Page, file: Path) -> None:
+        self.page = page
+        self.file = file
+
+    def waits(self, what: Any) -> Any:
+        """As `until`; keeps a picture of what was there in its place."""
+        try:
+            return until(what, PATIENCE_S)
+        except AssertionError:
+            self.page.screenshot(self.file.with_suffix(".png"))
+            raise
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """The workspace's settings."""
+        path = self.file.parent / ".vscode" / "settings.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(settings))
+
+    def is_ready(self) -> Window:
+        self.waits(lambda: self.status().startswith("Mercury ready"))
+        return self
+
+    def shows(self, ghost: str) -> None:
+        self.waits(lambda: self.ghost() == ghost)
+
+    def reads(self, text: str) -> None:
+        """The file, which is saved after every change, has this text."""
+        self.waits(lambda: self.file.read_text() == text)
+
+    def settles(self) -> None:
+        """Ghost text was asked for where the cursor is, and nothing waits for an answer."""
+        self.waits(lambda: (asked := self.asked()) and asked <= {message.get("id") for message in self.said("server")})
+
+    def asked(self) -> set[int]:
+        """The requests for ghost text."""
+        return {message["id"] for message in self.said("editor") if message.get("method") == INLINE}
+
+    def said(self, name: str) -> list[dict[str, Any]]:
+        """The messages of the editor or of the server, where a tap is between them."""
+        lines = [json.loads(line) for line in tap_of(self.file).read_text().splitlines()]
+        return [line["said"] for line in lines if line["from"] == name]
+
+    def ghost(self) -> str:
+        return self.page.evaluate(GHOST).replace("\xa0", " ")
+
+    def status(self) -> str:
+        return self.page.evaluate(f"document.querySelector({json.dumps(STATUS)})?.getAttribute('aria-label') ?? ''")
+
+    def rows(self) -> list[str]:
+        """What a list to pick from offers."""
+        return [text.strip() for text in self.page.texts(".quick-input-list .monaco-list-row .label-name")]
+
+    def messages(self) -> list[str]:
+        """The notifications that are shown."""
+        return self.page.texts(".notifications-toasts .notification-list-item-message")
+
+    def remembers(self) -> str:
+        """What the extension has stored for the next start."""
+        return self.page.evaluate(MEMORY) or ""
+
+    def search(self, text: str) -> None:
+        """Type into the palette."""
+        self.page.press("F1")
+        self.waits(lambda: self.page.evaluate("!!document.activeElement.closest('.quick-input-widget')"))
+        self.page.type(text)
+
+    def run(self, title: str) -> None:
+        """Run a command by its title in the palette."""
+        self.search(title)
+        self.waits(lambda: title in self.rows())
+        for _ in range(self.rows().index(title)):
+            self.page.press("ArrowDown")
+        self.page.press("Enter")
+
+    def close(self) -> None:
+        self.page.close()
