@@ -25,13 +25,13 @@ from mercury_engine.api import FillRequest  # noqa: E402
 from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
-from mercury_engine.evaluation.gaps import Document, documents  # noqa: E402
+from mercury_engine.evaluation.gaps import HeldOutFile, documents  # noqa: E402
 from on_keys import editor, figures, peers  # noqa: E402
 from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402
 
 from mercury_lsp.context import lookup_text  # noqa: E402
 from mercury_lsp.context.context import ContextBuilder  # noqa: E402
-from mercury_lsp.documents.document import Document as OpenDocument  # noqa: E402
+from mercury_lsp.documents.document import HeldOutFile as OpenDocument  # noqa: E402
 
 CORPUS = HERE.parent / "tests" / "data" / "held_out"
 GGUF = HERE.parent / "runs" / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -105,7 +105,7 @@ def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[s
     return {name: headline[name] for name in figures.HEADLINE} | typed | {"ways": ways} | circumstances, by_part(rows)
 
 
-def drawn(found: list[Document], files: int, keys: int, seed: int) -> list[tuple[Document, Script]]:
+def drawn(found: list[HeldOutFile], files: int, keys: int, seed: int) -> list[tuple[HeldOutFile, Script]]:
     """Files and what to type in them; same seed, same keys."""
     rng = random.Random(f"files {seed}")
     chosen = rng.sample(found, min(files, len(found)))
@@ -113,7 +113,7 @@ def drawn(found: list[Document], files: int, keys: int, seed: int) -> list[tuple
 
 
 def through_the_server(
-    options: argparse.Namespace, scripts: list[tuple[Document, Script]], sizes: dict[str, int]
+    options: argparse.Namespace, scripts: list[tuple[HeldOutFile, Script]], sizes: dict[str, int]
 ) -> tuple[dict[str, Any], list[editor.Row]]:
     """Type into the server: what it took."""
     rows: list[editor.Row] = []
@@ -173,7 +173,7 @@ def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: arg
 
 
 def compared(
-    options: argparse.Namespace, scripts: list[tuple[Document, Script]], sizes: dict[str, int]
+    options: argparse.Namespace, scripts: list[tuple[HeldOutFile, Script]], sizes: dict[str, int]
 ) -> tuple[dict[str, Any], dict[str, float | None]]:
     """All ways at the same keystrokes: what each took, and its time over ours."""
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
@@ -206,7 +206,7 @@ def complain_of_slow(spent: dict[str, float], limit: float) -> None:
             print(f"{name} was stopped after {seconds:.0f} s; is the machine busy?", file=sys.stderr)
 
 
-def requests(document: Document, script: Script, count: int, tokens: int) -> list[FillRequest]:
+def requests(document: HeldOutFile, script: Script, count: int, tokens: int) -> list[FillRequest]:
     """What is asked for behind the first keys of a script that write."""
     builder, found = ContextBuilder(), []
     for number, (key, text) in enumerate(list(script.states())[: 4 * count]):

@@ -23,16 +23,16 @@ from typing import Any
 from lsprotocol import types
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation import suite
-from mercury_engine.evaluation.gaps import Document as File
+from mercury_engine.evaluation.gaps import HeldOutFile as File
 from mercury_engine.evaluation.gaps import documents
 from rich.table import Table
 
 from mercury_lsp.completion.next_edits.judging import chance, question
 from mercury_lsp.completion.next_edits.next_edits import JUDGED
-from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.places import EditSite
 from mercury_lsp.completion.next_edits.repeating import Repeating
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.document import HeldOutFile, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES
 
 HERE = Path(__file__).resolve().parent
@@ -110,7 +110,7 @@ def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
 
 def judged(engine: Engine, case: Case) -> list[Judged]:
     """What the model says of the places that the rules find, in their order, after the user's changes."""
-    document, repeating = Document("file:///a", case.language, 1, case.text), Repeating()
+    document, repeating = HeldOutFile("file:///a", case.language, 1, case.text), Repeating()
     found: Replacement | None = None
     for swap in case.made:
         snapshot = document.parsed()
@@ -127,18 +127,18 @@ def judged(engine: Engine, case: Case) -> list[Judged]:
 
 
 def _judged(
-    engine: Engine, case: Case, change: Replacement, place: Place, snapshot: Snapshot, is_for_key: bool
+    engine: Engine, case: Case, change: Replacement, place: EditSite, snapshot: Snapshot, is_for_key: bool
 ) -> Judged | None:
     if (request := question(place, change, snapshot, case.name, Event())) is None:
         return None
     started, texts = perf_counter(), (place.old, place.new)
-    with_change = chance(*engine.compare(request, texts))
+    with_change = chance(*engine.score(request, texts))
     seconds = perf_counter() - started
-    without = chance(*engine.compare(replace(request, far=request.far[:-1]), texts))
+    without = chance(*engine.score(replace(request, far=request.far[:-1]), texts))
     return Judged(is_right(case, place, snapshot.text), is_for_key, with_change, without, seconds)
 
 
-def is_right(case: Case, place: Place, text: str) -> bool:
+def is_right(case: Case, place: EditSite, text: str) -> bool:
     """Whether the edit makes the text what one of the right swaps would, blanks aside."""
     swap = case.swaps[-1]
     wanted = {_bare(text[:at] + swap.new + text[at + len(swap.old) :]) for at in case.right}

@@ -20,14 +20,14 @@ from typing import Any
 
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.verifier import ReaderStack
+from mercury_engine.denoising.verifier import Verifier
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation import mixture, suite
-from mercury_engine.evaluation.gaps import Document, Gap, documents, gap_at, places
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, documents, gap_at, places
 from mercury_engine.models.batching import finished
 from rich.table import Table
 
-from mercury_lsp.context.workspace.choice import Kind, Snippet, choose, snippets_of, words_of
+from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, snippets_of, words_of
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
@@ -42,7 +42,7 @@ TOP = "/corpus/"
 class Repositories:
     """A corpus as the server would see it if all of it were one workspace."""
 
-    def __init__(self, found: Sequence[Document]):
+    def __init__(self, found: Sequence[HeldOutFile]):
         self.documents = {TOP + document.name: document for document in found}
         self._index = FileIndex()
         for path in self.documents:
@@ -50,7 +50,7 @@ class Repositories:
         self._declarer = Declarer(lambda: None)
         self._known: dict[str, list[Snippet]] = {}
 
-    def imported(self, document: Document) -> list[str]:
+    def imported(self, document: HeldOutFile) -> list[str]:
         """Files that a document imports."""
         path = TOP + document.name
         wanted = imports(document.language, document.text, path)
@@ -66,7 +66,7 @@ class Repositories:
         if path not in self._known:
             document = self.documents[path]
             declared = self._declarer.declarations(document.language, document.text)
-            parts = ((Kind.DECLARATIONS, declared), (Kind.CODE, document.text[:PART_CHARS]))
+            parts = ((SnippetKind.DECLARATIONS, declared), (SnippetKind.CODE, document.text[:PART_CHARS]))
             name, language = document.name, document.language
             self._known[path] = [each for kind, text in parts for each in snippets_of(kind, name, language, text)]
         return self._known[path]
@@ -136,10 +136,10 @@ def compared(engine: Engine, gap: Gap, ways: dict[str, list[str]]) -> dict[str, 
 @torch.inference_mode()
 def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float, int, int]:
     """Of the true text, read from left to right behind the blocks before the gap."""
-    cut = engine.codec.cut(request.near)
-    target = engine.codec.encode(cut.spell + truth)
+    cut = engine.tokenizer.cut(request.near)
+    target = engine.tokenizer.encode(cut.spell + truth)
     around = engine.surroundings(request, [*cut.read, *cut.known], 0)
-    reading = ReaderStack(engine.reader, around.context.before, around.last, around.ends)
+    reading = Verifier(engine.reader, around.context.before, around.last, around.ends)
     [logp] = finished(reading.look([[]], [target]), engine.reader)
     return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.context.tokens_read
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 
-class Later:
+class Debounced:
     """Calls a function once nothing has put it off for a while; to be used from the event loop's thread.
 
     The timer is not moved at every key, which would cost 9 microseconds, but looks when it is over whether it is time.

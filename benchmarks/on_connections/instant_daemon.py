@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.turns import Done, More, one_by_one
+from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 
 from mercury_lsp.commands import serve
 from mercury_lsp.server.protocol import MercuryProtocol
@@ -24,7 +24,7 @@ class InstantEngine:
     def rest(self) -> None:
         """Nothing to give back."""
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         """One after another."""
         one_by_one(self, more, done)
 

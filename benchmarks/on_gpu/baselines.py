@@ -6,8 +6,8 @@ Dimensions: B sessions, R canvas rows, L layers, H key heads, G query heads per 
 from collections.abc import Callable
 
 import torch
-from mercury_engine.models.network import Network, Side
-from mercury_engine.models.triton import Weights, forward
+from mercury_engine.models.network import KeyValueSegment, Network
+from mercury_engine.models.triton import TritonWeights, forward
 from mercury_kernels import ops, reference
 from mercury_kernels.operands import Choice, Frames, Slots, Table
 from mercury_kernels.pages import PagePool
@@ -53,7 +53,13 @@ def plain_choice(x: Tensor, norm: Tensor, head: Tensor, mask_id: int, eps: float
 class Plain:
     """Steps of the plain model over dense caches, for all sessions of a point."""
 
-    def __init__(self, made: Network, weights: Weights, contexts: list[tuple[Side, Side]], point: Point) -> None:
+    def __init__(
+        self,
+        made: Network,
+        weights: TritonWeights,
+        contexts: list[tuple[KeyValueSegment, KeyValueSegment]],
+        point: Point,
+    ) -> None:
         self.made, self.weights, self.config = made, weights, made.config
         batch, rows, device = point.sessions, point.slots + 1, made.embedding.device
         self.cached = [
@@ -95,7 +101,13 @@ class Plain:
 class LeftToRight:
     """Greedy decoding behind the prefix with a cache in pages, by the same kernels, one token a step."""
 
-    def __init__(self, made: Network, weights: Weights, contexts: list[tuple[Side, Side]], point: Point) -> None:
+    def __init__(
+        self,
+        made: Network,
+        weights: TritonWeights,
+        contexts: list[tuple[KeyValueSegment, KeyValueSegment]],
+        point: Point,
+    ) -> None:
         self.weights, config = weights, made.config
         batch, device = point.sessions, made.embedding.device
         prefix = contexts[0][0].keys.shape[3]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from mercury_engine.cuda.graphs import Filler, Job
+from mercury_engine.cuda.graphs import CanvasJob, GraphDenoiser
 from mercury_engine.models.network import Network
 from mercury_kernels import launch, ops
 
@@ -20,9 +20,11 @@ def pages(points: list[Point], size: int) -> int:
     return 2 + max(p.sessions * (p.context // size + 3 + -(-(p.slots + 1) // size)) for p in points)
 
 
-def filler(made: Network, points: list[Point], eight_bit: torch.dtype | None = None) -> Filler:
+def filler(made: Network, points: list[Point], eight_bit: torch.dtype | None = None) -> GraphDenoiser:
     size = 64 if made.embedding.device.type == "cuda" else 16
-    return Filler(made, pages=pages(points, size), page_size=size, chunk=STEPS, eight_bit=eight_bit, positions=8192)
+    return GraphDenoiser(
+        made, pages=pages(points, size), page_size=size, chunk=STEPS, eight_bit=eight_bit, positions=8192
+    )
 
 
 class Measured:
@@ -32,12 +34,12 @@ class Measured:
         self.made, self.point, self.clock, self.seconds = made, point, clock, seconds
         self.contexts = sides(made, point)
 
-    def jobs(self, most: int = STEPS) -> list[Job]:
+    def jobs(self, most: int = STEPS) -> list[CanvasJob]:
         masks = [self.made.config.mask_id] * self.point.slots
-        return [Job(7, masks, 1, [before], [after], 0.0, most) for before, after in self.contexts]
+        return [CanvasJob(7, masks, 1, [before], [after], 0.0, most) for before, after in self.contexts]
 
     @torch.inference_mode()
-    def ours(self, fill: Filler) -> dict[str, object]:
+    def ours(self, fill: GraphDenoiser) -> dict[str, object]:
         """The device loop: a step inside its chunk, and a whole fill as the caller sees it."""
         jobs = self.jobs()
         done = fill.fill(jobs)
@@ -63,16 +65,16 @@ class Measured:
         finally:
             ops.FEW = few
 
-    def eager(self, fill: Filler) -> dict[str, object]:
+    def eager(self, fill: GraphDenoiser) -> dict[str, object]:
         return {"step": spread(self.clock.each(self._plain(fill).step, self.seconds, most=30))}
 
-    def compiled(self, fill: Filler) -> dict[str, object]:
+    def compiled(self, fill: GraphDenoiser) -> dict[str, object]:
         plain = self._plain(fill)
         plain.compile("inductor" if self.clock.device.type == "cuda" else "eager")
         plain.step()
         return {"step": spread(self.clock.each(self.clock.graph(plain.step), self.seconds))}
 
-    def left_to_right(self, fill: Filler) -> dict[str, object]:
+    def left_to_right(self, fill: GraphDenoiser) -> dict[str, object]:
         """One token a step, as many steps as there are slots."""
         decoder = LeftToRight(self.made, fill.weights, self.contexts, self.point)
         step = self.clock.graph(decoder.step)
@@ -85,7 +87,7 @@ class Measured:
         whole = self.clock.host(decode, self.seconds, most=50)
         return {"step": spread([t / self.point.slots for t in whole]), "fill": spread(whole), "steps": self.point.slots}
 
-    def agreement(self, fill: Filler) -> float:
+    def agreement(self, fill: GraphDenoiser) -> float:
         """Share of slots for which kernels and plain model choose the same token in the first step."""
         found = torch.tensor([one.ids for one in fill.fill(self.jobs(1))])
         right = self._plain(fill).choose().token.view(self.point.sessions, -1)[:, :-1].cpu()
@@ -93,7 +95,7 @@ class Measured:
         right = torch.where((right == end).cumsum(-1) > 0, end, right)
         return float((found == right).float().mean())
 
-    def _plain(self, fill: Filler) -> Plain:
+    def _plain(self, fill: GraphDenoiser) -> Plain:
         return Plain(self.made, fill.weights, self.contexts, self.point)
 
 

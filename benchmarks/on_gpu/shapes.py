@@ -6,7 +6,7 @@ Dimensions: L layers, H key heads, T tokens, D head width.
 from dataclasses import dataclass
 
 import torch
-from mercury_engine.models.network import ModelConfig, Network, Side
+from mercury_engine.models.network import KeyValueSegment, ModelConfig, Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Net
     return made.eval()
 
 
-def sides(made: Network, point: Point) -> list[tuple[Side, Side]]:
+def sides(made: Network, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
     """For every session a prefix of three quarters of the context and a suffix; no two alike, little memory."""
     shape, device = made.config, made.embedding.device
     size = (shape.num_hidden_layers, 1, shape.num_key_value_heads, point.context + point.sessions, shape.head_dim)
     keys, values = (torch.randn(size, dtype=made.embedding.dtype, device=device) for _ in range(2))
     cut = point.context * 3 // 4
 
-    def part(start: int, stop: int) -> Side:
-        return Side(keys[:, :, :, start:stop], values[:, :, :, start:stop])
+    def part(start: int, stop: int) -> KeyValueSegment:
+        return KeyValueSegment(keys[:, :, :, start:stop], values[:, :, :, start:stop])
 
     return [(part(i, i + cut), part(i + cut, i + point.context)) for i in range(point.sessions)]

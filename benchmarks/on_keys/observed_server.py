@@ -12,10 +12,10 @@ from time import monotonic
 from typing import Any
 
 from mercury_engine.api import Answer, Fill, Request
-from mercury_engine.turns import Done, More
+from mercury_engine.turns import NewRequests, TellOutcome
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.engine_host.worker import Engine, Worker, load_engine
+from mercury_lsp.engine_host.worker import HostedEngine, Worker, load_engine
 from mercury_lsp.settings import Settings
 
 
@@ -33,7 +33,7 @@ class Stopwatch:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         """The engine's own answers; here nobody asks for two at a time."""
 
         def begun() -> Iterator[Request]:
@@ -76,7 +76,7 @@ def main() -> None:
     record = Path(sys.argv[1])
     os.environ["XDG_STATE_HOME"] = str(record.absolute().parent)  # what is counted here is not the user's
 
-    def load(settings: Settings) -> Engine:
+    def load(settings: Settings) -> HostedEngine:
         return Stopwatch(load_engine(settings), record)
 
     Worker.ask = noting(Worker.ask)  # type: ignore[method-assign]

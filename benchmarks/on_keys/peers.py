@@ -18,10 +18,10 @@ from typing import Any
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
-from mercury_engine.denoising.verifier import ReaderStack, Surroundings
+from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.engine import Engine
-from mercury_engine.kv_cache.cache import BlockCache, Context
-from mercury_engine.models.batching import Reading
+from mercury_engine.kv_cache.cache import BlockCache, CachedContext
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 from torch import Tensor
 
@@ -47,18 +47,18 @@ Way = Callable[[FillRequest], Timed]
 class Endless(Denoiser):
     """Writes on to the last slot."""
 
-    def write(self, canvases: list[Canvas], place: Surroundings, window: int | None = None) -> list[Tensor | None]:
+    def write(self, canvases: list[Canvas], place: CanvasContext, window: int | None = None) -> list[Tensor | None]:
         """The writer's opinion, that never ends."""
         found = super().write(canvases, place, window)
         for written_SV in found:
             if written_SV is not None:
-                written_SV[:, self.alphabet.end_id] = NEVER
+                written_SV[:, self.vocabulary.end_id] = NEVER
         return found
 
     def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
         """Both opinions, without the end."""
         mixed_V = super().mix(request, canvas, written_V, read_V, ahead)
-        mixed_V[self.alphabet.end_id] = NEVER
+        mixed_V[self.vocabulary.end_id] = NEVER
         return mixed_V.log_softmax(-1)
 
     def goes_beyond(self, canvas: Canvas) -> bool:
@@ -72,8 +72,8 @@ class Forgetful(Endless):
     remembered: "RememberedCache"
 
     def _step(
-        self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack
-    ) -> Reading[None]:
+        self, request: FillRequest, live: list[Canvas], place: CanvasContext, reading: Verifier
+    ) -> ForwardSteps[None]:
         """One step, after all has been read once more."""
         if live[0].steps:
             place.context = yield from self.remembered.again()
@@ -83,12 +83,12 @@ class Forgetful(Endless):
 class RememberedCache(BlockCache):
     """Knows what was asked for last, so that it can be read anew."""
 
-    def context(self, far: Any, near: Any, suffix: Any) -> Reading[Context]:
+    def context(self, far: Any, near: Any, suffix: Any) -> ForwardSteps[CachedContext]:
         """As asked."""
         self._asked = far, near, suffix
         return super().context(far, near, suffix)
 
-    def again(self) -> Reading[Context]:
+    def again(self) -> ForwardSteps[CachedContext]:
         """The same without any cache."""
         self.clear()
         return super().context(*self._asked)
@@ -106,7 +106,7 @@ def left_to_right(engine: Engine) -> Way:
 
 def recompute(engine: Engine) -> Way:
     other = _with(engine, Forgetful, engine.writer)
-    remembered = RememberedCache(engine.reader, engine.codec.start_id)
+    remembered = RememberedCache(engine.reader, engine.tokenizer.start_id)
     assert isinstance(other.denoiser, Forgetful)
     other.cache = other.denoiser.remembered = remembered
     way = _way(other)
@@ -154,8 +154,8 @@ def fixed(request: FillRequest, tokens: int) -> FillRequest:
 
 def _with(engine: Engine, kind: type[Endless], writer: Network | None) -> Engine:
     """An engine on the same networks, with a cache and a loop of its own; it never gives up."""
-    other = Engine(engine.reader, writer, engine.codec, path=engine.path)
-    other.denoiser = kind(engine.reader, writer, engine.codec, engine.denoiser.rule)
+    other = Engine(engine.reader, writer, engine.tokenizer, path=engine.path)
+    other.denoiser = kind(engine.reader, writer, engine.tokenizer, engine.denoiser.rule)
     return other
 
 
@@ -164,7 +164,7 @@ def _way(engine: Engine) -> Way:
         counted: list[Canvas] = []
         run = engine.denoiser.run
 
-        def noted(request: FillRequest, canvases: list[Canvas], *rest: Any) -> Reading[None]:
+        def noted(request: FillRequest, canvases: list[Canvas], *rest: Any) -> ForwardSteps[None]:
             counted.extend(canvases)
             return run(request, canvases, *rest)
 

@@ -37,7 +37,7 @@ class FillRequest:
     near: str
     far: tuple[str, ...] = ()
     suffix: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
+    lookup_text: tuple[str, ...] = ()
     """Chunks that are not read: the rest of the document and of others, the nearest last. Where they repeat what
     stands before a slot, how they go on counts. An empty one stands between those that do not follow on one another;
     beyond `limits.ELSEWHERE_BLOCKS` the first are left out."""
@@ -73,7 +73,7 @@ class FillRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ScoreRequest:
     """Texts to be compared in a gap in place of filling it; of the gap only the context and the cancel flag matter."""
 
     gap: FillRequest
@@ -104,7 +104,7 @@ class Fill:
     """Further candidates, different in text, by falling confidence."""
 
 
-Request = FillRequest | Comparison
+Request = FillRequest | ScoreRequest
 
 Answer = Fill | list[float]
 """To a comparison the nats of its texts."""

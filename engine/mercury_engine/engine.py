@@ -13,49 +13,49 @@ from typing import Literal, Self
 
 import torch
 
-from mercury_engine.api import PART_OF_A_CHARACTER, Answer, Comparison, Effort, Fill, FillRequest, Request
+from mercury_engine.api import PART_OF_A_CHARACTER, Answer, Effort, Fill, FillRequest, Request, ScoreRequest
 from mercury_engine.cuda.device_loop import device_loop
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.loop import Denoiser, Rule
-from mercury_engine.denoising.ngram_lookup import Indexed, Repeats, Run
-from mercury_engine.denoising.scoring import compared
-from mercury_engine.denoising.truncation import begun, word_start
-from mercury_engine.denoising.verifier import Surroundings
+from mercury_engine.denoising.loop import Denoiser, DenoisingRule
+from mercury_engine.denoising.ngram_lookup import IndexedText, NgramLookup, TokenArray
+from mercury_engine.denoising.scoring import score_texts
+from mercury_engine.denoising.truncation import truncated, word_start
+from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt, ModelNotFound, RequestError
-from mercury_engine.kv_cache.cache import BlockCache, Tokens
+from mercury_engine.kv_cache.cache import BlockCache, TokenIds
 from mercury_engine.lru import fresh, keep
 from mercury_engine.models import batching, weights
 from mercury_engine.models.backend import Backend, give_back_freed, give_back_memory, networks
-from mercury_engine.models.batching import Reading
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 from mercury_engine.prompt.budget import (
-    ELSEWHERE_BLOCKS,
-    ELSEWHERE_TOKENS,
-    NEW_BLOCKS,
+    LOOKUP_BLOCKS,
+    LOOKUP_TOKENS,
+    NEW_LOOKUP_BLOCKS,
     far_part,
     near_part,
     suffix_part,
 )
 from mercury_engine.prompt.layout import rest_and_below
-from mercury_engine.prompt.tokenizer import Codec, Cut
-from mercury_engine.scheduler import Answering
-from mercury_engine.turns import Done, More, one_by_one
+from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
+from mercury_engine.scheduler import RunningRequest
+from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 
-BUNDLED = Path(__file__).parent / "assets" / "mercury-135m"
+BUNDLED_MODEL = Path(__file__).parent / "assets" / "mercury-135m"
 
 MAX_SLOTS = 64
 
-MUCH = 32
+MANY_TOKENS_READ = 32
 """Tokens whose reading leaves so much freed memory with glibc that it is worth 10 ms to give it back."""
 
-FEW = 32
+MOST_SHARED_ROWS = 32
 """Rows of a forward that shares a pass with others; more gain nothing by it, and the others would wait for them."""
 
-REPEATS = 8
+REMEMBERED_LOOKUPS = 8
 """Contexts that are kept ready to be looked through."""
 
-EVEN = 0.5
+EVEN_CHANCE = 0.5
 """A text of a lower chance to be kept is likelier wrong than right."""
 
 _log = logging.getLogger(__name__)
@@ -70,22 +70,22 @@ class Engine:
         self,
         reader: Network,
         writer: Network | None,
-        codec: Codec,
+        tokenizer: Tokenizer,
         *,
         path: Path,
         gate: float = 0.0,
-        rule: Rule | None = None,
+        rule: DenoisingRule | None = None,
         calibration: Calibration | None = None,
     ):
         self.path, self.name = path, reader.config.name
         self.calibration = calibration or Calibration()
         self.gate = self.calibration.kept(gate)
         self.device = str(reader.embedding.device)
-        self.codec, self.reader, self.writer = codec, reader, writer
-        self.cache = BlockCache(reader, codec.start_id)
-        self.denoiser = Denoiser(reader, writer, codec, rule or Rule())
+        self.tokenizer, self.reader, self.writer = tokenizer, reader, writer
+        self.cache = BlockCache(reader, tokenizer.start_id)
+        self.denoiser = Denoiser(reader, writer, tokenizer, rule or DenoisingRule())
         self.loop = device_loop(writer, self.denoiser)
-        self._repeats: OrderedDict[tuple[tuple[Tokens, ...], tuple[str, ...]], Repeats] = OrderedDict()
+        self._lookups: OrderedDict[tuple[tuple[TokenIds, ...], tuple[str, ...]], NgramLookup] = OrderedDict()
 
     @classmethod
     def load(
@@ -104,17 +104,17 @@ class Engine:
         """
         folder = find(path_or_name)
         where = _device(device)
-        codec = Codec(folder)
+        tokenizer = Tokenizer(folder)
         vocabulary = weights.read_config(folder).vocab_size
-        if codec.size > vocabulary:
+        if tokenizer.size > vocabulary:
             raise ModelCorrupt(
-                f"tokenizer.json in {folder} has {codec.size} tokens, the weights {vocabulary}; "
+                f"tokenizer.json in {folder} has {tokenizer.size} tokens, the weights {vocabulary}; "
                 "the files do not belong together"
             )
         reader, writer = networks(folder, where, dtype, threads, backend)
         settings = weights.read_settings(folder)
         try:
-            rule = Rule(**settings.rule)
+            rule = DenoisingRule(**settings.rule)
         except (TypeError, ValueError) as error:
             raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
         if writer is None and rule.decides == "writer":
@@ -122,7 +122,7 @@ class Engine:
         if writer is not None and "writer" in (rule.drafts, rule.decides):
             writer.prepare()
         calibration = Calibration(settings.calibration)
-        return cls(reader, writer, codec, path=folder, gate=settings.gate, rule=rule, calibration=calibration)
+        return cls(reader, writer, tokenizer, path=folder, gate=settings.gate, rule=rule, calibration=calibration)
 
     @property
     def backend(self) -> str:
@@ -139,16 +139,16 @@ class Engine:
         assert isinstance(fill, Fill)
         return fill
 
-    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """How likely the reader finds each text in the gap and the rest of its line behind it, in nats.
 
         All are read in one pass. Of the request only the context and the cancel flag matter. Raises as `fill` does.
         """
-        nats = self._answered(Comparison(request, tuple(texts)))
+        nats = self._answered(ScoreRequest(request, tuple(texts)))
         assert isinstance(nats, list)
         return nats
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         """Answer what `more` hands over until it hands over nothing and all are done; `done` is told of each.
 
         Answers under way share forward passes, and what comes out does not depend on the others. `more` is called
@@ -157,7 +157,7 @@ class Engine:
         if self.loop is not None:
             one_by_one(self, more, done)
             return
-        under_way: list[Answering] = []
+        under_way: list[RunningRequest] = []
         while under_way := [*under_way, *map(self._begin, more())]:
             self._advance(under_way)
             for each in under_way:
@@ -173,21 +173,21 @@ class Engine:
             raise answering.outcome
         return answering.outcome
 
-    def _begin(self, request: Request) -> Answering:
-        return Answering(request, self._steps(request, time.perf_counter()))
+    def _begin(self, request: Request) -> RunningRequest:
+        return RunningRequest(request, self._steps(request, time.perf_counter()))
 
     @torch.inference_mode()
-    def _advance(self, under_way: Sequence[Answering]) -> None:
+    def _advance(self, under_way: Sequence[RunningRequest]) -> None:
         """Carry answers on: those that want few rows by the same forward pass, the first of the others by its own."""
         for each in under_way:
             if each.waits_for is None:
                 each.start()
-        few = [each for each in under_way if each.waits_for is not None and each.waits_for.rows <= FEW]
-        many = [each for each in under_way if each.waits_for is not None and each.waits_for.rows > FEW]
+        few = [each for each in under_way if each.waits_for is not None and each.waits_for.rows <= MOST_SHARED_ROWS]
+        many = [each for each in under_way if each.waits_for is not None and each.waits_for.rows > MOST_SHARED_ROWS]
         for together in filter(None, (few, many[:1])):
             self._pass(together)
 
-    def _pass(self, together: Sequence[Answering]) -> None:
+    def _pass(self, together: Sequence[RunningRequest]) -> None:
         """One forward pass; when it fails, all of these fail."""
         asked = [each.waits_for for each in together if each.waits_for is not None]
         try:
@@ -199,10 +199,10 @@ class Engine:
             for answering, each in zip(together, given, strict=True):
                 answering.take(each)
 
-    def _steps(self, request: Request, started: float) -> Reading[Answer]:
+    def _steps(self, request: Request, started: float) -> ForwardSteps[Answer]:
         try:
-            if isinstance(request, Comparison):
-                return (yield from self._compared(request))
+            if isinstance(request, ScoreRequest):
+                return (yield from self._scored(request))
             return (yield from self._filled(request, started))
         except (torch.OutOfMemoryError, MemoryError) as error:
             self.cache.clear()
@@ -214,16 +214,16 @@ class Engine:
                 'mercury.device to "cpu" or mercury.maxSlots lower'
             ) from error
 
-    def _compared(self, request: Comparison) -> Reading[list[float]]:
-        cut = self.codec.cut(request.gap.near)
+    def _scored(self, request: ScoreRequest) -> ForwardSteps[list[float]]:
+        cut = self.tokenizer.cut(request.gap.near)
         place = yield from self._read(request.gap, cut.read, len(cut.known))
-        return (yield from compared(self.reader, self.codec, place, cut, request.gap, request.texts))
+        return (yield from score_texts(self.reader, self.tokenizer, place, cut, request.gap, request.texts))
 
-    def _filled(self, request: FillRequest, started: float) -> Reading[Fill]:
+    def _filled(self, request: FillRequest, started: float) -> ForwardSteps[Fill]:
         if not 1 <= request.max_slots <= MAX_SLOTS:
             raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
         request = replace(request, give_up_below=self.calibration.raw(request.give_up_below))
-        cut = self.codec.cut(request.near)
+        cut = self.tokenizer.cut(request.near)
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
         place = yield from batching.until(deadline, self._read(request, cut.read, len(cut.known)))
         if place is None:
@@ -243,55 +243,55 @@ class Engine:
         give_back_memory()
 
     @torch.inference_mode()
-    def surroundings(self, request: FillRequest, near: list[int], settled: int) -> Surroundings:
+    def surroundings(self, request: FillRequest, near: list[int], settled: int) -> CanvasContext:
         """What a canvas behind the tokens of `near` sees, its first slots being settled; reads what is new of it."""
         return batching.finished(self._read(request, near, settled), self.reader)
 
-    def _read(self, request: FillRequest, near: list[int], settled: int) -> Reading[Surroundings]:
-        ids = near_part(near) or (self.codec.start_id,)
+    def _read(self, request: FillRequest, near: list[int], settled: int) -> ForwardSteps[CanvasContext]:
+        ids = near_part(near) or (self.tokenizer.start_id,)
         line, below = rest_and_below(request.suffix)
-        far = far_part([self.codec.block(block) for block in (*reversed(below), *request.far)])
-        suffix = suffix_part([self.codec.block(block) for block in (*line, *below)])
+        far = far_part([self.tokenizer.block(block) for block in (*reversed(below), *request.far)])
+        suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
         context = yield from self.cache.context(far, ids[:-1], suffix)
-        if context.tokens_read > MUCH and self.device == "cpu":
+        if context.tokens_read > MANY_TOKENS_READ and self.device == "cpu":
             give_back_freed()
-        return Surroundings(context, ids, settled, self._repeats_in(far, request))
+        return CanvasContext(context, ids, settled, self._ngrams_in(far, request))
 
-    def _repeats_in(self, far: list[Tokens], request: FillRequest) -> Repeats:
-        elsewhere = request.elsewhere[-ELSEWHERE_BLOCKS:]
-        key = (tuple(far), elsewhere)
-        if (found := fresh(self._repeats, key)) is not None:
+    def _ngrams_in(self, far: list[TokenIds], request: FillRequest) -> NgramLookup:
+        lookup_text = request.lookup_text[-LOOKUP_BLOCKS:]
+        key = (tuple(far), lookup_text)
+        if (found := fresh(self._lookups, key)) is not None:
             return found
-        runs = [*self._runs(elsewhere, request)]
-        made = Repeats(far, Indexed(runs[::-1], ELSEWHERE_TOKENS) if runs else None)
-        return made if len(runs) < len(elsewhere) else keep(self._repeats, key, made, REPEATS)
+        runs = [*self._runs(lookup_text, request)]
+        made = NgramLookup(far, IndexedText(runs[::-1], LOOKUP_TOKENS) if runs else None)
+        return made if len(runs) < len(lookup_text) else keep(self._lookups, key, made, REMEMBERED_LOOKUPS)
 
-    def _runs(self, blocks: Sequence[str], request: FillRequest) -> Iterator[Run]:
+    def _runs(self, blocks: Sequence[str], request: FillRequest) -> Iterator[TokenArray]:
         """Tokens of text elsewhere, the last block first; with a deadline only so many that were never asked for."""
         new = 0
         for block in reversed(blocks):
             if request.cancel.is_set():
                 raise Cancelled("superseded by a newer request")
-            new += not self.codec.has_run(block)
-            if request.deadline_ms is not None and new > NEW_BLOCKS:
+            new += not self.tokenizer.has_run(block)
+            if request.deadline_ms is not None and new > NEW_LOOKUP_BLOCKS:
                 break
-            yield self.codec.run(block)
+            yield self.tokenizer.run(block)
 
-    def _canvas(self, request: FillRequest, cut: Cut, choice: int) -> Canvas:
+    def _canvas(self, request: FillRequest, cut: PrefixCut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens; the draft stands on it, for as far as it reaches."""
         slots = min(request.max_slots, _SLOTS[request.effort])
         mask = self.reader.config.mask_id
-        draft = self.codec.encode(cut.spell + request.draft)[:slots] if request.draft and not choice else []
+        draft = self.tokenizer.encode(cut.spell + request.draft)[:slots] if request.draft and not choice else []
         ids = [*cut.known, *draft, *[mask] * (slots - len(draft))]
         on_step = None if choice else request.on_step
-        known, alphabet, follows = len(cut.known), self.denoiser.alphabet, request.follows
-        return Canvas(alphabet, ids, known, cut.spell, draft, choice, on_step=on_step, follows=follows)
+        known, vocabulary, follows = len(cut.known), self.denoiser.vocabulary, request.follows
+        return Canvas(vocabulary, ids, known, cut.spell, draft, choice, on_step=on_step, follows=follows)
 
     def _fill(self, request: FillRequest, canvas: Canvas, started: float, tokens_read: int) -> Fill:
         behind = sure(canvas, request.give_up_below)
         text = self.denoiser.text(canvas)
         if not canvas.ended:
-            text = begun(text, behind)
+            text = truncated(text, behind)
         return Fill(
             text=text,
             confidence=self.calibration.kept(canvas.confidence),
@@ -303,9 +303,9 @@ class Engine:
 
     def _unsure_from(self, canvas: Canvas, text: str) -> int | None:
         """Where the text stops being likelier right than wrong, by the calibrated chance of all up to there."""
-        slots = canvas.sure_slots(self.calibration.raw(EVEN))
+        slots = canvas.sure_slots(self.calibration.raw(EVEN_CHANCE))
         ids = canvas.ids[canvas.known : slots]
-        characters = max(0, len(self.codec.decode(ids).rstrip(PART_OF_A_CHARACTER)) - len(canvas.begun))
+        characters = max(0, len(self.tokenizer.decode(ids).rstrip(PART_OF_A_CHARACTER)) - len(canvas.begun))
         return word_start(text, characters) if characters < len(text) else None
 
 
@@ -334,7 +334,7 @@ def sure(canvas: Canvas, least: float) -> str | None:
     behind = None
     while canvas.confidence < least and canvas.settled and canvas.chances:
         at = len(canvas.chances) - 1
-        behind = "" if canvas.ended else canvas.alphabet.texts[canvas.ids[at]]
+        behind = "" if canvas.ended else canvas.vocabulary.texts[canvas.ids[at]]
         canvas.ended = False
         canvas.confidence = min(1.0, canvas.confidence / max(canvas.chances.pop(), 1e-12))
         canvas.settled = min(canvas.settled, at)
@@ -344,9 +344,9 @@ def sure(canvas: Canvas, least: float) -> str | None:
 def find(path_or_name: str | Path | None) -> Path:
     """The model's folder: a path, or a name in the user's model folder; None is the bundled one."""
     if path_or_name is None:
-        if not (BUNDLED / "config.json").is_file():
-            raise ModelNotFound(f"the bundled model is missing from {BUNDLED}; reinstall mercury-lsp")
-        return BUNDLED
+        if not (BUNDLED_MODEL / "config.json").is_file():
+            raise ModelNotFound(f"the bundled model is missing from {BUNDLED_MODEL}; reinstall mercury-lsp")
+        return BUNDLED_MODEL
     path = Path(path_or_name).expanduser()
     named = Path.home() / ".local" / "share" / "mercury-lsp" / "models"
     for folder in (path, named / path):

@@ -5,22 +5,22 @@ from typing import Protocol
 
 from mercury_engine.api import Answer, Fill, FillRequest, Request
 
-More = Callable[[], Iterable[Request]]
+NewRequests = Callable[[], Iterable[Request]]
 """Requests that came since it was called last."""
 
-Done = Callable[[Request, Answer | Exception], None]
-"""Told of each request once, with its answer or the error that `Engine.fill` would raise."""
+TellOutcome = Callable[[Request, Answer | Exception], None]
+"""Told of each request once, with its answer or the error that `SequentialEngine.fill` would raise."""
 
 
-class Engine(Protocol):
+class SequentialEngine(Protocol):
     """What answers one request after another."""
 
     def fill(self, request: FillRequest) -> Fill: ...
 
-    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]: ...
+    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]: ...
 
 
-def one_by_one(engine: Engine, more: More, done: Done) -> None:
+def one_by_one(engine: SequentialEngine, more: NewRequests, done: TellOutcome) -> None:
     """`answer_all` for whoever can only answer one request after another."""
     while requests := list(more()):
         for request in requests:
@@ -32,7 +32,7 @@ def one_by_one(engine: Engine, more: More, done: Done) -> None:
                 done(request, outcome)
 
 
-def _answer(engine: Engine, request: Request) -> Answer:
+def _answer(engine: SequentialEngine, request: Request) -> Answer:
     if isinstance(request, FillRequest):
         return engine.fill(request)
-    return engine.compare(request.gap, request.texts)
+    return engine.score(request.gap, request.texts)

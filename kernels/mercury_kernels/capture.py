@@ -8,7 +8,7 @@ import torch
 
 log = logging.getLogger("mercury_kernels")
 
-Work = Callable[[], None]
+CapturedWork = Callable[[], None]
 
 WARMUPS = 2
 """Runs before the capture: kernels compile, libraries allocate their work space."""
@@ -24,7 +24,7 @@ class Captures:
     def __init__(self, device: torch.device, most: int = 12) -> None:
         self.device, self.most = device, most
         self.captured = 0
-        self._graphs: OrderedDict[Hashable, torch.cuda.CUDAGraph | Work] = OrderedDict()
+        self._graphs: OrderedDict[Hashable, torch.cuda.CUDAGraph | CapturedWork] = OrderedDict()
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class Captures:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._graphs
 
-    def prepare(self, key: Hashable, work: Work) -> None:
+    def prepare(self, key: Hashable, work: CapturedWork) -> None:
         """Make the work ready to `run`; it is carried out a few times, so fill its inputs afterwards."""
         if key in self._graphs:
             self._graphs.move_to_end(key)
@@ -52,7 +52,7 @@ class Captures:
         else:
             made()
 
-    def _capture(self, work: Work) -> torch.cuda.CUDAGraph | Work:
+    def _capture(self, work: CapturedWork) -> torch.cuda.CUDAGraph | CapturedWork:
         side = torch.cuda.Stream(self.device)
         side.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(side):

@@ -5,7 +5,7 @@ import json
 import sys
 
 from mercury_lsp.commands.loading import load
-from mercury_lsp.commands.place import Place
+from mercury_lsp.commands.place import FilePosition
 from mercury_lsp.completion.postprocessing import trim
 from mercury_lsp.settings import Settings
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what would be suggested at the place, also below the silence gate."""
-    context, snapshot = Place.parse(arguments.place).context()
+    context, snapshot = FilePosition.parse(arguments.place).context()
     settings = Settings(model=arguments.model)
     engine = load(settings)
     fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots))

@@ -16,7 +16,7 @@ from rich.text import Text
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses, hub_address
-from mercury_lsp.engine_host.worker import Engine, LoadEngine
+from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine
 from mercury_lsp.settings import Settings
 
 PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
@@ -60,7 +60,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("torch", _torch, "pip install torch")
     yield _cpu_kernels()
-    engine: list[Engine] = []
+    engine: list[HostedEngine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
@@ -132,13 +132,13 @@ def _kernels() -> str:
     return ops.availability()
 
 
-def _model(settings: Settings, load: LoadEngine, loaded: list[Engine]) -> str:
+def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> str:
     loaded.append(load(settings))
     place = getattr(loaded[0], "path", None) or settings.model or "bundled"
     return f"{loaded[0].name} ({place}) on {loaded[0].device} by {loaded[0].backend}"
 
 
-def _fill(engine: Engine) -> str:
+def _fill(engine: HostedEngine) -> str:
     fill = engine.fill(FillRequest(near="def add(a, b):\n    return ", suffix=("\n",)))
     return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
 

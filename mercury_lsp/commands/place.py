@@ -14,7 +14,7 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePosition:
     """A cursor in a file; line and column count from 1, columns in characters."""
 
     path: Path
@@ -22,7 +22,7 @@ class Place:
     column: int
 
     @classmethod
-    def parse(cls, text: str) -> "Place":
+    def parse(cls, text: str) -> "FilePosition":
         """A place from FILE:LINE:COL; FILE may hold colons. Raises UsageError."""
         parts = text.rsplit(":", 2)
         if len(parts) != 3 or not parts[0]:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from mercury_lsp.commands.loading import load
-from mercury_lsp.commands.place import Place
+from mercury_lsp.commands.place import FilePosition
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.settings import Settings
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fill the gap, then play its steps; each on a line of its own where there is no terminal."""
-    context, _ = Place.parse(arguments.place).context()
+    context, _ = FilePosition.parse(arguments.place).context()
     console = Console(highlight=False)
     settings = Settings(model=arguments.model)
     engine = load(settings)

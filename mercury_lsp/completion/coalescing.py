@@ -113,7 +113,7 @@ class _Waiting:
     answer: "asyncio.Future[list[Suggestion]]"
 
 
-class Questions:
+class Coalescer:
     """Those of one connection that wait for an answer; to be used from the event loop's thread."""
 
     def __init__(self) -> None:

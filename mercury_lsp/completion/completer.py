@@ -10,18 +10,18 @@ from typing import cast
 from mercury_engine.api import Answer, Fill, OnStep, SlotView
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.coalescing import Feature, Pending, Question, Questions
+from mercury_lsp.completion.coalescing import Coalescer, Feature, Pending, Question
 from mercury_lsp.completion.drafting import DraftIndex, old_suggestion
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.postprocessing import trim
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.completion.typing_through import EditHistory, Place
+from mercury_lsp.completion.typing_through import EditHistory, SuggestionPlace
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
 from mercury_lsp.documents.syntax import first_error
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import Engine
+from mercury_lsp.engine_host.worker import HostedEngine
 from mercury_lsp.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -48,19 +48,19 @@ class Completer:
     def __init__(self, engines: Engines):
         self.settings = Settings()
         self._lease = engines.lease()
-        self._questions = Questions()
-        self.next_edits = NextEdits(self._questions, self._lease.compare)
+        self._questions = Coalescer()
+        self.next_edits = NextEdits(self._questions, self._lease.score)
         self._histories: dict[str, EditHistory] = {}
         self.drafts = DraftIndex()
         self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
         """Looking ahead, or waiting for the time to do so."""
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> HostedEngine | None:
         """None while there is none."""
         return self._lease.engine
 
-    async def load(self, anew: bool = False) -> Engine:
+    async def load(self, anew: bool = False) -> HostedEngine:
         """Load the engine that the settings name, or join those who have it; requests wait.
 
         `anew`: although it is loaded, for its files have changed. Raises whatever the loading raises.
@@ -163,7 +163,7 @@ class Completer:
         return pending
 
     def _shown(
-        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, place: Place, fill: Fill
+        self, context: CompletionContext, snapshot: Snapshot, triggered: bool, place: SuggestionPlace, fill: Fill
     ) -> list[Suggestion]:
         """What of the engine's answer is worth showing."""
         found = [Suggestion.at_cursor(context, trim(f.text, context, snapshot), f) for f in (fill, *fill.others)]
@@ -180,10 +180,10 @@ class Completer:
             self._ahead = loop.call_later(IDLE_SECONDS, self._begin_looking_ahead, context, snapshot, place)
         return shown
 
-    def _begin_looking_ahead(self, context: CompletionContext, snapshot: Snapshot, place: Place) -> None:
+    def _begin_looking_ahead(self, context: CompletionContext, snapshot: Snapshot, place: SuggestionPlace) -> None:
         self._ahead = asyncio.ensure_future(self._look_ahead(context, snapshot, place))
 
-    async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, place: Place) -> None:
+    async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, place: SuggestionPlace) -> None:
         """While nobody asks, prepare what follows the shown suggestion should it be accepted."""
         assert place.suggestion is not None
         context = context.after(place.suggestion.text)

@@ -53,7 +53,7 @@ class CompletionContext:
     """The first of the document's chunks that stands in these blocks, and the first behind it that does not."""
     snippets: tuple[str, ...] = ()
     """Blocks of other files."""
-    elsewhere: tuple[str, ...] = ()
+    lookup_text: tuple[str, ...] = ()
     """Chunks outside of the window, which are looked through and not read."""
 
     @property
@@ -72,7 +72,7 @@ class CompletionContext:
             "near": self.near,
             "far": (*self.snippets, *self.far),
             "suffix": self.suffix,
-            "elsewhere": self.elsewhere,
+            "elsewhere": self.lookup_text,
             "multiline": self.multiline,
         }
         return FillRequest(**(fields | overrides))

@@ -13,7 +13,7 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import is_cut, without_secrets
 
-APART = ""
+BOUNDARY = ""
 """Between chunks that do not follow on one another."""
 
 REACH = 200
@@ -69,7 +69,7 @@ class _Text:
     def move(self, window: tuple[int, int], chunks: tuple[str, ...]) -> None:
         """The window is here in a version; what it leaves out is the same most of the time."""
         self.window, (first, last) = window, window
-        outside = (*chunks[last : last + REACH], APART, *chunks[max(0, first - REACH) : first])
+        outside = (*chunks[last : last + REACH], BOUNDARY, *chunks[max(0, first - REACH) : first])
         if outside != self.outside:
             self.chunks, self.outside, self.is_done = chunks, outside, False
             self._renew()
@@ -83,10 +83,10 @@ class _Text:
 
     def _known(self, chunks: Iterable[str]) -> tuple[str, ...]:
         """Of these chunks the clean ones; others leave a gap."""
-        return tuple(self.clean.get(chunk, APART) for chunk in chunks)
+        return tuple(self.clean.get(chunk, BOUNDARY) for chunk in chunks)
 
 
-class Elsewhere:
+class LookupText:
     """Of all open documents; to be used from one thread."""
 
     def __init__(self) -> None:
@@ -119,9 +119,13 @@ class Elsewhere:
         """
         text = self._text(snapshot)
         text.move(context.window, snapshot.chunks)
-        elsewhere = [text.shown, *(self._texts[uri].whole for uri in others if uri in self._texts), context.elsewhere]
-        apart = ((*each, APART) for each in reversed(elsewhere) if any(each))
-        return replace(context, elsewhere=tuple(chain.from_iterable(apart)))
+        lookup_text = [
+            text.shown,
+            *(self._texts[uri].whole for uri in others if uri in self._texts),
+            context.lookup_text,
+        ]
+        apart = ((*each, BOUNDARY) for each in reversed(lookup_text) if any(each))
+        return replace(context, lookup_text=tuple(chain.from_iterable(apart)))
 
     def _text(self, snapshot: Snapshot) -> _Text:
         return self._texts.setdefault(snapshot.uri, _Text(snapshot.language_id))
@@ -129,8 +133,8 @@ class Elsewhere:
 
 def around(context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
     """A context with all that lies outside of its window, of a document that nobody edits."""
-    elsewhere = Elsewhere()
-    elsewhere.added_to(context, snapshot, ())
-    while elsewhere.work():
+    lookup_text = LookupText()
+    lookup_text.added_to(context, snapshot, ())
+    while lookup_text.work():
         pass
-    return elsewhere.added_to(context, snapshot, ())
+    return lookup_text.added_to(context, snapshot, ())

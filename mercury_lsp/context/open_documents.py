@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.scope import is_blank_before
-from mercury_lsp.documents.document import Change, Document, Edit, Snapshot
+from mercury_lsp.documents.document import ContentChange, Document, Edit, Snapshot
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.errors import UnknownDocument
 
@@ -33,7 +33,7 @@ class OpenDocuments:
         document = Document(item.uri, item.language_id, item.version, item.text)
         self._open[item.uri] = _Open(document, ContextBuilder(), self._path(item.uri))
 
-    def change(self, uri: str, version: int, changes: Sequence[Change]) -> list[Edit] | None:
+    def change(self, uri: str, version: int, changes: Sequence[ContentChange]) -> list[Edit] | None:
         """Apply the client's changes; the edits they are, or None when one replaced the whole document."""
         return self._find(uri).document.apply(changes, version)
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from operator import eq
 
-from mercury_engine.prompt.chunking import MAX_CHARS, split
+from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS, split
 
 MIN_CHARS = 40
 """A chunk that shrinks below this joins a neighbour."""
@@ -137,7 +137,7 @@ class ChunkedText:
         before, after = self.slice(self.starts[first], start), self.slice(end, self.starts[last + 1])
         old_length = self.starts[last + 1] - self.starts[first]
         merged, first, last = self._grow(before + new + after, old_length, first, last)
-        pieces = [merged] if len(merged) <= 2 * MAX_CHARS else _join_crlf(split(merged))
+        pieces = [merged] if len(merged) <= 2 * MAX_CHUNK_CHARS else _join_crlf(split(merged))
         pieces = [piece for piece in pieces if piece]
         return ChunkedText(
             (*self.chunks[:first], *pieces, *self.chunks[last + 1 :]),
@@ -158,7 +158,7 @@ class ChunkedText:
             index -= 1
         if index >= lead:
             room = min(len(text) - trail, self.starts[index + 1]) - at
-            theirs = text[at : len(text) - trail][-MAX_CHARS * 2 :]
+            theirs = text[at : len(text) - trail][-MAX_CHUNK_CHARS * 2 :]
             trail += min(room, _common(self.chunks[index][::-1], theirs[::-1]))
         return at, self.length - trail, text[at : len(text) - trail]
 

@@ -27,7 +27,7 @@ WHOLE_SECONDS = 1.0
 
 _BREAKS = frozenset("\r\n")
 
-Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
+ContentChange = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Document:
         """The newest version whose tree was asked for."""
         self._snapshot: Snapshot | None = None
 
-    def apply(self, changes: Sequence[Change], version: int) -> list[Edit] | None:
+    def apply(self, changes: Sequence[ContentChange], version: int) -> list[Edit] | None:
         """Apply LSP content changes in order; each range refers to the text the change before it left.
 
         Returns the edits they are, or None when one replaced the whole document.

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from mercury_engine.api import Comparison, Fill, FillRequest, Request
+from mercury_engine.api import Fill, FillRequest, Request, ScoreRequest
 
 from mercury_lsp.engine_host.outcome import put
-from mercury_lsp.engine_host.worker import Engine, LoadEngine, Tell, Worker
+from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine, Tell, Worker
 from mercury_lsp.settings import Settings
 
 Key = tuple[Any, ...]
@@ -26,7 +26,7 @@ class Engines:
         """A new connection's share; it has no engine until it loads one."""
         return Lease(self)
 
-    def loaded(self) -> Iterator[tuple[Engine, int]]:
+    def loaded(self) -> Iterator[tuple[HostedEngine, int]]:
         """Every engine that is loaded, and how many use it."""
         for key, worker in self._workers.items():
             if worker.engine is not None:
@@ -57,7 +57,7 @@ class Engines:
         freed = worker.close()
         return None if is_loading else freed
 
-    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> Engine:
+    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> HostedEngine:
         """Two models may not fit into memory: the old one goes first."""
         wait([each for each in freed if each is not None])
         return self._load(settings)
@@ -73,11 +73,11 @@ class Lease:
         """Asked before there was a worker."""
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> HostedEngine | None:
         """None while there is none."""
         return self._worker.engine if self._worker is not None else None
 
-    async def load(self, settings: Settings, anew: bool = False) -> Engine:
+    async def load(self, settings: Settings, anew: bool = False) -> HostedEngine:
         """The engine that the settings name; `anew` reads its files again. Raises whatever the loading raises."""
         worker = self._worker = self._engines.move(self, settings)
         loading = worker.load(anew)
@@ -103,9 +103,9 @@ class Lease:
         found: Fill | None = await self._answered(request, ahead)
         return found
 
-    async def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float] | None:
+    async def score(self, request: FillRequest, texts: Sequence[str]) -> list[float] | None:
         """How likely the engine finds each text in the gap; waits, ends and raises as `fill` does."""
-        found: list[float] | None = await self._answered(Comparison(request, tuple(texts)), False)
+        found: list[float] | None = await self._answered(ScoreRequest(request, tuple(texts)), False)
         return found
 
     async def _answered(self, request: Request, ahead: bool) -> Any:

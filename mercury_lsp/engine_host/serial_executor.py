@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class OneThread:
+class SerialExecutor:
     """Makes calls one after another. An executor makes a future for each, at five times the cost of the queue."""
 
     def __init__(self, name: str):

@@ -19,14 +19,14 @@ from weakref import WeakKeyDictionary
 
 from mercury_engine.api import Answer, Fill, FillRequest, Request
 from mercury_engine.errors import Cancelled
-from mercury_engine.turns import Done, More
+from mercury_engine.turns import NewRequests, TellOutcome
 
-from mercury_lsp.debounce import Later
-from mercury_lsp.engine_host.serial_executor import OneThread
+from mercury_lsp.debounce import Debounced
+from mercury_lsp.engine_host.serial_executor import SerialExecutor
 from mercury_lsp.settings import Settings
 
 
-class Engine(Protocol):
+class HostedEngine(Protocol):
     """What the server needs of `mercury_engine.engine.Engine`."""
 
     @property
@@ -47,11 +47,11 @@ class Engine(Protocol):
         """Blocking; raises Cancelled once the request's cancel flag is set."""
         ...
 
-    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """How likely each text is in the gap, in nats; blocking, and raises as `fill` does."""
         ...
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         """Blocking, until `more` hands over nothing and all are done."""
         ...
 
@@ -66,10 +66,10 @@ AT_ONCE = 4
 REST_AFTER = 2.0
 """Seconds without a fill after which the engine may rest."""
 
-LoadEngine = Callable[[Settings], Engine]
+LoadEngine = Callable[[Settings], HostedEngine]
 
 
-def load_engine(settings: Settings) -> Engine:
+def load_engine(settings: Settings) -> HostedEngine:
     """The engine that the settings name; takes seconds. Raises ModelError."""
     # What comes now stays: to look through it for garbage again and again is a twelfth of the time.
     gc.disable()
@@ -98,11 +98,11 @@ class _Job:
 class Worker:
     """Loads one engine and has it answer off the event loop; to be used from the loop's thread."""
 
-    def __init__(self, load: Callable[[], Engine]):
-        self.engine: Engine | None = None
+    def __init__(self, load: Callable[[], HostedEngine]):
+        self.engine: HostedEngine | None = None
         """None before the first load, while loading and after a failed load."""
         self._load = load
-        self._loading: asyncio.Future[Engine] | None = None
+        self._loading: asyncio.Future[HostedEngine] | None = None
         """The newest load; None before the first one and after a failed one."""
         self._begun = False
         """Whether the thread is at the newest load already."""
@@ -114,13 +114,13 @@ class Worker:
         """Those of them that the thread has not taken up yet."""
         self._at_work = False
         """Whether the thread takes up what it is handed."""
-        self._resting = Later(self._rest)
+        self._resting = Debounced(self._rest)
         self._closed = False
         self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._turn = count(1)
-        self._thread = OneThread("mercury-engine")
+        self._thread = SerialExecutor("mercury-engine")
 
-    def load(self, anew: bool = False) -> "asyncio.Future[Engine]":
+    def load(self, anew: bool = False) -> "asyncio.Future[HostedEngine]":
         """The engine, loaded once for all who ask; fills asked for meanwhile wait. Raises whatever the loading raises.
 
         `anew`: its files are others now, so that only a load counts that has not begun yet.
@@ -239,13 +239,13 @@ class Worker:
         if self.engine is not None:
             self.engine.rest()
 
-    def _loaded(self, loading: asyncio.Future[Engine]) -> None:
+    def _loaded(self, loading: asyncio.Future[HostedEngine]) -> None:
         self._loads -= 1
         if loading is self._loading and (loading.cancelled() or loading.exception()):
             self._loading = None
         self._next()
 
-    def _replace(self) -> Engine:
+    def _replace(self) -> HostedEngine:
         # Let go of the old weights first: two models may not fit into memory.
         self._begun, self.engine = True, None
         self.engine = self._load()

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from mercury_lsp.daemon import control, handshake, lock
 from mercury_lsp.daemon.address import Address, UnixAddress, build, hub_address
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay.origin import Origin
+from mercury_lsp.relay.origin import EditorOrigin
 
 LOOK_EVERY = 0.02
 
@@ -70,7 +70,7 @@ def _introduced(address: Address, serve: Sequence[str]) -> socket.socket:
     """A connection to a hub that has a daemon for us. Raises OSError and DaemonError."""
     hub = _reach(address, serve)
     try:
-        hub.sendall(handshake.encode(Origin.here()._asdict()))
+        hub.sendall(handshake.encode(EditorOrigin.here()._asdict()))
         hub.settimeout(ANSWER_SECONDS)
         said = _said(hub)
         if "error" in said:

@@ -17,7 +17,7 @@ from mercury_lsp.daemon.address import Address, build, hub_address, peer_user
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.join import join, log_name, open_log
 from mercury_lsp.relay.link import Link
-from mercury_lsp.relay.origin import Origin
+from mercury_lsp.relay.origin import EditorOrigin
 from mercury_lsp.relay.relay import Relay
 from mercury_lsp.relay.stdio import HandedStdio
 
@@ -89,7 +89,7 @@ class Hub:
             with closing(link):
                 self._relay(waiter, link, origin)
 
-    def _joined(self, waiter: socket.socket, origin: Origin) -> Link | None:
+    def _joined(self, waiter: socket.socket, origin: EditorOrigin) -> Link | None:
         """A daemon for an editor; None if it was told that there is none."""
         try:
             link = self._link(origin)
@@ -99,19 +99,19 @@ class Hub:
         waiter.sendall(handshake.encode({}))
         return link
 
-    def _relay(self, waiter: socket.socket, link: Link, origin: Origin) -> None:
+    def _relay(self, waiter: socket.socket, link: Link, origin: EditorOrigin) -> None:
         _, descriptors, _, _ = socket.recv_fds(waiter, 1, 3)
         waiter.settimeout(None)
         with HandedStdio(descriptors, waiter) as stdio:
             code = Relay(link, lambda: self._link(origin), stdio, self._hint).run()
         waiter.sendall(b"%d\n" % code)
 
-    def _link(self, origin: Origin) -> Link:
+    def _link(self, origin: EditorOrigin) -> Link:
         return Link(join(self._address, self._serve, origin))
 
 
-def _asked(waiter: socket.socket) -> Origin:
+def _asked(waiter: socket.socket) -> EditorOrigin:
     """Where a caller comes from. Raises OSError and ValueError."""
     waiter.settimeout(handshake.SECONDS)
     waiter.sendall(handshake.encode({"mercury": handshake.PROTOCOL, "build": build()}))
-    return Origin.parse(handshake.read_line(waiter, MAX_ORIGIN))
+    return EditorOrigin.parse(handshake.read_line(waiter, MAX_ORIGIN))

@@ -13,7 +13,7 @@ from mercury_lsp.daemon import handshake, lock
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.errors import DaemonError, SilentDaemon
-from mercury_lsp.relay.origin import Origin
+from mercury_lsp.relay.origin import EditorOrigin
 
 START_SECONDS = 30.0
 """For a daemon to listen and say its hello; it imports neither torch nor a model before that."""
@@ -37,13 +37,13 @@ SERVE = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exit", str(
 """Starts a daemon, its address behind it. -P: the working folder must not decide what is imported."""
 
 
-def join(address: Address, serve: Sequence[str] = SERVE, origin: Origin | None = None) -> socket.socket:
+def join(address: Address, serve: Sequence[str] = SERVE, origin: EditorOrigin | None = None) -> socket.socket:
     """A connection on which LSP may be spoken; the daemon is started if none runs. Raises DaemonError.
 
     Of several who find none only one starts it, and the others wait. The origin is the caller's if it is not ours.
     """
     deadline = time.monotonic() + START_SECONDS
-    origin = origin or Origin.here()
+    origin = origin or EditorOrigin.here()
     call = _Caller(address, origin)
     starting: int | None = None
     daemon: subprocess.Popen[bytes] | None = None
@@ -67,7 +67,7 @@ def join(address: Address, serve: Sequence[str] = SERVE, origin: Origin | None =
 class _Caller:
     """Calls again and again, but not somebody who never answers."""
 
-    def __init__(self, address: Address, origin: Origin):
+    def __init__(self, address: Address, origin: EditorOrigin):
         self.silences = 0
         """Of the last calls."""
         self._address = address
@@ -87,7 +87,7 @@ class _Caller:
 
 
 def _keep_starting(
-    daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str], origin: Origin
+    daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str], origin: EditorOrigin
 ) -> "subprocess.Popen[bytes]":
     ended = daemon.poll() if daemon is not None else None
     if daemon is None or ended == ALREADY_RUNNING:  # the one that ran was about to end
@@ -128,7 +128,7 @@ def _silent(address: Address) -> SilentDaemon:
     return SilentDaemon(f"the daemon at {address.path} does not answer; mercury-lsp serve --stop ends it")
 
 
-def start(address: Address, serve: Sequence[str], origin: Origin) -> "subprocess.Popen[bytes]":
+def start(address: Address, serve: Sequence[str], origin: EditorOrigin) -> "subprocess.Popen[bytes]":
     """Start a daemon that outlives us, and is no zombie if it does not. Raises OSError."""
     with open_log(address) as log:
         daemon = subprocess.Popen(

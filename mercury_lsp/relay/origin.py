@@ -6,19 +6,19 @@ from typing import NamedTuple
 from mercury_lsp.daemon import handshake
 
 
-class Origin(NamedTuple):
+class EditorOrigin(NamedTuple):
     """What the daemon is told of an editor, or started with for it."""
 
     folder: str
     environment: dict[str, str]
 
     @classmethod
-    def here(cls) -> "Origin":
+    def here(cls) -> "EditorOrigin":
         """Our own."""
         return cls(handshake.here(), dict(os.environ))
 
     @classmethod
-    def parse(cls, line: bytes) -> "Origin":
+    def parse(cls, line: bytes) -> "EditorOrigin":
         """That of a caller. Raises ValueError."""
         match handshake.decode(line):
             case {"folder": str(folder), "environment": dict(environment), **rest} if not rest:

@@ -12,7 +12,7 @@ ABOUT_THE_CLIENT = ("editorInfo", "editorPluginInfo")
 
 
 @dataclass(frozen=True, slots=True)
-class Editor:
+class EditorCapabilities:
     """The client's traits; all False for one that declares nothing."""
 
     name: str = ""
@@ -43,7 +43,7 @@ class Editor:
     """It declared that parts of an answer under way take each other's place."""
 
     @classmethod
-    def of(cls, params: types.InitializeParams) -> "Editor":
+    def of(cls, params: types.InitializeParams) -> "EditorCapabilities":
         """The traits of the client that sent these."""
 
         def can(capability: str) -> bool:

@@ -18,7 +18,7 @@ CLIENT_ANSWERS_IN = 2.0
 """Seconds that a client has for saying yes to a progress."""
 
 
-class Work:
+class ClientProgress:
     """A context manager: the progress is shown while its block runs. Without a token it does nothing."""
 
     def __init__(
@@ -66,7 +66,7 @@ async def new_token(server: LanguageServer) -> str | None:
 async def loading_progress(server: LanguageServer, model: str | None, loading: "asyncio.Future[Any]") -> None:
     """Show that a model is being loaded, until that is done, however it ends."""
     name = PurePath(model).name if model else "the bundled model"
-    with Work(server, await new_token(server), f"Loading {name}") as work:
+    with ClientProgress(server, await new_token(server), f"Loading {name}") as work:
         await asyncio.wait([loading])
         failed = loading.cancelled() or loading.exception() is not None
         work.message = "failed" if failed else "ready"

@@ -19,10 +19,10 @@ from pygls.lsp.server import LanguageServer
 from mercury_lsp.completion.coalescing import Feature
 from mercury_lsp.completion.completer import Completer
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.context.lookup_text import Elsewhere
+from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import Workspace, is_secret
-from mercury_lsp.debounce import Later
+from mercury_lsp.debounce import Debounced
 from mercury_lsp.documents import redaction
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Snapshot
@@ -30,7 +30,7 @@ from mercury_lsp.documents.uris import path_of
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server import registrations
-from mercury_lsp.server.capabilities import Editor
+from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.logs import ClientLog, spoken_for
 from mercury_lsp.server.progress import loading_progress
 from mercury_lsp.server.protocol import MercuryProtocol
@@ -68,9 +68,9 @@ class MercuryServer(LanguageServer):
         self.completer = Completer(engines)
         self.statistics = Statistics()
         self.other_files = Workspace(self.documents)
-        self.elsewhere = Elsewhere()
+        self.lookup_text = LookupText()
         self._indexing: asyncio.TimerHandle | None = None
-        self.editor = Editor()
+        self.editor = EditorCapabilities()
         self.status = StatusBoard(self._show_status)
         self.model_folder: Path | None = None
         """Whose files the client watches."""
@@ -82,8 +82,8 @@ class MercuryServer(LanguageServer):
         self._options: Any = None
         self._loaded: tuple[Any, ...] | None = None
         """What the engine was last loaded with; None before the first load."""
-        self._settling: dict[str, Later] = {}
-        self._reloading = Later(lambda: asyncio.ensure_future(self._load(anew=True)))
+        self._settling: dict[str, Debounced] = {}
+        self._reloading = Debounced(lambda: asyncio.ensure_future(self._load(anew=True)))
         self._told: set[str] = set()
         self._stopped = False
         self._watches_sources = False
@@ -116,7 +116,7 @@ class MercuryServer(LanguageServer):
 
     def begin(self, params: types.InitializeParams) -> None:
         """Keep what the client says of itself; of its options the object `mercury` is ours, or all."""
-        self.editor = Editor.of(params)
+        self.editor = EditorCapabilities.of(params)
         self.statistics.observer.client = self.editor.name
         self.protocol.trace = params.trace or types.TraceValue.Off
         options = params.initialization_options
@@ -141,7 +141,7 @@ class MercuryServer(LanguageServer):
     def settle_soon(self, uri: str) -> None:
         """Let the document finish its parsing once no edit has come for a while."""
         if uri not in self._settling:
-            self._settling[uri] = Later(partial(self._settle, uri))
+            self._settling[uri] = Debounced(partial(self._settle, uri))
         self._settling[uri].put_off(PAUSE)
 
     async def start(self) -> None:
@@ -186,8 +186,8 @@ class MercuryServer(LanguageServer):
             return [], snapshot
         asked = self.statistics.observer.asked(uri, context.offset, context.language_id, triggered)
         context = self.other_files.with_snippets(context, snapshot)
-        context = self.elsewhere.added_to(context, snapshot, self.other_files.offered(uri))
-        if self.elsewhere.pending:
+        context = self.lookup_text.added_to(context, snapshot, self.other_files.offered(uri))
+        if self.lookup_text.pending:
             self._index_soon()
         found = await self._answer(self.completer.complete(context, snapshot, triggered, on_step, feature))
         if found is None:
@@ -278,7 +278,7 @@ class MercuryServer(LanguageServer):
         self.other_files.prepare(uri)
         snapshot = self.documents.snapshot(uri)
         self.completer.drafts.update(snapshot)
-        self.elsewhere.update(snapshot)
+        self.lookup_text.update(snapshot)
         self._index_soon()
 
     def _index_soon(self) -> None:
@@ -288,7 +288,7 @@ class MercuryServer(LanguageServer):
 
     def _index(self) -> None:
         self._indexing = None
-        if not self._stopped and (self.completer.drafts.work() or self.elsewhere.work()):
+        if not self._stopped and (self.completer.drafts.work() or self.lookup_text.work()):
             self._index_soon()
 
     async def _load(self, anew: bool = False) -> None:

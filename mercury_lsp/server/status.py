@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-Kind = Literal["Normal", "Error", "Warning", "Inactive"]
+StatusKind = Literal["Normal", "Error", "Warning", "Inactive"]
 
 BUSY_AFTER = 0.1
 """Seconds that a suggestion may take before it shows as work."""
@@ -16,7 +16,7 @@ BUSY_AFTER = 0.1
 class Status:
     """What `didChangeStatus` carries."""
 
-    kind: Kind = "Normal"
+    kind: StatusKind = "Normal"
     busy: bool = False
     message: str = ""
 

@@ -7,7 +7,7 @@ from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
 from mercury_lsp.statistics.matching import is_keystroke, is_whole, share_left, with_plain_breaks
 from mercury_lsp.statistics.record import Outcome
-from mercury_lsp.statistics.span import Span, minimal
+from mercury_lsp.statistics.span import TrackedSpan, minimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,14 @@ class Circumstances:
     latency_ms: float
 
 
-class Showing:
+class Impression:
     """Suggestions to choose from at one place; they count as one.
 
     Taken is what came in by more than one key at once. Text that another source inserts, and that agrees with the
     suggestion, cannot be told from that; a suggestion of one character cannot be told from a key.
     """
 
-    def __init__(self, suggestions: Sequence[Suggestion], place: Span, circumstances: Circumstances):
+    def __init__(self, suggestions: Sequence[Suggestion], place: TrackedSpan, circumstances: Circumstances):
         self.circumstances = circumstances
         self.outcome: Outcome | None = None
         """None while it is on display."""
@@ -38,7 +38,7 @@ class Showing:
         self.typed = self.saved = 0
         self.is_confirmed = False
         """The client told that it was shown."""
-        self._span = Span(place.start, place.text)
+        self._span = TrackedSpan(place.start, place.text)
         self._texts = {each.id: with_plain_breaks(each.text) for each in suggestions}
         self._given = self._covered = len(with_plain_breaks(place.text))
         """Characters of the text that stood at its place before it was shown; the most that stood there so far."""
@@ -126,7 +126,7 @@ class Showing:
         if self.fits() and self.end == offset:
             return
         there = self._texts[rest.id].removesuffix(with_plain_breaks(rest.text))
-        self._span = Span(offset - len(there), there)
+        self._span = TrackedSpan(offset - len(there), there)
 
     def show_more(self, others: Sequence[Suggestion]) -> None:
         """There is more to choose from, that goes on from what stands at its place."""

@@ -6,9 +6,9 @@ from time import monotonic, time
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
-from mercury_lsp.statistics.impression import Circumstances, Showing
+from mercury_lsp.statistics.impression import Circumstances, Impression
 from mercury_lsp.statistics.record import Outcome, Record
-from mercury_lsp.statistics.span import Span
+from mercury_lsp.statistics.span import TrackedSpan
 
 KEPT_AFTER = 30.0
 """Seconds after which accepted text that still stands counts as kept."""
@@ -21,11 +21,11 @@ MAX_HELD = 16
 
 
 @dataclass(slots=True)
-class Request:
+class ObservedRequest:
     """A suggestion was asked for; the place is followed while the model works."""
 
     uri: str
-    place: Span
+    place: TrackedSpan
     language: str
     automatic: bool
     asked_at: float
@@ -35,13 +35,13 @@ class Request:
 class _Watched:
     """Of one open document."""
 
-    request: Request | None = None
-    showing: Showing | None = None
+    request: ObservedRequest | None = None
+    showing: Impression | None = None
     """On display."""
-    held: list[Showing] = field(default_factory=list)
+    held: list[Impression] = field(default_factory=list)
     """Decided, and not recorded yet."""
 
-    def is_about(self, request: Request) -> bool:
+    def is_about(self, request: ObservedRequest) -> bool:
         """Whether it is the newest request, or one that another feature has asked again at the same place."""
         return self.request is not None and self.request.place == request.place
 
@@ -80,17 +80,17 @@ class Observer:
         """Whether edits of the document matter."""
         return uri in self._documents
 
-    def asked(self, uri: str, offset: int, language: str, automatic: bool) -> Request | None:
+    def asked(self, uri: str, offset: int, language: str, automatic: bool) -> ObservedRequest | None:
         """A suggestion is asked for; one that is on display elsewhere in the document is so no more. None while off."""
         if not self._is_on:
             return None
         watched = self._documents.setdefault(uri, _Watched())
         if watched.showing is not None and watched.showing.end != offset:
             self._resolve(watched, "rejected")
-        watched.request = Request(uri, Span(offset), language, automatic, self._clock())
+        watched.request = ObservedRequest(uri, TrackedSpan(offset), language, automatic, self._clock())
         return watched.request
 
-    def shown(self, request: Request | None, suggestions: Sequence[Suggestion]) -> None:
+    def shown(self, request: ObservedRequest | None, suggestions: Sequence[Suggestion]) -> None:
         """The request's answer, to choose from; unless its place has changed so that nothing is to be seen of it."""
         watched = self._documents.get(request.uri) if request is not None else None
         if request is None or watched is None or not watched.is_about(request):
@@ -99,7 +99,7 @@ class Observer:
             watched.request = None
         if not suggestions or self._shows_rest(watched, request.place.end, suggestions):
             return
-        showing = Showing(suggestions, request.place, self._circumstances(request, suggestions[0]))
+        showing = Impression(suggestions, request.place, self._circumstances(request, suggestions[0]))
         if showing.fits():
             self._resolve(watched, "ignored")
             watched.showing = showing
@@ -185,7 +185,7 @@ class Observer:
                 return True
         return False
 
-    def _circumstances(self, request: Request, first: Suggestion) -> Circumstances:
+    def _circumstances(self, request: ObservedRequest, first: Suggestion) -> Circumstances:
         latency = (self._clock() - request.asked_at) * 1000
         return Circumstances(
             int(time()), request.language, self.client, self.model, request.automatic, first.confidence, latency
@@ -204,10 +204,10 @@ class Observer:
             watched.held.remove(first)
             self._finish(first)
 
-    def _decide(self, showing: Showing, otherwise: Outcome) -> None:
+    def _decide(self, showing: Impression, otherwise: Outcome) -> None:
         showing.outcome, showing.resolved_at = showing.verdict(otherwise), self._clock()
 
-    def _finish(self, showing: Showing) -> None:
+    def _finish(self, showing: Impression) -> None:
         assert showing.outcome is not None
         if self._tells_showing and not showing.is_confirmed and showing.outcome in ("rejected", "ignored"):
             return
@@ -229,7 +229,7 @@ class Observer:
             )
         )
 
-    def _found(self, suggestion_id: str) -> Iterator[tuple[_Watched, Showing]]:
+    def _found(self, suggestion_id: str) -> Iterator[tuple[_Watched, Impression]]:
         """The showing with this suggestion, if there is one."""
         for watched in self._documents.values():
             for showing in (watched.showing, *watched.held):
@@ -238,7 +238,7 @@ class Observer:
                     return
 
 
-def _moved(place: Span, edits: Sequence[Edit]) -> bool:
+def _moved(place: TrackedSpan, edits: Sequence[Edit]) -> bool:
     """Follow the place of a request; False if the edits change more than what is typed there."""
     holds = True
     for edit in edits:
@@ -249,6 +249,6 @@ def _moved(place: Span, edits: Sequence[Edit]) -> bool:
     return holds
 
 
-def _patience(showing: Showing) -> float:
+def _patience(showing: Impression) -> float:
     """Seconds from the decision until it is recorded."""
     return KEPT_AFTER if showing.saved else TOLD_WITHIN

@@ -9,7 +9,7 @@ MAX_TEXT = 2_000
 
 
 @dataclass(slots=True)
-class Span:
+class TrackedSpan:
     """Text that begins at an offset (code points) of a document."""
 
     start: int

@@ -26,8 +26,8 @@ def test_a_deadline_that_is_over_gives_nothing_at_once(engine, deadline):
 @pytest.mark.parametrize("part", ["near", "far", "suffix"])
 def test_a_context_beyond_the_limits_is_read_next_to_the_gap(engine, monkeypatch, part):
     monkeypatch.setattr(budget, "NEAR_TOKENS", 64)
-    monkeypatch.setattr(budget, "HOP", 16)
-    monkeypatch.setattr(budget, "SIDE_TOKENS", 64)
+    monkeypatch.setattr(budget, "NEAR_HOP_TOKENS", 16)
+    monkeypatch.setattr(budget, "SEGMENT_TOKENS", 64)
     blocks = tuple(f"value_{i} = {i}\n" for i in range(200))
     long = {"near": "".join(blocks) + "x = ", "far": blocks, "suffix": ("", *blocks)}
     fill = engine.fill(FillRequest(**({"near": "x = "} | {part: long[part]}), max_slots=4))
@@ -36,13 +36,15 @@ def test_a_context_beyond_the_limits_is_read_next_to_the_gap(engine, monkeypatch
 
 
 def test_a_block_that_is_too_long_alone_does_not_empty_the_suffix():
-    assert budget.suffix_part([tuple(range(budget.SIDE_TOKENS + 9)), (1, 2)]) == [tuple(range(budget.SIDE_TOKENS))]
+    assert budget.suffix_part([tuple(range(budget.SEGMENT_TOKENS + 9)), (1, 2)]) == [
+        tuple(range(budget.SEGMENT_TOKENS))
+    ]
 
 
 def test_typing_moves_the_start_of_a_long_near_prefix_rarely():
     ids = range(10 * budget.NEAR_TOKENS)
-    starts = {budget.near_part(ids[: budget.NEAR_TOKENS + typed])[0] for typed in range(budget.HOP + 1)}
-    assert starts == {0, budget.HOP}
+    starts = {budget.near_part(ids[: budget.NEAR_TOKENS + typed])[0] for typed in range(budget.NEAR_HOP_TOKENS + 1)}
+    assert starts == {0, budget.NEAR_HOP_TOKENS}
     assert len(budget.near_part(ids)) <= budget.NEAR_TOKENS
 
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.canvas import Alphabet, Canvas
-from mercury_engine.engine import MAX_SLOTS, MUCH, Engine, sure
+from mercury_engine.denoising.canvas import Canvas, Vocabulary
+from mercury_engine.engine import MANY_TOKENS_READ, MAX_SLOTS, Engine, sure
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.layout import rest_and_below
 
@@ -144,7 +144,7 @@ def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_
     assert not torch.equal(seeing[1].keys, blind[1].keys)  # the near prefix as well
     engine.fill(asked)
     again = engine.fill(replace(asked, near="x = foo(", suffix=("))\nfoot = 2\n", asked.suffix[1])))
-    assert again.tokens_read <= len(engine.codec.encode("))\n")) + len(engine.codec.encode("foo("))
+    assert again.tokens_read <= len(engine.tokenizer.encode("))\n")) + len(engine.tokenizer.encode("foo("))
 
 
 def test_freed_memory_is_given_back_once_where_much_was_read_and_not_for_a_key(engine, monkeypatch):
@@ -152,9 +152,9 @@ def test_freed_memory_is_given_back_once_where_much_was_read_and_not_for_a_key(e
     monkeypatch.setattr("mercury_engine.engine.give_back_freed", lambda: given_back.append(True))
     engine.cache.clear()
     asked = FillRequest(near="x = foo", far=(TEXT,), max_slots=2)
-    assert engine.fill(asked).tokens_read > MUCH
+    assert engine.fill(asked).tokens_read > MANY_TOKENS_READ
     assert len(given_back) == 1
-    assert 0 < engine.fill(replace(asked, near="x = foo + bar")).tokens_read < MUCH
+    assert 0 < engine.fill(replace(asked, near="x = foo + bar")).tokens_read < MANY_TOKENS_READ
     assert len(given_back) == 1
 
 
@@ -165,7 +165,7 @@ def test_an_empty_document_is_filled(engine):
 def test_embedding_rows_without_a_token_are_never_chosen(tmp_path):
     """Checkpoints pad their vocabulary: rows behind the tokenizer's last token mean nothing."""
     engine = tiny.load(tiny.folder(tmp_path, vocab_size=900))
-    assert engine.codec.size < 900
+    assert engine.tokenizer.size < 900
     for near in ("x = ", "import os", "def f(", "for"):
         for multiline in (False, True):
             assert_honest(engine, FillRequest(near=near, max_slots=8, multiline=multiline))
@@ -187,7 +187,7 @@ def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch, c
 
 
 def test_what_is_unsure_is_taken_back_but_remembered():
-    canvas = Canvas(Alphabet(["a", " b", " c"], 3, 4), [3] * 4, 0)
+    canvas = Canvas(Vocabulary(["a", " b", " c"], 3, 4), [3] * 4, 0)
     for token, chance in ((0, 0.9), (1, 0.5), (2, 0.5)):
         canvas.settle(token, chance)
     assert sure(canvas, 0.4) == " c"

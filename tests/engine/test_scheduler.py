@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from mercury_engine.api import Comparison, Fill, FillRequest
-from mercury_engine.engine import FEW, Engine
+from mercury_engine.api import Fill, FillRequest, ScoreRequest
+from mercury_engine.engine import MOST_SHARED_ROWS, Engine
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.models import batching
 from mercury_engine.turns import one_by_one
@@ -106,10 +106,10 @@ def test_reading_much_does_not_wait_for_steps_nor_they_for_more_than_one_such_pa
     rows, run = [], batching.run
     monkeypatch.setattr(batching, "run", lambda net, asked: rows.append([f.rows for f in asked]) or run(net, asked))
     filled(engine, [known, unknown])
-    many = [number for number, each in enumerate(rows) if each[0] > FEW]
+    many = [number for number, each in enumerate(rows) if each[0] > MOST_SHARED_ROWS]
     assert len(many) > 1
     assert all(len(rows[number]) == 1 for number in many), "whoever reads much has a pass of his own"
-    assert many[0] + 2 < steps and rows[many[0] + 1][0] <= FEW, "between two of them the other goes on"
+    assert many[0] + 2 < steps and rows[many[0] + 1][0] <= MOST_SHARED_ROWS, "between two of them the other goes on"
 
 
 def test_a_cancelled_fill_stops_between_two_blocks_and_what_was_read_stays(engine, monkeypatch):
@@ -178,16 +178,16 @@ def test_two_that_read_the_same_blocks_at_once_keep_them_once(engine):
 
 def test_comparisons_share_the_passes_of_fills(engine, monkeypatch):
     gap, other = requests()[:2]
-    nats, fill = engine.compare(gap, ["return", "x = 1"]), engine.fill(other)
+    nats, fill = engine.score(gap, ["return", "x = 1"]), engine.fill(other)
     passes = count_passes(monkeypatch)
-    compared, filled_ = filled(engine, [Comparison(gap, ("return", "x = 1")), other])
+    compared, filled_ = filled(engine, [ScoreRequest(gap, ("return", "x = 1")), other])
     assert compared == pytest.approx(nats, abs=1e-3)
     same(filled_, fill)
     assert passes[0] == 2
 
 
 def test_whoever_answers_one_after_another_takes_what_comes_meanwhile():
-    told, rounds = [], [[FillRequest("a"), FillRequest("b")], [Comparison(FillRequest("c"), ("d", "e"))]]
+    told, rounds = [], [[FillRequest("a"), FillRequest("b")], [ScoreRequest(FillRequest("c"), ("d", "e"))]]
 
     class Alone:
         def fill(self, request: FillRequest) -> Fill:
@@ -195,7 +195,7 @@ def test_whoever_answers_one_after_another_takes_what_comes_meanwhile():
                 raise RequestError("no")
             return Fill(request.near, 1.0, steps=1, elapsed=0.0)
 
-        def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+        def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
             return [0.0 for _ in texts]
 
     one_by_one(Alone(), lambda: rounds.pop(0) if rounds else [], lambda request, outcome: told.append(outcome))

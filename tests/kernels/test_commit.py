@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mercury_engine.denoising.unmasking import choose
+from mercury_engine.denoising.unmasking import choose_by_entropy
 from mercury_kernels import commit, reference
 from mercury_kernels.operands import Choice, Slots
 
@@ -17,7 +17,7 @@ ROWS = st.lists(st.tuples(ENTROPIES, st.booleans()), min_size=1, max_size=12)
 def test_the_twins_rule_is_the_engines_rule(slots, bound):
     entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
     found = reference.within_bound(entropy.float()[None], masked[None], torch.tensor([bound]))
-    assert torch.equal(found[0], choose(entropy.float(), masked, bound))
+    assert torch.equal(found[0], choose_by_entropy(entropy.float(), masked, bound))
 
 
 def test_where_entropies_are_no_numbers_a_masked_slot_is_committed_all_the_same():
@@ -86,7 +86,7 @@ def test_the_kernel_commits_what_the_engines_rule_chooses(slots, bound):
     risk = torch.cat((entropy.float(), torch.zeros(1))).to(device)
     token = torch.full((columns,), 7, dtype=torch.int32, device=device)
     commit.commit(made, Choice(token, risk, risk, risk), MASK, END)
-    assert torch.equal(made.ids[0, 1:].cpu() == 7, choose(entropy.float(), masked, bound))
+    assert torch.equal(made.ids[0, 1:].cpu() == 7, choose_by_entropy(entropy.float(), masked, bound))
 
 
 def test_behind_a_committed_end_all_is_end_and_the_canvas_is_done(device):

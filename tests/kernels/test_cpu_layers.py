@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_kernels.cpu import build, library
-from mercury_kernels.cpu.layers import GROUP, MATRICES, WHOLE_MODEL, Codes, Layers, Part
+from mercury_kernels.cpu.layers import GROUP, MATRICES, WHOLE_MODEL, Layers, Part, QuantizedMatrix
 from mercury_kernels.cpu.reference import ReferenceLayers, floats
 from mercury_kernels.reference import rotary_angles
 
@@ -41,11 +41,11 @@ def loaded(request, tmp_path_factory):
     return library.load(target)
 
 
-def coded(outputs: int, inputs: int, bits: int) -> Codes:
+def coded(outputs: int, inputs: int, bits: int) -> QuantizedMatrix:
     codes = torch.randint(0, 256, (outputs, inputs * bits // 8), dtype=torch.uint8)
     span = 2.0 * inputs**-0.5
     scales = (span / 2**bits * (0.5 + torch.rand(outputs, inputs // GROUP))).half()
-    return Codes(codes, scales, (-scales.float() * 2 ** (bits - 1)).half())
+    return QuantizedMatrix(codes, scales, (-scales.float() * 2 ** (bits - 1)).half())
 
 
 def made(
@@ -123,8 +123,8 @@ def test_rows_written_see_the_other_side_in_its_own_frame(loaded, rows):
     given = torch.randn(rows, WIDTH), angles(40, rows), angles(-rows, rows), None, [side(-9, 49)], [side(0, 65)]
     for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
         near(found, expected)
-    elsewhere = (*given[:2], angles(-rows - 50, rows), *given[3:])
-    assert (ran(twin, *elsewhere)[0] - ran(twin, *given)[0]).norm() > 2 * TOLERANCE * ran(twin, *given)[0].norm()
+    lookup_text = (*given[:2], angles(-rows - 50, rows), *given[3:])
+    assert (ran(twin, *lookup_text)[0] - ran(twin, *given)[0]).norm() > 2 * TOLERANCE * ran(twin, *given)[0].norm()
     alone = given[0], given[1], None, *given[3:5]
     assert (ran(layers, *given)[0] - ran(layers, *alone)[0]).norm() > 0.1, "what the writer adds is not the reader's"
 
@@ -351,8 +351,11 @@ def test_without_a_compiler_nothing_is_built_and_it_is_said(monkeypatch, capfd):
 
 def test_a_kind_that_does_not_compile_leaves_the_others_and_says_why(monkeypatch, capfd, tmp_path):
     monkeypatch.setattr(build, "path", lambda kind: tmp_path / f"{kind}.so")
-    kinds = {"good": build.Kind(build.machine()), "bad": build.Kind(build.machine(), ("--no-such-flag",))}
-    monkeypatch.setattr(build, "KINDS", {**kinds, "elsewhere": build.Kind("a loom")})
+    kinds = {
+        "good": build.InstructionSet(build.machine()),
+        "bad": build.InstructionSet(build.machine(), ("--no-such-flag",)),
+    }
+    monkeypatch.setattr(build, "INSTRUCTION_SETS", {**kinds, "elsewhere": build.InstructionSet("a loom")})
     assert build.build() == [tmp_path / "good.so"]
     said = capfd.readouterr().err
     assert "bad kernels were not built" in said

@@ -195,7 +195,7 @@ def test_a_deadline_returns_what_is_settled_from_the_left(on_cpu, monkeypatch):
     fill, canvas = filled(on_cpu, replace(REQUEST, deadline_ms=1e6), on_cpu.loop)
     assert fill.steps == len(steps) == on_cpu.loop.filler.chunk
     assert canvas.settled < 12
-    assert canvas.alphabet.mask_id not in canvas.ids[: canvas.settled]
+    assert canvas.vocabulary.mask_id not in canvas.ids[: canvas.settled]
 
 
 def test_fills_that_are_looked_at_or_have_rivals_take_the_plain_loop(on_cpu, monkeypatch):
@@ -208,7 +208,7 @@ def test_fills_that_are_looked_at_or_have_rivals_take_the_plain_loop(on_cpu, mon
     seen, canvases = tiny.watched(on_cpu, request)
     rivals = on_cpu.fill(replace(request, candidates=3))
     limited = on_cpu.fill(replace(WORD, max_steps=2))
-    assert len(on_cpu.codec.cut("世" * 60).known) > 96 - 12
+    assert len(on_cpu.tokenizer.cut("世" * 60).known) > 96 - 12
     on_cpu.fill(replace(REQUEST, near="世" * 60))
     on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, threshold=0.5)
     on_cpu.fill(request)

@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 import torch
 from mercury_engine.cuda import graphs
-from mercury_engine.cuda.graphs import Filler, Job
-from mercury_engine.denoising.unmasking import choose
+from mercury_engine.cuda.graphs import CanvasJob, GraphDenoiser
+from mercury_engine.denoising.unmasking import choose_by_entropy
 from mercury_engine.errors import Cancelled, RequestError
 from mercury_engine.kv_cache.prefill import read_alone, read_start
 from mercury_engine.models import weights
@@ -36,7 +36,7 @@ def placed(device):
 
 
 def filler(networks, **changes):
-    return Filler(networks[1], **({"pages": 40, "positions": 300, "page_size": 16} | changes))
+    return GraphDenoiser(networks[1], **({"pages": 40, "positions": 300, "page_size": 16} | changes))
 
 
 def sides(network, seed, before=21, after=9):
@@ -60,7 +60,7 @@ def forbid(made, tokens):
 def job(network, seed=1, slots=11, known=(), **changes):
     before, after = sides(network, seed)
     ids = [*known, *[network.config.mask_id] * (slots - len(known))]
-    return Job(**({"last": 7, "ids": ids, "ends": 5, "before": before, "after": after, "bound": 3.0} | changes))
+    return CanvasJob(**({"last": 7, "ids": ids, "ends": 5, "before": before, "after": after, "bound": 3.0} | changes))
 
 
 def plain(writer, job, banned=()):
@@ -76,7 +76,7 @@ def plain(writer, job, banned=()):
             logp = writer.writer_logits(hidden[0, :-1]).index_fill(1, banned, -1e30)
             logp = logp.log_softmax(-1)
             entropy = -(logp.exp() * logp.clamp_min(-1e4)).sum(-1)
-            chosen = choose(entropy, masked, 1e9 if steps >= job.most else job.bound)
+            chosen = choose_by_entropy(entropy, masked, 1e9 if steps >= job.most else job.bound)
             ids = torch.where(chosen, logp.argmax(-1), ids)
             if bool((ids == config.end_id).any()):
                 ids[int((ids == config.end_id).nonzero()[0]) :] = config.end_id
@@ -114,7 +114,7 @@ def test_an_end_marker_hides_what_is_behind_it(placed):
     only_end = forbid(made, torch.arange(placed[0].config.vocab_size))
     one = job(placed[0], slots=9, bound=0.0)
     ids = [3, 4, *one.ids[2:5], 5, *one.ids[6:]]  # a token that is known, but behind the end
-    (found,) = made.fill([Job(one.last, ids, one.ends, one.before, one.after, 1e9, first_rule=only_end)])
+    (found,) = made.fill([CanvasJob(one.last, ids, one.ends, one.before, one.after, 1e9, first_rule=only_end)])
     assert found.ids == [3, 4, *[end] * 7]
     assert (found.steps, found.done) == (1, True)
 
@@ -126,7 +126,7 @@ def test_known_tokens_stay_and_rules_bind_their_slots(placed):
     assert free.ids[:2] == [3, 4]
     assert free.chances[:2] == [1.0, 1.0]
     rule = forbid(made, torch.tensor([free.ids[2]]))
-    (bound,) = made.fill([Job(one.last, one.ids, one.ends, one.before, one.after, 0.0, first_rule=rule)])
+    (bound,) = made.fill([CanvasJob(one.last, one.ids, one.ends, one.before, one.after, 0.0, first_rule=rule)])
     assert bound.ids[2] != free.ids[2]
 
 
@@ -215,5 +215,5 @@ def test_eight_bit_weights_change_little(networks, format_):
     one = job(networks[0], slots=6, most=1)
     network = weights.merged_writer(tiny.network())
     (whole,) = filler(networks).fill([one])
-    (packed,) = Filler(network, pages=40, positions=300, page_size=16, eight_bit=format_).fill([one])
+    (packed,) = GraphDenoiser(network, pages=40, positions=300, page_size=16, eight_bit=format_).fill([one])
     assert sum(a != b for a, b in zip(whole.ids, packed.ids, strict=True)) <= 3

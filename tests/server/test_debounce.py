@@ -2,12 +2,12 @@
 
 import asyncio
 
-from mercury_lsp.debounce import Later
+from mercury_lsp.debounce import Debounced
 
 
 async def test_it_calls_once_and_not_before_nothing_has_put_it_off_for_a_while():
     loop, called = asyncio.get_running_loop(), []
-    later = Later(lambda: called.append(loop.time()))
+    later = Debounced(lambda: called.append(loop.time()))
     for _ in range(5):
         later.put_off(0.03)
         last = loop.time()
@@ -19,7 +19,7 @@ async def test_it_calls_once_and_not_before_nothing_has_put_it_off_for_a_while()
 
 async def test_it_may_be_put_off_again_afterwards_and_by_less():
     called = asyncio.Event()
-    later = Later(called.set)
+    later = Debounced(called.set)
     later.put_off(0.001)
     await asyncio.wait_for(called.wait(), 10)
     called.clear()
@@ -30,7 +30,7 @@ async def test_it_may_be_put_off_again_afterwards_and_by_less():
 
 async def test_it_does_not_call_when_it_is_cancelled():
     called = []
-    later = Later(lambda: called.append(1))
+    later = Debounced(lambda: called.append(1))
     later.cancel()
     later.put_off(0.001)
     later.cancel()
@@ -42,7 +42,7 @@ async def test_keys_move_no_timer(monkeypatch):
     loop, timers = asyncio.get_running_loop(), []
     call_at = loop.call_at
     monkeypatch.setattr(loop, "call_at", lambda *given: timers.append(given) or call_at(*given))
-    later = Later(lambda: None)
+    later = Debounced(lambda: None)
     for _ in range(100):
         later.put_off(600)
     assert len(timers) == 1

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import attrs
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import Cancelled, ModelNotFound
-from mercury_engine.turns import Done, More, one_by_one
+from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
@@ -46,14 +46,14 @@ class FakeEngine:
     def rest(self) -> None:
         """Nothing to give back."""
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         """One after another."""
         one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
         self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})
-        self.given["elsewhere"] = request.elsewhere
+        self.given["elsewhere"] = request.lookup_text
         given = "".join((*request.far, request.near, *request.suffix))
         script = _script(given)
         if script.get("echo"):
@@ -68,7 +68,7 @@ class FakeEngine:
         text, confidence = script.get("text", "suggested"), script.get("confidence", 0.9)
         return Fill(text, confidence, steps=3, elapsed=0.001, unsure_from=script.get("unsure_from"))
 
-    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """The last text is likelier by the scripted `nats`, unless the line before the gap has what is `against` it."""
         self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "texts": texts})
         script = _script("".join((*request.far, request.near, *request.suffix)))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import torch
-from mercury_engine.training.optimisation.plan import Plan, Setup
-from mercury_engine.training.optimisation.train import Run
+from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
+from mercury_engine.training.optimisation.train import WriterRun
 
 from tests.support import tiny
 
@@ -17,7 +17,7 @@ CALLS = "from toy.a import add_1\n\n\n" + "".join(
     for n in range(12)
 )
 
-PLAN = Plan(minutes=60, files=1, gaps=3, rank=2, edits=0.3)
+PLAN = TrainingPlan(minutes=60, files=1, gaps=3, rank=2, edits=0.3)
 
 
 class Clock:
@@ -40,11 +40,11 @@ def corpus(path: Path) -> Path:
     return tiny.corpus(path, files)
 
 
-def run(folder: Path, plan: Plan = PLAN, name: str = "run", parent: Path | None = None, **setup) -> Run:
+def run(folder: Path, plan: TrainingPlan = PLAN, name: str = "run", parent: Path | None = None, **setup) -> WriterRun:
     """A run on the toy corpus; base and corpus are made in the folder when they are missing."""
     if not (folder / "base").exists():
         base(folder / "base")
     if not (folder / "corpus").exists():
         corpus(folder / "corpus")
     made = Setup(**({"clock": Clock()} | setup))
-    return Run(folder / "base", folder / "corpus", folder / name, plan, torch.device("cpu"), parent, made)
+    return WriterRun(folder / "base", folder / "corpus", folder / name, plan, torch.device("cpu"), parent, made)

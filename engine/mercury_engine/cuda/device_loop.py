@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from mercury_engine.api import FillRequest
-from mercury_engine.cuda.graphs import SLOTS, Filled, Filler, Job
+from mercury_engine.cuda.graphs import SLOT_BUCKETS, CanvasJob, FilledCanvas, GraphDenoiser
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
-from mercury_engine.denoising.verifier import Surroundings
-from mercury_engine.denoising.writer_step import Limits, at_first
+from mercury_engine.denoising.verifier import CanvasContext
+from mercury_engine.denoising.writer_step import SlotLimits, first_slot_limits
 from mercury_engine.models.network import Network
 
 _log = logging.getLogger(__name__)
@@ -37,11 +37,11 @@ def device_loop(writer: Network | None, denoiser: Denoiser) -> "DeviceLoop | Non
 
 
 class DeviceLoop:
-    """Runs the loop for one model; `options` are those of `Filler`. One caller at a time."""
+    """Runs the loop for one model; `options` are those of `GraphDenoiser`. One caller at a time."""
 
     def __init__(self, writer: Network, denoiser: Denoiser, **options: Any) -> None:
         self.denoiser, self.writing = denoiser, denoiser.writing
-        self.filler = Filler(writer, **options)
+        self.filler = GraphDenoiser(writer, **options)
 
     def takes(self, request: FillRequest, canvases: list[Canvas]) -> bool:
         """Whether the fill may stay on the device.
@@ -53,10 +53,10 @@ class DeviceLoop:
         rule, canvas = self.denoiser.rule, canvases[0]
         alone = len(canvases) == 1 and request.on_step is None
         counted = request.max_steps is not None and bool(canvas.spell)
-        fits = len(canvas.ids) <= SLOTS[-1] and not counted
+        fits = len(canvas.ids) <= SLOT_BUCKETS[-1] and not counted
         return alone and fits and rule.decides == "writer" and rule.threshold is None
 
-    def run(self, request: FillRequest, canvas: Canvas, place: Surroundings, started: float) -> None:
+    def run(self, request: FillRequest, canvas: Canvas, place: CanvasContext, started: float) -> None:
         """Settle slots until the end, the deadline or the cancel flag, as `Denoiser.run` does.
 
         A cancel flag or a deadline costs at most one chunk; one that is cut short counts with all its steps. Raises
@@ -71,28 +71,28 @@ class DeviceLoop:
             elif not (canvas.spell and canvas.settled > before):  # only a word spelled in part is written on
                 break
 
-    def _job(self, request: FillRequest, canvas: Canvas, place: Surroundings) -> Job:
+    def _job(self, request: FillRequest, canvas: Canvas, place: CanvasContext) -> CanvasJob:
         """The canvas as it is; what is written behind the settled slots is a draft."""
         assert not canvas.ahead
         behind = range(canvas.settled, len(canvas.ids))
         more = {} if request.max_steps is None else {"most": request.max_steps - canvas.steps}
-        return Job(
+        return CanvasJob(
             place.last,
             tuple(canvas.ids),
             place.ends,
             place.context.before,
             place.context.after,
             bound=self.denoiser.rule.bound,
-            rule=self._list(Limits("", request.multiline)),
-            first_rule=self._list(at_first(canvas, request.multiline)),
+            rule=self._list(SlotLimits("", request.multiline)),
+            first_rule=self._list(first_slot_limits(canvas, request.multiline)),
             drafts=[slot for slot in behind if canvas.ids[slot] != self.filler.mask_id],
             **more,
         )
 
-    def _list(self, limits: Limits) -> int:
+    def _list(self, limits: SlotLimits) -> int:
         return self.filler.forbidden.number(limits, partial(self.writing.forbidden, limits))
 
-    def _enough(self, request: FillRequest, canvas: Canvas, steps: int, filled: list[Filled]) -> bool:
+    def _enough(self, request: FillRequest, canvas: Canvas, steps: int, filled: list[FilledCanvas]) -> bool:
         """Take over what a chunk has filled; true when further ones would be in vain."""
         (found,) = filled
         first = canvas.settled

@@ -20,32 +20,32 @@ from mercury_kernels.capture import Captures
 from mercury_kernels.ops import Choice, Frames
 from mercury_kernels.pages import PagePool
 
-from mercury_engine.cuda.token_masks import Forbidden
+from mercury_engine.cuda.token_masks import TokenMasks
 from mercury_engine.errors import Cancelled, RequestError
-from mercury_engine.models.network import Network, Side
-from mercury_engine.models.triton import Weights, forward
+from mercury_engine.models.network import KeyValueSegment, Network
+from mercury_engine.models.triton import TritonWeights, forward
 
-SLOTS = (8, 16, 32, 64, 96)
-COLUMNS = (8, 16, 32, 64, 128, 192)
+SLOT_BUCKETS = (8, 16, 32, 64, 96)
+PAGE_BUCKETS = (8, 16, 32, 64, 128, 192)
 """Pages a request may see, its canvas included."""
-BATCHES = (1, 2, 4, 8, 16, 32, 64)
+BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class CanvasJob:
     """One canvas: its slots behind the token `last`, which stands at position `ends`, between two sides."""
 
     last: int
     ids: Sequence[int]
     ends: int
-    before: Sequence[Side]
-    after: Sequence[Side]
+    before: Sequence[KeyValueSegment]
+    after: Sequence[KeyValueSegment]
     bound: float = 0.1
     """Nats of entropy that the slots of one step may risk together."""
     most: int = 1 << 20
     """Steps; the last one settles all that is open."""
     rule: int = 0
-    """Number of a list of `Filler.forbidden`."""
+    """Number of a list of `GraphDenoiser.forbidden`."""
     first_rule: int | None = None
     """Another list for the first slot that is open or a draft."""
     drafts: Sequence[int] = ()
@@ -53,7 +53,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledCanvas:
     """The slots of a canvas, how probable each was when it was settled, and the steps taken.
 
     The chance is 1 for given slots and those behind an end, 0 for drafts that no step has judged.
@@ -65,19 +65,19 @@ class Filled:
     done: bool
 
 
-Enough = Callable[[list[Filled]], bool]
+Enough = Callable[[list[FilledCanvas]], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _PageRun:
     """Pages in a row and the tokens in each; `side` is what lies there, None for a canvas."""
 
     pages: list[int]
     counts: list[int]
-    side: Side | None = None
+    side: KeyValueSegment | None = None
 
 
-class Filler:
+class GraphDenoiser:
     """Fills canvases by the writer alone. One caller at a time.
 
     `pages` is the context memory in pages of 64 tokens; `positions` bounds how far a near prefix may count;
@@ -97,27 +97,27 @@ class Filler:
     ) -> None:
         config, self.device = writer.config, writer.embedding.device
         self.mask_id, self.end_id, self.chunk = config.mask_id, config.end_id, chunk
-        self.weights = Weights.of(writer, eight_bit)
+        self.weights = TritonWeights.of(writer, eight_bit)
         heads, width = config.num_key_value_heads, config.head_dim
         self.pool = PagePool(
             config.num_hidden_layers, heads, width, pages, writer.embedding.dtype, self.device, page_size
         )
-        self._origin, self._positions = SLOTS[-1] + 1, positions
+        self._origin, self._positions = SLOT_BUCKETS[-1] + 1, positions
         self._angles = ops.rotary_table(-self._origin, positions, width, config.rope_theta, self.device)
         self.captures = Captures(self.device, most)
         self._buffers: dict[Bucket, Buffers] = {}
-        self._placed: OrderedDict[int, _Run] = OrderedDict()
+        self._placed: OrderedDict[int, _PageRun] = OrderedDict()
         self._canvases: list[list[int]] = []
-        self.forbidden = Forbidden(len(self.weights.table), self.mask_id, self.device)
+        self.forbidden = TokenMasks(len(self.weights.table), self.mask_id, self.device)
 
     @torch.inference_mode()
     def fill(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[CanvasJob],
         cancel: Event | None = None,
         deadline: float | None = None,
         enough: Enough | None = None,
-    ) -> list[Filled]:
+    ) -> list[FilledCanvas]:
         """Settle the slots of all canvases together; at the deadline (`time.perf_counter`) what is settled so far.
 
         `enough` is shown the canvases after every chunk and may end the fill. Raises Cancelled when the flag is set
@@ -168,7 +168,7 @@ class Filler:
         self._buffers = {known: kept for known, kept in self._buffers.items() if known in self.captures}
         return self._buffers[bucket]
 
-    def bucket(self, jobs: Sequence[Job]) -> Bucket:
+    def bucket(self, jobs: Sequence[CanvasJob]) -> Bucket:
         """The smallest bucket that holds all jobs."""
         slots = max(len(job.ids) for job in jobs)
         own = self.pool.needed(slots + 1)
@@ -177,16 +177,16 @@ class Filler:
             raise RequestError(f"a near prefix of more than {self._positions - slots} tokens; send it in far blocks")
         fit = [
             next((size for size in sizes if size >= wanted), 0)
-            for sizes, wanted in ((SLOTS, slots), (COLUMNS, columns), (BATCHES, len(jobs)))
+            for sizes, wanted in ((SLOT_BUCKETS, slots), (PAGE_BUCKETS, columns), (BATCH_BUCKETS, len(jobs)))
         ]
         if not all(fit):
             raise RequestError(
                 f"{slots} slots, {columns * self.pool.size} tokens of context and {len(jobs)} canvases at once; allowed"
-                f" are {SLOTS[-1]}, {COLUMNS[-1] * self.pool.size} and {BATCHES[-1]}: send less"
+                f" are {SLOT_BUCKETS[-1]}, {PAGE_BUCKETS[-1] * self.pool.size} and {BATCH_BUCKETS[-1]}: send less"
             )
         return Bucket(fit[0] + 1, fit[1], fit[2])
 
-    def _load(self, jobs: Sequence[Job], bucket: Bucket, buffers: Buffers) -> None:
+    def _load(self, jobs: Sequence[CanvasJob], bucket: Bucket, buffers: Buffers) -> None:
         """Put sides into pages, write all inputs and send them."""
         self._reserve(bucket)
         host = buffers.host
@@ -199,13 +199,13 @@ class Filler:
         host["steps"][:] = 0
         buffers.send()
 
-    def _write(self, job: Job, number: int, host: dict[str, np.ndarray], used: set[int]) -> None:
+    def _write(self, job: CanvasJob, number: int, host: dict[str, np.ndarray], used: set[int]) -> None:
         """One job's row in every field."""
         rows, size = len(job.ids) + 1, self.pool.size
         canvas = self._canvases[number][: self.pool.needed(rows)]
         before = [self._place(side, used) for side in job.before]
         after = [self._place(side, used) for side in job.after]
-        own = _Run(canvas, self.pool.counts(rows))
+        own = _PageRun(canvas, self.pool.counts(rows))
         columns = [*before, own, *after]
         pages, counts = [p for c in columns for p in c.pages], [n for c in columns for n in c.counts]
         place = np.arange(rows)
@@ -230,13 +230,13 @@ class Filler:
         while len(self._canvases) < bucket.batch:
             self._canvases.append(self._take(size, set()))
 
-    def _place(self, side: Side, used: set[int]) -> _Run:
+    def _place(self, side: KeyValueSegment, used: set[int]) -> _PageRun:
         """Where the side's keys and values lie; copied there if they are new."""
         if id(side) not in self._placed:
             tokens = _tokens(side)
             pages = self._take(self.pool.needed(tokens), used)
             self.pool.write(pages, side.keys[:, 0], side.values[:, 0])
-            self._placed[id(side)] = _Run(pages, self.pool.counts(tokens), side)
+            self._placed[id(side)] = _PageRun(pages, self.pool.counts(tokens), side)
         self._placed.move_to_end(id(side))
         return self._placed[id(side)]
 
@@ -251,12 +251,12 @@ class Filler:
         return self.pool.take(count)
 
 
-def _tokens(side: Side) -> int:
+def _tokens(side: KeyValueSegment) -> int:
     assert side.bias is None
     return side.keys.shape[3]
 
 
-def _wanted(job: Job, mask_id: int) -> list[int]:
+def _wanted(job: CanvasJob, mask_id: int) -> list[int]:
     """Slots that are not final."""
     return [slot for slot, token in enumerate(job.ids) if token == mask_id or slot in job.drafts]
 
@@ -266,10 +266,10 @@ def _check(cancel: Event | None) -> None:
         raise Cancelled("superseded by a newer request")
 
 
-def _filled(buffers: Buffers, jobs: Sequence[Job]) -> list[Filled]:
+def _filled(buffers: Buffers, jobs: Sequence[CanvasJob]) -> list[FilledCanvas]:
     host = buffers.host
     return [
-        Filled(
+        FilledCanvas(
             host["ids"][number, 1 : len(job.ids) + 1].tolist(),
             host["chance"][number, 1 : len(job.ids) + 1].tolist(),
             int(host["steps"][number]),

@@ -12,7 +12,7 @@ from mercury_engine.api import OnStep, SlotView
 
 
 @dataclass(frozen=True, slots=True)
-class Alphabet:
+class Vocabulary:
     """What token numbers mean: their texts ("" where there is none), the mask and the end marker."""
 
     texts: list[str]
@@ -27,7 +27,7 @@ class Alphabet:
 class Canvas:
     """The state of one fill; slots [0, settled) are final unless they are opened again."""
 
-    alphabet: Alphabet
+    vocabulary: Vocabulary
     ids: list[int]
     settled: int
     begun: str = ""
@@ -58,8 +58,8 @@ class Canvas:
 
     def settle(self, token: int, chance: float) -> None:
         """Make the next slot final; forced spelling does not count against the confidence."""
-        end = token == self.alphabet.end_id
-        text = "" if end else self.alphabet.texts[token]
+        end = token == self.vocabulary.end_id
+        text = "" if end else self.vocabulary.texts[token]
         forced = bool(text) and self.spell.startswith(text)
         self.spell = self.spell[len(text) :] if forced else ""
         self.chances.append(1.0 if forced else chance)
@@ -78,9 +78,9 @@ class Canvas:
         slot = self._slot_at(position + len(self.begun))
         self.ended = bool(self.banned)
         self.banned[slot] = self.ids[slot]
-        self.ids = self.ids[:slot] + [self.alphabet.mask_id] * (0 if self.ended else self.capacity - slot)
+        self.ids = self.ids[:slot] + [self.vocabulary.mask_id] * (0 if self.ended else self.capacity - slot)
         self.settled, self.chances = slot, self.chances[:slot]
-        self.spell = self.begun[len(self.alphabet.spelled(self.ids[self.known : slot])) :]
+        self.spell = self.begun[len(self.vocabulary.spelled(self.ids[self.known : slot])) :]
         self.confidence = math.prod(self.chances)
         self.ahead.clear()
 
@@ -88,13 +88,13 @@ class Canvas:
         """Open all slots behind the settled ones again; of a draft that those follow the rest stays."""
         done = self.settled - self.known
         kept = self.draft[done:] if self.ids[self.known : self.settled] == self.draft[:done] else []
-        masks = [self.alphabet.mask_id] * (self.capacity - self.settled - len(kept))
+        masks = [self.vocabulary.mask_id] * (self.capacity - self.settled - len(kept))
         self.ids = [*self.ids[: self.settled], *kept, *masks]
         self.ahead.clear()
 
     def _slot_at(self, position: int) -> int:
         for slot in range(self.known, self.settled):
-            position -= len(self.alphabet.texts[self.ids[slot]])
+            position -= len(self.vocabulary.texts[self.ids[slot]])
             if position < 0:
                 return slot
         return self.settled - 1
@@ -126,13 +126,15 @@ class Canvas:
     def _slot_view(self, slot: int, written_SV: Tensor | None, first: int) -> SlotView:
         token = self.ids[slot]
         if slot < self.settled:
-            return SlotView(self.alphabet.texts[token], "committed", self.chances[slot])
+            return SlotView(self.vocabulary.texts[token], "committed", self.chances[slot])
         if slot in self.ahead:
-            end = token == self.alphabet.end_id
-            return SlotView("" if end else self.alphabet.texts[token], "end" if end else "committed", self.ahead[slot])
-        if token == self.alphabet.mask_id or written_SV is None or slot - first >= len(written_SV):
+            end = token == self.vocabulary.end_id
+            return SlotView(
+                "" if end else self.vocabulary.texts[token], "end" if end else "committed", self.ahead[slot]
+            )
+        if token == self.vocabulary.mask_id or written_SV is None or slot - first >= len(written_SV):
             return SlotView("", "mask", 0.0)
         chance = float(written_SV[slot - first, token].exp())
-        if token == self.alphabet.end_id:
+        if token == self.vocabulary.end_id:
             return SlotView("", "end", chance)
-        return SlotView(self.alphabet.texts[token], "draft", chance)
+        return SlotView(self.vocabulary.texts[token], "draft", chance)

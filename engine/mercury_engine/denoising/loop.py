@@ -1,13 +1,13 @@
 """The denoising loop: coarse to fine over one canvas, with the reader as a second opinion.
 
 Each step the writer looks at the whole canvas once and drafts every open slot, or the context is looked through for
-a repeat (`Rule.drafts`). The reader then reads the run of settled slots and the draft behind it, as if typed. Slots
-are settled from the left by the mixture of both opinions for as long as it agrees with the draft, so one step settles
-several tokens. Behind a draft the writer's opinion is the one from the start of the step, made without the slots
-settled since. Its drafts further right stay on the canvas, revisable, when the entropy bound accepts them.
+a repeat (`DenoisingRule.drafts`). The reader then reads the run of settled slots and the draft behind it, as if typed.
+Slots are settled from the left by the mixture of both opinions for as long as it agrees with the draft, so one step
+settles several tokens. Behind a draft the writer's opinion is the one from the start of the step, made without the
+slots settled since. Its drafts further right stay on the canvas, revisable, when the entropy bound accepts them.
 Where unread text repeats what stands before a slot, how it goes on there is a part of the reader's opinion
-(`Rule.recall`).
-Where the writer decides (`Rule.decides`), a step is one look of the writer and nothing else (`writing.py`).
+(`DenoisingRule.recall`).
+Where the writer decides (`DenoisingRule.decides`), a step is one look of the writer and nothing else (`writing.py`).
 
 Dimensions: S slots, V vocabulary with mask and end.
 """
@@ -21,28 +21,28 @@ import torch
 from torch import Tensor
 
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.canvas import Alphabet, Canvas
-from mercury_engine.denoising.ngram_lookup import Repeat
-from mercury_engine.denoising.stopping import Endings, end_in
-from mercury_engine.denoising.unmasking import choose, choose_confident
-from mercury_engine.denoising.verifier import ReaderStack, Surroundings
-from mercury_engine.denoising.writer_step import Limits, Writing, at_first
+from mercury_engine.denoising.canvas import Canvas, Vocabulary
+from mercury_engine.denoising.ngram_lookup import NgramMatch
+from mercury_engine.denoising.stopping import StoppingCriteria, find_end
+from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy
+from mercury_engine.denoising.verifier import CanvasContext, Verifier
+from mercury_engine.denoising.writer_step import SlotLimits, WriterStep, first_slot_limits
 from mercury_engine.errors import Cancelled, ModelCorrupt
-from mercury_engine.models.batching import Reading
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network, packed
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 
-HIDDEN = float("-inf")
+NEGATIVE_INFINITY = float("-inf")
 
-SLACK = 4
+SLOTS_BEHIND_END = 4
 """Slots kept behind a drafted end marker, should it turn out too early."""
 
-MOST_RECALLED = 0.9
+LARGEST_LOOKUP_SHARE = 0.9
 """Share that the longest repeats have; the reader's opinion always counts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DenoisingRule:
     """How much is done per step and how the opinions are weighed; weights are fitted on held-out text.
 
     Raises ValueError for words it does not know and shares that are none.
@@ -91,14 +91,16 @@ class Rule:
 class Denoiser:
     """Runs the loop for one model. Without a writer all drafts come from the context."""
 
-    def __init__(self, reader: Network, writer: Network | None, codec: Codec, rule: Rule) -> None:
-        self.reader, self.writer, self.codec, self.rule = reader, writer, codec, rule
-        texts = codec.texts + [""] * (reader.config.vocab_size - codec.size)  # unused rows of the embedding
-        self.alphabet = Alphabet(texts, reader.config.mask_id, reader.config.end_id)
-        self._endings = Endings(codec, texts)
-        self.writing = Writing(codec, self.alphabet, self._endings)
+    def __init__(self, reader: Network, writer: Network | None, tokenizer: Tokenizer, rule: DenoisingRule) -> None:
+        self.reader, self.writer, self.tokenizer, self.rule = reader, writer, tokenizer, rule
+        texts = tokenizer.texts + [""] * (reader.config.vocab_size - tokenizer.size)  # unused rows of the embedding
+        self.vocabulary = Vocabulary(texts, reader.config.mask_id, reader.config.end_id)
+        self.stopping = StoppingCriteria(tokenizer, texts)
+        self.writing = WriterStep(tokenizer, self.vocabulary, self.stopping)
 
-    def run(self, request: FillRequest, canvases: list[Canvas], place: Surroundings, started: float) -> Reading[None]:
+    def run(
+        self, request: FillRequest, canvases: list[Canvas], place: CanvasContext, started: float
+    ) -> ForwardSteps[None]:
         """Settle slots until the end, the deadline or the cancel flag.
 
         All canvases begin with the same settled slots. The deadline counts from `started`, a time of
@@ -119,9 +121,9 @@ class Denoiser:
                     place.settled = canvas.settled
                     reading = self._reading(place, canvas)
 
-    def _reading(self, place: Surroundings, canvas: Canvas) -> ReaderStack:
+    def _reading(self, place: CanvasContext, canvas: Canvas) -> Verifier:
         """A stack with the settled slots that all canvases share."""
-        reading = ReaderStack(self.reader, place.context.before, place.last, place.ends)
+        reading = Verifier(self.reader, place.context.before, place.last, place.ends)
         reading.push(canvas.ids[: place.settled])
         return reading
 
@@ -134,14 +136,14 @@ class Denoiser:
 
     def text(self, canvas: Canvas) -> str:
         """What the settled slots put behind the cursor, up to where they go on with what stands there."""
-        whole = self.codec.decode(canvas.ids[canvas.known : canvas.settled])
+        whole = self.tokenizer.decode(canvas.ids[canvas.known : canvas.settled])
         text = whole[len(canvas.begun) :] if whole.startswith(canvas.begun) else ""
-        return text[: end_in(text, canvas.follows)]
+        return text[: find_end(text, canvas.follows)]
 
     def goes_beyond(self, canvas: Canvas) -> bool:
         """Whether the last token goes on with what stands behind the gap."""
-        whole = self.codec.decode(canvas.ids[canvas.known : canvas.settled])
-        return end_in(whole[len(canvas.begun) :], canvas.follows) is not None
+        whole = self.tokenizer.decode(canvas.ids[canvas.known : canvas.settled])
+        return find_end(whole[len(canvas.begun) :], canvas.follows) is not None
 
     def is_open(self, request: FillRequest, canvas: Canvas) -> bool:
         """Whether another step makes sense."""
@@ -150,8 +152,8 @@ class Denoiser:
         return request.max_steps is None or canvas.steps < request.max_steps
 
     def _step(
-        self, request: FillRequest, live: list[Canvas], place: Surroundings, reading: ReaderStack
-    ) -> Reading[None]:
+        self, request: FillRequest, live: list[Canvas], place: CanvasContext, reading: Verifier
+    ) -> ForwardSteps[None]:
         """One look by the writer at all canvases, one by the reader, and what they agree on is settled."""
         if self.rule.decides == "writer":
             self._write_step(request, live, place)
@@ -169,7 +171,7 @@ class Denoiser:
                 self._keep_drafts(canvas, written_SV[canvas.settled - offset :])
             canvas.step_done(written_SV, offset)
 
-    def _write_step(self, request: FillRequest, live: list[Canvas], place: Surroundings) -> None:
+    def _write_step(self, request: FillRequest, live: list[Canvas], place: CanvasContext) -> None:
         """One look by the writer at all canvases, and what it is sure of is committed."""
         rule = self.rule
         written = self.write(live, place, max(len(canvas.ids) for canvas in live))
@@ -194,7 +196,7 @@ class Denoiser:
         self,
         request: FillRequest,
         canvas: Canvas,
-        place: Surroundings,
+        place: CanvasContext,
         written_SV: Tensor | None,
         draft: list[int],
         read_SV: list[Tensor],
@@ -211,7 +213,7 @@ class Denoiser:
             if canvas.ended or i >= len(draft) or (token != draft[i] and not final):
                 break
 
-    def write(self, canvases: list[Canvas], place: Surroundings, window: int | None = None) -> list[Tensor | None]:
+    def write(self, canvases: list[Canvas], place: CanvasContext, window: int | None = None) -> list[Tensor | None]:
         """The writer's log-probabilities [S,V] for the open slots within the window of each canvas."""
         if self.writer is None:
             return [None] * len(canvases)
@@ -232,7 +234,7 @@ class Denoiser:
         return self.writer is not None and (seen or self.rule.drafts == "writer")
 
     def _draft(
-        self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, most: int, place: Surroundings
+        self, request: FillRequest, canvas: Canvas, written_SV: Tensor | None, most: int, place: CanvasContext
     ) -> tuple[list[int], bool]:
         """Best guesses for the first open slots, and whether an end marker follows them.
 
@@ -241,37 +243,37 @@ class Denoiser:
         if canvas.draft and not canvas.steps:
             return canvas.draft[:most], False
         if written_SV is None:
-            repeats = self.rule.drafts != "none" and not canvas.spell
-            return (_repeat(place, canvas).draft[:most] if repeats else []), False
+            ngrams = self.rule.drafts != "none" and not canvas.spell
+            return (_repeat(place, canvas).draft[:most] if ngrams else []), False
         guesses = written_SV[:most].clone()
         if canvas.spell and len(guesses):
-            guesses[0] = self._within(Limits(canvas.spell, request.multiline), guesses[0])
+            guesses[0] = self._within(SlotLimits(canvas.spell, request.multiline), guesses[0])
         ids = [int(i) for i in guesses.argmax(-1)]
-        return (ids[: ids.index(self.alphabet.end_id)], True) if self.alphabet.end_id in ids else (ids, False)
+        return (ids[: ids.index(self.vocabulary.end_id)], True) if self.vocabulary.end_id in ids else (ids, False)
 
     def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
         """Log-probabilities [V] of the next slot by both opinions; the end has odds of its own."""
         size = len(read_V)
-        ending = self._endings.at(canvas.follows, request.multiline, self.text(canvas))
-        end = HIDDEN if ending is None else float(read_V[ending.tokens].logsumexp(0))
+        ending = self.stopping.at(canvas.follows, request.multiline, self.text(canvas))
+        end = NEGATIVE_INFINITY if ending is None else float(read_V[ending.tokens].logsumexp(0))
         content_V = read_V
         if written_V is not None:
             share = self.rule.next_weight if ahead == 0 else self.rule.later_weight
             content_V = share * written_V[:size] + (1 - share) * read_V
             if ending is not None:
                 share = self.rule.end_weight
-                end = share * float(written_V[self.alphabet.end_id]) + (1 - share) * end
-        mixed_V = torch.cat((content_V, content_V.new_tensor([HIDDEN, end])))
+                end = share * float(written_V[self.vocabulary.end_id]) + (1 - share) * end
+        mixed_V = torch.cat((content_V, content_V.new_tensor([NEGATIVE_INFINITY, end])))
         if ending is not None and ending.is_certain and not canvas.spell:
-            mixed_V[ending.tokens] = HIDDEN
-        return self._within(at_first(canvas, request.multiline), mixed_V).log_softmax(-1)
+            mixed_V[ending.tokens] = NEGATIVE_INFINITY
+        return self._within(first_slot_limits(canvas, request.multiline), mixed_V).log_softmax(-1)
 
-    def _recalled(self, read_V: Tensor, place: Surroundings, canvas: Canvas) -> Tensor:
+    def _recalled(self, read_V: Tensor, place: CanvasContext, canvas: Canvas) -> Tensor:
         """Log-probabilities [V] of the next slot: the reader's in a linear mixture with how unread text goes on."""
-        if not place.repeats.has_unread:
+        if not place.ngrams.has_unread:
             return read_V
         repeat = _repeat(place, canvas)
-        share = min(MOST_RECALLED, self.rule.recall * (repeat.length - 1))
+        share = min(LARGEST_LOOKUP_SHARE, self.rule.recall * (repeat.length - 1))
         if share <= 0 or not repeat.unread:
             return read_V
         tokens = torch.tensor([*repeat.unread], device=read_V.device)
@@ -280,9 +282,9 @@ class Denoiser:
         mixed_V[tokens] = (mixed_V[tokens].exp() + recalled).log()
         return mixed_V
 
-    def _within(self, limits: Limits, logp_V: Tensor) -> Tensor:
+    def _within(self, limits: SlotLimits, logp_V: Tensor) -> Tensor:
         """Hide what a slot may not get."""
-        return logp_V.masked_fill(self.writing.forbidden(limits).to(logp_V.device), HIDDEN)
+        return logp_V.masked_fill(self.writing.forbidden(limits).to(logp_V.device), NEGATIVE_INFINITY)
 
     def _keep_drafts(self, canvas: Canvas, open_SV: Tensor) -> None:
         """Write the surest guesses for open slots onto the canvas, mask the others again."""
@@ -292,28 +294,32 @@ class Denoiser:
         chosen_S[0] = False  # the next slot is the mixture's to decide
         best = open_SV.argmax(-1).tolist()
         for i, token in enumerate(best):
-            canvas.ids[canvas.settled + i] = token if bool(chosen_S[i]) else self.alphabet.mask_id
-        self._shrink(canvas, [i for i, token in enumerate(best) if token == self.alphabet.end_id and bool(chosen_S[i])])
+            canvas.ids[canvas.settled + i] = token if bool(chosen_S[i]) else self.vocabulary.mask_id
+        self._shrink(
+            canvas, [i for i, token in enumerate(best) if token == self.vocabulary.end_id and bool(chosen_S[i])]
+        )
 
     def _sure(self, open_SV: Tensor) -> Tensor:
         """Open slots whose guesses may stay as drafts: by the entropy bound, or above the threshold."""
         masked_S = torch.ones(len(open_SV), dtype=torch.bool, device=open_SV.device)
         if self.rule.threshold is not None:
             confidence_S = open_SV.amax(-1).exp()
-            return choose_confident(confidence_S, masked_S, self.rule.threshold) & (confidence_S >= self.rule.threshold)
+            return choose_by_confidence(confidence_S, masked_S, self.rule.threshold) & (
+                confidence_S >= self.rule.threshold
+            )
         entropy_S = -(open_SV.exp() * open_SV.clamp_min(-60)).sum(-1)
         entropy_S[0] = float("inf")
-        return choose(entropy_S, masked_S, self.rule.bound) & (entropy_S <= self.rule.bound)
+        return choose_by_entropy(entropy_S, masked_S, self.rule.bound) & (entropy_S <= self.rule.bound)
 
     def _shrink(self, canvas: Canvas, ends: list[int]) -> None:
         """Drop slots far behind a sure end marker: they cost time and are end markers too."""
         if ends:
-            canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLACK]
+            canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLOTS_BEHIND_END]
 
 
-def _repeat(place: Surroundings, canvas: Canvas) -> Repeat:
+def _repeat(place: CanvasContext, canvas: Canvas) -> NgramMatch:
     """Of what stands before the next slot."""
-    return place.repeats.find((*place.near, *canvas.ids[: canvas.settled]))
+    return place.ngrams.find((*place.near, *canvas.ids[: canvas.settled]))
 
 
 def _number(chance: float) -> float:

@@ -7,26 +7,31 @@ import math
 from collections.abc import Sequence
 
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.verifier import ReaderStack, Surroundings
+from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models.batching import Reading
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
-from mercury_engine.prompt.tokenizer import Codec, Cut
+from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 
 REST_CHARS = 60
 """So much of what follows the gap on its line has a say."""
 
 
-def compared(
-    reader: Network, codec: Codec, place: Surroundings, cut: Cut, request: FillRequest, texts: Sequence[str]
-) -> Reading[list[float]]:
+def score_texts(
+    reader: Network,
+    tokenizer: Tokenizer,
+    place: CanvasContext,
+    cut: PrefixCut,
+    request: FillRequest,
+    texts: Sequence[str],
+) -> ForwardSteps[list[float]]:
     """Nats of each text with the rest of the line; above it the near prefix, and before that what stands below.
 
     `place` stands behind the tokens of `cut.read`. Raises ModelCorrupt when the weights compute no numbers.
     """
     rest = rest_of_line(request.follows)
-    rows = [codec.encode(cut.spell + text + rest) for text in texts]
-    stack = ReaderStack(reader, place.context.before, place.last, place.ends)
+    rows = [tokenizer.encode(cut.spell + text + rest) for text in texts]
+    stack = Verifier(reader, place.context.before, place.last, place.ends)
     stack.push(cut.known)
     looked = yield from stack.look([[] for _ in rows], rows)
     found = []

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Codec
+from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
 
-MARKS = ")]};,:\"'`"
+END_MARKS = ")]};,:\"'`"
 """Characters that end a gap in whatever token they begin: behind `)` a reader may want `);`."""
 
 AFTER_BRACKETS = ")]};,:"
@@ -16,7 +16,7 @@ AFTER_BRACKETS = ")]};,:"
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class StopTokens:
     """Tokens that say that the gap is over."""
 
     tokens: Tensor
@@ -24,16 +24,16 @@ class Ending:
     """They can be nothing but the end, so none of them is content."""
 
 
-class Endings:
+class StoppingCriteria:
     """The endings of one vocabulary; remembers the last one."""
 
-    def __init__(self, codec: Codec, texts: list[str]) -> None:
-        self._codec = codec
+    def __init__(self, tokenizer: Tokenizer, texts: list[str]) -> None:
+        self._tokenizer = tokenizer
         self.breaks = _tensor([i for i, text in enumerate(texts) if "\n" in text])
         self.ends_text = _tensor([i for i, text in enumerate(texts) if not text or text.startswith("<|")])
-        self._last: tuple[tuple[str, bool], Ending] | None = None
+        self._last: tuple[tuple[str, bool], StopTokens] | None = None
 
-    def at(self, follows: str, multiline: bool, written: str) -> Ending | None:
+    def at(self, follows: str, multiline: bool, written: str) -> StopTokens | None:
         """The ending before a text that follows the gap, behind what was written into it; None where it cannot end."""
         if follows[:1] and follows[0] in AFTER_BRACKETS and has_open_bracket(written):
             return None
@@ -42,14 +42,14 @@ class Endings:
             self._last = key, self._found(follows, multiline)
         return self._last[1]
 
-    def _found(self, follows: str, multiline: bool) -> Ending:
+    def _found(self, follows: str, multiline: bool) -> StopTokens:
         if multiline and follows.startswith(("\n", "\r")):  # or the fill goes on in another line
-            return Ending(_tensor(self._codec.beginning(follows)), is_certain=False)
+            return StopTokens(_tensor(self._tokenizer.beginning(follows)), is_certain=False)
         if not follows.strip() or follows.startswith(("\n", "\r")):
-            return Ending(torch.cat((self.breaks, self.ends_text)), is_certain=False)
-        begin = self._codec.spelling(follows[0]) if follows[0] in MARKS else self._codec.beginning(follows)
+            return StopTokens(torch.cat((self.breaks, self.ends_text)), is_certain=False)
+        begin = self._tokenizer.spelling(follows[0]) if follows[0] in END_MARKS else self._tokenizer.beginning(follows)
         tokens = _tensor(begin)
-        return Ending(tokens if multiline else torch.cat((tokens, self.breaks)).unique(), is_certain=True)
+        return StopTokens(tokens if multiline else torch.cat((tokens, self.breaks)).unique(), is_certain=True)
 
 
 def has_open_bracket(text: str) -> bool:
@@ -60,7 +60,7 @@ def has_open_bracket(text: str) -> bool:
     return depth > 0
 
 
-def end_in(text: str, follows: str) -> int | None:
+def find_end(text: str, follows: str) -> int | None:
     """Where a text goes on with what stands behind the gap; None if it does not.
 
     A token may hold both, as `")` does. What goes on is a bracket that the text did not open, or a mark outside all

@@ -9,33 +9,33 @@ _LOOSE = " \t.([{,=+-*/&|<:"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
-def begun(text: str, behind: str | None) -> str:
+def truncated(text: str, behind: str | None) -> str:
     """The part of an unfinished text to show; empty if there is no word in it.
 
     `behind` is the best guess for what would follow, "" for nothing, None if there is no guess. What it closes of the
     text's own brackets and quotes is shown too.
     """
-    whole = text if behind is not None and not in_word(behind[:1]) else _whole_words(text)
-    if not any(map(in_word, whole)):
+    whole = text if behind is not None and not is_word_character(behind[:1]) else _whole_words(text)
+    if not any(map(is_word_character, whole)):
         return ""
     return _without_loose_end(whole + _closing(whole, behind) if behind and whole == text else whole)
 
 
 def word_start(text: str, place: int) -> int:
     """The place, or where the word begins that goes across it: a word is unsure as a whole."""
-    while place and in_word(text[place - 1]) and in_word(text[place]):
+    while place and is_word_character(text[place - 1]) and is_word_character(text[place]):
         place -= 1
     return place
 
 
-def in_word(character: str) -> bool:
+def is_word_character(character: str) -> bool:
     """Whether it is part of a word; the empty text is not."""
     return character.isalnum() or character in ("_", PART_OF_A_CHARACTER)
 
 
 def _whole_words(text: str) -> str:
     """The text without a last word that may be unfinished."""
-    cut = max((i for i, c in enumerate(text) if not in_word(c)), default=-1)
+    cut = max((i for i, c in enumerate(text) if not is_word_character(c)), default=-1)
     return text[: cut + 1].rstrip(" \t") if cut + 1 < len(text) else text
 
 
@@ -44,7 +44,7 @@ def _without_loose_end(text: str) -> str:
     while True:
         shorter = text.rstrip(_LOOSE)
         quote = _open(shorter)[1]
-        if quote is not None and not any(map(in_word, shorter[quote:])):
+        if quote is not None and not any(map(is_word_character, shorter[quote:])):
             shorter = shorter[:quote].rstrip(shorter[quote])  # of three quotes the first two close each other
         if shorter == text:
             return text

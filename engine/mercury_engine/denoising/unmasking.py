@@ -3,7 +3,7 @@
 from torch import Tensor
 
 
-def choose(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tensor:
+def choose_by_entropy(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tensor:
     """Masked slots to commit now: rising entropy while sum - max <= bound (nats); at least one. arXiv 2505.24857."""
     entropy_S = entropy_S.masked_fill(~masked_S, float("inf"))
     rising_S, order_S = entropy_S.sort()
@@ -15,7 +15,7 @@ def choose(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tensor:
     return chosen_S & masked_S
 
 
-def choose_confident(confidence_S: Tensor, masked_S: Tensor, threshold: float) -> Tensor:
+def choose_by_confidence(confidence_S: Tensor, masked_S: Tensor, threshold: float) -> Tensor:
     """Masked slots at least this confident; at least the most confident one. arXiv 2505.22618."""
     confidence_S = confidence_S.masked_fill(~masked_S, -1.0)
     chosen_S = confidence_S >= threshold

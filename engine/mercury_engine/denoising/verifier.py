@@ -9,21 +9,21 @@ from itertools import accumulate, chain
 
 from torch import Tensor
 
-from mercury_engine.denoising.ngram_lookup import Repeats
-from mercury_engine.kv_cache.cache import Context, Tokens, common_start, first_tokens
-from mercury_engine.models.batching import Reading
-from mercury_engine.models.network import Forward, Network, Side, join, packed
+from mercury_engine.denoising.ngram_lookup import NgramLookup
+from mercury_engine.kv_cache.cache import CachedContext, TokenIds, common_start, first_tokens
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import ForwardRequest, KeyValueSegment, Network, join, packed
 
 
 @dataclass(slots=True)
-class Surroundings:
+class CanvasContext:
     """Where canvases stand: behind the near prefix; `settled` slots are on the reader's stack."""
 
-    context: Context
-    near: Tokens
+    context: CachedContext
+    near: TokenIds
     """The last one is the first row of every canvas."""
     settled: int
-    repeats: Repeats
+    ngrams: NgramLookup
 
     @property
     def last(self) -> int:
@@ -36,16 +36,16 @@ class Surroundings:
         return len(self.near) - 1
 
 
-class ReaderStack:
+class Verifier:
     """The last prefix token, then slots that are settled on every canvas.
 
     What was read of a draft is kept for the next push, so a draft token that is settled is not read again.
     """
 
-    def __init__(self, reader: Network, before: Sequence[Side], last: int, ends: int) -> None:
+    def __init__(self, reader: Network, before: Sequence[KeyValueSegment], last: int, ends: int) -> None:
         self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
-        self.side: Side | None = None
-        self._fresh: Side | None = None
+        self.side: KeyValueSegment | None = None
+        self._fresh: KeyValueSegment | None = None
         """What the last look read: pending tokens, then the draft."""
         self._draft: Sequence[int] = ()
         self._kept = 0
@@ -58,7 +58,7 @@ class ReaderStack:
         self._draft = ()
         self.pending += ids[known:]
 
-    def look(self, settled: list[list[int]], drafts: list[list[int]]) -> Reading[list[list[Tensor]]]:
+    def look(self, settled: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Tensor]]]:
         """For every canvas log-probabilities [V] behind its settled run, and behind every token of its draft."""
         self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
@@ -67,7 +67,7 @@ class ReaderStack:
         alone = len(rows) == 1
         ends = list(accumulate(map(len, rows)))
         wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
-        given = yield Forward(ids_BT, past, self.position, None if alone else packing, list(chain(*wanted)))
+        given = yield ForwardRequest(ids_BT, past, self.position, None if alone else packing, list(chain(*wanted)))
         if alone:
             self._fresh, self._kept = self.reader.rotated(given.block, self.position), len(self.pending)
             self._draft = () if settled[0] else drafts[0]

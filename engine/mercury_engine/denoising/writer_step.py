@@ -11,18 +11,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mercury_engine.denoising.canvas import Alphabet, Canvas
-from mercury_engine.denoising.stopping import Endings
-from mercury_engine.denoising.unmasking import choose, choose_confident
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.denoising.canvas import Canvas, Vocabulary
+from mercury_engine.denoising.stopping import StoppingCriteria
+from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy
+from mercury_engine.prompt.tokenizer import Tokenizer
 
-HIDDEN = float("-inf")
+NEGATIVE_INFINITY = float("-inf")
 
-KEPT = 64
+REMEMBERED_MASKS = 64
 """Limits that are remembered."""
 
 
-class Limits(NamedTuple):
+class SlotLimits(NamedTuple):
     """What binds a slot: text it has to spell, whether it may break the line, a token that proved wrong there."""
 
     spell: str
@@ -30,40 +30,40 @@ class Limits(NamedTuple):
     banned: int | None = None
 
 
-def at_first(canvas: Canvas, multiline: bool) -> Limits:
+def first_slot_limits(canvas: Canvas, multiline: bool) -> SlotLimits:
     """What binds the first slot that is not settled."""
-    return Limits(canvas.spell, multiline, canvas.banned.get(canvas.settled))
+    return SlotLimits(canvas.spell, multiline, canvas.banned.get(canvas.settled))
 
 
-class Writing:
+class WriterStep:
     """Decides for one vocabulary."""
 
-    def __init__(self, codec: Codec, alphabet: Alphabet, endings: Endings) -> None:
-        self.codec, self.alphabet, self.endings = codec, alphabet, endings
-        self._forbidden: dict[Limits, Tensor] = {}
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, stopping: StoppingCriteria) -> None:
+        self.tokenizer, self.vocabulary, self.stopping = tokenizer, vocabulary, stopping
+        self._forbidden: dict[SlotLimits, Tensor] = {}
 
     def allowed(self, spell: str, multiline: bool) -> list[int]:
         """Tokens that go on with a text to spell, and do not break the line behind it unless they may."""
-        texts = self.alphabet.texts
-        return [i for i in self.codec.spelling(spell) if multiline or "\n" not in texts[i][len(spell) :]]
+        texts = self.vocabulary.texts
+        return [i for i in self.tokenizer.spelling(spell) if multiline or "\n" not in texts[i][len(spell) :]]
 
-    def forbidden(self, limits: Limits) -> Tensor:
+    def forbidden(self, limits: SlotLimits) -> Tensor:
         """bool [V]: tokens that a slot within these limits may not get."""
         if limits not in self._forbidden:
-            if len(self._forbidden) >= KEPT:
+            if len(self._forbidden) >= REMEMBERED_MASKS:
                 self._forbidden.clear()
             self._forbidden[limits] = self._found(limits)
         return self._forbidden[limits]
 
-    def _found(self, limits: Limits) -> Tensor:
-        hidden_V = torch.zeros(len(self.alphabet.texts) + 2, dtype=torch.bool)
+    def _found(self, limits: SlotLimits) -> Tensor:
+        hidden_V = torch.zeros(len(self.vocabulary.texts) + 2, dtype=torch.bool)
         if limits.spell:
             hidden_V[:] = True
             hidden_V[self.allowed(limits.spell, limits.multiline)] = False
         elif not limits.multiline:
-            hidden_V[self.endings.breaks] = True
-        hidden_V[self.endings.ends_text] = True
-        hidden_V[self.alphabet.mask_id] = True
+            hidden_V[self.stopping.breaks] = True
+        hidden_V[self.stopping.ends_text] = True
+        hidden_V[self.vocabulary.mask_id] = True
         if limits.banned is not None:
             hidden_V[limits.banned] = True
         return hidden_V
@@ -81,7 +81,7 @@ class Writing:
         token_S[0] = logp_SV[0].topk(rank + 1).indices[-1]
         canvas.choice = canvas.choice if canvas.spell else 0
         ids_S = torch.tensor(canvas.ids[canvas.settled :])
-        masked_S = ids_S == self.alphabet.mask_id
+        masked_S = ids_S == self.vocabulary.mask_id
         draft_S = ~masked_S & torch.tensor([s not in canvas.ahead for s in range(canvas.settled, len(canvas.ids))])
         if final:
             chosen_S = masked_S | draft_S
@@ -96,8 +96,10 @@ class Writing:
 
     def _permitted(self, canvas: Canvas, written_SV: Tensor, multiline: bool) -> Tensor:
         """Log-probabilities of what each slot may get, on the CPU."""
-        logp_SV = written_SV.cpu().masked_fill(self.forbidden(Limits("", multiline)), HIDDEN)
-        logp_SV[0] = written_SV[0].cpu().masked_fill(self.forbidden(at_first(canvas, multiline)), HIDDEN)
+        logp_SV = written_SV.cpu().masked_fill(self.forbidden(SlotLimits("", multiline)), NEGATIVE_INFINITY)
+        logp_SV[0] = (
+            written_SV[0].cpu().masked_fill(self.forbidden(first_slot_limits(canvas, multiline)), NEGATIVE_INFINITY)
+        )
         return logp_SV.log_softmax(-1)
 
     def _commit(self, canvas: Canvas, chosen_S: Tensor, draft_S: Tensor, token_S: Tensor, chance_S: Tensor) -> None:
@@ -107,8 +109,8 @@ class Writing:
             if chosen:
                 canvas.ids[slot], canvas.ahead[slot] = token, chance
             elif draft:
-                canvas.ids[slot] = self.alphabet.mask_id
-        end = self.alphabet.end_id
+                canvas.ids[slot] = self.vocabulary.mask_id
+        end = self.vocabulary.end_id
         if end in canvas.ids[canvas.settled :]:
             behind = range(canvas.ids.index(end, canvas.settled) + 1, len(canvas.ids))
             canvas.ids[behind.start :] = [end] * len(behind)
@@ -117,6 +119,6 @@ class Writing:
 
 def _chosen(logp_SV: Tensor, masked_S: Tensor, bound: float, threshold: float | None) -> Tensor:
     if threshold is not None:
-        return choose_confident(logp_SV.amax(-1).exp(), masked_S, threshold)
+        return choose_by_confidence(logp_SV.amax(-1).exp(), masked_S, threshold)
     entropy_S = -(logp_SV.exp() * logp_SV.clamp_min(-1e4)).sum(-1)
-    return choose(entropy_S, masked_S, bound)
+    return choose_by_entropy(entropy_S, masked_S, bound)

@@ -38,7 +38,7 @@ def left_to_right(engine: Engine) -> Engine:
     return Engine(
         engine.reader,
         None,
-        engine.codec,
+        engine.tokenizer,
         path=engine.path,
         rule=replace(engine.denoiser.rule, decides="reader", drafts="none"),
         calibration=engine.calibration,
@@ -52,7 +52,7 @@ def reader(engine: Engine) -> Fills:
     def fill(gap: Gap) -> Fill:
         end = len(gap.prefix)
         far, near, _ = window(gap.prefix, end, end, PREFIX_CHARS + SUFFIX_CHARS, 0)
-        request = replace(gap.request, near="".join(far) + near, far=(), suffix=(), elsewhere=(), multiline=False)
+        request = replace(gap.request, near="".join(far) + near, far=(), suffix=(), lookup_text=(), multiline=False)
         return _line_by_line(alone, request, gap) if gap.request.multiline else alone.fill(request)
 
     return fill
@@ -77,7 +77,7 @@ def copy(gap: Gap) -> Fill:
     before, after = "".join((*gap.request.far, gap.request.near)), "".join(gap.request.suffix)
     longest, text = 0, ""
     for source in (after, before):  # of equally long repeats the nearest before the cursor counts
-        for end in _repeats(source, before[-LEAST_REPEATED:]):
+        for end in _lookups(source, before[-LEAST_REPEATED:]):
             size = _common_end(source[:end], before) if source is after or end < len(before) else 0
             if size >= max(longest, LEAST_REPEATED):
                 longest, text = size, source[end:].partition("\n")[0]
@@ -87,7 +87,7 @@ def copy(gap: Gap) -> Fill:
     return Fill(text if sure else "", confidence, 0, time.perf_counter() - started)
 
 
-def _repeats(source: str, tail: str) -> Iterator[int]:
+def _lookups(source: str, tail: str) -> Iterator[int]:
     """Ends of all places where the tail stands."""
     at = source.find(tail) if tail else -1
     while at >= 0:

@@ -20,8 +20,8 @@ from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import confidence, suite
 from mercury_engine.evaluation.baselines import Fills, mercury
-from mercury_engine.evaluation.confidence import GATES, Pair
-from mercury_engine.evaluation.gaps import Document, Gap, documents, gap_at, places
+from mercury_engine.evaluation.confidence import GATES, ScoredFill
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, documents, gap_at, places
 from mercury_engine.evaluation.judge import fitted, keeps
 
 
@@ -29,7 +29,7 @@ from mercury_engine.evaluation.judge import fitted, keeps
 class Ladder:
     """What one gap's suggestions were, from the lowest gate to the highest that shows any."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ScoredFill, ...]
     """Of different suggestions."""
     by_gate: tuple[bool | None, ...]
     """For every gate whether nothing in what it shows is wrong; None where it shows nothing."""
@@ -37,7 +37,7 @@ class Ladder:
 
 def climb(fill: Fills, gap: Gap, gates: Sequence[float] = GATES) -> Ladder:
     """Ask at every gate; a suggestion surer than the next gate is what that gate shows too."""
-    pairs: list[Pair] = []
+    pairs: list[ScoredFill] = []
     by_gate: list[bool | None] = []
     sure, right = -1.0, None
     for gate in gates:
@@ -51,13 +51,13 @@ def climb(fill: Fills, gap: Gap, gates: Sequence[float] = GATES) -> Ladder:
     return Ladder(tuple(pairs), tuple(by_gate))
 
 
-def ladders(fill: Fills, found: Sequence[Document], limit: int, seed: int, what: str) -> list[Ladder]:
+def ladders(fill: Fills, found: Sequence[HeldOutFile], limit: int, seed: int, what: str) -> list[Ladder]:
     """`limit` gaps at random cursors."""
     gaps = [gap_at(*place, "rest_of_line") for place in places(found, limit, seed, "rest_of_line")]
     return [climb(fill, gap) for gap in suite.progress(gaps, what)]
 
 
-def halves(found: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+def halves(found: Sequence[HeldOutFile]) -> tuple[list[HeldOutFile], list[HeldOutFile]]:
     """Files to fit on and files to report on: every second repository, or file where there is one repository only."""
     names = sorted({d.repository for d in found})
     if len(names) < 2:
@@ -66,7 +66,7 @@ def halves(found: Sequence[Document]) -> tuple[list[Document], list[Document]]:
     return [d for d in found if d.repository in fitting], [d for d in found if d.repository not in fitting]
 
 
-def split(corpus: Path, fit: Path | None) -> tuple[list[Document], list[Document]]:
+def split(corpus: Path, fit: Path | None) -> tuple[list[HeldOutFile], list[HeldOutFile]]:
     """Files to fit on and others to report on."""
     found = documents(corpus)
     fitting, reported = (documents(fit, {d.text for d in found}), found) if fit else halves(found)
@@ -92,7 +92,7 @@ def gate_for(precision: float, rows: Sequence[dict[str, float | None]]) -> float
     return float(best["gate"] or 0.0)
 
 
-def figures(fitting: Sequence[Ladder], reported: Sequence[Ladder], precision: float) -> suite.Record:
+def figures(fitting: Sequence[Ladder], reported: Sequence[Ladder], precision: float) -> suite.SuiteRecord:
     """What was fitted on the one half and how it holds on the other."""
     curve = confidence.knots(*confidence.logistic(_pairs(fitting)))
     gate, raw = gate_for(precision, gate_rows(fitting)), _pairs(reported)
@@ -114,11 +114,11 @@ def figures(fitting: Sequence[Ladder], reported: Sequence[Ladder], precision: fl
     }
 
 
-def _pairs(found: Sequence[Ladder]) -> list[Pair]:
+def _pairs(found: Sequence[Ladder]) -> list[ScoredFill]:
     return [pair for ladder in found for pair in ladder.pairs]
 
 
-def report(record: suite.Record) -> Table:
+def report(record: suite.SuiteRecord) -> Table:
     before, after = record["calibration_error"], record["calibration_error_after_fit"]
     title = f"calibration error {before:.3f}, after the fit {after:.3f}"
     table = Table("gate", "shown", "precision", title=title)
@@ -128,7 +128,7 @@ def report(record: suite.Record) -> Table:
     return table
 
 
-def draw(record: suite.Record, folder: Path) -> None:
+def draw(record: suite.SuiteRecord, folder: Path) -> None:
     from mercury_engine.evaluation import plots
 
     curves = {"as the engine says": record["reliability"], "after the fit": record["reliability_after_fit"]}

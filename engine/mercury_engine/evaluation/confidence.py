@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-Pair = tuple[float, bool]
+ScoredFill = tuple[float, bool]
 
 GATES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -17,7 +17,7 @@ _EDGE = 1e-4
 """Confidences nearer to 0 or 1 count as this far away, so that their odds are finite."""
 
 
-def reliability(pairs: Sequence[Pair], bins: int = 10) -> list[dict[str, float]]:
+def reliability(pairs: Sequence[ScoredFill], bins: int = 10) -> list[dict[str, float]]:
     """Mean confidence and share that is right in equal bins of confidence; empty bins are left out."""
     rows = []
     for number in range(bins):
@@ -28,13 +28,15 @@ def reliability(pairs: Sequence[Pair], bins: int = 10) -> list[dict[str, float]]
     return rows
 
 
-def calibration_error(pairs: Sequence[Pair], bins: int = 10) -> float:
+def calibration_error(pairs: Sequence[ScoredFill], bins: int = 10) -> float:
     """Expected calibration error: mean distance of confidence and share in bins, by count. arXiv 1706.04599."""
     rows = reliability(pairs, bins)
     return sum(row["count"] * abs(row["confidence"] - row["right"]) for row in rows) / max(1, len(pairs))
 
 
-def gate_table(pairs: Sequence[Pair], asked: int, gates: Sequence[float] = GATES) -> list[dict[str, float | None]]:
+def gate_table(
+    pairs: Sequence[ScoredFill], asked: int, gates: Sequence[float] = GATES
+) -> list[dict[str, float | None]]:
     """Share shown of all that was asked, and precision of what is shown (None for nothing), by gate."""
     return [gate_row(gate, [hit for sure, hit in pairs if sure >= gate], asked) for gate in gates]
 
@@ -45,7 +47,7 @@ def gate_row(gate: float, shown: Sequence[bool], asked: int) -> dict[str, float 
     return {"gate": gate, "shown": len(shown) / max(1, asked), "precision": precision}
 
 
-def logistic(pairs: Sequence[Pair], rounds: int = 50) -> tuple[float, float]:
+def logistic(pairs: Sequence[ScoredFill], rounds: int = 50) -> tuple[float, float]:
     """Slope and shift of right ~ sigmoid(slope * logit(confidence) + shift), by Newton's method (Platt's scaling).
 
     Pulled toward slope 1 and shift 0, which leave a confidence as it is, as strongly as a few pairs would; the slope

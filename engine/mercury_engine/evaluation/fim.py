@@ -14,7 +14,7 @@ from mercury_engine.api import Fill
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.evaluation.gaps import Gap
-from mercury_engine.models.network import Side, join
+from mercury_engine.models.network import KeyValueSegment, join
 
 MARKS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 
@@ -36,8 +36,8 @@ class FillInTheMiddle:
     """Fills gaps with a model that was trained on Qwen2.5-Coder's format; sees the same characters as Mercury."""
 
     def __init__(self, engine: Engine) -> None:
-        self.network, self.codec, self.name = engine.reader, engine.codec, engine.name
-        tokenizer = self.codec.tokenizer
+        self.network, self.tokenizer, self.name = engine.reader, engine.tokenizer, engine.name
+        tokenizer = self.tokenizer.bpe
         ids = [number for mark in MARKS if (number := tokenizer.token_to_id(mark)) is not None]
         if len(ids) < len(MARKS):
             raise ModelCorrupt(
@@ -54,24 +54,26 @@ class FillInTheMiddle:
         """
         started = time.perf_counter()
         request = gap.request
-        cut = self.codec.cut("".join((*request.far, request.near)))
-        after = self.codec.encode("".join(request.suffix))
+        cut = self.tokenizer.cut("".join((*request.far, request.near)))
+        after = self.tokenizer.encode("".join(request.suffix))
         ids = [self._prefix, *cut.read, *cut.known, self._suffix, *after, self._middle]
-        side: Side | None = None
+        side: KeyValueSegment | None = None
         text, written, confidence, position = "", list[int](), 1.0, 0
         while len(written) < request.max_slots:
             hidden, block = self.network.read(self._tensor(ids), [side] if side else [], position)
             fresh = self.network.rotated(block, position)
             side = join([side, fresh]) if side else fresh
             position += len(ids)
-            logits_V = self._spelling(self.network.logits(hidden[0, -1]), cut.spell[len(self.codec.decode(written)) :])
+            logits_V = self._spelling(
+                self.network.logits(hidden[0, -1]), cut.spell[len(self.tokenizer.decode(written)) :]
+            )
             chance, token = (float(x) for x in logits_V.log_softmax(-1).max(0))
             confidence *= math.exp(chance)
             ids = [int(token)]
             if ids[0] in self._ends:
                 break
             written += ids
-            text = self.codec.decode(written)[len(cut.spell) :]
+            text = self.tokenizer.decode(written)[len(cut.spell) :]
             if "\n" in text and not request.multiline:
                 text = text.partition("\n")[0]
                 break
@@ -81,7 +83,7 @@ class FillInTheMiddle:
         """Hide every token that does not continue the text to be spelled, when there is any."""
         if not spell:
             return logits_V
-        fitting = self.codec.spelling(spell)
+        fitting = self.tokenizer.spelling(spell)
         hidden_V = torch.full_like(logits_V, float("-inf"))
         hidden_V[fitting] = logits_V[fitting]
         return hidden_V

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelNotFound, RequestError
-from mercury_engine.prompt.layout import elsewhere, path_block, window
+from mercury_engine.prompt.layout import lookup_chunks, path_block, window
 from mercury_engine.training.data.filters import DATA_LANGUAGES, language_of
 
 KINDS = ("rest_of_line", "whole_line", "lines", "random_span")
@@ -21,7 +21,7 @@ TRIES = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class HeldOutFile:
     """One held-out file; `name` is its path below the corpus."""
 
     path: Path
@@ -47,7 +47,7 @@ class Gap:
     language: str
 
 
-def documents(corpus: Path, but: Collection[str] = ()) -> list[Document]:
+def documents(corpus: Path, but: Collection[str] = ()) -> list[HeldOutFile]:
     """Source files below a folder by name, without those whose text is in `but`."""
     found = []
     for path in sorted(p for p in corpus.rglob("*") if p.is_file()):
@@ -56,7 +56,7 @@ def documents(corpus: Path, but: Collection[str] = ()) -> list[Document]:
             continue
         text = path.read_text("utf-8", "replace").replace("\r\n", "\n")
         if text not in but:
-            found.append(Document(path, path.relative_to(corpus).as_posix(), language, text))
+            found.append(HeldOutFile(path, path.relative_to(corpus).as_posix(), language, text))
     if not found:
         raise ModelNotFound(f"no source files below {corpus}; name a folder of code with --corpus")
     return found
@@ -69,7 +69,7 @@ def gaps(corpus: Path, limit: int, seed: int, kinds: tuple[str, ...] = KINDS) ->
         yield from draw(found, limit, seed, kind)
 
 
-def draw(found: Sequence[Document], limit: int, seed: int, kind: str) -> Iterator[Gap]:
+def draw(found: Sequence[HeldOutFile], limit: int, seed: int, kind: str) -> Iterator[Gap]:
     """`limit` gaps of one kind."""
     for document, start, end in places(found, limit, seed, kind):
         gap = gap_at(document, start, end, kind)
@@ -78,10 +78,10 @@ def draw(found: Sequence[Document], limit: int, seed: int, kind: str) -> Iterato
         yield replace(gap, request=replace(gap.request, effort="high"))
 
 
-def places(found: Sequence[Document], limit: int, seed: int, kind: str) -> Iterator[tuple[Document, int, int]]:
+def places(found: Sequence[HeldOutFile], limit: int, seed: int, kind: str) -> Iterator[tuple[HeldOutFile, int, int]]:
     """`limit` spans of one kind, every repository as likely as another."""
     rng = random.Random(f"{seed}/{kind}")
-    by_repository: defaultdict[str, list[Document]] = defaultdict(list)
+    by_repository: defaultdict[str, list[HeldOutFile]] = defaultdict(list)
     for document in found:
         by_repository[document.repository].append(document)
     groups = list(by_repository.values())
@@ -96,12 +96,12 @@ def places(found: Sequence[Document], limit: int, seed: int, kind: str) -> Itera
             raise RequestError(f"the corpus has no place for a gap of kind {kind}; name a larger one with --corpus")
 
 
-def gap_at(document: Document, start: int, end: int, kind: str) -> Gap:
+def gap_at(document: HeldOutFile, start: int, end: int, kind: str) -> Gap:
     """The gap text[start:end] of a document, as the server asks for it."""
     far, near, suffix = window(document.text, start, end)
-    rest = elsewhere(document.text, start, end, far, near, suffix)
+    rest = lookup_chunks(document.text, start, end, far, near, suffix)
     far.insert(0, path_block(document.name, document.language))
-    request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix), elsewhere=tuple(rest))
+    request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix), lookup_text=tuple(rest))
     text = document.text
     return Gap(kind, request, text[:start], text[start:end], document.path, document.language)
 

@@ -89,13 +89,13 @@ def row(answers: Sequence[Answers]) -> Row | None:
     )
 
 
-def rows(answers: Sequence[Answers], kinds: Sequence[str]) -> suite.Record:
+def rows(answers: Sequence[Answers], kinds: Sequence[str]) -> suite.SuiteRecord:
     """Figures by kind of span; kinds without gaps are left out."""
     found = {kind: row([a for a in answers if a.gap.kind == kind]) for kind in kinds}
     return {kind: asdict(figures) for kind, figures in found.items() if figures}
 
 
-def report(record: suite.Record, kinds: Sequence[str]) -> Table:
+def report(record: suite.SuiteRecord, kinds: Sequence[str]) -> Table:
     table = Table(
         Column("span", no_wrap=True),
         "exact match",
@@ -123,7 +123,7 @@ def report(record: suite.Record, kinds: Sequence[str]) -> Table:
     return table
 
 
-def draw(record: suite.Record, folder: Path) -> None:
+def draw(record: suite.SuiteRecord, folder: Path) -> None:
     from mercury_engine.evaluation import plots
 
     kinds = {kind: record[kind]["by_steps"] for kind in KINDS if kind in record}

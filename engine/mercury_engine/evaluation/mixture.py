@@ -16,8 +16,8 @@ from torch import Tensor
 
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.loop import Rule
-from mercury_engine.denoising.verifier import ReaderStack
+from mercury_engine.denoising.loop import DenoisingRule
+from mercury_engine.denoising.verifier import Verifier
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import suite
@@ -32,7 +32,7 @@ SLOTS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScoredPosition:
     """Both opinions about one slot; `ahead` 0 when the writer saw all that the reader did, else 1."""
 
     request: FillRequest
@@ -44,31 +44,31 @@ class Place:
 
 
 @torch.inference_mode()
-def places(engine: Engine, gap: Gap, rng: random.Random) -> list[Place]:
+def places(engine: Engine, gap: Gap, rng: random.Random) -> list[ScoredPosition]:
     """One or two places inside the gap."""
-    codec = engine.codec
-    cut = codec.cut(gap.request.near)
-    truth = [*codec.encode(cut.spell + gap.truth), engine.reader.config.end_id]
+    tokenizer = engine.tokenizer
+    cut = tokenizer.cut(gap.request.near)
+    truth = [*tokenizer.encode(cut.spell + gap.truth), engine.reader.config.end_id]
     if len(truth) > SLOTS:
         return []
     settled = rng.randrange(len(truth))
     ids = [*truth[:settled], *[engine.reader.config.mask_id] * (SLOTS - settled)]
-    canvas = Canvas(engine.denoiser.alphabet, ids, settled, follows=gap.request.follows)
+    canvas = Canvas(engine.denoiser.vocabulary, ids, settled, follows=gap.request.follows)
     around = engine.surroundings(gap.request, [*cut.read, *cut.known], settled)
     [written] = engine.denoiser.write([canvas], around)
     assert written is not None, "a model without a writer has nothing to weigh"
-    reading = ReaderStack(engine.reader, around.context.before, around.last, around.ends)
+    reading = Verifier(engine.reader, around.context.before, around.last, around.ends)
     next_token = truth[settled]
     behind = [] if next_token == engine.reader.config.end_id else [next_token]
     [read] = finished(reading.look([truth[:settled]], [behind]), engine.reader)
-    found = [Place(gap.request, canvas, written[0], read[0], 0, next_token)]
+    found = [ScoredPosition(gap.request, canvas, written[0], read[0], 0, next_token)]
     if behind:
-        canvas = Canvas(engine.denoiser.alphabet, ids, settled + 1, follows=gap.request.follows)
-        found.append(Place(gap.request, canvas, written[1], read[1], 1, truth[settled + 1]))
+        canvas = Canvas(engine.denoiser.vocabulary, ids, settled + 1, follows=gap.request.follows)
+        found.append(ScoredPosition(gap.request, canvas, written[1], read[1], 1, truth[settled + 1]))
     return found
 
 
-def score(engine: Engine, found: list[Place], rule: Rule) -> tuple[float, float]:
+def score(engine: Engine, found: list[ScoredPosition], rule: DenoisingRule) -> tuple[float, float]:
     """Mean nats and accuracy of the mixture under a rule."""
     engine.denoiser.rule = rule
     nats = hits = 0.0
@@ -79,12 +79,12 @@ def score(engine: Engine, found: list[Place], rule: Rule) -> tuple[float, float]
     return nats / len(found), hits / len(found)
 
 
-def _with(rule: Rule, field: str, share: float) -> Rule:
+def _with(rule: DenoisingRule, field: str, share: float) -> DenoisingRule:
     changed: dict[str, Any] = {field: share}
     return replace(rule, **changed)
 
 
-def fit(engine: Engine, found: list[Place]) -> tuple[Rule, dict[str, list[float]]]:
+def fit(engine: Engine, found: list[ScoredPosition]) -> tuple[DenoisingRule, dict[str, list[float]]]:
     """Best weights one after another, and (nats, accuracy) of the reader alone, the writer alone, the best."""
     first, later = [p for p in found if p.ahead == 0], [p for p in found if p.ahead == 1]
     rule = replace(engine.denoiser.rule, next_weight=0.4, later_weight=0.15)

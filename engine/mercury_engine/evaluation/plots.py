@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-Row = Mapping[str, float | None]
+PlotRow = Mapping[str, float | None]
 
 
 def _axes(x: str, y: str) -> tuple[Figure, Axes]:
@@ -35,7 +35,7 @@ def written_by_accepting(shares: Mapping[str, Sequence[float | None]], path: Pat
     figure.savefig(path)
 
 
-def precision_against_shown(gates: Mapping[str, Sequence[Row]], path: Path) -> None:
+def precision_against_shown(gates: Mapping[str, Sequence[PlotRow]], path: Path) -> None:
     """One line for every way; every point is a gate."""
     figure, axes = _axes("share of requests with a suggestion", "precision of what is shown")
     for name, rows in gates.items():
@@ -60,7 +60,7 @@ def quality_against_steps(by_kind: Mapping[str, Mapping[str, float]], path: Path
     figure.savefig(path)
 
 
-def reliability(curves: Mapping[str, Sequence[Row]], path: Path) -> None:
+def reliability(curves: Mapping[str, Sequence[PlotRow]], path: Path) -> None:
     """Measured share of right suggestions against confidence; what is well calibrated lies on the diagonal."""
     figure, axes = _axes("confidence", "share of suggestions with nothing wrong")
     axes.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)

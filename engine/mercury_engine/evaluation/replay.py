@@ -19,16 +19,16 @@ from rich.table import Column, Table
 
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.baselines import Fills, copy, mercury, reader
-from mercury_engine.evaluation.confidence import GATES, Pair, gate_table
-from mercury_engine.evaluation.gaps import Document, documents, gap_at, places
+from mercury_engine.evaluation.confidence import GATES, ScoredFill, gate_table
+from mercury_engine.evaluation.gaps import HeldOutFile, documents, gap_at, places
 from mercury_engine.evaluation.judge import accepted, fitted, keeps
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReplayedLine:
     """A line to be typed: text[start:end] of the document, without indentation and blanks at the end."""
 
-    document: Document
+    document: HeldOutFile
     start: int
     end: int
 
@@ -47,7 +47,7 @@ class Tally:
     accepted: int = 0
     seconds: list[float] = field(default_factory=list)
     """Of every request."""
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[ScoredFill] = field(default_factory=list)
     """Confidence of every shown suggestion, and whether nothing in it was wrong."""
 
     def add(self, other: "Tally") -> None:
@@ -55,7 +55,7 @@ class Tally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def type_line(line: Line, fill: Fills, gate: float) -> Tally:
+def type_line(line: ReplayedLine, fill: Fills, gate: float) -> Tally:
     """Type one line with suggestions; the server's conduct: gate, multiline on an empty line, typing through."""
     tally = Tally(lines=1, characters=line.end - line.start)
     text, at, shown = line.document.text, line.start, ""
@@ -72,7 +72,7 @@ def type_line(line: Line, fill: Fills, gate: float) -> Tally:
     return tally
 
 
-def _suggest(line: Line, at: int, fill: Fills, gate: float, tally: Tally) -> str:
+def _suggest(line: ReplayedLine, at: int, fill: Fills, gate: float, tally: Tally) -> str:
     """What is shown with the cursor at a place of the line; counted."""
     gap = gap_at(line.document, at, line.end, "line")
     gap = replace(gap, request=replace(gap.request, multiline=at == line.start, give_up_below=gate))
@@ -89,7 +89,7 @@ def _suggest(line: Line, at: int, fill: Fills, gate: float, tally: Tally) -> str
     return text
 
 
-def figures(tally: Tally) -> suite.Record:
+def figures(tally: Tally) -> suite.SuiteRecord:
     """The figures of a replay; shares up to 1, None where nothing happened. Accepting costs a keystroke."""
     return {
         "written_by_accepting": _share(tally.written, tally.characters),
@@ -111,13 +111,13 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def drawn(found: Sequence[Document], limit: int, seed: int) -> list[Line]:
+def drawn(found: Sequence[HeldOutFile], limit: int, seed: int) -> list[ReplayedLine]:
     """Lines to type, every repository as likely as another; same seed, same lines."""
     spans = places(found, limit, seed, "line")
-    return [Line(d, start, start + len(d.text[start:end].rstrip())) for d, start, end in spans]
+    return [ReplayedLine(d, start, start + len(d.text[start:end].rstrip())) for d, start, end in spans]
 
 
-def replay(lines: Sequence[Line], fill: Fills, gate: float, name: str) -> suite.Record:
+def replay(lines: Sequence[ReplayedLine], fill: Fills, gate: float, name: str) -> suite.SuiteRecord:
     """Type all lines with one way to fill gaps: figures over all and over Python, and what higher gates had shown."""
     whole, python = Tally(), Tally()
     for line in suite.progress(lines, name):
@@ -129,7 +129,7 @@ def replay(lines: Sequence[Line], fill: Fills, gate: float, name: str) -> suite.
     return figures(whole) | {"python": figures(python), "gates": gate_table(whole.pairs, whole.requests, gates)}
 
 
-def report(record: suite.Record) -> Table:
+def report(record: suite.SuiteRecord) -> Table:
     table = Table(
         Column("typed with", no_wrap=True), "written by accepting", "shown", "accepted", "precision", "ms p50", "lines"
     )
@@ -140,7 +140,7 @@ def report(record: suite.Record) -> Table:
     return table
 
 
-def draw(record: suite.Record, folder: Path) -> None:
+def draw(record: suite.SuiteRecord, folder: Path) -> None:
     from mercury_engine.evaluation import plots
 
     ways = {record["model"]: record, **record["baselines"]}

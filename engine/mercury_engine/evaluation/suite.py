@@ -17,7 +17,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models.backend import Backend
 
-Record = dict[str, Any]
+SuiteRecord = dict[str, Any]
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ def progress(items: Sequence[T], what: str) -> Iterable[T]:
     return track(items, what, console=PROGRESS)
 
 
-def circumstances(engine: Engine, options: argparse.Namespace) -> Record:
+def circumstances(engine: Engine, options: argparse.Namespace) -> SuiteRecord:
     """What a figure depends on besides the model's skill."""
     return {
         "model": engine.name,
@@ -85,7 +85,9 @@ def _cpuinfo() -> list[str]:
     return path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
 
 
-def deliver(record: Record, table: Table, options: argparse.Namespace, draw: Callable[[Record, Path], None]) -> None:
+def deliver(
+    record: SuiteRecord, table: Table, options: argparse.Namespace, draw: Callable[[SuiteRecord, Path], None]
+) -> None:
     """Print the record or the table; write the file and the plots that were asked for."""
     text = json.dumps(record, indent=2)
     if options.out:

@@ -13,31 +13,31 @@ from torch import Tensor
 
 from mercury_engine.kv_cache.prefill import read_start, side_by_side, without_start
 from mercury_engine.lru import fresh, keep
-from mercury_engine.models.batching import Reading
-from mercury_engine.models.network import Block, Forward, Network, Side, join
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join
 
-Tokens = tuple[int, ...]
-Which = tuple[bool, tuple[Tokens, ...]]
+TokenIds = tuple[int, ...]
+SegmentKey = tuple[bool, tuple[TokenIds, ...]]
 """A side: whether it leads to the gap, and its blocks."""
 
-SIDES = 4
+KEPT_SEGMENTS = 4
 """That stay assembled: those of two places."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class NearStack:
     """Near-prefix tokens read behind one far side, with their keys rotated from position 0."""
 
-    ids: Tokens
-    side: Side
+    ids: TokenIds
+    side: KeyValueSegment
 
 
 @dataclass(slots=True)
-class Context:
+class CachedContext:
     """All a canvas sees: sides before it, sides after it, and how many tokens had to be read for that."""
 
-    before: list[Side]
-    after: list[Side]
+    before: list[KeyValueSegment]
+    after: list[KeyValueSegment]
     tokens_read: int
 
 
@@ -53,11 +53,11 @@ class BlockCache:
         self.tokens_read = 0
         self.bytes = 0
         self._start = network.kept(read_start(network, start_id))
-        self._blocks: OrderedDict[Tokens, Block] = OrderedDict()
-        self._sides: OrderedDict[Which, Side] = OrderedDict()
-        self._stacks: OrderedDict[tuple[Tokens, ...], Stack] = OrderedDict()
+        self._blocks: OrderedDict[TokenIds, KeyValueBlock] = OrderedDict()
+        self._sides: OrderedDict[SegmentKey, KeyValueSegment] = OrderedDict()
+        self._stacks: OrderedDict[tuple[TokenIds, ...], NearStack] = OrderedDict()
 
-    def context(self, far: list[Tokens], near: Tokens, suffix: list[Tokens]) -> Reading[Context]:
+    def context(self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds]) -> ForwardSteps[CachedContext]:
         """The sides for these blocks; reads only tokens never read in their place before.
 
         What was read is kept, also when nobody goes on with the rest.
@@ -73,7 +73,7 @@ class BlockCache:
             before.append(side)
             read += pushed
         after = [sides[behind] or self._assembled(behind, blocks)] if behind[1] else []
-        return Context(before, after, read)
+        return CachedContext(before, after, read)
 
     def clear(self) -> None:
         """Forget everything, as if nothing had been read."""
@@ -82,13 +82,13 @@ class BlockCache:
         self._stacks.clear()
         self.bytes = 0
 
-    def _assembled(self, which: Which, read: dict[Tokens, Block]) -> Side:
+    def _assembled(self, which: SegmentKey, read: dict[TokenIds, KeyValueBlock]) -> KeyValueSegment:
         """Blocks next to each other, ending at position -1 (leading) or starting at 0."""
         leading, key = which
         blocks = ([self._start] if leading else []) + [read[k] for k in key]
-        return keep(self._sides, which, side_by_side(self.network, blocks, leading), SIDES)
+        return keep(self._sides, which, side_by_side(self.network, blocks, leading), KEPT_SEGMENTS)
 
-    def _read(self, keys: list[Tokens]) -> Reading[tuple[dict[Tokens, Block], int]]:
+    def _read(self, keys: list[TokenIds]) -> ForwardSteps[tuple[dict[TokenIds, KeyValueBlock], int]]:
         """The blocks, and how many of their tokens were read now."""
         found = {k: self._blocks[k] for k in keys if k in self._blocks}
         missing = sorted({k for k in keys if k not in found}, key=lambda k: (len(k), k))
@@ -101,9 +101,9 @@ class BlockCache:
             self.bytes -= _size(self._blocks.popitem(last=False)[1].keys)
         return found, sum(map(len, missing))
 
-    def _read_block(self, key: Tokens) -> Reading[Block]:
+    def _read_block(self, key: TokenIds) -> ForwardSteps[KeyValueBlock]:
         ids_BT = torch.tensor([[self.start_id, *key]], device=self.network.embedding.device)
-        given = yield Forward(ids_BT)
+        given = yield ForwardRequest(ids_BT)
         block = self.network.kept(without_start(given.block))
         self.tokens_read += len(key)
         if key not in self._blocks:  # else it was read for somebody else meanwhile
@@ -111,28 +111,32 @@ class BlockCache:
             self.bytes += _size(block.keys)
         return block
 
-    def _near(self, far: tuple[Tokens, ...], near: Tokens, far_side: Side) -> Reading[tuple[Side, int]]:
+    def _near(
+        self, far: tuple[TokenIds, ...], near: TokenIds, far_side: KeyValueSegment
+    ) -> ForwardSteps[tuple[KeyValueSegment, int]]:
         """A stack with exactly these tokens on it, and how many of them were read now."""
         stack = fresh(self._stacks, far)
         kept = common_start(stack.ids, near) if stack else 0
         side = first_tokens(stack.side, kept) if stack else None
         if kept < len(near):
             side = yield from self._push(side, near[kept:], kept, far_side)
-            keep(self._stacks, far, Stack(near, side), self.stacks)
+            keep(self._stacks, far, NearStack(near, side), self.stacks)
         assert side is not None
         return side, len(near) - kept
 
-    def _push(self, side: Side | None, ids: Tokens, start: int, far: Side) -> Reading[Side]:
+    def _push(
+        self, side: KeyValueSegment | None, ids: TokenIds, start: int, far: KeyValueSegment
+    ) -> ForwardSteps[KeyValueSegment]:
         past = [far] if side is None else [far, side]
-        given = yield Forward(torch.tensor([ids], device=self.network.embedding.device), past, start)
+        given = yield ForwardRequest(torch.tensor([ids], device=self.network.embedding.device), past, start)
         self.tokens_read += len(ids)
         pushed = self.network.rotated(given.block, start)
         return pushed if side is None else join([side, pushed])
 
 
-def first_tokens(side: Side, tokens: int) -> Side | None:
+def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:
     """So many of a side, None for none."""
-    return Side(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
+    return KeyValueSegment(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
 
 
 def common_start(left: Sequence[int], right: Sequence[int]) -> int:

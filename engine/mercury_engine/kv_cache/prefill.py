@@ -8,39 +8,39 @@ stands at the far end of the prefix. (Measured on held-out Python, ten far block
 import torch
 from torch import Tensor
 
-from mercury_engine.models.network import Block, Network, Side
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Network
 
 
 @torch.no_grad()
-def read_alone(network: Network, blocks: list[tuple[int, ...]], start_id: int) -> list[Block]:
+def read_alone(network: Network, blocks: list[tuple[int, ...]], start_id: int) -> list[KeyValueBlock]:
     """One block each, start token dropped, read in one padded batch (causal, so padding is harmless)."""
     device = network.embedding.device
     longest = max(map(len, blocks))
     ids_BT = torch.tensor([[start_id, *b, *[start_id] * (longest - len(b))] for b in blocks], device=device)
     _, read = network.read(ids_BT)
     return [
-        without_start(Block(*(each[:, i : i + 1, :, : 1 + len(b)] for each in (read.keys, read.values))))
+        without_start(KeyValueBlock(*(each[:, i : i + 1, :, : 1 + len(b)] for each in (read.keys, read.values))))
         for i, b in enumerate(blocks)
     ]
 
 
-def without_start(block: Block) -> Block:
+def without_start(block: KeyValueBlock) -> KeyValueBlock:
     """What the tokens behind the first one leave, in memory of its own."""
-    return Block(block.keys[:, :, :, 1:].contiguous(), block.values[:, :, :, 1:].contiguous())
+    return KeyValueBlock(block.keys[:, :, :, 1:].contiguous(), block.values[:, :, :, 1:].contiguous())
 
 
 @torch.no_grad()
-def read_start(network: Network, start_id: int) -> Block:
+def read_start(network: Network, start_id: int) -> KeyValueBlock:
     """The start token alone."""
     return network.read(torch.tensor([[start_id]], device=network.embedding.device))[1]
 
 
-def side_by_side(network: Network, blocks: list[Block], leading: bool) -> Side:
+def side_by_side(network: Network, blocks: list[KeyValueBlock], leading: bool) -> KeyValueSegment:
     """Blocks next to each other, ending at position -1 of their frame (leading) or starting at 0."""
     return network.side_by_side(blocks, -sum(block.tokens for block in blocks) if leading else 0)
 
 
-def pad_sides(sides: list[Side]) -> Side:
+def pad_sides(sides: list[KeyValueSegment]) -> KeyValueSegment:
     """Sides of several requests [L,1,H,T,D] as one batch, padded on the right and hidden there."""
     longest = max(side.keys.shape[3] for side in sides)
     bias = torch.zeros(len(sides), 1, 1, longest, device=sides[0].keys.device)
@@ -51,4 +51,4 @@ def pad_sides(sides: list[Side]) -> Side:
         pad = torch.nn.functional.pad
         return torch.cat([pad(t, (0, 0, 0, longest - t.shape[3])) for t in tensors], 1)
 
-    return Side(padded([s.keys for s in sides]), padded([s.values for s in sides]), bias)
+    return KeyValueSegment(padded([s.keys for s in sides]), padded([s.values for s in sides]), bias)

@@ -14,7 +14,7 @@ import torch
 
 from mercury_engine.errors import RequestError
 from mercury_engine.models import weights
-from mercury_engine.models.cpu import NativeNetwork, layers_for
+from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import Network
 
 Backend = Literal["auto", "native", "torch"]
@@ -22,7 +22,7 @@ Backend = Literal["auto", "native", "torch"]
 MOST_THREADS = 8
 """CPU threads at most, unless asked for more: further ones bring little to so small a model."""
 
-OLDEST_BFLOAT16 = (8, 0)
+OLDEST_BFLOAT16_CAPABILITY = (8, 0)
 """Compute capability of the first GPUs that multiply it."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -65,7 +65,7 @@ def _native(folder: Path, threads: int, backend: Backend) -> Network | None:
     config = weights.read_config(folder)
     map_large_blocks()
     try:
-        network = NativeNetwork(folder, config, layers_for(config, threads))
+        network = CpuNetwork(folder, config, layers_for(config, threads))
     except (OSError, ValueError, MemoryError) as error:
         if backend == "native":
             raise RequestError(f"backend is 'native', but {error}; or use 'auto'") from error
@@ -111,7 +111,7 @@ def _dtype(device: torch.device) -> torch.dtype:
     """bfloat16 where the processor multiplies it natively, else float32."""
     if device.type == "cuda":
         found = torch.cuda.get_device_capability(device)
-        if found >= OLDEST_BFLOAT16:
+        if found >= OLDEST_BFLOAT16_CAPABILITY:
             return torch.bfloat16
         name = torch.cuda.get_device_name(device)
         _log.warning("%s (compute capability %d.%d) has no bfloat16: the model runs in float32, slower", name, *found)

@@ -1,6 +1,6 @@
 """Forward passes of the reader that wait to be run, so that those of several requests become one.
 
-Whatever reads is a generator: it yields a `Forward` and goes on with what that gave.
+Whatever reads is a generator: it yields a `ForwardRequest` and goes on with what that gave.
 
 Dimensions as in `model.py`; W rows whose next tokens are wanted.
 """
@@ -12,31 +12,31 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from mercury_engine.models.network import Block, Forward, Network
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
 
 T = TypeVar("T")
 
 
-class Given(NamedTuple):
+class ForwardResult(NamedTuple):
     """What came out of a forward: float32 logits [W,V] and the block that its tokens leave."""
 
     logits_WV: Tensor
-    block: Block
+    block: KeyValueBlock
 
 
-Reading = Generator[Forward, Given, T]
+ForwardSteps = Generator[ForwardRequest, ForwardResult, T]
 
 
-def run(network: Network, forwards: Sequence[Forward]) -> list[Given]:
+def run(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
     """All of them, in one pass where the network can; what comes out of one does not depend on the others."""
     read = network.read_together(forwards)
     hidden = [part[0, list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
     rows = torch.cat(hidden)
     logits = (network.logits(rows) if len(rows) else rows).split([len(part) for part in hidden])
-    return [Given(part, block) for part, (_, block) in zip(logits, read, strict=True)]
+    return [ForwardResult(part, block) for part, (_, block) in zip(logits, read, strict=True)]
 
 
-def until(deadline: float | None, reading: Reading[T]) -> Reading[T | None]:
+def until(deadline: float | None, reading: ForwardSteps[T]) -> ForwardSteps[T | None]:
     """What a generator comes to; None when a time of `time.perf_counter` is over before its next pass."""
     try:
         forward = next(reading)
@@ -49,7 +49,7 @@ def until(deadline: float | None, reading: Reading[T]) -> Reading[T | None]:
     return None
 
 
-def finished(reading: Reading[T], network: Network) -> T:
+def finished(reading: ForwardSteps[T], network: Network) -> T:
     """What a generator comes to, its passes run one by one."""
     try:
         forward = next(reading)

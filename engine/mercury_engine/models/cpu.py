@@ -15,12 +15,22 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mercury_engine.models import quantized_weights, weights
-from mercury_engine.models.network import LENGTHS, Angles, Block, Forward, Frames, ModelConfig, Network, Packing, Side
+from mercury_engine.models.network import (
+    LENGTH_CLASSES,
+    Angles,
+    ForwardRequest,
+    KeyValueBlock,
+    KeyValueSegment,
+    ModelConfig,
+    Network,
+    Packing,
+    PositionFrames,
+)
 
-ADAPTER = "adapter*.safetensors"
+ADAPTER_FILES = "adapter*.safetensors"
 
 
-class NativeNetwork(Network):
+class CpuNetwork(Network):
     """Reads, and where the folder has an adapter writes; what the adapter adds is loaded when it is first needed."""
 
     backend = "native"
@@ -32,14 +42,14 @@ class NativeNetwork(Network):
         self.config, self._folder, self._stack = config, folder, layers
         self.groups = config.num_attention_heads // config.num_key_value_heads
         state = weights.read_tensors(folder)
-        change = weights.read_tensors(folder, weights.READER) if (folder / weights.READER).is_file() else {}
+        change = weights.read_tensors(folder, weights.READER_FILE) if (folder / weights.READER_FILE).is_file() else {}
         quantized_weights.put_reader(self._stack, config, state, change, folder)
         name, shape = "model.embed_tokens.weight", (config.vocab_size, config.hidden_size)
         embedding = weights.checked(weights.unpack(state, name, folder), shape, name, folder).bfloat16()
         self.embedding = nn.Parameter(embedding, requires_grad=False)
         writes = config.adapter_rank > 0
         self.markers = nn.Parameter(embedding.new_zeros(2, config.hidden_size), requires_grad=writes)
-        self.length = nn.Parameter(embedding.new_zeros(LENGTHS, config.hidden_size)) if writes else None
+        self.length = nn.Parameter(embedding.new_zeros(LENGTH_CLASSES, config.hidden_size)) if writes else None
         self.layers = nn.ModuleList()
         self._writes = False
 
@@ -48,14 +58,19 @@ class NativeNetwork(Network):
         if self._writes or not self.config.adapter_rank:
             return
         with torch.inference_mode(False), torch.no_grad():
-            adapter = weights.read_tensors(self._folder, ADAPTER)
+            adapter = weights.read_tensors(self._folder, ADAPTER_FILES)
             quantized_weights.put_writer(self._stack, self.config, adapter, self._folder)
             weights.fill_adapter(self, adapter, self._folder)
         self._writes = True
 
     def run(
-        self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
-    ) -> tuple[Tensor, Block | None]:
+        self,
+        x_BRC: Tensor,
+        frames: PositionFrames,
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
+        adapted: bool,
+    ) -> tuple[Tensor, KeyValueBlock | None]:
         """See `Network.run`; for rows that are written."""
         assert x_BRC.shape[0] == 1, "one request at a time"
         assert adapted and frames.away is not None
@@ -65,13 +80,13 @@ class NativeNetwork(Network):
         return self._stack.run(x_BRC[0], _rows(frames.near), _rows(frames.away), [part])[0][None], None
 
     def read(
-        self, ids_BT: Tensor, past: Sequence[Side] = (), start: int = 0, packing: Packing | None = None
-    ) -> tuple[Tensor, Block]:
+        self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
+    ) -> tuple[Tensor, KeyValueBlock]:
         """See `Network.read`."""
         assert ids_BT.shape[0] == 1, "one request at a time"
-        return self.read_together([Forward(ids_BT, past, start, packing)])[0]
+        return self.read_together([ForwardRequest(ids_BT, past, start, packing)])[0]
 
-    def read_together(self, forwards: Sequence[Forward]) -> list[tuple[Tensor, Block]]:
+    def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Tensor, KeyValueBlock]]:
         """See `Network.read_together`: one pass, in which each forward is a part of its own."""
         sizes = [each.rows for each in forwards]
         x_RC = F.embedding(torch.cat([each.ids_BT[0] for each in forwards]), self.embedding)
@@ -79,20 +94,22 @@ class NativeNetwork(Network):
         parts = [Part(each.rows, _kept(each.past), hidden_RR=_hidden(each)) for each in forwards]
         out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts)
         split = zip(out.split(sizes), keys.split(sizes, 3), values.split(sizes, 3), strict=True)
-        return [(part[None], Block(k, v)) for part, k, v in split]
+        return [(part[None], KeyValueBlock(k, v)) for part, k, v in split]
 
-    def kept(self, block: Block) -> Block:
+    def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """In eight bits, see `Layers.keep`."""
-        return Block(*self._stack.keep(block.keys, block.values))
+        return KeyValueBlock(*self._stack.keep(block.keys, block.values))
 
-    def placed(self, block: Block, positions: Tensor) -> Side:
+    def placed(self, block: KeyValueBlock, positions: Tensor) -> KeyValueSegment:
         """The block's side with its tokens at the positions [T] of a frame, in eight bits; see `Layers.place`."""
-        return Side(*self._stack.place([(block.keys, block.values)], self.angles(positions)))
+        return KeyValueSegment(*self._stack.place([(block.keys, block.values)], self.angles(positions)))
 
-    def side_by_side(self, blocks: Sequence[Block], start: int) -> Side:
+    def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
         """See `Network.side_by_side`; no block is copied before."""
         positions = torch.arange(start, start + sum(block.tokens for block in blocks))
-        return Side(*self._stack.place([(block.keys, block.values) for block in blocks], self.angles(positions)))
+        return KeyValueSegment(
+            *self._stack.place([(block.keys, block.values) for block in blocks], self.angles(positions))
+        )
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""
@@ -118,11 +135,11 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
     )
 
 
-def _places(forward: Forward) -> Tensor:
+def _places(forward: ForwardRequest) -> Tensor:
     return torch.arange(forward.rows) if forward.packing is None else forward.packing.place[0]
 
 
-def _hidden(forward: Forward) -> Tensor | None:
+def _hidden(forward: ForwardRequest) -> Tensor | None:
     """Later rows [R,R], and those of other runs."""
     if forward.packing is not None:
         return forward.packing.bias(1, causal=True)[0, 0]
@@ -130,7 +147,7 @@ def _hidden(forward: Forward) -> Tensor | None:
     return torch.full((rows, rows), float("-inf")).triu(1) if rows > 1 else None
 
 
-def _kept(sides: Sequence[Side]) -> list[tuple[Tensor, Tensor]]:
+def _kept(sides: Sequence[KeyValueSegment]) -> list[tuple[Tensor, Tensor]]:
     assert all(side.bias is None for side in sides), "no padding among sides"
     return [(side.keys, side.values) for side in sides]
 

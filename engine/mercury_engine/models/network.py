@@ -15,7 +15,7 @@ from mercury_kernels.ops import Segment, causal_attention, rms_norm, rotary_angl
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-LENGTHS = 65
+LENGTH_CLASSES = 65
 """Classes of the length head: 0 to 64 slots before the end marker."""
 
 
@@ -50,7 +50,7 @@ class ModelConfig:
 
 
 @dataclass(slots=True)
-class Block:
+class KeyValueBlock:
     """Keys before rotation and values [L,B,H,T,D] of tokens read as one causal run, or as `Network.kept` has them."""
 
     keys: Tensor
@@ -62,7 +62,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Side:
+class KeyValueSegment:
     """What stands on one side of the canvas: rotated keys and values [L,B,H,T,D]; bias [B,1,1,T] hides padding."""
 
     keys: Tensor
@@ -95,11 +95,11 @@ class Packing:
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
+class ForwardRequest:
     """One request's part of a forward pass: tokens [1,T] to read, see `Network.read`."""
 
     ids_BT: Tensor
-    past: Sequence[Side] = ()
+    past: Sequence[KeyValueSegment] = ()
     start: int = 0
     packing: Packing | None = None
     wanted: Sequence[int] = ()
@@ -126,7 +126,7 @@ Attention = Callable[[list[Segment], list[Segment]], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class PositionFrames:
     """Where rows stand: toward the prefix and each other, toward the suffix; bias [B,1,G*R,R] among them.
 
     `attend` takes the place of the stock attention where the rows of many requests are packed into one.
@@ -155,8 +155,8 @@ class AdaptedLinear(nn.Module):
         return y
 
 
-Keys = tuple[Tensor, Tensor, Tensor | None]
-"""What one layer sees of a side, see `Side.at`."""
+LayerKeyValues = tuple[Tensor, Tensor, Tensor | None]
+"""What one layer sees of a side, see `KeyValueSegment.at`."""
 
 
 class Layer(nn.Module):
@@ -185,7 +185,12 @@ class Layer(nn.Module):
         return q, k, v.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
 
     def forward(
-        self, x: Tensor, frames: Frames, before: list[Keys], after: list[Keys], adapted: bool
+        self,
+        x: Tensor,
+        frames: PositionFrames,
+        before: list[LayerKeyValues],
+        after: list[LayerKeyValues],
+        adapted: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows [B,R,C] behind the layer, and their keys before rotation and values [B,H,R,D]."""
         q, k, v = self.project(x, adapted)
@@ -228,7 +233,7 @@ class Network(nn.Module):
             else nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
         )
         self.markers = nn.Parameter(torch.zeros(2, config.hidden_size), requires_grad=config.adapter_rank > 0)
-        self.length = nn.Parameter(torch.zeros(LENGTHS, config.hidden_size)) if config.adapter_rank else None
+        self.length = nn.Parameter(torch.zeros(LENGTH_CLASSES, config.hidden_size)) if config.adapter_rank else None
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
 
@@ -246,8 +251,8 @@ class Network(nn.Module):
         return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)
 
     def read(
-        self, ids_BT: Tensor, past: Sequence[Side] = (), start: int = 0, packing: Packing | None = None
-    ) -> tuple[Tensor, Block]:
+        self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
+    ) -> tuple[Tensor, KeyValueBlock]:
         """Causal hidden states [B,T,C] behind `past`, and the block they leave; positions count from start.
 
         With a packing the rows are several runs that do not see each other, each of them starting there.
@@ -259,19 +264,19 @@ class Network(nn.Module):
         near = self.angles((start + packing.place)[:, None, None])
         bias = packing.bias(self.groups, causal=True)
         x = F.embedding(ids_BT, self.embedding)
-        hidden, block = self.run(x, Frames(near, None, bias), past, (), adapted=False)
+        hidden, block = self.run(x, PositionFrames(near, None, bias), past, (), adapted=False)
         assert block is not None
         return hidden, block
 
-    def read_together(self, forwards: Sequence[Forward]) -> list[tuple[Tensor, Block]]:
+    def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Tensor, KeyValueBlock]]:
         """What `read` returns for each, in one pass where that is cheaper."""
         return [self.read(each.ids_BT, each.past, each.start, each.packing) for each in forwards]
 
     def write(
         self,
         ids_BR: Tensor,
-        before: Sequence[Side],
-        after: Sequence[Side],
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
         ends_B: Tensor,
         packing: Packing | None = None,
     ) -> Tensor:
@@ -287,11 +292,16 @@ class Network(nn.Module):
         near = self.angles((ends_B[:, None] + place)[:, None, None])
         away = self.angles((place - length)[:, None, None])
         bias = None if packing is None else packing.bias(self.groups)
-        return self.run(self.embed(ids_BR), Frames(near, away, bias), before, after, adapted=True)[0]
+        return self.run(self.embed(ids_BR), PositionFrames(near, away, bias), before, after, adapted=True)[0]
 
     def run(
-        self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
-    ) -> tuple[Tensor, Block | None]:
+        self,
+        x_BRC: Tensor,
+        frames: PositionFrames,
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
+        adapted: bool,
+    ) -> tuple[Tensor, KeyValueBlock | None]:
         """Embedded rows through all layers and the last norm; rows of one frame only also leave their block."""
         x = x_BRC
         keys, values = [], []
@@ -300,7 +310,7 @@ class Network(nn.Module):
             x, k, v = layer(x, frames, *sides, adapted)
             keys.append(k)
             values.append(v)
-        block = Block(torch.stack(keys), torch.stack(values)) if frames.away is None else None
+        block = KeyValueBlock(torch.stack(keys), torch.stack(values)) if frames.away is None else None
         return rms_norm(x, self.norm, self.config.rms_norm_eps), block
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -313,36 +323,37 @@ class Network(nn.Module):
         return torch.cat((self.logits(hidden), torch.full_like(end, float("-inf")), end), -1)
 
     def lengths(self, hidden: Tensor) -> Tensor:
-        """Log-probabilities float32 [...,LENGTHS] of the number of slots before the end marker.
+        """Log-probabilities float32 [...,LENGTH_CLASSES] of the number of slots before the end marker.
 
         `hidden` [...,C] is row 0 of a fully masked canvas. Writers without a length head (`length` is None) have none.
         """
         assert self.length is not None, "this writer was trained without a length head"
         return F.linear(hidden, self.length.to(hidden.dtype)).float().log_softmax(-1)
 
-    def kept(self, block: Block) -> Block:
+    def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block as it takes least memory, to be rotated later."""
         return block
 
-    def rotated(self, block: Block, start: int) -> Side:
+    def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
         """The block's side with its first token at position start of a frame."""
         return self.placed(block, torch.arange(start, start + block.tokens, device=block.keys.device))
 
-    def side_by_side(self, blocks: Sequence[Block], start: int) -> Side:
+    def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
         """Blocks next to each other, the first token at position start of a frame."""
         return self.rotated(
-            Block(*(torch.cat(each, 3) for each in zip(*((b.keys, b.values) for b in blocks), strict=True))), start
+            KeyValueBlock(*(torch.cat(each, 3) for each in zip(*((b.keys, b.values) for b in blocks), strict=True))),
+            start,
         )
 
-    def placed(self, block: Block, positions: Tensor) -> Side:
+    def placed(self, block: KeyValueBlock, positions: Tensor) -> KeyValueSegment:
         """The block's side with its tokens at the positions [T] of a frame."""
         cos, sin = self.angles(positions)
-        return Side(rotate(block.keys, cos, sin), block.values)
+        return KeyValueSegment(rotate(block.keys, cos, sin), block.values)
 
     def _layers(self) -> list[Layer]:
         return list(self.layers)  # type: ignore[arg-type]
 
 
-def join(sides: list[Side]) -> Side:
+def join(sides: list[KeyValueSegment]) -> KeyValueSegment:
     """Sides one after the other, none of them padded."""
-    return Side(torch.cat([s.keys for s in sides], 3), torch.cat([s.values for s in sides], 3))
+    return KeyValueSegment(torch.cat([s.keys for s in sides], 3), torch.cat([s.values for s in sides], 3))

@@ -1,13 +1,13 @@
 """Weights from disk in the form the C kernels take: four and eight bits as they are stored, floats in eight.
 
-Matrices are those of `model.Layer`; `mercury_kernels.cpu.layers.Codes` says what codes are.
+Matrices are those of `model.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` says what codes are.
 """
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
-from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Layers
+from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Layers, QuantizedMatrix
 from torch import Tensor
 
 from mercury_engine.errors import ModelCorrupt
@@ -23,7 +23,7 @@ def put_reader(layers: Layers, config: ModelConfig, state: State, change: State,
     def put(number: int) -> None:
         _put_layer(layers, config, number, state, change, folder)
 
-    with ThreadPoolExecutor(weights.LOADERS) as pool:
+    with ThreadPoolExecutor(weights.LOADER_THREADS) as pool:
         list(pool.map(put, range(config.num_hidden_layers)))
     layers.put_last_norm(_vector(state, "model.norm.weight", config.hidden_size, folder))
     head = "model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
@@ -41,7 +41,7 @@ def put_writer(layers: Layers, config: ModelConfig, adapter: State, path: Path) 
             layers.put_low_rank(number, which, down, up, writes=True)
 
 
-def eight_bit(weight: Tensor) -> Codes:
+def eight_bit(weight: Tensor) -> QuantizedMatrix:
     """Floats [out,in] as codes of eight bits."""
     groups = weight.float().unflatten(1, (-1, GROUP))
     lows = groups.amin(-1).half()
@@ -49,17 +49,17 @@ def eight_bit(weight: Tensor) -> Codes:
     reach = (groups.amax(-1) - lows.float()) * (1 + half.eps) / 255 + half.smallest_normal * half.eps
     scales = reach.half()  # rounded, it still reaches the largest
     codes = ((groups - lows.float()[..., None]) / scales.float()[..., None]).round_().clamp_(0, 255)
-    return Codes(codes.to(torch.uint8).flatten(1), scales, lows)
+    return QuantizedMatrix(codes.to(torch.uint8).flatten(1), scales, lows)
 
 
 @torch.no_grad()  # here, for the mode is each thread's own
 def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, change: State, folder: Path) -> None:
     stem = f"model.layers.{number}."
     for which, shape in layers.shapes.items():
-        names = [f"{stem}{name}.weight" for name in weights.FUSED[which]]
+        names = [f"{stem}{name}.weight" for name in weights.FUSED_MATRICES[which]]
         product = None
         if change:
-            product = weights.low_rank(change, f"layers.{number}.{which}", shape, folder / weights.READER)
+            product = weights.low_rank(change, f"layers.{number}.{which}", shape, folder / weights.READER_FILE)
         codes = _stored(state, names, shape, folder)
         if codes is None:
             layers.put_matrix(number, which, [_made(state, names, shape, folder, product)])
@@ -76,7 +76,7 @@ def _vector(state: State, name: str, size: int, folder: Path) -> Tensor:
     return weights.checked(weights.unpack(state, name, folder), [size], name, folder)
 
 
-def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path) -> list[Codes] | None:
+def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path) -> list[QuantizedMatrix] | None:
     """The matrix as it lies in the file, if it is packed there."""
     bits = next((bits for bits in (4, 8) if all(f"{name}.q{bits}" in state for name in names)), None)
     if bits is None:
@@ -94,20 +94,20 @@ def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path
     return parts
 
 
-def _packed(state: State, name: str, bits: int, folder: Path) -> Codes:
+def _packed(state: State, name: str, bits: int, folder: Path) -> QuantizedMatrix:
     """Signed codes of eight bits as unsigned ones, the low end being that of the lowest."""
     try:
         codes, scales = state[f"{name}.q{bits}"], state[f"{name}.scale"].half()
         if bits == 4:
-            return Codes(codes, scales, state[f"{name}.low"].half())
+            return QuantizedMatrix(codes, scales, state[f"{name}.low"].half())
     except KeyError as error:
         raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
-    return Codes(codes.view(torch.uint8) ^ 128 if codes.dtype == torch.int8 else codes, scales, -128 * scales)
+    return QuantizedMatrix(codes.view(torch.uint8) ^ 128 if codes.dtype == torch.int8 else codes, scales, -128 * scales)
 
 
 def _made(
     state: State, names: list[str], shape: tuple[int, int], folder: Path, change: tuple[Tensor, Tensor] | None = None
-) -> Codes:
+) -> QuantizedMatrix:
     """The matrix of floats, with its change, in eight bits."""
     name = " + ".join(names)
     made = eight_bit(weights.checked(weights.joined(state, names, folder, change), shape, name, folder))

@@ -16,7 +16,7 @@ from mercury_engine.models.network import Layer, Network
 
 
 @dataclass(frozen=True, slots=True)
-class LayerWeights:
+class TritonLayer:
     """One layer's norms and matrices."""
 
     attn_norm: Tensor
@@ -28,18 +28,18 @@ class LayerWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class TritonWeights:
     """A network as the kernels want it: the vocabulary with mask and end behind it, matrices plain or 8-bit."""
 
     table: Tensor
     head: Matrix
     norm: Tensor
-    layers: tuple[LayerWeights, ...]
+    layers: tuple[TritonLayer, ...]
     eps: float
 
     @classmethod
     @torch.no_grad()
-    def of(cls, network: Network, eight_bit: torch.dtype | None = None) -> "Weights":
+    def of(cls, network: Network, eight_bit: torch.dtype | None = None) -> "TritonWeights":
         """Weights of a reader or a merged writer (adapter_rank 0); eight_bit: int8 or float8_e4m3fn matrices.
 
         The network's own embedding and head become parts of the longer ones, so nothing is held twice.
@@ -57,11 +57,11 @@ def _lengthened(rows: torch.nn.Parameter, markers: Tensor) -> Tensor:
     return table
 
 
-def _layer(layer: Layer, eight_bit: torch.dtype | None) -> LayerWeights:
+def _layer(layer: Layer, eight_bit: torch.dtype | None) -> TritonLayer:
     qkv, out, gate_up, down = (
         _matrix(part.weight, part.bias, eight_bit) for part in (layer.qkv, layer.out, layer.gate_up, layer.down)
     )
-    return LayerWeights(layer.attn_norm, qkv, out, layer.ffn_norm, gate_up, down)
+    return TritonLayer(layer.attn_norm, qkv, out, layer.ffn_norm, gate_up, down)
 
 
 def _matrix(weight: Tensor, bias: Tensor | None, eight_bit: torch.dtype | None) -> Matrix:
@@ -71,7 +71,9 @@ def _matrix(weight: Tensor, bias: Tensor | None, eight_bit: torch.dtype | None) 
     return Matrix(codes, bias, scale)
 
 
-def forward(weights: Weights, ids: Tensor, frames: Frames, pool: PagePool, places: Tensor, table: Table) -> Tensor:
+def forward(
+    weights: TritonWeights, ids: Tensor, frames: Frames, pool: PagePool, places: Tensor, table: Table
+) -> Tensor:
     """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values go to places [M]."""
     x = F.embedding(ids, weights.table)
     for layer, keys, values in zip(weights.layers, pool.keys, pool.values, strict=True):

@@ -22,13 +22,13 @@ from mercury_engine.models.network import Layer, ModelConfig, Network
 
 GROUP = 32
 
-READER = "reader.safetensors"
+READER_FILE = "reader.safetensors"
 """Optional: what training changed in the reader, a low-rank product for every matrix."""
 
-LOADERS = 2
+LOADER_THREADS = 2
 """Threads that unpack, and for a CPU quantise, matrices while a model is loaded."""
 
-FUSED = {
+FUSED_MATRICES = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "out": ("self_attn.o_proj",),
     "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
@@ -109,7 +109,7 @@ def _unfilled(config: ModelConfig, dtype: torch.dtype) -> Network:
 
 def fill_reader(network: Network, folder: Path) -> None:
     """Copy the folder's weights into the network, with the change of `reader.safetensors` if there is one."""
-    change = read_tensors(folder, READER) if (folder / READER).is_file() else {}
+    change = read_tensors(folder, READER_FILE) if (folder / READER_FILE).is_file() else {}
     fill(network, read_tensors(folder), folder, change)
 
 
@@ -133,7 +133,7 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
     def put(target: Tensor, *names: str, changed_by: str = "") -> None:
         product = None
         if change and changed_by:
-            product = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER)
+            product = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER_FILE)
         _copy(target, joined(state, names, folder, product), " + ".join(names), folder)
 
     put(network.embedding, "model.embed_tokens.weight")
@@ -146,13 +146,13 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
         assert isinstance(layer, Layer)
         put(layer.attn_norm, stem + "input_layernorm.weight")
         put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
-        for matrix, names in FUSED.items():
+        for matrix, names in FUSED_MATRICES.items():
             linear = getattr(layer, matrix)
             put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
             if linear.bias is not None:
                 put(linear.bias, *(f"{stem}{name}.bias" for name in names))
 
-    with ThreadPoolExecutor(LOADERS) as pool:
+    with ThreadPoolExecutor(LOADER_THREADS) as pool:
         list(pool.map(put_layer, range(len(network.layers))))
 
 
@@ -182,7 +182,7 @@ def merged_writer(network: Network) -> Network:
         writer.length = nn.Parameter(network.length.to(network.embedding.dtype), requires_grad=False)
     for mine, theirs in zip(writer.layers, network.layers, strict=True):
         mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
-        for matrix in FUSED:
+        for matrix in FUSED_MATRICES:
             linear, source = getattr(mine, matrix), getattr(theirs, matrix)
             added = source.weight.float() + source.up.float() @ source.down.float()
             linear.weight = nn.Parameter(added.to(source.weight.dtype), requires_grad=False)
@@ -255,7 +255,7 @@ def unpack_q8(codes: Tensor, scale: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ModelSettings:
     """What was fitted on held-out text for one model: `settings.json`, optional."""
 
     gate: float = 0.0
@@ -265,12 +265,12 @@ class Settings:
     """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], to interpolate between."""
 
 
-def read_settings(folder: Path) -> Settings:
+def read_settings(folder: Path) -> ModelSettings:
     """The folder's fitted settings, or none."""
     path = folder / "settings.json"
     if not path.is_file():
-        return Settings()
+        return ModelSettings()
     try:
-        return Settings(**json.loads(path.read_text("utf-8")))
+        return ModelSettings(**json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

@@ -7,10 +7,10 @@ moves at most the boundaries next to it and every other chunk keeps its text, he
 import re
 from zlib import crc32
 
-RADIUS = 6
-"""A boundary is the best line among this many lines on either side; mean chunk about 2 * RADIUS + 1 lines."""
+BOUNDARY_RADIUS = 6
+"""A boundary is the best line among this many lines on either side; mean chunk about 2 * BOUNDARY_RADIUS + 1 lines."""
 
-MAX_CHARS = 512
+MAX_CHUNK_CHARS = 512
 """No chunk is longer (about 150 tokens of code); longer runs are cut at a line, or inside a line longer than this."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -23,12 +23,12 @@ def split(text: str) -> list[str]:
     chunks: list[str] = []
     current = ""
     for number, line in enumerate(lines):
-        if current and (_is_boundary(ranks, number) or len(current) + len(line) > MAX_CHARS):
+        if current and (_is_boundary(ranks, number) or len(current) + len(line) > MAX_CHUNK_CHARS):
             chunks.append(current)
             current = ""
         current += line
-        if len(current) > MAX_CHARS:
-            *whole, current = (current[at : at + MAX_CHARS] for at in range(0, len(current), MAX_CHARS))
+        if len(current) > MAX_CHUNK_CHARS:
+            *whole, current = (current[at : at + MAX_CHUNK_CHARS] for at in range(0, len(current), MAX_CHUNK_CHARS))
             chunks += whole
     return [*chunks, current] if current else chunks
 
@@ -43,6 +43,6 @@ def _rank(line: str) -> tuple[int, int]:
 def _is_boundary(ranks: list[tuple[int, int]], number: int) -> bool:
     """Whether the line outranks its neighbours (the first of equals wins, so ties do not merge)."""
     mine = ranks[number]
-    before = ranks[max(0, number - RADIUS) : number]
-    after = ranks[number + 1 : number + 1 + RADIUS]
+    before = ranks[max(0, number - BOUNDARY_RADIUS) : number]
+    after = ranks[number + 1 : number + 1 + BOUNDARY_RADIUS]
     return all(mine < other for other in before) and all(mine <= other for other in after)

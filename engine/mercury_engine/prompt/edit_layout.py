@@ -35,7 +35,7 @@ _TITLE, _REGION, _MORE = "recent edits:", "old version of the next lines:", "...
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EditHunk:
     """Whole lines replaced; `start` counts characters of its file as the changes before left it."""
 
     start: int
@@ -45,7 +45,7 @@ class Change:
     """The file, when it is another one than the document."""
 
 
-def edit_blocks(history: Sequence[Change], region_text: str, language: str) -> tuple[str, ...]:
+def edit_blocks(history: Sequence[EditHunk], region_text: str, language: str) -> tuple[str, ...]:
     """The last far blocks of a request for an edit: recent edits (none without history), then the region.
 
     `history` is oldest first; `region_text` is whole lines of the current text; `language` is an LSP
@@ -56,7 +56,7 @@ def edit_blocks(history: Sequence[Change], region_text: str, language: str) -> t
     return (recent, region) if recent else (region,)
 
 
-def history_block(history: Sequence[Change], language: str) -> str:
+def history_block(history: Sequence[EditHunk], language: str) -> str:
     """Recent edits like a unified diff, newest last, HISTORY_CHARS at most; empty without any."""
     title = comment_line(_TITLE, language)
     room = HISTORY_CHARS - len(title)
@@ -79,7 +79,7 @@ def region_block(region_text: str, language: str) -> str:
     return comment_line(_REGION, language) + region_text + end
 
 
-def _lines(change: Change) -> list[str]:
+def _lines(change: EditHunk) -> list[str]:
     """The head of a change and its lines, without those that are equal at either end."""
     removed, inserted = _rows(change.removed), _rows(change.inserted)
     while removed and inserted and removed[0] == inserted[0]:

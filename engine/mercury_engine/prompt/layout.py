@@ -27,7 +27,7 @@ def window(
     return around(split(before + after), len(before), prefix_chars, suffix_chars)
 
 
-def elsewhere(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
+def lookup_chunks(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
     """Chunks of the text that a window leaves out: those behind it, an empty one, those before it."""
     before = text[: start - len(near) - sum(map(len, far))]
     behind = text[end + sum(map(len, suffix)) :]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from tokenizers import Tokenizer
+import tokenizers
 
-from mercury_engine.denoising.ngram_lookup import Run
+from mercury_engine.denoising.ngram_lookup import TokenArray
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.lru import fresh, keep
 
@@ -25,21 +25,21 @@ V = TypeVar("V")
 LONGEST_WORD = 64
 """Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
 
-BLOCKS_KEPT = 4096
+REMEMBERED_BLOCKS = 4096
 """Blocks of context whose tokens are remembered."""
 
-RUNS_KEPT = 16_384
+REMEMBERED_LOOKUP_BLOCKS = 16_384
 """Blocks of text elsewhere whose tokens are remembered; 16 MB at most."""
 
 LONGEST_TOKEN = 64
 """Characters at most of a token that is looked for by its text."""
 
-RELEASE = 2
+RELEASED_PER_CHARACTER = 2
 """Tokens per typed character that may enter the cached prefix."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PrefixCut:
     """A near prefix in three parts: tokens to read, known tokens that open the canvas, text to spell."""
 
     read: list[int]
@@ -47,7 +47,7 @@ class Cut:
     spell: str
 
 
-class Codec:
+class Tokenizer:
     """The tokenizer of a model folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -55,39 +55,39 @@ class Codec:
         if not path.is_file():
             raise ModelNotFound(f"no tokenizer.json in {folder}; fetch the model again")
         try:
-            self.tokenizer = Tokenizer.from_file(str(path))
+            self.bpe = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare Exception
             raise ModelCorrupt(f"{path} cannot be read ({error}); fetch the model again") from error
-        self.size = self.tokenizer.get_vocab_size()
-        start = self.tokenizer.token_to_id("<|endoftext|>")
+        self.size = self.bpe.get_vocab_size()
+        start = self.bpe.token_to_id("<|endoftext|>")
         self.start_id = 0 if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
         self._blocks: OrderedDict[str, tuple[int, ...]] = OrderedDict()
-        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._runs: OrderedDict[str, TokenArray] = OrderedDict()
 
     def encode(self, text: str) -> list[int]:
         """Tokens of the text, no special ones added; lone surrogates become the replacement character."""
-        return self.tokenizer.encode(_clean(text), add_special_tokens=False).ids
+        return self.bpe.encode(_clean(text), add_special_tokens=False).ids
 
     def block(self, text: str) -> tuple[int, ...]:
         """The same of a block of context, remembered: most blocks come again and again."""
-        return _remembered(self._blocks, text, lambda: tuple(self.encode(text)), BLOCKS_KEPT)
+        return _remembered(self._blocks, text, lambda: tuple(self.encode(text)), REMEMBERED_BLOCKS)
 
-    def run(self, text: str) -> Run:
+    def run(self, text: str) -> TokenArray:
         """The same as an array, for text that is looked through and not read."""
-        return _remembered(self._runs, text, lambda: np.array(self.encode(text), np.int32), RUNS_KEPT)
+        return _remembered(self._runs, text, lambda: np.array(self.encode(text), np.int32), REMEMBERED_LOOKUP_BLOCKS)
 
     def has_run(self, text: str) -> bool:
         """Whether `run` has them already."""
         return text in self._runs
 
     def decode(self, ids: list[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=False)
+        return self.bpe.decode(ids, skip_special_tokens=False)
 
     @cached_property
     def texts(self) -> list[str]:
         """What each token spells; tokens that end inside a character hold the replacement character."""
-        return [self.tokenizer.decode([i], skip_special_tokens=False) for i in range(self.size)]
+        return [self.bpe.decode([i], skip_special_tokens=False) for i in range(self.size)]
 
     @cached_property
     def _sorted(self) -> list[tuple[str, int]]:
@@ -108,12 +108,12 @@ class Codec:
         longer = itertools.takewhile(lambda entry: entry[0].startswith(text), from_here)
         return [*self.beginning(text), *(token for more, token in longer if more != text)]
 
-    def cut(self, near: str) -> Cut:
+    def cut(self, near: str) -> PrefixCut:
         """Cut a near prefix before its last, unfinished word.
 
         Words are those of the whole text, for what stands behind a word decides where it ends. A word of many
-        tokens is released into the cached prefix at RELEASE tokens per character typed after it, as a function
-        of the text alone: one more character never adds more than RELEASE tokens.
+        tokens is released into the cached prefix at RELEASED_PER_CHARACTER tokens per character typed after it, as a
+        function of the text alone: one more character never adds more than RELEASED_PER_CHARACTER tokens.
         """
         text = _clean(near)
         words = self._words(text)
@@ -123,11 +123,11 @@ class Codec:
             last = last[-1]
         ids, released = self._released(words, len(text))
         begun, spell = self._spellable(last)
-        return Cut(ids[:released], [*ids[released:], *begun], spell)
+        return PrefixCut(ids[:released], [*ids[released:], *begun], spell)
 
     def _words(self, text: str) -> list[str]:
         """The pre-tokens of a text, which are tokenized each for itself; long ones in pieces."""
-        before = self.tokenizer.pre_tokenizer
+        before = self.bpe.pre_tokenizer
         spans = before.pre_tokenize_str(text) if before else [(text, (0, len(text)))]
         words = (text[start:end] for _, (start, end) in spans)
         return [word[at : at + LONGEST_WORD] for word in words for at in range(0, len(word), LONGEST_WORD)]
@@ -135,8 +135,8 @@ class Codec:
     def _released(self, words: list[str], typed: int) -> tuple[list[int], int]:
         """Tokens of the words, and how many are released when `typed` characters stand before the cursor.
 
-        A token is ready when the character behind its word is typed, and is released RELEASE places after
-        another at least one character later.
+        A token is ready when the character behind its word is typed, and is released RELEASED_PER_CHARACTER places
+        after another at least one character later.
         """
         ids: list[int] = []
         clock: list[int] = []
@@ -145,14 +145,16 @@ class Codec:
             end += len(word)
             for token in self._encode_word(word):
                 ids.append(token)
-                clock.append(max(end + 1, clock[-RELEASE] + 1 if len(clock) >= RELEASE else 0))
+                clock.append(
+                    max(end + 1, clock[-RELEASED_PER_CHARACTER] + 1 if len(clock) >= RELEASED_PER_CHARACTER else 0)
+                )
         return ids, sum(time <= typed for time in clock)
 
     def _encode_word(self, word: str) -> tuple[int, ...]:
         if word not in self._encoded:
             if len(self._encoded) > 20_000:
                 self._encoded.clear()
-            self._encoded[word] = tuple(self.tokenizer.encode(word, add_special_tokens=False).ids)
+            self._encoded[word] = tuple(self.bpe.encode(word, add_special_tokens=False).ids)
         return self._encoded[word]
 
     def _spellable(self, word: str) -> tuple[list[int], str]:

@@ -27,7 +27,7 @@ LIBRARIES = ("-pthread", "-lm")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class InstructionSet:
     """One build: the machine it is for, flags of the compiler, and what a processor must have.
 
     The latter in the words of `torch.cpu.get_capabilities`.
@@ -41,13 +41,13 @@ class Kind:
 _AVX2 = ("-mavx2", "-mfma", "-mf16c")
 _AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
 
-KINDS = {
-    "avx512": Kind(
+INSTRUCTION_SETS = {
+    "avx512": InstructionSet(
         "x86_64", (*_AVX2, *_AVX512), ("avx512_vnni", "avx512_bw", "avx512_dq", "avx512_vl", "fma3", "f16c")
     ),
-    "avxvnni": Kind("x86_64", (*_AVX2, "-mavxvnni"), ("avx_vnni", "avx2", "fma3", "f16c")),
-    "avx2": Kind("x86_64", _AVX2, ("avx2", "fma3", "f16c")),
-    "dotprod": Kind("arm64", () if sys.platform == "darwin" else ("-mcpu=generic+dotprod",)),
+    "avxvnni": InstructionSet("x86_64", (*_AVX2, "-mavxvnni"), ("avx_vnni", "avx2", "fma3", "f16c")),
+    "avx2": InstructionSet("x86_64", _AVX2, ("avx2", "fma3", "f16c")),
+    "dotprod": InstructionSet("arm64", () if sys.platform == "darwin" else ("-mcpu=generic+dotprod",)),
 }
 """Best first."""
 
@@ -60,9 +60,9 @@ def machine() -> str:
     return _NAMES.get(name, name)
 
 
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, InstructionSet]:
     """Those for this machine, best first."""
-    return {name: kind for name, kind in KINDS.items() if kind.machine == machine()}
+    return {name: kind for name, kind in INSTRUCTION_SETS.items() if kind.machine == machine()}
 
 
 def path(kind: str) -> Path:

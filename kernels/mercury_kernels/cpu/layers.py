@@ -24,11 +24,11 @@ WHOLE_MODEL = -1
 
 MATRICES = ("qkv", "out", "gate_up", "down")
 
-Which = Literal["qkv", "out", "gate_up", "down", "head"]
+MatrixName = Literal["qkv", "out", "gate_up", "down", "head"]
 
 
 @dataclass(frozen=True, slots=True)
-class Codes:
+class QuantizedMatrix:
     """Some rows of a matrix: weight = code * scale + low, with scales and low ends float16 [out,in/32].
 
     Codes are uint8 [out,in], those of four bits [out,in/2] with inputs i and i + 16 of a group in one byte.
@@ -110,7 +110,7 @@ class Layers:
         self.layers, self.width, self.heads, self.head_width = layers, width, heads, head_width
         self.outputs = 0
         asked, kept = heads * groups * head_width, heads * head_width
-        self.shapes: dict[Which, tuple[int, int]] = {
+        self.shapes: dict[MatrixName, tuple[int, int]] = {
             "qkv": (asked + 2 * kept, width),
             "out": (width, asked),
             "gate_up": (2 * inner, width),
@@ -123,7 +123,7 @@ class Layers:
         # not at the interpreter's exit, where a thread may still be at work; the system frees it then
         weakref.finalize(self, self._library.mercury_free, self._handle).atexit = False
 
-    def put_matrix(self, layer: int, which: Which, parts: Sequence[Codes]) -> None:
+    def put_matrix(self, layer: int, which: MatrixName, parts: Sequence[QuantizedMatrix]) -> None:
         """A matrix in the order of its outputs."""
         first = parts[0]
         outputs = sum(len(part.codes) for part in parts)
@@ -142,7 +142,7 @@ class Layers:
         if which == "head":
             self.outputs = outputs
 
-    def put_bias(self, layer: int, which: Which, bias: Tensor) -> None:
+    def put_bias(self, layer: int, which: MatrixName, bias: Tensor) -> None:
         """[out]."""
         values = bias.detach().float().contiguous()
         self._made(self._library.mercury_bias(*self._place(layer, which), values.data_ptr()))
@@ -157,7 +157,7 @@ class Layers:
         values = norm.detach().float().contiguous()
         self._made(self._library.mercury_norms(self._handle, WHOLE_MODEL, values.data_ptr(), None))
 
-    def put_low_rank(self, layer: int, which: Which, down: Tensor, up: Tensor, *, writes: bool) -> None:
+    def put_low_rank(self, layer: int, which: MatrixName, down: Tensor, up: Tensor, *, writes: bool) -> None:
         """Add a product to a matrix: down [N,in], up [out,N]; with `writes` for rows that are written only."""
         more = -len(down) % self._lanes
         wide_down = torch.nn.functional.pad(down.detach().bfloat16(), (0, 0, 0, more)).contiguous()
@@ -247,7 +247,7 @@ class Layers:
         size = keys.element_size()
         return _Side(keys.data_ptr(), values.data_ptr(), size * layer, size * head, keys.shape[3], behind)
 
-    def _place(self, layer: int, which: Which) -> tuple[int, int, int]:
+    def _place(self, layer: int, which: MatrixName) -> tuple[int, int, int]:
         return (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))
 
     def _made(self, worked: int) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Codes, Kept, Part, Which
+from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Kept, MatrixName, Part, QuantizedMatrix
 from mercury_kernels.reference import Segment, rms_norm, rotate, segmented_attention, swiglu
 
 
-def floats(part: Codes) -> Tensor:
+def floats(part: QuantizedMatrix) -> Tensor:
     """The matrix [out,in] that the codes stand for."""
     outputs, groups = part.scales.shape
     codes = part.codes.view(outputs, groups, -1)
@@ -30,10 +30,10 @@ class ReferenceLayers:
         self._products: dict[tuple[int, str, bool], tuple[Tensor, Tensor]] = {}
         self._norms: dict[int, tuple[Tensor, ...]] = {}
 
-    def put_matrix(self, layer: int, which: Which, parts: Sequence[Codes]) -> None:
+    def put_matrix(self, layer: int, which: MatrixName, parts: Sequence[QuantizedMatrix]) -> None:
         self._matrices[layer, which] = torch.cat([floats(part) for part in parts])
 
-    def put_bias(self, layer: int, which: Which, bias: Tensor) -> None:
+    def put_bias(self, layer: int, which: MatrixName, bias: Tensor) -> None:
         self._biases[layer, which] = bias.float()
 
     def put_norms(self, layer: int, attention: Tensor, feed_forward: Tensor) -> None:
@@ -42,7 +42,7 @@ class ReferenceLayers:
     def put_last_norm(self, norm: Tensor) -> None:
         self._norms[WHOLE_MODEL] = (norm.float(),)
 
-    def put_low_rank(self, layer: int, which: Which, down: Tensor, up: Tensor, *, writes: bool) -> None:
+    def put_low_rank(self, layer: int, which: MatrixName, down: Tensor, up: Tensor, *, writes: bool) -> None:
         self._products[layer, which, writes] = down.bfloat16().float(), up.bfloat16().float()
 
     def run(
@@ -90,7 +90,7 @@ class ReferenceLayers:
         """See `Layers.head`."""
         return x_RC.float() @ self._matrices[WHOLE_MODEL, "head"].T
 
-    def _times(self, layer: int, which: Which, x: Tensor, writes: bool) -> Tensor:
+    def _times(self, layer: int, which: MatrixName, x: Tensor, writes: bool) -> Tensor:
         y = x @ self._matrices[layer, which].T + self._biases.get((layer, which), 0)
         for also in (False, True)[: 1 + writes]:
             if (layer, which, also) in self._products:

@@ -21,7 +21,7 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LineRange:
     """The text [start, old_end) of one version stands at [start, new_end) in a later one; the rest is the same."""
 
     start: int
@@ -29,30 +29,30 @@ class Span:
     new_end: int
 
     @classmethod
-    def between(cls, old: ChunkedText, new: ChunkedText) -> "Span":
+    def between(cls, old: ChunkedText, new: ChunkedText) -> "LineRange":
         """The span outside of which both have the same chunks; looks at every chunk."""
         lead = _shared(old.chunks, new.chunks)
         trail = _shared(old.chunks[lead:][::-1], new.chunks[lead:][::-1])
         return cls(old.starts[lead], old.starts[len(old.chunks) - trail], new.starts[len(new.chunks) - trail])
 
-    def then(self, edit: Edit) -> "Span":
+    def then(self, edit: Edit) -> "LineRange":
         """The span of this one and an edit after it."""
         end = edit.start + len(edit.removed)
         new_end = max(self.new_end, end) + len(edit.inserted) - len(edit.removed)
-        return Span(min(self.start, edit.start), self.old_end + max(0, end - self.new_end), new_end)
+        return LineRange(min(self.start, edit.start), self.old_end + max(0, end - self.new_end), new_end)
 
     def fits(self, old: ChunkedText, new: ChunkedText) -> bool:
         """Whether the lengths of both versions agree with the span."""
         return old.length - self.old_end == new.length - self.new_end >= 0
 
-    def whole_lines(self, old: ChunkedText, new: ChunkedText) -> "Span":
+    def whole_lines(self, old: ChunkedText, new: ChunkedText) -> "LineRange":
         """A span of whole lines, terminators included, that holds this one.
 
         It may start between a CR and an LF that came later, which makes a blank line and changes no other.
         """
         start = old.line_bounds(self.start)[0]
         end = line_after(old, self.old_end)
-        return Span(start, end, new.length - (old.length - end))
+        return LineRange(start, end, new.length - (old.length - end))
 
 
 def line_after(source: ChunkedText, offset: int) -> int:

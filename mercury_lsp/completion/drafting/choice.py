@@ -27,14 +27,14 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class CursorLines:
     """Lines around that of the cursor, with indentation, nearest first; blank ones are left out."""
 
     above: list[str]
     below: list[str]
 
     @classmethod
-    def of(cls, context: CompletionContext) -> "Surroundings":
+    def of(cls, context: CompletionContext) -> "CursorLines":
         """Those that the context's blocks next to the cursor hold, `NEAR_LINES` at most."""
         before = "".join((*context.far[-2:], context.near))
         after = "".join(context.suffix[:3])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
 from mercury_lsp.completion.drafting.changes import SLICE_CHARS, Range, line_above, line_below, lines_of, next_slice
-from mercury_lsp.completion.drafting.choice import Candidate, Rank, Surroundings, best_rest
+from mercury_lsp.completion.drafting.choice import Candidate, CursorLines, Rank, best_rest
 from mercury_lsp.completion.drafting.lines import LineIndex
 from mercury_lsp.completion.drafting.matching import Prefix
 from mercury_lsp.completion.drafting.tracking import TrackedDocument
@@ -86,7 +86,7 @@ class DraftIndex:
         On a blank line it is what stood below a line like the one above. The longest match wins; among equals a
         line near the cursor, then one of the same document, then of the document edited last.
         """
-        around = Surroundings.of(context)
+        around = CursorLines.of(context)
         if context.line_prefix.strip():
             prefix = Prefix.of(context.line_prefix)
             return best_rest(context, prefix, chain(around.candidates(), self._like(context.uri, prefix)))
@@ -101,7 +101,7 @@ class DraftIndex:
             if line.document in ranks:
                 yield Candidate(line.text, (0, *ranks[line.document], line.stamp))
 
-    def _below(self, context: CompletionContext, around: Surroundings) -> str:
+    def _below(self, context: CompletionContext, around: CursorLines) -> str:
         """A line that stood below a line that equals the one above the cursor."""
         found: list[tuple[Rank, str]] = []
         for number, rank in self._ranks(context.uri).items():

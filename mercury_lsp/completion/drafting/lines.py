@@ -43,7 +43,7 @@ class Follower(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class IndexedLine:
     """A line of a document, wherever and however often it stands there."""
 
     document: int
@@ -60,8 +60,8 @@ class LineIndex:
 
     def __init__(self, budget: int):
         self._budget = budget
-        self._lines: OrderedDict[tuple[int, str], Line] = OrderedDict()
-        self._by_key: dict[int, tuple[Line, ...]] = {}
+        self._lines: OrderedDict[tuple[int, str], IndexedLine] = OrderedDict()
+        self._by_key: dict[int, tuple[IndexedLine, ...]] = {}
         self._references = 0
         self._text_bytes = 0
         self._stamp = 0
@@ -82,7 +82,7 @@ class LineIndex:
             line.count, line.stamp = line.count + 1, self._stamp
             self._lines.move_to_end((document, text))
             return
-        line = self._lines[document, text] = Line(document, text, self._stamp)
+        line = self._lines[document, text] = IndexedLine(document, text, self._stamp)
         self._text_bytes += getsizeof(text)
         for key in keys(text):
             held = self._by_key.get(key, ())
@@ -109,15 +109,15 @@ class LineIndex:
         kept = [each for each in line.followers if each != follower and self.find(document, each.text)]
         line.followers = (*kept, follower)[-FOLLOWERS:]
 
-    def find(self, document: int, text: str) -> Line | None:
+    def find(self, document: int, text: str) -> IndexedLine | None:
         """A line by its text."""
         return self._lines.get((document, text.strip()))
 
-    def under(self, key: int) -> tuple[Line, ...]:
+    def under(self, key: int) -> tuple[IndexedLine, ...]:
         """Lines that may match what has the key."""
         return self._by_key.get(key, ())
 
-    def _drop(self, line: Line) -> None:
+    def _drop(self, line: IndexedLine) -> None:
         self._text_bytes -= getsizeof(line.text)
         for key in keys(line.text):
             held = self._by_key.get(key, ())
@@ -125,7 +125,7 @@ class LineIndex:
                 at = held.index(line)
                 self._keep(key, held, held[:at] + held[at + 1 :])
 
-    def _keep(self, key: int, held: tuple[Line, ...], kept: tuple[Line, ...]) -> None:
+    def _keep(self, key: int, held: tuple[IndexedLine, ...], kept: tuple[IndexedLine, ...]) -> None:
         self._references += len(kept) - len(held)
         if kept:
             self._by_key[key] = kept

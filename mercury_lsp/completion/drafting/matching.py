@@ -24,7 +24,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class LineTokens:
     """Words and single other characters of a text, and where each starts and ends in it."""
 
     texts: tuple[str, ...]
@@ -86,17 +86,17 @@ def is_word(token: str) -> bool:
 
 
 @lru_cache(4096)  # those around sixteen cursors, and some
-def line_tokens(text: str) -> Tokens:
+def line_tokens(text: str) -> LineTokens:
     """The tokens of a line, `START` first."""
     found = tokens(text)
-    return Tokens((START, *found.texts), (0, *found.starts), (0, *found.ends))
+    return LineTokens((START, *found.texts), (0, *found.starts), (0, *found.ends))
 
 
-def tokens(text: str) -> Tokens:
+def tokens(text: str) -> LineTokens:
     """The tokens of a text."""
     found = list(_TOKEN.finditer(text))
     starts, ends = (tuple(map(of, found)) for of in (re.Match.start, re.Match.end))
-    return Tokens(tuple(each[0] for each in found), starts, ends)
+    return LineTokens(tuple(each[0] for each in found), starts, ends)
 
 
 def keys(text: str) -> set[int]:
@@ -168,7 +168,7 @@ def _key(texts: Sequence[str], end: int, word: str = "") -> int | None:
     return None
 
 
-def _match_at(prefix: Prefix, found: Tokens, end: int, line: str, carried: Renaming, least: int) -> Match | None:
+def _match_at(prefix: Prefix, found: LineTokens, end: int, line: str, carried: Renaming, least: int) -> Match | None:
     touches = not prefix.word and not prefix.after_blank and end > 1
     rest = line[found.ends[end - 1] if touches else found.starts[end] :]
     renaming, reach, equal, has_word = Renaming(), len(prefix.word), len(prefix.word), bool(prefix.word)

@@ -3,9 +3,9 @@
 from functools import lru_cache
 from typing import Protocol
 
-from mercury_lsp.completion.drafting.matching import Tokens, is_word, tokens
+from mercury_lsp.completion.drafting.matching import LineTokens, is_word, tokens
 from mercury_lsp.completion.drafting.renaming import Renaming, are_alike
-from mercury_lsp.completion.typing_through import Place
+from mercury_lsp.completion.typing_through import SuggestionPlace
 from mercury_lsp.documents.document import Snapshot
 
 MAX_TYPED = 24
@@ -18,14 +18,14 @@ MAX_CHARS = 2000
 MIN_SKIP = 2
 """An unfinished word of fewer characters does not skip words of the suggestion to continue a later one."""
 
-Pair = tuple[int, int]
+TokenPair = tuple[int, int]
 
 
 class RemembersShown(Protocol):
     """The part of an edit history that is needed here."""
 
     @property
-    def shown(self) -> Place | None:
+    def shown(self) -> SuggestionPlace | None:
         """The last place where a suggestion was shown, and the text typed there since."""
 
 
@@ -70,7 +70,7 @@ _suggested = lru_cache(256)(tokens)
 """It stays the same while the user types."""
 
 
-def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> list[Pair] | None:
+def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> list[TokenPair] | None:
     """Equal tokens of both in order, as many as can be, and as far to the left; None when too much was typed.
 
     The last of ours is left out when it may be unfinished.
@@ -85,7 +85,7 @@ def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> 
     return [(at, at) for at in range(lead)] + [(one + lead, other + lead) for one, other in common]
 
 
-def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[Pair]:
+def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[TokenPair]:
     """The longest common subsequence, as indices; of equally long ones that which ends first in theirs."""
     lengths = [[0] * (len(theirs) + 1)]
     for one in ours:
@@ -93,7 +93,7 @@ def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[Pair]:
         for at, other in enumerate(theirs):
             row.append(above[at] + 1 if one == other else max(above[at + 1], row[at]))
         lengths.append(row)
-    pairs: list[Pair] = []
+    pairs: list[TokenPair] = []
     i, j = len(ours), lengths[-1].index(lengths[-1][-1])
     while i and j:
         if ours[i - 1] == theirs[j - 1]:
@@ -106,7 +106,7 @@ def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[Pair]:
     return pairs[::-1]
 
 
-def _renaming(pairs: list[Pair], ours: tuple[str, ...], theirs: tuple[str, ...]) -> Renaming:
+def _renaming(pairs: list[TokenPair], ours: tuple[str, ...], theirs: tuple[str, ...]) -> Renaming:
     """Words that stand alone between the same neighbours in both."""
     renaming = Renaming()
     for _, other in pairs:
@@ -126,7 +126,7 @@ def _continued(trailing: tuple[str, ...], theirs: tuple[str, ...], at: int) -> i
     return next((index for index in range(at, min(reach, len(theirs))) if theirs[index].startswith(word)), None)
 
 
-def _from(suggested: str, theirs: Tokens, at: int, typed: str) -> str:
+def _from(suggested: str, theirs: LineTokens, at: int, typed: str) -> str:
     """The suggestion from a token on, with the blanks before it that are not typed yet."""
     if at == len(theirs.texts):
         return ""

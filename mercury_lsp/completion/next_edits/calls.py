@@ -8,7 +8,7 @@ _WORD_END = re.compile(r"\w+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallSite:
     """A call that stands on one line: a word and its arguments as they are written."""
 
     start: int
@@ -17,7 +17,7 @@ class Call:
     text: str
 
 
-def call_around(line: str, start: int, end: int) -> Call | None:
+def call_around(line: str, start: int, end: int) -> CallSite | None:
     """The innermost call of a line whose brackets hold the text from start up to end."""
     holding = [
         each for each in calls(line) if each.start + len(each.name) < start and end < each.start + len(each.text)
@@ -25,7 +25,7 @@ def call_around(line: str, start: int, end: int) -> Call | None:
     return max(holding, key=lambda call: call.start, default=None)
 
 
-def calls(line: str) -> Iterator[Call]:
+def calls(line: str) -> Iterator[CallSite]:
     """The calls of a line, those within others first."""
     opened: list[tuple[int, list[int]]] = []
     for at, character in _signs(line):
@@ -42,10 +42,10 @@ def calls(line: str) -> Iterator[Call]:
                 pieces = zip(cuts, [*cuts[1:], at], strict=True)
                 arguments = tuple(line[a + 1 : b].strip() for a, b in pieces)
                 whole = line[name.start() : at + 1]
-                yield Call(name.start(), name[0], arguments if any(arguments) else (), whole)
+                yield CallSite(name.start(), name[0], arguments if any(arguments) else (), whole)
 
 
-def changed_alike(old: Call, new: Call, other: Call) -> str | None:
+def changed_alike(old: CallSite, new: CallSite, other: CallSite) -> str | None:
     """The text of another call after the change that made new of old; None when that is not to be done there.
 
     What is left as it was comes first in all of them, or last.

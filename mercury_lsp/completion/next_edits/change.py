@@ -16,7 +16,7 @@ WRITTEN_ANEW = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LastChange:
     """The text at [start, end) of the document as it is now, and what stood there before."""
 
     start: int
@@ -28,7 +28,7 @@ class Change:
         """Where the new text ends."""
         return self.start + len(self.new)
 
-    def then(self, edit: Edit) -> "Change | None":
+    def then(self, edit: Edit) -> "LastChange | None":
         """This one and an edit that touches it, as one; None for an edit elsewhere."""
         stop = edit.start + len(edit.removed)
         if stop < self.start or edit.start > self.end:
@@ -36,12 +36,12 @@ class Change:
         before = edit.removed[: max(0, self.start - edit.start)]
         after = edit.removed[max(0, self.end - edit.start) :]
         kept = self.new[: max(0, edit.start - self.start)], self.new[max(0, stop - self.start) :]
-        return Change(min(self.start, edit.start), before + self.old + after, kept[0] + edit.inserted + kept[1])
+        return LastChange(min(self.start, edit.start), before + self.old + after, kept[0] + edit.inserted + kept[1])
 
-    def moved(self, edit: Edit) -> "Change | None":
+    def moved(self, edit: Edit) -> "LastChange | None":
         """This one after an edit elsewhere, at a cost that does not depend on either; None if that changes it."""
         if edit.start + len(edit.removed) <= self.start:
-            return Change(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
+            return LastChange(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
         return self if edit.start >= self.end else None
 
     def is_left_by(self, edit: Edit) -> bool:
@@ -52,10 +52,10 @@ class Change:
         return not _PART_OF_A_WORD.fullmatch((edit.inserted or edit.removed)[:1])
 
 
-def last_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:
+def last_change(change: LastChange | None, edits: Sequence[Edit]) -> LastChange | None:
     """The change after more edits; None when it has become too large, or was none yet."""
     for edit in edits:
-        made = differing(Change(edit.start, edit.removed, edit.inserted))
+        made = differing(LastChange(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:  # a document that was sent again
             continue
         change = (change.then(Edit(made.start, made.old, made.new)) if change else None) or made
@@ -64,7 +64,7 @@ def last_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:
     return change
 
 
-def differing(change: Change) -> Change:
+def differing(change: LastChange) -> LastChange:
     """The change without what both texts begin and end with, unless it is large.
 
     A key typed over a selection changes all of it, also when its letter happens to be the last one selected.
@@ -77,4 +77,4 @@ def differing(change: Change) -> Change:
     old, new, trail = old[lead:], new[lead:], 0
     while trail < min(len(old), len(new)) and old[-1 - trail] == new[-1 - trail]:
         trail += 1
-    return Change(change.start + lead, old[: len(old) - trail], new[: len(new) - trail])
+    return LastChange(change.start + lead, old[: len(old) - trail], new[: len(new) - trail])

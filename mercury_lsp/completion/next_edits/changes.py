@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from mercury_lsp.completion.next_edits.change import MAX_CHARS, Change, differing, last_change
+from mercury_lsp.completion.next_edits.change import MAX_CHARS, LastChange, differing, last_change
 from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
 from mercury_lsp.documents.document import Edit, Snapshot
 
@@ -18,16 +18,16 @@ class Changes:
     """Told every edit in order, at a cost that does not depend on the document's length."""
 
     def __init__(self) -> None:
-        self._last: Change | None = None
-        self._word: Change | None = None
+        self._last: LastChange | None = None
+        self._word: LastChange | None = None
         """The last change as it was before something was put behind it that belongs to no word."""
-        self._finished: list[Change] = []
+        self._finished: list[LastChange] = []
         self.is_growing = False
         """The last edit put text in."""
 
     def record(self, edit: Edit) -> None:
         """Take note of an edit; one that changes nothing, as in a document that is sent again, is none."""
-        made = differing(Change(edit.start, edit.removed, edit.inserted))
+        made = differing(LastChange(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:
             return
         edit = Edit(made.start, made.old, made.new)
@@ -53,7 +53,7 @@ class Changes:
         found = (replacement_of(each, snapshot) for each in self._finished)
         return (each for each in found if each is not None)
 
-    def _finish(self, change: Change | None, edit: Edit) -> None:
+    def _finish(self, change: LastChange | None, edit: Edit) -> None:
         """An edit elsewhere has begun another change."""
         self._word = None
         if change is None or change.old == change.new:
@@ -62,7 +62,7 @@ class Changes:
             self._finished = [*self._finished, moved][-REMEMBERED:]
 
 
-def _edited(word: Change, edit: Edit) -> Change | None:
+def _edited(word: LastChange, edit: Edit) -> LastChange | None:
     """A change of a word after an edit of it, or of what follows it."""
     if word.is_left_by(edit):
         return word

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from threading import Event
 
 from mercury_engine.api import FillRequest
-from mercury_engine.prompt.edit_layout import Change as ShownChange
+from mercury_engine.prompt.edit_layout import EditHunk as ShownChange
 from mercury_engine.prompt.edit_layout import history_block
 
-from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.places import EditSite
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Snapshot
@@ -18,7 +18,7 @@ GATE = 0.2
 """Least chance of the new text at which it is offered: of what is offered unasked nine in ten are right."""
 
 
-def question(place: Place, change: Replacement, snapshot: Snapshot, path: str, cancel: Event) -> FillRequest | None:
+def question(place: EditSite, change: Replacement, snapshot: Snapshot, path: str, cancel: Event) -> FillRequest | None:
     """The gap in the place of the old text, with the change made before as the last far block.
 
     None where the line of the place looks like a secret, as it is or with the new text. That of the change must not.

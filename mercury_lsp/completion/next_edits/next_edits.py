@@ -8,9 +8,9 @@ from uuid import uuid4
 
 from mercury_engine.api import FillRequest
 
-from mercury_lsp.completion.coalescing import Feature, Pending, Question, Questions
+from mercury_lsp.completion.coalescing import Coalescer, Feature, Pending, Question
 from mercury_lsp.completion.next_edits.judging import GATE, chance, question
-from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.places import EditSite
 from mercury_lsp.completion.next_edits.repeating import Repeating
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.suggestions import Suggestion
@@ -20,7 +20,7 @@ from mercury_lsp.documents.syntax import breaks
 JUDGED = 4
 """Places that the model is asked about when the editor asks by itself, 0.15 s each where caches are warm."""
 
-Compare = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
+ScoreTexts = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class _Search:
 
     repeating: Repeating
     replacement: Replacement
-    places: Sequence[Place]
+    places: Sequence[EditSite]
     snapshot: Snapshot
     path: str
     cancel: Event = field(default_factory=Event)
@@ -38,8 +38,8 @@ class _Search:
 class NextEdits:
     """In all open documents of one connection; to be used from the event loop's thread."""
 
-    def __init__(self, questions: Questions, compare: Compare):
-        self._questions, self._compare = questions, compare
+    def __init__(self, questions: Coalescer, score: ScoreTexts):
+        self._questions, self._score = questions, score
         self._documents: dict[str, Repeating] = {}
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
@@ -93,7 +93,7 @@ class NextEdits:
             request = question(place, replacement, search.snapshot, search.path, search.cancel)
             if request is None:
                 continue
-            nats = await self._compare(request, (place.old, place.new))
+            nats = await self._score(request, (place.old, place.new))
             if nats is None or (sure := chance(*nats)) < GATE:
                 continue
             if not breaks(search.snapshot, place.start, place.end, place.new):
@@ -103,7 +103,7 @@ class NextEdits:
         return []
 
 
-def _edit(place: Place, snapshot: Snapshot, confidence: float, seconds: float) -> Suggestion:
+def _edit(place: EditSite, snapshot: Snapshot, confidence: float, seconds: float) -> Suggestion:
     return Suggestion(
         id=uuid4().hex,
         text=place.new,

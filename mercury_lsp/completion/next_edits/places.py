@@ -29,7 +29,7 @@ _CLASS = re.compile("class|impl|interface|trait")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EditSite:
     """Text at an offset, and what is to stand there instead."""
 
     start: int
@@ -43,7 +43,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SyntaxKind:
     """What the syntax says of a name: those of different kinds are not the same thing."""
 
     role: str
@@ -60,12 +60,12 @@ class Kind:
         """Where the innermost of them begins; None for what means the same in the whole file, as types do."""
         return self.around[-1] if self.around and not self.is_type else None
 
-    def may_be(self, other: "Kind", scope: int | None) -> bool:
+    def may_be(self, other: "SyntaxKind", scope: int | None) -> bool:
         """Whether two names may be one thing, of which the other one is known in a scope."""
         return (self.role, self.owner) == (other.role, other.owner) and (scope is None or scope in self.around)
 
 
-def kind_of(replacement: Replacement, snapshot: Snapshot) -> Kind | None:
+def kind_of(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
     """The kind of what was changed; None for what is no name or call, and where the syntax is not known (yet)."""
     if snapshot.tree is None or not snapshot.is_parsed:
         return None
@@ -73,7 +73,7 @@ def kind_of(replacement: Replacement, snapshot: Snapshot) -> Kind | None:
     return None if kind is not None and kind.is_defined and replacement.calls else kind
 
 
-def places(replacement: Replacement, kind: Kind, scope: int | None, snapshot: Snapshot) -> Iterator[Place]:
+def places(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Iterator[EditSite]:
     """Where the old text stands as a name of this kind and scope, in whole words, or a call of its name.
 
     The nearest behind the new one come first, then those before it; none that reads as the new text.
@@ -87,7 +87,7 @@ def places(replacement: Replacement, kind: Kind, scope: int | None, snapshot: Sn
 
 
 def stands_elsewhere(
-    replacement: Replacement, kind: Kind, scope: int | None, snapshot: Snapshot, but: Container[int]
+    replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot, but: Container[int]
 ) -> bool:
     """Whether the new text stands in the scope already: then the change was to another thing, and no renaming.
 
@@ -97,7 +97,7 @@ def stands_elsewhere(
     return any(place.start not in but for place in places(back, kind, scope, snapshot))
 
 
-def _kind_at(snapshot: Snapshot, offset: int) -> Kind | None:
+def _kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
     """The kind of the name that starts at offset."""
     assert snapshot.tree is not None
     rules = language(snapshot.language_id)
@@ -108,7 +108,7 @@ def _kind_at(snapshot: Snapshot, offset: int) -> Kind | None:
         return None
     owner = before[1] if before and role == "member" else ""
     around = [snapshot.source.offset_of_byte(node.start_byte) for node in _around(path, rules, role, owner)]
-    return Kind(role, owner, tuple(around), _is_type(path), _is_defined(path, rules))
+    return SyntaxKind(role, owner, tuple(around), _is_type(path), _is_defined(path, rules))
 
 
 def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
@@ -162,7 +162,7 @@ def _name_in(text: str, start: int) -> int:
     return start + (found.start() if found else 0)
 
 
-def _found(replacement: Replacement, snapshot: Snapshot) -> Iterator[Place]:
+def _found(replacement: Replacement, snapshot: Snapshot) -> Iterator[EditSite]:
     """Where the old text stands, but for what is a part of the new text."""
     pattern = _call(replacement.calls[0].name) if replacement.calls else _whole(replacement.old)
     first = max(0, replacement.start - REACH)
@@ -171,20 +171,20 @@ def _found(replacement: Replacement, snapshot: Snapshot) -> Iterator[Place]:
     ahead = [first + found.start() for found in pattern.finditer(before)]
     for at in chain(behind, reversed(ahead)):
         place = (
-            _call_at(replacement, snapshot, at) if replacement.calls else Place(at, replacement.old, replacement.new)
+            _call_at(replacement, snapshot, at) if replacement.calls else EditSite(at, replacement.old, replacement.new)
         )
         if place is not None and (place.old == place.new or not _reads_as_new(place, snapshot)):
             yield place
 
 
-def _call_at(replacement: Replacement, snapshot: Snapshot, at: int) -> Place | None:
+def _call_at(replacement: Replacement, snapshot: Snapshot, at: int) -> EditSite | None:
     """The call that begins at an offset, if the change can be made in it."""
     assert replacement.calls is not None
     _, end = snapshot.source.line_bounds(at)
     found = (call for call in calls(snapshot.slice(at, min(end, at + MAX_CHARS))) if call.start == 0)
     call = next(found, None)
     new = changed_alike(*replacement.calls, call) if call is not None else None
-    return Place(at, call.text, new) if call is not None and new is not None else None
+    return EditSite(at, call.text, new) if call is not None and new is not None else None
 
 
 def _call(name: str) -> re.Pattern[str]:
@@ -196,6 +196,6 @@ def _whole(text: str) -> re.Pattern[str]:
     return re.compile(left + re.escape(text) + right)
 
 
-def _reads_as_new(place: Place, snapshot: Snapshot) -> bool:
+def _reads_as_new(place: EditSite, snapshot: Snapshot) -> bool:
     starts = (place.start - found.start() for found in re.finditer(f"(?={re.escape(place.old)})", place.new))
     return any(snapshot.slice(start, start + len(place.new)) == place.new for start in starts)

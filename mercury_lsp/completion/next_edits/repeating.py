@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from itertools import islice
 
 from mercury_lsp.completion.next_edits.changes import Changes
-from mercury_lsp.completion.next_edits.places import Kind, Place, kind_of, places, stands_elsewhere
+from mercury_lsp.completion.next_edits.places import EditSite, SyntaxKind, kind_of, places, stands_elsewhere
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
@@ -74,20 +74,20 @@ class Repeating:
         new = replacement.new
         return not self._changes.is_growing or len(new) < SHORTEST or replacement.old.startswith(new)
 
-    def places(self, replacement: Replacement, snapshot: Snapshot, by_key: bool) -> list[Place]:
+    def places(self, replacement: Replacement, snapshot: Snapshot, by_key: bool) -> list[EditSite]:
         """Where it may be made, by rules alone, in the order in which it is to be offered; fewer to who did not ask."""
         if self._is_switch or (self._is_use and not by_key) or (kind := kind_of(replacement, snapshot)) is None:
             return []
         found = places(replacement, kind, self._scope, snapshot)
         return list(islice((place for place in found if place.start not in self._over), MOST))
 
-    def _goes_on(self, replacement: Replacement, kind: Kind) -> bool:
+    def _goes_on(self, replacement: Replacement, kind: SyntaxKind) -> bool:
         """Whether it is the same again, and where it means the same."""
         if self._repeated is None or not replacement.is_same(self._repeated):
             return False
         return self._scope is None or self._scope in kind.around
 
-    def _begin(self, replacement: Replacement, kind: Kind, snapshot: Snapshot) -> None:
+    def _begin(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
         """It is made for the first time."""
         self._over.clear()
         self._offered.clear()
@@ -102,7 +102,7 @@ class Repeating:
                 if (kind_there := kind_of(each, snapshot)) is not None:
                     self._rename(each, kind_there, snapshot, made)
 
-    def _rename(self, replacement: Replacement, kind: Kind, snapshot: Snapshot, made: Container[int]) -> None:
+    def _rename(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot, made: Container[int]) -> None:
         """Learn what a name means that was put in place of another one, last of so many offsets."""
         names = (replacement.old, replacement.new)
         self._scope, self._is_switch, self._is_use = kind.scope, False, False
@@ -117,7 +117,7 @@ class Repeating:
             for oldest in list(self._renamings)[:-REMEMBERED]:
                 del self._renamings[oldest]
 
-    def offer(self, suggestion_id: str, place: Place) -> None:
+    def offer(self, suggestion_id: str, place: EditSite) -> None:
         """It is offered for a place; what was offered before and not touched may come again."""
         self._offered = {suggestion_id: (place.start, place.end)}
 

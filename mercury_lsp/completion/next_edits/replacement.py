@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from mercury_lsp.completion.next_edits.calls import Call, call_around, changed_alike
-from mercury_lsp.completion.next_edits.change import Change, differing
+from mercury_lsp.completion.next_edits.calls import CallSite, call_around, changed_alike
+from mercury_lsp.completion.next_edits.change import LastChange, differing
 from mercury_lsp.documents.document import Snapshot
 
 MAX_CHARS = 80
@@ -32,7 +32,7 @@ class Replacement:
     old: str
     new: str
     start: int
-    calls: tuple[Call, Call] | None = None
+    calls: tuple[CallSite, CallSite] | None = None
     """The whole of it before and after, where a call got or lost an argument."""
 
     @property
@@ -61,7 +61,7 @@ class Replacement:
         return (self.old, self.new) == (other.new, other.old)
 
 
-def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
+def replacement_of(change: LastChange, snapshot: Snapshot) -> Replacement | None:
     """The change without what both texts have in common, grown to whole words; None for one not worth repeating.
 
     What only came in or went belongs to the word that it leads (`self.`) or follows (`.strip()`), or to a call.

@@ -9,7 +9,7 @@ from mercury_lsp.context.workspace.pace import Pace
 
 logger = logging.getLogger(__name__)
 
-Job = Callable[[], None]
+BackgroundJob = Callable[[], None]
 
 
 class Background:
@@ -17,7 +17,7 @@ class Background:
 
     def __init__(self, step: Callable[[], bool], pace: Pace):
         self._step, self._pace = step, pace
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[BackgroundJob | None] = SimpleQueue()
         self._thread: Thread | None = None
 
     @property
@@ -25,7 +25,7 @@ class Background:
         """Whether there was a job."""
         return self._thread is not None
 
-    def put(self, job: Job) -> None:
+    def put(self, job: BackgroundJob) -> None:
         """Have a job done; the thread starts with the first."""
         self._jobs.put(job)
         if self._thread is None:

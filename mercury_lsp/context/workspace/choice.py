@@ -21,7 +21,7 @@ KEPT_SHARE = 0.7
 _WORD = re.compile(r"[^\W\d]\w{3,}")
 
 
-class Kind(StrEnum):
+class SnippetKind(StrEnum):
     """What a snippet is made of; a request shows one of each."""
 
     DECLARATIONS = "declarations"
@@ -32,18 +32,18 @@ class Kind(StrEnum):
 class Snippet:
     """A block of another file, of about `MAX_CHARS` of the chunks at most."""
 
-    kind: Kind
+    kind: SnippetKind
     text: str
     """A comment with the path, then lines."""
     words: frozenset[str]
 
     @classmethod
-    def of(cls, kind: Kind, path: str, language_id: str, lines: str) -> "Snippet":
+    def of(cls, kind: SnippetKind, path: str, language_id: str, lines: str) -> "Snippet":
         """Lines of the file at a path, as the reader saw such blocks in training."""
         return cls(kind, language(language_id).comment_line(f"path: {path}") + lines, words_of(lines))
 
 
-def snippets_of(kind: Kind, path: str, language_id: str, text: str) -> list[Snippet]:
+def snippets_of(kind: SnippetKind, path: str, language_id: str, text: str) -> list[Snippet]:
     """A text of the file at a path, in blocks."""
     return [Snippet.of(kind, path, language_id, chunk) for chunk in split(text)]
 
@@ -65,7 +65,7 @@ def choose(
 ) -> tuple[Snippet, ...]:
     """The best snippet of each kind; `kept`, those shown so far, stay unless others are much better."""
     found = []
-    for kind in Kind:
+    for kind in SnippetKind:
         alike = [each for each in candidates if each.kind is kind]
         shown = next((each for each in kept if each.kind is kind), None)
         if (best := _best(alike, around, shown)) is not None:

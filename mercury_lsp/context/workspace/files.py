@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import Iterator
 
-from mercury_lsp.context.workspace.imports import Import
+from mercury_lsp.context.workspace.imports import ImportedFile
 
 MAX_FILES = 200_000
 """More are left out: about 300 bytes each."""
@@ -64,7 +64,7 @@ class FileIndex:
         for path in [path for path in self._paths() if path.startswith(folder + "/")]:
             self.discard(path)
 
-    def resolve(self, wanted: Import, importer: str, most: int) -> list[str]:
+    def resolve(self, wanted: ImportedFile, importer: str, most: int) -> list[str]:
         """The files that an import of the file `importer` means: one, or `most` files of a package of Go."""
         for place in wanted.places:
             if place.endswith("/*.go"):

@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class ImportedFile:
     """One imported file: the first of `places` that exists is the one."""
 
     places: tuple[str, ...]
@@ -25,14 +25,14 @@ class Import:
     """Imported from it; empty when they are not named."""
 
 
-def imports(language_id: str, text: str, path: str) -> list[Import]:
+def imports(language_id: str, text: str, path: str) -> list[ImportedFile]:
     """What a document at path imports, in its order, each once; nothing in languages without rules."""
     if (read := _READERS.get(language_id)) is None:
         return []
-    found: dict[tuple[str, ...], Import] = {}
+    found: dict[tuple[str, ...], ImportedFile] = {}
     for each in read(text[:HEAD_CHARS], path):
         known = found.get(each.places)
-        found[each.places] = Import(each.places, each.names | known.names) if known else each
+        found[each.places] = ImportedFile(each.places, each.names | known.names) if known else each
     return list(found.values())[:MAX_IMPORTS]
 
 
@@ -43,11 +43,11 @@ _PYTHON = re.compile(
 )
 
 
-def _python(text: str, path: str) -> Iterator[Import]:
+def _python(text: str, path: str) -> Iterator[ImportedFile]:
     for found in _PYTHON.finditer(text):
         if found["modules"]:
             for module in found["modules"].split(","):
-                yield Import(_modules(module.split(" as ")[0].strip().split("."), ""))
+                yield ImportedFile(_modules(module.split(" as ")[0].strip().split("."), ""))
             continue
         names = [name.split(" as ")[0].strip() for name in found["names"].strip("()").split(",")]
         names = [name for name in names if name.isidentifier()]
@@ -56,9 +56,9 @@ def _python(text: str, path: str) -> Iterator[Import]:
         folder = _up(path, dots) + "/" if dots else ""
         parts = origin.split(".") if origin else []
         for name in names:  # a name may be a module of a package
-            yield Import(_modules([*parts, name], folder))
+            yield ImportedFile(_modules([*parts, name], folder))
         if parts or dots:
-            yield Import(_modules(parts, folder), frozenset(names))
+            yield ImportedFile(_modules(parts, folder), frozenset(names))
 
 
 def _modules(parts: list[str], folder: str) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ _SCRIPT = re.compile(
 )
 
 
-def _script(text: str, path: str) -> Iterator[Import]:
+def _script(text: str, path: str) -> Iterator[ImportedFile]:
     for found in _SCRIPT.finditer(text):
         names = frozenset(_WORD.findall(found["names"] or found["bound"] or "")) - {"as", "type", "default"}
         module = found["module"]
@@ -85,31 +85,31 @@ def _script(text: str, path: str) -> Iterator[Import]:
         else:
             base = module
         stem = re.sub(r"\.[cm]?jsx?$", "", base)  # TypeScript names the file that will be made
-        yield Import((base, *(stem + ending for ending in _SCRIPT_ENDINGS)), names)
+        yield ImportedFile((base, *(stem + ending for ending in _SCRIPT_ENDINGS)), names)
 
 
 _GO_BLOCK = re.compile(r"^import\s*(\([^)]*\)|[^\n]+)", re.MULTILINE)
 _GO_PATH = re.compile(r'"([^"\n]+)"')
 
 
-def _go(text: str, path: str) -> Iterator[Import]:
+def _go(text: str, path: str) -> Iterator[ImportedFile]:
     for block in _GO_BLOCK.finditer(text):
         for package in _GO_PATH.findall(block[1]):
             parts = package.split("/")
             if len(parts) > 1 and "." in parts[0]:  # a module's path may be longer than that of its folder
-                yield Import(tuple("/".join(parts[start:]) + "/*.go" for start in range(1, len(parts))))
+                yield ImportedFile(tuple("/".join(parts[start:]) + "/*.go" for start in range(1, len(parts))))
 
 
 _RUST_USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
 _RUST_MOD = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
 
 
-def _rust(text: str, path: str) -> Iterator[Import]:
+def _rust(text: str, path: str) -> Iterator[ImportedFile]:
     folder = posixpath.dirname(path)
     stem = posixpath.basename(path).removesuffix(".rs")
     own = folder if stem in ("mod", "lib", "main") else f"{folder}/{stem}"
     for name in _RUST_MOD.findall(text):
-        yield Import((f"{own}/{name}.rs", f"{own}/{name}/mod.rs"))
+        yield ImportedFile((f"{own}/{name}.rs", f"{own}/{name}/mod.rs"))
     for used in _RUST_USE.findall(text):
         head, _, group = used.partition("{")
         parts = [part for part in re.split(r"::", head.strip()) if part and part != "*"]
@@ -124,7 +124,7 @@ def _rust(text: str, path: str) -> Iterator[Import]:
             above, rest = _up(own, climbed) + "/", [part for part in rest if part != "super"]
         else:  # a crate of the workspace
             above = f"{first.replace('_', '-')}/src/"
-        yield Import(_rust_places(above, rest), names)
+        yield ImportedFile(_rust_places(above, rest), names)
 
 
 def _rust_places(above: str, parts: list[str]) -> tuple[str, ...]:
@@ -139,32 +139,32 @@ def _rust_places(above: str, parts: list[str]) -> tuple[str, ...]:
 _JAVA = re.compile(r"^import\s+(static\s+)?([\w.]+?)(\.\*)?\s*;", re.MULTILINE)
 
 
-def _java(text: str, path: str) -> Iterator[Import]:
+def _java(text: str, path: str) -> Iterator[ImportedFile]:
     for is_static, name, star in _JAVA.findall(text):
         parts = name.split(".")
         if is_static and not star:
             parts.pop()
         if len(parts) > 1 and (is_static or not star):
-            yield Import(("/".join(parts) + ".java",), frozenset(parts[-1:]))
+            yield ImportedFile(("/".join(parts) + ".java",), frozenset(parts[-1:]))
 
 
 _INCLUDE = re.compile(r"^\s*#\s*include\s*([<\"])([^>\"\n]+)[>\"]", re.MULTILINE)
 
 
-def _c(text: str, path: str) -> Iterator[Import]:
+def _c(text: str, path: str) -> Iterator[ImportedFile]:
     for opening, name in _INCLUDE.findall(text):
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         tail = name.lstrip("./")
-        yield Import((beside, tail) if opening == '"' else (tail,))
+        yield ImportedFile((beside, tail) if opening == '"' else (tail,))
 
 
 _REQUIRE = re.compile(r"require\s*\(?\s*['\"]([\w./-]+)['\"]")
 
 
-def _lua(text: str, path: str) -> Iterator[Import]:
+def _lua(text: str, path: str) -> Iterator[ImportedFile]:
     for module in _REQUIRE.findall(text):
         base = module.replace(".", "/")
-        yield Import((f"{base}.lua", f"{base}/init.lua"))
+        yield ImportedFile((f"{base}.lua", f"{base}/init.lua"))
 
 
 def _up(path: str, levels: int) -> str:
@@ -174,7 +174,7 @@ def _up(path: str, levels: int) -> str:
     return path
 
 
-_READERS: dict[str, Callable[[str, str], Iterator[Import]]] = {
+_READERS: dict[str, Callable[[str, str], Iterator[ImportedFile]]] = {
     "python": _python,
     "javascript": _script,
     "javascriptreact": _script,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from mercury_lsp.context.workspace.choice import Kind, Snippet, likeliest, snippets_of, words_of
+from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, likeliest, snippets_of, words_of
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.discovery import Found, discover
 from mercury_lsp.context.workspace.files import FileIndex
@@ -164,11 +164,11 @@ class Library:
         around = words_of(view.snapshot.slice(view.cursor - REACH, view.cursor + REACH))
         prepared = [
             each
-            for kind in Kind
+            for kind in SnippetKind
             for each in likeliest([snippet for snippet in snippets if snippet.kind is kind], around, PREPARED)
         ]
         opened = {*chain.from_iterable(by_file[path] for path in view.others)}
-        texts = [each.text for each in prepared if each.kind is Kind.CODE and each not in opened]
+        texts = [each.text for each in prepared if each.kind is SnippetKind.CODE and each not in opened]
         apart = tuple(chain.from_iterable((text, "") for text in reversed(texts)))
         offered = frozenset(path for path in view.others if path in self.index)
         self._deliver(view.uri, Prepared(view.cursor, tuple(prepared), offered, frozenset(files), apart))
@@ -195,7 +195,10 @@ class Library:
             return known[1]
         text = opened.text if opened is not None else self._read(path)
         language_id = language_of(path)
-        parts = {Kind.DECLARATIONS: self._declarer.declarations(language_id, text), Kind.CODE: _start(text)}
+        parts = {
+            SnippetKind.DECLARATIONS: self._declarer.declarations(language_id, text),
+            SnippetKind.CODE: _start(text),
+        }
         snippets = tuple(
             chain.from_iterable(
                 snippets_of(kind, self._shown_path(path), language_id, without_secrets(part, language_id))

@@ -9,7 +9,7 @@ from typing import Any
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace.background import Background
-from mercury_lsp.context.workspace.choice import Kind, Snippet, choose, words_of
+from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
 from mercury_lsp.context.workspace.ignored import is_secret
 from mercury_lsp.context.workspace.library import REACH, Library, Prepared, View
 from mercury_lsp.context.workspace.pace import Pace
@@ -85,7 +85,7 @@ class Workspace:
             kept = shown.snippets if shown is not None else ()
             shown = self._shown[context.uri] = _Shown(line, choose(candidates, _around(context), kept))
         snippets = tuple(snippet.text for snippet in shown.snippets)
-        return replace(context, snippets=snippets, elsewhere=prepared.texts)
+        return replace(context, snippets=snippets, lookup_text=prepared.texts)
 
     def offered(self, uri: str) -> list[str]:
         """Other open documents that may be shown to a document, last visited first."""
@@ -181,7 +181,9 @@ class Workspace:
             if snapshot.uri in self._spots and snapshot.chunks:
                 chunk = snapshot.chunks[snapshot.source.chunk_at(min(self._spots[snapshot.uri], snapshot.length))]
                 lines = without_secrets(chunk, snapshot.language_id)
-                found.append(Snippet.of(Kind.CODE, self._documents.path(snapshot.uri), snapshot.language_id, lines))
+                found.append(
+                    Snippet.of(SnippetKind.CODE, self._documents.path(snapshot.uri), snapshot.language_id, lines)
+                )
         return found
 
     def _path(self, uri: str) -> str | None:

@@ -8,9 +8,9 @@ from lsprotocol import types
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.server.capabilities import Editor
+from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.convert import accepted_command, to_range
-from mercury_lsp.server.progress import Work
+from mercury_lsp.server.progress import ClientProgress
 from mercury_lsp.server.session import MercuryServer
 
 COMPLETION_OPTIONS = types.CompletionOptions(trigger_characters=[*".([{,=:<>+-*/&|!%@ "], work_done_progress=True)
@@ -27,7 +27,7 @@ _INDENTATION = re.compile(r"[ \t]*")
 
 async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
     """One item at most. Its list is never complete: with more text typed the model may know better."""
-    with Work(server, params.work_done_token, "Completing", cancellable=True):
+    with ClientProgress(server, params.work_done_token, "Completing", cancellable=True):
         # A client does not say whether the user asked, so what is unsure is never shown.
         found, snapshot = await server.suggest(params.text_document.uri, params.position, "popup", triggered=True)
     if server.editor.adds_indentation:
@@ -51,7 +51,7 @@ def _less_indented(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion | N
     return replace(suggestion, text=text) if text else None
 
 
-def _item(suggestion: Suggestion, snapshot: Snapshot, editor: Editor) -> dict[str, Any]:
+def _item(suggestion: Suggestion, snapshot: Snapshot, editor: EditorCapabilities) -> dict[str, Any]:
     """Clients filter by the word before the cursor, so the item replaces that word by itself and the text."""
     word = _word_before(suggestion, snapshot)
     text = word + suggestion.text
@@ -88,7 +88,7 @@ def _label(text: str) -> str:
     return cut + " …" if rest or cut != line else cut
 
 
-def _preview(text: str, language_id: str, editor: Editor) -> dict[str, str]:
+def _preview(text: str, language_id: str, editor: EditorCapabilities) -> dict[str, str]:
     if not editor.takes_markdown:
         return {"kind": types.MarkupKind.PlainText.value, "value": text}
     return {"kind": types.MarkupKind.Markdown.value, "value": f"```{language_id}\n{text}\n```"}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from mercury_lsp.documents.document import Change, Snapshot
+from mercury_lsp.documents.document import ContentChange, Snapshot
 from mercury_lsp.server.session import MercuryServer
 from mercury_lsp.statistics import replacement
 
@@ -29,7 +29,7 @@ def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams)
     server.settle_soon(uri)
 
 
-def _whole(changes: Sequence[Change], snapshot: Snapshot) -> Sequence[Change]:
+def _whole(changes: Sequence[ContentChange], snapshot: Snapshot) -> Sequence[ContentChange]:
     """The changes, a single one whose range covers the whole document as what it is: only differences count then."""
     if len(changes) == 1 and isinstance(changes[0], types.TextDocumentContentChangePartial):
         start, end = changes[0].range.start, changes[0].range.end

@@ -11,7 +11,7 @@ def did_open(server: MercuryServer, params: types.DidOpenTextDocumentParams) -> 
     if not isinstance(params.text_document.language_id, str):  # lsprotocol lets anything pass here
         raise JsonRpcInvalidParams(f"languageId is {params.text_document.language_id!r}; it must be a string")
     server.completer.forget(params.text_document.uri)
-    server.elsewhere.forget(params.text_document.uri)
+    server.lookup_text.forget(params.text_document.uri)
     server.statistics.observer.closed(params.text_document.uri)
     server.documents.open(params.text_document)
     server.settle_soon(params.text_document.uri)

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.server.progress import Work, new_token
+from mercury_lsp.server.progress import ClientProgress, new_token
 from mercury_lsp.server.requests.applying import CHANGED, apply, refused
 from mercury_lsp.server.session import MercuryServer
 
@@ -26,7 +26,7 @@ async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *a
     """Insert a fill at a place of one version of a document, and put the cursor behind it."""
     place = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, FillHere)
     uri = place.text_document.uri
-    with Work(server, token or await new_token(server), TITLE, cancellable=True):
+    with ClientProgress(server, token or await new_token(server), TITLE, cancellable=True):
         found, snapshot = await server.suggest(uri, place.position, "action", triggered=False)
     if server.documents.snapshot(uri).version != place.text_document.version or not server.is_current(snapshot):
         return refused(server, CHANGED)

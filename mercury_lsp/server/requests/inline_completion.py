@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.server.convert import beyond, from_line_start, to_lsp
 from mercury_lsp.server.denoise_progress import Denoising
-from mercury_lsp.server.progress import Work
+from mercury_lsp.server.progress import ClientProgress
 from mercury_lsp.server.session import MercuryServer
 
 
@@ -25,7 +25,7 @@ async def inline_completion(server: MercuryServer, params: InlineCompletionParam
     streams = server.editor.takes_denoising and not triggered and selected is None
     token = params.partial_result_token if streams else None
     with (
-        Work(server, params.work_done_token, "Completing", cancellable=True),
+        ClientProgress(server, params.work_done_token, "Completing", cancellable=True),
         Denoising(server, token, params.position) as denoising,
     ):
         uri, at, on_step = params.text_document.uri, params.position, denoising.on_step

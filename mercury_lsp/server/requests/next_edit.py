@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.server.progress import Work, new_token
+from mercury_lsp.server.progress import ClientProgress, new_token
 from mercury_lsp.server.requests.applying import CHANGED, apply, refused
 from mercury_lsp.server.session import MercuryServer
 
@@ -27,7 +27,7 @@ async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *a
     uri, version = argument.text_document.uri, argument.text_document.version
     if version not in (None, server.documents.snapshot(uri).version):
         return refused(server, CHANGED)
-    with Work(server, token or await new_token(server), TITLE, cancellable=True):
+    with ClientProgress(server, token or await new_token(server), TITLE, cancellable=True):
         found, snapshot = await server.next_edit(uri, "action")
     if version not in (None, server.documents.snapshot(uri).version) or not server.is_current(snapshot):
         return refused(server, CHANGED)

@@ -1,9 +1,9 @@
 """Slots are settled, opened again where the text is wrong, and looked at."""
 
 import pytest
-from mercury_engine.denoising.canvas import Alphabet, Canvas
+from mercury_engine.denoising.canvas import Canvas, Vocabulary
 
-ALPHABET = Alphabet(["", "ret", "urn", " x", " +", " y"], mask_id=6, end_id=7)
+ALPHABET = Vocabulary(["", "ret", "urn", " x", " +", " y"], mask_id=6, end_id=7)
 
 
 def filled(begun: str = "") -> Canvas:

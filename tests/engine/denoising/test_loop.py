@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.unmasking import choose, choose_confident
+from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy
 from mercury_engine.engine import _ranked
 from mercury_engine.errors import Cancelled
 
@@ -34,7 +34,7 @@ def writing(tmp_path_factory):
 @given(SLOTS, st.floats(0, 3))
 def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound):
     entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
-    chosen = choose(entropy.float(), masked, bound)
+    chosen = choose_by_entropy(entropy.float(), masked, bound)
     assert not (chosen & ~masked).any()
     assert chosen.any() == masked.any()
     risked = entropy.float()[chosen]
@@ -45,7 +45,7 @@ def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound)
 @given(SLOTS, st.floats(0, 3))
 def test_no_slot_is_passed_over_for_a_less_certain_one(slots, bound):
     entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
-    chosen = choose(entropy.float(), masked, bound)
+    chosen = choose_by_entropy(entropy.float(), masked, bound)
     left = masked & ~chosen
     if chosen.any() and left.any():
         assert entropy[chosen].max() <= entropy[left].min()
@@ -55,7 +55,7 @@ def test_no_slot_is_passed_over_for_a_less_certain_one(slots, bound):
 @given(SLOTS, st.floats(0, 6))
 def test_confident_slots_are_masked_and_at_least_one(slots, threshold):
     confidence, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
-    chosen = choose_confident(confidence.float(), masked, threshold)
+    chosen = choose_by_confidence(confidence.float(), masked, threshold)
     assert not (chosen & ~masked).any()
     assert chosen.any() == masked.any()
     assert bool(chosen[masked & (confidence.float() >= threshold)].all())
@@ -189,7 +189,7 @@ def test_a_right_draft_is_settled_in_one_step(writing, monkeypatch):
 
 
 def replace_draft(canvas: Canvas, tokens: list[int]) -> Canvas:
-    canvas.draft = [token for token in tokens if token != canvas.alphabet.end_id]
+    canvas.draft = [token for token in tokens if token != canvas.vocabulary.end_id]
     return canvas
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.loop import Rule
-from mercury_engine.denoising.ngram_lookup import LONGEST, Indexed, Repeat, Repeats
+from mercury_engine.denoising.loop import DenoisingRule
+from mercury_engine.denoising.ngram_lookup import LONGEST_MATCH, IndexedText, NgramLookup, NgramMatch
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled
 
@@ -20,9 +20,9 @@ IDS = st.lists(st.integers(0, 5), max_size=30)
 BLOCKS = st.lists(IDS, max_size=4)
 
 
-def run(*blocks: list[int], most: int = 1000) -> Indexed:
+def run(*blocks: list[int], most: int = 1000) -> IndexedText:
     """Text elsewhere."""
-    return Indexed([np.array(block, np.int32) for block in blocks], most)
+    return IndexedText([np.array(block, np.int32) for block in blocks], most)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def run(*blocks: list[int], most: int = 1000) -> Indexed:
     ],
 )
 def test_what_followed_the_last_tokens_where_they_stood_before(blocks, before, draft):
-    assert Repeats(blocks).find(before).draft == draft
+    assert NgramLookup(blocks).find(before).draft == draft
 
 
 @pytest.mark.parametrize(
@@ -52,64 +52,64 @@ def test_what_followed_the_last_tokens_where_they_stood_before(blocks, before, d
     ids=["in the last block", "last in a block", "in the text itself"],
 )
 def test_of_repeats_as_long_the_nearest_counts(blocks, before, draft):
-    assert Repeats(blocks).find(before).draft == draft
+    assert NgramLookup(blocks).find(before).draft == draft
 
 
 def test_a_longer_repeat_counts_more_than_a_nearer_one():
-    assert Repeats([[5, 6, 1, 2, 3], [1, 2, 4]]).find([6, 1, 2]).draft == [3]
-    assert Repeats([[5, 6, 1, 2, 3]]).find([1, 2, 4, 5, 6, 1, 2]).draft == [3]
+    assert NgramLookup([[5, 6, 1, 2, 3], [1, 2, 4]]).find([6, 1, 2]).draft == [3]
+    assert NgramLookup([[5, 6, 1, 2, 3]]).find([1, 2, 4, 5, 6, 1, 2]).draft == [3]
 
 
 def test_a_draft_is_as_long_as_the_repeat():
     block = [*range(60)]
-    for length in (1, 2, 5, LONGEST, LONGEST + 2):
-        repeat = Repeats([block]).find([99, *block[:20][-length:]])
-        assert len(repeat.draft) == repeat.length == min(length, LONGEST)
+    for length in (1, 2, 5, LONGEST_MATCH, LONGEST_MATCH + 2):
+        repeat = NgramLookup([block]).find([99, *block[:20][-length:]])
+        assert len(repeat.draft) == repeat.length == min(length, LONGEST_MATCH)
 
 
 @given(BLOCKS, IDS, IDS)
-def test_a_repeat_is_the_longest_there_is_and_its_draft_stands_behind_it(blocks, elsewhere, before):
-    texts = [*blocks, elsewhere, before]
-    found = Repeats(blocks, run(elsewhere)).find(before)
+def test_a_repeat_is_the_longest_there_is_and_its_draft_stands_behind_it(blocks, lookup_text, before):
+    texts = [*blocks, lookup_text, before]
+    found = NgramLookup(blocks, run(lookup_text)).find(before)
 
     def is_followed(last: list[int]) -> bool:
         return any(text[at : at + len(last)] == last for text in texts for at in range(len(text) - len(last)))
 
-    longest = max((n for n in range(1, min(LONGEST, len(before)) + 1) if is_followed(before[-n:])), default=0)
+    longest = max((n for n in range(1, min(LONGEST_MATCH, len(before)) + 1) if is_followed(before[-n:])), default=0)
     assert found.length == longest and bool(found.draft) == bool(longest)
     repeated = before[len(before) - longest :] + found.draft
     assert not longest or any(text[at : at + len(repeated)] == repeated for text in texts for at in range(len(text)))
 
 
 def test_text_elsewhere_says_how_often_it_goes_on_how():
-    found = Repeats([[9, 1, 2, 5]], run([7, 8, 1, 2, 3, 0, 8, 1, 2, 4], [8, 1, 2, 4], [8, 1, 2, 4])).find([8, 1, 2])
+    found = NgramLookup([[9, 1, 2, 5]], run([7, 8, 1, 2, 3, 0, 8, 1, 2, 4], [8, 1, 2, 4], [8, 1, 2, 4])).find([8, 1, 2])
     assert found.length == 3 and found.draft == [4]
     assert found.unread == {3: 0.25, 4: 0.75}
 
 
 def test_what_is_read_needs_no_second_opinion():
-    assert Repeats([[1, 2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {}
-    assert Repeats([], run([1, 2, 3])).find([1, 2, 5, 1, 2]).unread == {}
-    assert Repeats([[2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {3: 1.0}
+    assert NgramLookup([[1, 2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {}
+    assert NgramLookup([], run([1, 2, 3])).find([1, 2, 5, 1, 2]).unread == {}
+    assert NgramLookup([[2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {3: 1.0}
 
 
 def test_blocks_elsewhere_follow_on_one_another_but_for_an_empty_one_between_them():
-    assert Repeats([], run([1, 2], [3, 4])).find([1, 2]).draft == [3, 4]
-    assert Repeats([], run([1, 2], [], [3, 4])).find([1, 2]) == Repeat()
+    assert NgramLookup([], run([1, 2], [3, 4])).find([1, 2]).draft == [3, 4]
+    assert NgramLookup([], run([1, 2], [], [3, 4])).find([1, 2]) == NgramMatch()
 
 
 def test_of_too_much_text_elsewhere_the_last_is_looked_through():
-    assert Repeats([], run([1, 2, 3], [4, 5, 6], most=4)).find([2]) == Repeat()
-    assert Repeats([], run([1, 2, 3], [4, 5, 6], most=4)).find([4]).draft == [5]
+    assert NgramLookup([], run([1, 2, 3], [4, 5, 6], most=4)).find([2]) == NgramMatch()
+    assert NgramLookup([], run([1, 2, 3], [4, 5, 6], most=4)).find([4]).draft == [5]
 
 
 def test_tokens_with_the_same_lower_half_are_told_apart():
-    assert Repeats([], run([1, (1 << 16) + 1, 7, 1, 8])).find([(1 << 16) + 1]).unread == {7: 1.0}
+    assert NgramLookup([], run([1, (1 << 16) + 1, 7, 1, 8])).find([(1 << 16) + 1]).unread == {7: 1.0}
 
 
 def test_of_a_token_that_stands_everywhere_the_nearest_places_are_looked_at(monkeypatch):
-    monkeypatch.setattr("mercury_engine.denoising.ngram_lookup.MOST_PLACES", 3)
-    assert Repeats([], run([0, 5, 0, 6, 0, 7, 0, 8])).find([0]).unread == {6: 1 / 3, 7: 1 / 3, 8: 1 / 3}
+    monkeypatch.setattr("mercury_engine.denoising.ngram_lookup.MOST_POSITIONS", 3)
+    assert NgramLookup([], run([0, 5, 0, 6, 0, 7, 0, 8])).find([0]).unread == {6: 1 / 3, 7: 1 / 3, 8: 1 / 3}
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def told(engine: Engine, drafts: str, request: FillRequest = REQUEST, **weights:
 
 def drafting(monkeypatch, draft: Callable[[Sequence[int]], list[int]]) -> None:
     """Have drafts made otherwise."""
-    monkeypatch.setattr(Repeats, "find", lambda self, before: Repeat(draft=draft(before)))
+    monkeypatch.setattr(NgramLookup, "find", lambda self, before: NgramMatch(draft=draft(before)))
 
 
 def test_right_drafts_save_steps_and_no_draft_changes_the_text(writing, monkeypatch):
@@ -177,40 +177,40 @@ TYPED_AGAIN = FillRequest(near=tiny.SAMPLE[:TYPED], multiline=True, max_slots=16
 def test_a_long_repeat_elsewhere_outweighs_the_reader_and_a_short_one_does_not(writing):
     alone, _ = told(writing, "context", TYPED_AGAIN)
     long, short = tiny.SAMPLE[TYPED - 100 : TYPED + 200], tiny.SAMPLE[TYPED : TYPED + 200]
-    fill, _ = told(writing, "context", replace(TYPED_AGAIN, elsewhere=(long,)))
+    fill, _ = told(writing, "context", replace(TYPED_AGAIN, lookup_text=(long,)))
     assert len(fill.text) > 20 and tiny.SAMPLE.startswith(fill.text, TYPED)
     assert fill.confidence > alone.confidence and fill.steps < alone.steps
-    assert told(writing, "context", replace(TYPED_AGAIN, elsewhere=(short,)))[0].text == alone.text
+    assert told(writing, "context", replace(TYPED_AGAIN, lookup_text=(short,)))[0].text == alone.text
 
 
 def test_text_elsewhere_is_not_read_and_is_tokenized_once(writing, monkeypatch):
     chunks = tuple(f"unread_{number} = {number}\n" for number in range(20))
     encoded: list[str] = []
-    encode = writing.codec.encode
-    monkeypatch.setattr(writing.codec, "encode", lambda text: (encoded.append(text), encode(text))[1])
+    encode = writing.tokenizer.encode
+    monkeypatch.setattr(writing.tokenizer, "encode", lambda text: (encoded.append(text), encode(text))[1])
     writing.cache.clear()
     read = writing.fill(REQUEST).tokens_read
     writing.cache.clear()
-    assert writing.fill(replace(REQUEST, elsewhere=chunks)).tokens_read == read > 0
+    assert writing.fill(replace(REQUEST, lookup_text=chunks)).tokens_read == read > 0
     changed = (*chunks[:7], "unread_7 = 8\n", *chunks[8:])
-    writing.fill(replace(REQUEST, elsewhere=changed))
+    writing.fill(replace(REQUEST, lookup_text=changed))
     assert sorted(set(encoded) & {*chunks, *changed}) == sorted(text for text in encoded if text.startswith("unread"))
 
 
 def test_of_too_much_text_elsewhere_the_nearest_is_looked_through(writing, monkeypatch):
-    monkeypatch.setattr("mercury_engine.engine.ELSEWHERE_BLOCKS", 2)
+    monkeypatch.setattr("mercury_engine.engine.LOOKUP_BLOCKS", 2)
     alone, repeat, other = writing.fill(TYPED_AGAIN).text, tiny.SAMPLE[TYPED - 100 : TYPED + 200], "# nothing\n"
-    assert writing.fill(replace(TYPED_AGAIN, elsewhere=(other, repeat, other))).text != alone
-    assert writing.fill(replace(TYPED_AGAIN, elsewhere=(repeat, other, other))).text == alone
+    assert writing.fill(replace(TYPED_AGAIN, lookup_text=(other, repeat, other))).text != alone
+    assert writing.fill(replace(TYPED_AGAIN, lookup_text=(repeat, other, other))).text == alone
 
 
 def test_with_a_deadline_text_elsewhere_is_tokenized_little_by_little(writing, monkeypatch):
-    monkeypatch.setattr("mercury_engine.engine.NEW_BLOCKS", 3)
+    monkeypatch.setattr("mercury_engine.engine.NEW_LOOKUP_BLOCKS", 3)
     encoded: list[str] = []
-    encode = writing.codec.encode
-    monkeypatch.setattr(writing.codec, "encode", lambda text: (encoded.append(text), encode(text))[1])
+    encode = writing.tokenizer.encode
+    monkeypatch.setattr(writing.tokenizer, "encode", lambda text: (encoded.append(text), encode(text))[1])
     chunks = tuple(f"slowly_{number} = {number}\n" for number in range(8))
-    request = replace(REQUEST, elsewhere=chunks, deadline_ms=60_000.0)
+    request = replace(REQUEST, lookup_text=chunks, deadline_ms=60_000.0)
     for done in (3, 6, 8, 8):
         writing.fill(request)
         assert len([text for text in encoded if text in chunks]) == done
@@ -218,9 +218,9 @@ def test_with_a_deadline_text_elsewhere_is_tokenized_little_by_little(writing, m
 
 
 def test_a_cancelled_fill_tokenizes_no_further(writing, monkeypatch):
-    request = replace(REQUEST, elsewhere=("gone_1\n", "gone_2\n"), cancel=Event())
+    request = replace(REQUEST, lookup_text=("gone_1\n", "gone_2\n"), cancel=Event())
     encoded: list[str] = []
-    encode = writing.codec.encode
+    encode = writing.tokenizer.encode
 
     def encode_and_cancel(text: str) -> list[int]:
         if text.startswith("gone"):
@@ -228,7 +228,7 @@ def test_a_cancelled_fill_tokenizes_no_further(writing, monkeypatch):
             request.cancel.set()
         return encode(text)
 
-    monkeypatch.setattr(writing.codec, "encode", encode_and_cancel)
+    monkeypatch.setattr(writing.tokenizer, "encode", encode_and_cancel)
     with pytest.raises(Cancelled):
         writing.fill(request)
     assert encoded == ["gone_2\n"]
@@ -237,4 +237,4 @@ def test_a_cancelled_fill_tokenizes_no_further(writing, monkeypatch):
 @pytest.mark.parametrize("recall", [-0.1, 1.5, float("nan")])
 def test_a_share_that_is_none_is_refused(recall):
     with pytest.raises(ValueError, match="recall"):
-        Rule(recall=recall)
+        DenoisingRule(recall=recall)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.scoring import REST_CHARS, rest_of_line
-from mercury_engine.denoising.verifier import ReaderStack
+from mercury_engine.denoising.verifier import Verifier
 from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt
 from mercury_engine.models import batching
 
@@ -23,11 +23,11 @@ def engine(request, tmp_path_factory):
 
 def token_by_token(engine, request: FillRequest, text: str) -> float:
     """The nats of a text and the rest of its line, every token read as the end of the near prefix."""
-    cut = engine.codec.cut(request.near)
-    near, nats = [*(cut.read or [engine.codec.start_id]), *cut.known], 0.0
-    for token in engine.codec.encode(cut.spell + text + rest_of_line(request.follows)):
+    cut = engine.tokenizer.cut(request.near)
+    near, nats = [*(cut.read or [engine.tokenizer.start_id]), *cut.known], 0.0
+    for token in engine.tokenizer.encode(cut.spell + text + rest_of_line(request.follows)):
         place = engine.surroundings(request, near, 0)
-        stack = ReaderStack(engine.reader, place.context.before, place.last, place.ends)
+        stack = Verifier(engine.reader, place.context.before, place.last, place.ends)
         with torch.inference_mode():
             [[logp_V]] = batching.finished(stack.look([[]], [[]]), engine.reader)
         nats += float(logp_V[token])
@@ -40,18 +40,18 @@ def test_a_comparison_is_the_reader_read_token_by_token(engine, near):
     request = FillRequest(near=near, far=FAR, suffix=SUFFIX)
     texts = ("view", "views_of_all", "", "世界 + a")
     expected = [token_by_token(engine, request, text) for text in texts]
-    assert engine.compare(request, texts) == pytest.approx(expected, abs=2e-3)
+    assert engine.score(request, texts) == pytest.approx(expected, abs=2e-3)
 
 
 def test_a_text_is_judged_the_same_whatever_it_is_compared_with(engine):
     request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
-    alone, [_, beside] = engine.compare(request, ["view"]), engine.compare(request, ["something_else", "view"])
+    alone, [_, beside] = engine.score(request, ["view"]), engine.score(request, ["something_else", "view"])
     assert alone == pytest.approx([beside], abs=2e-3)
 
 
 def test_the_rest_of_the_line_has_a_say_and_what_stands_below_it_is_seen_before(engine):
     asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, ("\n", SUFFIX[1]), SUFFIX[:1])]
-    assert len({round(engine.compare(request, ["view"])[0], 3) for request in asked}) == 3
+    assert len({round(engine.score(request, ["view"])[0], 3) for request in asked}) == 3
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_cancelled_comparison_raises(engine):
     flag = Event()
     flag.set()
     with pytest.raises(Cancelled):
-        engine.compare(FillRequest(near="x", cancel=flag), ["a", "b"])
+        engine.score(FillRequest(near="x", cancel=flag), ["a", "b"])
 
 
 def test_a_flag_set_while_the_context_is_read_stops_before_the_texts_are(engine, monkeypatch):
@@ -78,20 +78,20 @@ def test_a_flag_set_while_the_context_is_read_stops_before_the_texts_are(engine,
     monkeypatch.setattr(batching, "run", reading)
     engine.cache.clear()
     with pytest.raises(Cancelled):
-        engine.compare(FillRequest(near="x", far=FAR, cancel=flag), ["a", "b"])
+        engine.score(FillRequest(near="x", far=FAR, cancel=flag), ["a", "b"])
     assert len(passes) == 1
 
 
 def test_without_memory_the_engine_says_so_and_can_be_asked_again(engine, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("mercury_engine.engine.compared", lambda *_: (_ for _ in ()).throw(MemoryError("full")))
+        patch.setattr("mercury_engine.engine.score_texts", lambda *_: (_ for _ in ()).throw(MemoryError("full")))
         with pytest.raises(DeviceError, match="full"):
-            engine.compare(FillRequest(near="x"), ["a"])
-    assert len(engine.compare(FillRequest(near="x"), ["a"])) == 1
+            engine.score(FillRequest(near="x"), ["a"])
+    assert len(engine.score(FillRequest(near="x"), ["a"])) == 1
 
 
 def test_weights_that_compute_no_numbers_are_told(tmp_path):
     broken = tiny.load(tiny.folder(tmp_path))
     broken.reader.norm.data.fill_(float("nan"))
     with pytest.raises(ModelCorrupt, match="no numbers"):
-        broken.compare(FillRequest(near="x = "), ["a", "b"])
+        broken.score(FillRequest(near="x = "), ["a", "b"])

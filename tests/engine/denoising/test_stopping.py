@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.stopping import Endings, end_in, has_open_bracket
+from mercury_engine.denoising.stopping import StoppingCriteria, find_end, has_open_bracket
 from mercury_engine.engine import Engine
 
 from tests.support import tiny
@@ -40,7 +40,7 @@ def test_open_brackets(text, is_open):
     assert has_open_bracket(text) == is_open
 
 
-@given(st.text(alphabet="ab([{ .,", max_size=8))
+@given(st.text(vocabulary="ab([{ .,", max_size=8))
 def test_text_and_its_closed_brackets_have_none_open(text):
     close = "".join({"(": ")", "[": "]", "{": "}"}[c] for c in reversed(text) if c in "([{")
     assert not has_open_bracket(text + close)
@@ -48,16 +48,16 @@ def test_text_and_its_closed_brackets_have_none_open(text):
 
 def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bool = False) -> str:
     """What is settled behind a written text when the reader finds one token nearly certain; "end" for the end."""
-    [token] = engine.codec.encode(likely)
-    settled = engine.codec.encode(written)
-    alphabet = engine.denoiser.alphabet
-    canvas = Canvas(alphabet, [*settled, *[alphabet.mask_id] * 4], 0, follows=suffix)
+    [token] = engine.tokenizer.encode(likely)
+    settled = engine.tokenizer.encode(written)
+    vocabulary = engine.denoiser.vocabulary
+    canvas = Canvas(vocabulary, [*settled, *[vocabulary.mask_id] * 4], 0, follows=suffix)
     canvas.settled = len(settled)
     read_V = torch.full((engine.reader.config.vocab_size,), -20.0)
     read_V[token] = -1e-4
     request = FillRequest(near="x", suffix=(suffix,), multiline=multiline)
     best = int(engine.denoiser.mix(request, canvas, None, read_V, 0).argmax())
-    return "end" if best == alphabet.end_id else alphabet.texts[best]
+    return "end" if best == vocabulary.end_id else vocabulary.texts[best]
 
 
 @pytest.mark.parametrize(
@@ -97,19 +97,19 @@ def test_a_fill_ends_before_what_stands_there_already(engine, suffix, written, l
     ],
 )
 def test_a_token_that_holds_the_end_and_more_is_cut_there(text, follows, end):
-    assert end_in(text, follows) == end
+    assert find_end(text, follows) == end
 
 
 def test_between_lines_a_line_break_may_belong_to_the_fill(engine):
-    codec = engine.codec
-    endings = Endings(codec, engine.denoiser.alphabet.texts)
-    inside, between = endings.at(")\n", True, "x"), endings.at("\n", True, "x")
+    tokenizer = engine.tokenizer
+    stopping = StoppingCriteria(tokenizer, engine.denoiser.vocabulary.texts)
+    inside, between = stopping.at(")\n", True, "x"), stopping.at("\n", True, "x")
     assert inside is not None and inside.is_certain
     assert between is not None and not between.is_certain
-    [line_break] = codec.encode("\n")
+    [line_break] = tokenizer.encode("\n")
     assert line_break not in inside.tokens and line_break in between.tokens
 
 
 def test_a_suffix_that_no_token_begins_ends_nothing(engine):
-    found = Endings(engine.codec, engine.denoiser.alphabet.texts).at("\ud800", True, "")
+    found = StoppingCriteria(engine.tokenizer, engine.denoiser.vocabulary.texts).at("\ud800", True, "")
     assert found is not None and not len(found.tokens)

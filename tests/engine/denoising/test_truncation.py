@@ -1,7 +1,7 @@
 """Of a text that was given up only what says something is shown."""
 
 import pytest
-from mercury_engine.denoising.truncation import begun, word_start
+from mercury_engine.denoising.truncation import truncated, word_start
 
 
 @pytest.mark.parametrize(("place", "start"), [(0, 0), (3, 0), (4, 4), (5, 5), (7, 5), (10, 5), (11, 11)])
@@ -26,7 +26,7 @@ def test_a_word_is_unsure_as_a_whole(place, start):
     ],
 )
 def test_of_an_unfinished_text_whole_words_are_shown(text, behind, shown):
-    assert begun(text, behind) == shown
+    assert truncated(text, behind) == shown
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_of_an_unfinished_text_whole_words_are_shown(text, behind, shown):
     ],
 )
 def test_nothing_dangles_at_the_end(text, shown):
-    assert begun(text, " x") == shown
+    assert truncated(text, " x") == shown
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_nothing_dangles_at_the_end(text, shown):
     ],
 )
 def test_what_would_follow_closes_what_the_text_has_opened(text, behind, shown):
-    assert begun(text, behind) == shown
+    assert truncated(text, behind) == shown

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.loop import Rule
-from mercury_engine.denoising.writer_step import Limits
+from mercury_engine.denoising.loop import DenoisingRule
+from mercury_engine.denoising.writer_step import SlotLimits
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_kernels import reference
@@ -29,12 +29,12 @@ def engine(tmp_path_factory):
 
 
 def canvas_of(engine, slots, **more) -> Canvas:
-    return Canvas(engine.denoiser.alphabet, [engine.denoiser.alphabet.mask_id] * slots, 0, **more)
+    return Canvas(engine.denoiser.vocabulary, [engine.denoiser.vocabulary.mask_id] * slots, 0, **more)
 
 
 def opinion(engine, tokens, sureness=9.0):
     """Log-probabilities [S,V] that prefer these tokens, the first ones most."""
-    size = len(engine.denoiser.alphabet.texts) + 2
+    size = len(engine.denoiser.vocabulary.texts) + 2
     logits_SV = torch.zeros(len(tokens), size)
     for slot, token in enumerate(tokens):
         logits_SV[slot, token] = sureness + (len(tokens) - slot) / 10
@@ -46,11 +46,11 @@ def decide(engine, canvas, written_SV, bound=0.0, threshold=None, final=False, m
 
 
 def tokens_of(engine, *texts):
-    return [engine.denoiser.alphabet.texts.index(text) for text in texts]
+    return [engine.denoiser.vocabulary.texts.index(text) for text in texts]
 
 
 def test_drafts_that_the_writer_would_choose_stay_and_the_others_are_masked(engine):
-    mask = engine.denoiser.alphabet.mask_id
+    mask = engine.denoiser.vocabulary.mask_id
     right, wrong, other = tokens_of(engine, "a", "b", "c")
     canvas = canvas_of(engine, 4, draft=[right, wrong, right])
     canvas.ids[:3] = canvas.draft
@@ -70,7 +70,7 @@ def test_the_last_step_replaces_a_wrong_draft_and_fills_all_that_is_open(engine)
 
 
 def test_behind_an_end_marker_all_is_end(engine):
-    end = engine.denoiser.alphabet.end_id
+    end = engine.denoiser.vocabulary.end_id
     (a,) = tokens_of(engine, "a")
     canvas = canvas_of(engine, 4)
     decide(engine, canvas, opinion(engine, [a, end, a, a]), bound=100.0)
@@ -91,7 +91,7 @@ def test_another_candidate_begins_with_its_own_token_and_nothing_else(engine):
 
 
 def test_the_threshold_takes_the_place_of_the_bound(engine):
-    mask = engine.denoiser.alphabet.mask_id
+    mask = engine.denoiser.vocabulary.mask_id
     (a,) = tokens_of(engine, "a")
     written_SV = opinion(engine, [a] * 3)
     written_SV[1] = opinion(engine, [a], sureness=0.0)[0]
@@ -101,7 +101,7 @@ def test_the_threshold_takes_the_place_of_the_bound(engine):
 
 
 def test_a_word_spelled_in_part_is_written_on_without_what_stood_behind(engine):
-    mask = engine.denoiser.alphabet.mask_id
+    mask = engine.denoiser.vocabulary.mask_id
     part, rest, other = tokens_of(engine, "r", "q", "c")
     canvas = canvas_of(engine, 4, begun="rq", draft=[part, rest, other])
     canvas.ids[:3] = canvas.draft
@@ -118,18 +118,20 @@ def test_a_word_spelled_in_part_is_written_on_without_what_stood_behind(engine):
 
 
 def test_limits_forbid_what_does_not_spell_breaks_the_line_or_was_wrong(engine):
-    writing, alphabet = engine.denoiser.writing, engine.denoiser.alphabet
+    writing, vocabulary = engine.denoiser.writing, engine.denoiser.vocabulary
     allowed = {
-        alphabet.texts[i] for i, hidden in enumerate(writing.forbidden(Limits("re", False, None))[:-2]) if not hidden
+        vocabulary.texts[i]
+        for i, hidden in enumerate(writing.forbidden(SlotLimits("re", False, None))[:-2])
+        if not hidden
     }
     assert allowed and all("re".startswith(text) or text.startswith("re") for text in allowed)
     (line,) = tokens_of(engine, "\n")
     (a,) = tokens_of(engine, "a")
     for multiline in (False, True):
-        row = writing.forbidden(Limits("", multiline, a))
+        row = writing.forbidden(SlotLimits("", multiline, a))
         assert (bool(row[line]), bool(row[a])) == (not multiline, True)
-        assert bool(row[alphabet.mask_id]) and not row[alphabet.end_id]
-    assert writing.forbidden(Limits("re", True))[alphabet.end_id]
+        assert bool(row[vocabulary.mask_id]) and not row[vocabulary.end_id]
+    assert writing.forbidden(SlotLimits("re", True))[vocabulary.end_id]
 
 
 SLOT = st.tuples(st.sampled_from(["mask", "draft", "final"]), st.integers(0, 3), st.integers(0, 3), st.floats(0, 9))
@@ -137,25 +139,25 @@ SLOT = st.tuples(st.sampled_from(["mask", "draft", "final"]), st.integers(0, 3),
 
 @given(st.lists(SLOT, min_size=1, max_size=10), st.floats(0, 3), st.booleans())
 def test_one_step_decides_as_the_step_on_the_device_does(engine, slots, bound, final):
-    alphabet = engine.denoiser.alphabet
-    known = [*tokens_of(engine, "a", "b", "c"), alphabet.end_id]
+    vocabulary = engine.denoiser.vocabulary
+    known = [*tokens_of(engine, "a", "b", "c"), vocabulary.end_id]
     canvas = canvas_of(engine, len(slots))
     for slot, (kind, now, _, _) in enumerate(slots):
         if kind != "mask":
             canvas.ids[slot] = known[min(now, 2)]
         if kind == "final":
             canvas.ahead[slot] = 0.5
-    logits_SV = torch.zeros(len(slots), len(alphabet.texts) + 2)
+    logits_SV = torch.zeros(len(slots), len(vocabulary.texts) + 2)
     for slot, (_, _, best, sureness) in enumerate(slots):
         logits_SV[slot, known[best]] = sureness + 1
     before = list(canvas.ids)
     chances = [
         1.0,
-        *(canvas.ahead.get(s, 0.0 if canvas.ids[s] != alphabet.mask_id else 1.0) for s in range(len(slots))),
+        *(canvas.ahead.get(s, 0.0 if canvas.ids[s] != vocabulary.mask_id else 1.0) for s in range(len(slots))),
     ]
     decide(engine, canvas, logits_SV.log_softmax(-1), bound, final=final)
 
-    row = engine.denoiser.writing.forbidden(Limits("", True))[None]
+    row = engine.denoiser.writing.forbidden(SlotLimits("", True))[None]
     hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts nothing
     choice = choices_of(hidden.masked_fill(row, float("-inf")))
     one = torch.ones(1, dtype=torch.int32)
@@ -163,7 +165,7 @@ def test_one_step_decides_as_the_step_on_the_device_does(engine, slots, bound, f
         torch.tensor([[1, *before]], dtype=torch.int32), one * (len(slots) + 1), torch.tensor([bound]),
         one * (1 if final else 99), torch.tensor([chances]), one * 0, one * 0,
     )  # fmt: skip
-    reference.commit(made, choice, alphabet.mask_id, alphabet.end_id)
+    reference.commit(made, choice, vocabulary.mask_id, vocabulary.end_id)
     assert made.ids[0, 1:].tolist() == canvas.ids
 
 
@@ -219,7 +221,7 @@ def test_a_model_without_a_writer_cannot_let_it_decide(tmp_path):
 @pytest.mark.parametrize("rule", [{"decides": "nobody"}, {"drafts": "magic"}])
 def test_words_that_a_rule_does_not_know_are_refused(tmp_path, rule):
     with pytest.raises(ValueError, match="known are"):
-        Rule(**rule)
+        DenoisingRule(**rule)
     folder = tiny.folder(tmp_path)
     (folder / "settings.json").write_text(json.dumps({"rule": rule}))
     with pytest.raises(ModelCorrupt, match=r"settings\.json"):

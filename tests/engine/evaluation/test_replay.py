@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.evaluation.gaps import Document, Gap, documents
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, documents
 from mercury_engine.evaluation.judge import accepted, exact, fitted, keeps
-from mercury_engine.evaluation.replay import Line, Tally, drawn, figures, type_line
+from mercury_engine.evaluation.replay import ReplayedLine, Tally, drawn, figures, type_line
 
 TEXT = "def add(left, right):\n    total = left + right\n    return total\n"
 TRUTH = "total = left + right"
@@ -26,9 +26,9 @@ class Scripted:
         return Fill(self.answers.get(gap.truth, ""), self.confidence, steps=1, elapsed=0.25)
 
 
-def line(text: str = TEXT, truth: str = TRUTH) -> Line:
-    document = Document(Path("a.py"), "toy/a.py", "python", text)
-    return Line(document, text.index(truth), text.index(truth) + len(truth))
+def line(text: str = TEXT, truth: str = TRUTH) -> ReplayedLine:
+    document = HeldOutFile(Path("a.py"), "toy/a.py", "python", text)
+    return ReplayedLine(document, text.index(truth), text.index(truth) + len(truth))
 
 
 def typed(model: Scripted, gate: float = 0.5) -> Tally:

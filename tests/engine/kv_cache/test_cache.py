@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
-from mercury_engine.kv_cache.cache import BlockCache, Context
+from mercury_engine.kv_cache.cache import BlockCache, CachedContext
 from mercury_engine.models.batching import finished
 
 from mercury_lsp.context.context import ContextBuilder
@@ -63,15 +63,15 @@ def editor(text: str, cursor: int | None = None) -> Editor:
     return Editor(Document("file:///views.py", "python", 1, text), len(text) // 2 if cursor is None else cursor)
 
 
-def context(engine: Engine, request: FillRequest) -> Context:
+def context(engine: Engine, request: FillRequest) -> CachedContext:
     """Read what the engine would read for the request."""
-    near = (*engine.codec.cut(request.near).read,) or (engine.codec.start_id,)
-    far, suffix = ([tuple(engine.codec.encode(b)) for b in blocks] for blocks in (request.far, request.suffix))
+    near = (*engine.tokenizer.cut(request.near).read,) or (engine.tokenizer.start_id,)
+    far, suffix = ([tuple(engine.tokenizer.encode(b)) for b in blocks] for blocks in (request.far, request.suffix))
     return read(engine.cache, far, near[:-1], suffix)
 
 
 @torch.inference_mode()
-def read(cache: BlockCache, far, near, suffix) -> Context:
+def read(cache: BlockCache, far, near, suffix) -> CachedContext:
     return finished(cache.context(far, near, suffix), cache.network)
 
 
@@ -108,7 +108,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
     place = editor(SHORT)
     engine.cache.clear()
     fresh = copy.copy(engine)  # the same model, a cache of its own
-    fresh.cache = BlockCache(engine.reader, engine.codec.start_id)
+    fresh.cache = BlockCache(engine.reader, engine.tokenizer.start_id)
     engine.cache.budget = budget
     for step in steps:
         play(place, step)
@@ -128,7 +128,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
 def test_cached_sides_hold_the_same_keys_and_values_as_fresh_ones(engine, steps):
     place = editor(SHORT)
     engine.cache.clear()
-    other = BlockCache(engine.reader, engine.codec.start_id)
+    other = BlockCache(engine.reader, engine.tokenizer.start_id)
     for step in steps:
         play(place, step)
         request = place.request()
@@ -159,7 +159,7 @@ def touched_limit(engine: Engine, request: FillRequest, known: set[str]) -> tupl
     """Blocks whose text is new together with the near one, and the tokens those may hold at most."""
     blocks = [block for block in (*request.far, *request.suffix) if block]
     new = {block for block in blocks if block not in known}
-    largest = max(len(engine.codec.encode(block)) for block in [*blocks, request.near])
+    largest = max(len(engine.tokenizer.encode(block)) for block in [*blocks, request.near])
     return len(new) + 1, largest * (len(new) + 1)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.engine import BUNDLED, Engine
+from mercury_engine.engine import BUNDLED_MODEL, Engine
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.models import backend, weights
-from mercury_engine.models.cpu import NativeNetwork, layers_for
+from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import Network, Packing
 from mercury_engine.models.quantized_weights import eight_bit
 from mercury_kernels.cpu.reference import floats
@@ -33,13 +33,13 @@ def plain(folder) -> Network:
 
 
 @pytest.fixture(scope="module")
-def native(folder) -> NativeNetwork:
+def native(folder) -> CpuNetwork:
     return loaded(folder)
 
 
-def loaded(folder) -> NativeNetwork:
+def loaded(folder) -> CpuNetwork:
     config = weights.read_config(folder)
-    return NativeNetwork(folder, config, layers_for(config, 1))
+    return CpuNetwork(folder, config, layers_for(config, 1))
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:
@@ -80,8 +80,8 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
     assert torch.isneginf(logits[..., plain.config.mask_id]).all()
     shown = [i for i in range(plain.config.vocab_size + 2) if i != plain.config.mask_id]
     close(logits[..., shown], expected_logits[..., shown])
-    elsewhere = written(plain, torch.tensor([40]))
-    assert (elsewhere - expected).norm() > 0.2 * expected.norm(), "a wrong frame would have been seen"
+    lookup_text = written(plain, torch.tensor([40]))
+    assert (lookup_text - expected).norm() > 0.2 * expected.norm(), "a wrong frame would have been seen"
 
 
 @torch.no_grad()
@@ -174,7 +174,7 @@ def test_packed_weights_are_taken_as_they_are_stored(tmp_path, kind, changed):
         change = {
             name: t.bfloat16() / 2 for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name
         }
-        save_file(change, path / weights.READER)
+        save_file(change, path / weights.READER_FILE)
     plain, native = weights.load(path, torch.float32, torch.device("cpu")), loaded(path)
     close(native.read(IDS)[0], plain.read(IDS)[0])
     close(native.write(IDS, [], [], torch.tensor([0])), plain.write(IDS, [], [], torch.tensor([0])))
@@ -256,7 +256,7 @@ def test_a_change_of_the_reader_with_a_value_that_is_no_number_is_refused(tmp_pa
     path = packed(tiny.folder(tmp_path, **tiny.WIDE), "q4")
     change = {name: t for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name}
     change["layers.0.out.up"][0, 0] = float("inf")
-    save_file(change, path / weights.READER)
+    save_file(change, path / weights.READER_FILE)
     with pytest.raises(ModelCorrupt, match="not finite"):
         loaded(path)
 
@@ -322,21 +322,21 @@ def test_threads_are_half_the_processors_unless_set(folder, monkeypatch):
 @pytest.mark.slow
 @torch.no_grad()
 def test_the_bundled_model_reads_as_well_as_in_float32():
-    plain, native = weights.load(BUNDLED, torch.float32, torch.device("cpu")), loaded(BUNDLED)
-    ids = torch.tensor([Engine.load(BUNDLED, device="cpu").codec.encode(tiny.SAMPLE)[:256]])
+    plain, native = weights.load(BUNDLED_MODEL, torch.float32, torch.device("cpu")), loaded(BUNDLED_MODEL)
+    ids = torch.tensor([Engine.load(BUNDLED_MODEL, device="cpu").tokenizer.encode(tiny.SAMPLE)[:256]])
 
     def nats(network: Network) -> float:
         logits = network.logits(network.read(ids)[0])[0, :-1]
         return float(torch.nn.functional.cross_entropy(logits, ids[0, 1:]))
 
     assert abs(nats(native) - nats(plain)) < 0.02
-    assert json.loads((BUNDLED / "config.json").read_text())["adapter_rank"] == native.config.adapter_rank
+    assert json.loads((BUNDLED_MODEL / "config.json").read_text())["adapter_rank"] == native.config.adapter_rank
 
 
 def test_blocks_take_a_byte_a_dimension_and_a_scale_while_they_wait(folder):
     engine = Engine.load(folder, device="cpu", backend="native")
     engine.fill(FillRequest(near="x = ", far=("def add(a, b):\n    return a + b\n",), max_slots=2))
-    config, tokens = engine.reader.config, len(engine.codec.encode("def add(a, b):\n    return a + b\n"))
+    config, tokens = engine.reader.config, len(engine.tokenizer.encode("def add(a, b):\n    return a + b\n"))
     assert engine.cache.bytes == 2 * tokens * config.num_hidden_layers * config.num_key_value_heads * (
         config.head_dim + 4
     )

@@ -8,7 +8,7 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start
 from mercury_engine.models import weights
-from mercury_engine.models.network import Side, join
+from mercury_engine.models.network import KeyValueSegment, join
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from tests.support import tiny
@@ -155,7 +155,7 @@ def test_hidden_padding_changes_nothing(network):
         values = torch.nn.functional.pad(side.values, (0, 0, 0, 6), value=junk)
         bias = torch.zeros(1, 1, 1, wide.shape[3])
         bias[..., -6:] = float("-inf")
-        return Side(wide, values, bias)
+        return KeyValueSegment(wide, values, bias)
 
     with torch.no_grad():
         expected = network.write(canvas, [before], [after], torch.tensor([0]))

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mercury_engine.engine import BUNDLED
-from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASE, Codec
+from mercury_engine.engine import BUNDLED_MODEL
+from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASED_PER_CHARACTER, Tokenizer
 from mercury_engine.training.conversion.base import build_tokenizer, cut
-from tokenizers import Tokenizer
 
 from tests.support import tiny
 
@@ -51,77 +51,77 @@ PIECES = st.lists(
 
 
 @pytest.fixture(scope="module")
-def codec(tmp_path_factory):
+def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("codec")
     tiny.tokenizer().save(str(folder / "tokenizer.json"))
-    return Codec(folder)
+    return Tokenizer(folder)
 
 
 def common(left, right):
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
-def assert_typing_releases_few(codec: Codec, text: str) -> int:
+def assert_typing_releases_few(tokenizer: Tokenizer, text: str) -> int:
     """Type the text; the most tokens that one character added to what is read."""
-    before, most = codec.cut("").read, 0
+    before, most = tokenizer.cut("").read, 0
     for size in range(1, len(text) + 1):
-        read = codec.cut(text[:size]).read
+        read = tokenizer.cut(text[:size]).read
         added = len(read) - common(before, read)
-        assert added <= RELEASE, (added, text[max(0, size - 40) : size])
+        assert added <= RELEASED_PER_CHARACTER, (added, text[max(0, size - 40) : size])
         before, most = read, max(most, added)
     return most
 
 
 @given(st.text(max_size=200))
-def test_a_text_survives_the_round_trip(codec, text):
-    assert codec.decode(codec.encode(text)) == text
+def test_a_text_survives_the_round_trip(tokenizer, text):
+    assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_lone_surrogates_become_replacement_characters(codec):
-    assert codec.decode(codec.encode("a\ud800b")) == "a\ufffdb"
-    assert codec.cut("a\ud800").spell != "\ud800"
+def test_lone_surrogates_become_replacement_characters(tokenizer):
+    assert tokenizer.decode(tokenizer.encode("a\ud800b")) == "a\ufffdb"
+    assert tokenizer.cut("a\ud800").spell != "\ud800"
 
 
 @given(st.one_of(st.text(max_size=200), CODE, PIECES))
-def test_the_parts_of_a_cut_are_the_text(codec, text):
-    cut = codec.cut(text)
-    assert codec.decode([*cut.read, *cut.known]) + cut.spell == text
+def test_the_parts_of_a_cut_are_the_text(tokenizer, text):
+    cut = tokenizer.cut(text)
+    assert tokenizer.decode([*cut.read, *cut.known]) + cut.spell == text
     assert len(cut.spell) <= LONGEST_WORD
 
 
 @given(st.one_of(CODE, PIECES))
-def test_what_is_spelled_can_be_spelled_by_whole_tokens(codec, text):
-    spell = codec.cut(text).spell
-    assert not spell or any(spell.startswith(t) or t.startswith(spell) for t in codec.texts if t)
-    assert "\ufffd" not in "".join(codec.texts[i] for i in codec.encode(spell))
+def test_what_is_spelled_can_be_spelled_by_whole_tokens(tokenizer, text):
+    spell = tokenizer.cut(text).spell
+    assert not spell or any(spell.startswith(t) or t.startswith(spell) for t in tokenizer.texts if t)
+    assert "\ufffd" not in "".join(tokenizer.texts[i] for i in tokenizer.encode(spell))
 
 
 @settings(max_examples=60)
 @given(st.one_of(CODE, PIECES))
-def test_one_typed_character_adds_two_tokens_at_most(codec, text):
-    assert_typing_releases_few(codec, text)
+def test_one_typed_character_adds_two_tokens_at_most(tokenizer, text):
+    assert_typing_releases_few(tokenizer, text)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_typing_real_code_adds_two_tokens_at_most(codec, path):
-    assert assert_typing_releases_few(codec, path.read_text("utf-8")[:900]) > 0
+def test_typing_real_code_adds_two_tokens_at_most(tokenizer, path):
+    assert assert_typing_releases_few(tokenizer, path.read_text("utf-8")[:900]) > 0
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (BUNDLED / "tokenizer.json").is_file(), reason="the bundled model is not built")
+@pytest.mark.skipif(not (BUNDLED_MODEL / "tokenizer.json").is_file(), reason="the bundled model is not built")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_typing_real_code_adds_two_tokens_at_most_with_the_bundled_tokenizer(path):
-    bundled = Codec(Path(BUNDLED))
+    bundled = Tokenizer(Path(BUNDLED_MODEL))
     assert assert_typing_releases_few(bundled, path.read_text("utf-8")[:900]) > 0
 
 
-def test_the_word_under_the_cursor_is_spelled_and_the_text_before_it_read(codec):
-    cut = codec.cut("import os\nprint")
+def test_the_word_under_the_cursor_is_spelled_and_the_text_before_it_read(tokenizer):
+    cut = tokenizer.cut("import os\nprint")
     assert cut.spell == "print"
-    assert codec.decode(cut.read) == "import os\n"
+    assert tokenizer.decode(cut.read) == "import os\n"
 
 
-def whole_and_cut(used: set[int]) -> tuple[Tokenizer, Tokenizer, list[int]]:
+def whole_and_cut(used: set[int]) -> tuple[tokenizers.Tokenizer, tokenizers.Tokenizer, list[int]]:
     """A tokenizer, the same with only the used tokens and their parts, and which of the old ids stayed."""
     trained = tiny.tokenizer(420)
     numbers = trained.get_vocab()
@@ -135,7 +135,7 @@ USED = set(range(257, 420, 3))
 WHOLE, SMALL, KEEP = whole_and_cut(USED)
 
 
-def encode(tokenizer: Tokenizer, text: str) -> list[int]:
+def encode(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
     return tokenizer.encode(text, add_special_tokens=False).ids
 
 
@@ -175,7 +175,7 @@ def test_every_used_token_is_still_one_token():
 
 
 @given(st.text("abcdef_ (\n", min_size=1, max_size=70))
-def test_tokens_that_spell_a_text_are_those_that_begin_it_or_go_on_behind_it(codec, text):
-    fitting = {i for i, t in enumerate(codec.texts) if t and (t.startswith(text) or text.startswith(t))}
-    assert set(codec.spelling(text)) == fitting
-    assert set(codec.beginning(text)) == {i for i in fitting if text.startswith(codec.texts[i])}
+def test_tokens_that_spell_a_text_are_those_that_begin_it_or_go_on_behind_it(tokenizer, text):
+    fitting = {i for i, t in enumerate(tokenizer.texts) if t and (t.startswith(text) or text.startswith(t))}
+    assert set(tokenizer.spelling(text)) == fitting
+    assert set(tokenizer.beginning(text)) == {i for i in fitting if text.startswith(tokenizer.texts[i])}

@@ -15,9 +15,9 @@ from mercury_engine.training.data import corpus, debian, filters, installed, sel
 from mercury_engine.training.data.contamination import Fingerprints
 from mercury_engine.training.data.corpus import Corpus, SourceFile
 from mercury_engine.training.data.duplicates import Duplicates
-from mercury_engine.training.data.sources import HeldOut, Source, SourceError
+from mercury_engine.training.data.sources import HeldOut, PackageSource, SourceError
 
-TOY = Source("pypi", "toy", "1.0", "MIT")
+TOY = PackageSource("pypi", "toy", "1.0", "MIT")
 CODE = '"""A toy."""\n\n' + "".join(f"def add_{n}(left, right):\n    return left + right + {n}\n\n\n" for n in range(9))
 
 
@@ -225,7 +225,7 @@ def test_a_damaged_language_file_is_told_by_name(tmp_path: Path, content: bytes)
         list(corpus.read(folder))
 
 
-def put_wheel(folder: Path, source: Source, members: Mapping[str, str]) -> None:
+def put_wheel(folder: Path, source: PackageSource, members: Mapping[str, str]) -> None:
     archives = folder / "archives" / "pypi" / f"{source.name}-{source.version}"
     archives.mkdir(parents=True)
     with zipfile.ZipFile(archives / f"{source.name}-{source.version}-py3-none-any.whl", "w") as wheel:
@@ -236,7 +236,7 @@ def put_wheel(folder: Path, source: Source, members: Mapping[str, str]) -> None:
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> sources.Sources:
     """A list of two packages to train on, one of them not to be had, and one kept out."""
-    gone, kept_out = Source("pypi", "gone", "1.0", "MIT"), Source("pypi", "keptout", "1.0", "MIT")
+    gone, kept_out = PackageSource("pypi", "gone", "1.0", "MIT"), PackageSource("pypi", "keptout", "1.0", "MIT")
     listed = sources.Sources((TOY, gone), (kept_out,), frozenset(("rich", "keptout")), {"default": 10**6})
     monkeypatch.setattr(sources, "load", lambda: listed)
     monkeypatch.setattr(sources, "_download", lambda source, folder: (_ for _ in ()).throw(SourceError(source.name)))
@@ -268,7 +268,7 @@ def test_a_broken_archive_is_told_with_its_mend(tmp_path: Path, content: bytes):
         archive = tmp_path / f"{registry}.archive"
         archive.write_bytes(content)
         with pytest.raises(SourceError, match="delete its folder"):
-            list(sources.files(Source(registry, "toy", "1.0", "MIT"), archive))
+            list(sources.files(PackageSource(registry, "toy", "1.0", "MIT"), archive))
 
 
 def test_a_source_archive_is_read_below_the_folders_that_are_asked_for(tmp_path: Path):
@@ -278,7 +278,7 @@ def test_a_source_archive_is_read_below_the_folders_that_are_asked_for(tmp_path:
             member = tarfile.TarInfo(path)
             member.size = len(CODE)
             tar.addfile(member, io.BytesIO(CODE.encode()))
-    source = Source("debian-source", "toy", "1.0", "MIT", include=("src/",))
+    source = PackageSource("debian-source", "toy", "1.0", "MIT", include=("src/",))
     assert list(sources.files(source, archive)) == [("toy/src/a.c", CODE.encode())]
 
 

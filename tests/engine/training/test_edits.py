@@ -12,12 +12,12 @@ import pytest
 from mercury_engine.prompt.edit_layout import (
     HISTORY_CHARS,
     LINE_CHARS,
-    Change,
+    EditHunk,
     edit_blocks,
     history_block,
     region_block,
 )
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import (
     EditSampler,
@@ -35,7 +35,7 @@ from mercury_engine.training.edits import (
     tree_facts,
     wrap,
 )
-from mercury_engine.training.edits.plan import Plan, Site, applied, flipped, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, applied, flipped, plan
 from mercury_engine.training.edits.source import Source
 from mercury_engine.training.edits.stage import Stage, steps
 from mercury_engine.training.examples.gaps import Spans
@@ -139,7 +139,7 @@ function parseAll(paths) {
 """
 
 
-def plans(kind, text: str, language: str = "python", seeds: int = 120) -> list[Plan]:
+def plans(kind, text: str, language: str = "python", seeds: int = 120) -> list[EditPlan]:
     """All plans that some seeds draw."""
     read = Source(f"shop/main.{language}", language, text)
     drawn = (kind.draw(read, random.Random(seed)) for seed in range(seeds))
@@ -156,23 +156,23 @@ def outcomes(kind, text: str, language: str = "python") -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def codec(tmp_path_factory):
+def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("codec")
     tiny.tokenizer(900).save(str(folder / "tokenizer.json"))
-    return Codec(folder)
+    return Tokenizer(folder)
 
 
 def shop(text: str = SHOP, path: str = "shop/main.py", language: str = "python") -> SourceFile:
     return SourceFile(path, "shop", language, text)
 
 
-def drawn(codec, seeds: int = 40, file: SourceFile | None = None):
-    return [e for seed in range(seeds) for e in EditSampler(codec, random.Random(seed)).examples(file or shop(), 8)]
+def drawn(tokenizer, seeds: int = 40, file: SourceFile | None = None):
+    return [e for seed in range(seeds) for e in EditSampler(tokenizer, random.Random(seed)).examples(file or shop(), 8)]
 
 
 @pytest.fixture(scope="module")
-def examples(codec):
-    return drawn(codec)
+def examples(tokenizer):
+    return drawn(tokenizer)
 
 
 # Kinds
@@ -448,8 +448,8 @@ def test_all_edits_together_lead_to_the_text_after(examples):
         assert example.is_quiet or example.rewritten in example.after
 
 
-def test_a_quarter_has_no_edit(codec):
-    found = drawn(codec, 100)
+def test_a_quarter_has_no_edit(tokenizer):
+    found = drawn(tokenizer, 100)
     quiet = sum(example.is_quiet for example in found)
     assert len(found) > 700
     assert 0.2 < quiet / len(found) < 0.3
@@ -483,9 +483,9 @@ def _changed(example) -> tuple[int, int]:
     return start, example.region[1] - sum(map(len, old[len(old) - tail :]))
 
 
-def test_the_import_is_the_target_and_its_uses_are_the_history(codec):
+def test_the_import_is_the_target_and_its_uses_are_the_history(tokenizer):
     text = SHOP + "\n\nprint(1)\nprint(round_price(2))\n"
-    found = [e for e in drawn(codec, 60, shop(text)) if e.kind == "import" and not e.is_quiet]
+    found = [e for e in drawn(tokenizer, 60, shop(text)) if e.kind == "import" and not e.is_quiet]
     twice = [e for e in found if "import round_price" in e.rewritten]
     assert twice
     for example in found:
@@ -558,8 +558,8 @@ def test_a_quarter_of_versions_has_no_edit_in_the_region():
     assert list(from_versions("a.py", "python", OLD, OLD, random.Random(0))) == []
 
 
-def test_versions_become_gaps(codec):
-    sampler = EditSampler(codec, random.Random(0))
+def test_versions_become_gaps(tokenizer):
+    sampler = EditSampler(tokenizer, random.Random(0))
     found = sampler.version_gaps(shop(OLD), replace(shop(), text=NEW), 4)
     assert found
     assert {gap.kind for gap in found} <= {"edit", "edit_none"}
@@ -570,8 +570,8 @@ def test_versions_become_gaps(codec):
 
 def test_blocks_are_comments_and_plain_code_newest_edit_last():
     history = [
-        Change(0, "def load(path):\n", "def load(path, encoding):\n"),
-        Change(9, "a = load(x)\nb = 1\n", 'a = load(x, "utf-8")\nb = 1\n', path="tools/show.py"),
+        EditHunk(0, "def load(path):\n", "def load(path, encoding):\n"),
+        EditHunk(9, "a = load(x)\nb = 1\n", 'a = load(x, "utf-8")\nb = 1\n', path="tools/show.py"),
     ]
     recent, region = edit_blocks(history, "    c = load(y)\n", "python")
     assert recent == (
@@ -585,13 +585,13 @@ def test_blocks_are_comments_and_plain_code_newest_edit_last():
 
 @pytest.mark.parametrize(("language", "opening"), [("go", "// +x\n"), ("lua", "-- +x\n"), ("css", "/* +x */\n")])
 def test_edits_are_told_in_comments_of_the_language(language, opening):
-    assert history_block([Change(0, "", "x\n")], language).endswith(opening)
+    assert history_block([EditHunk(0, "", "x\n")], language).endswith(opening)
 
 
-def test_edits_can_be_read_back_from_their_block(examples, codec):
+def test_edits_can_be_read_back_from_their_block(examples, tokenizer):
     for example in examples:
         block = history_block(example.history, "python")
-        assert codec.decode(codec.encode(block)) == block
+        assert tokenizer.decode(tokenizer.encode(block)) == block
         told = [line.removeprefix("# ") for line in block.splitlines()[1:]]
         groups = "\n".join(told).split("@@")[1:]
         for group, change in zip(reversed(groups), reversed(example.history), strict=False):
@@ -604,26 +604,26 @@ def test_edits_can_be_read_back_from_their_block(examples, codec):
 
 
 def test_blocks_keep_their_limits():
-    many = [Change(0, f"old_{n} = {n}\n", f"new_{n} = {n}\n") for n in range(100)]
+    many = [EditHunk(0, f"old_{n} = {n}\n", f"new_{n} = {n}\n") for n in range(100)]
     block = history_block(many, "python")
     assert len(block) <= HISTORY_CHARS
     assert "new_99" in block
     assert "new_0 " not in block
     assert block.index("new_98") < block.index("new_99")
-    rows = [Change(0, "".join(f"row {n}\n" for n in range(90)), "".join(f"line {n}\n" for n in range(90)))]
+    rows = [EditHunk(0, "".join(f"row {n}\n" for n in range(90)), "".join(f"line {n}\n" for n in range(90)))]
     block = history_block(rows, "css")
     assert len(block) <= HISTORY_CHARS
     assert "-row 0" in block
     assert "+line 0" in block
-    wide = history_block([Change(0, "a" * 500 + "b\n", "a" * 500 + "c\n")], "python")
+    wide = history_block([EditHunk(0, "a" * 500 + "b\n", "a" * 500 + "c\n")], "python")
     assert len(wide) <= HISTORY_CHARS
     assert max(map(len, wide.splitlines())) <= LINE_CHARS + 4
     assert wide.splitlines()[-1].endswith("ac")
 
 
-def test_gaps_are_laid_out_as_the_document_stands(codec):
-    sampler = EditSampler(codec, random.Random(4), Spans(prefix_chars=400, suffix_chars=200))
-    decode = codec.decode
+def test_gaps_are_laid_out_as_the_document_stands(tokenizer):
+    sampler = EditSampler(tokenizer, random.Random(4), Spans(prefix_chars=400, suffix_chars=200))
+    decode = tokenizer.decode
     count = 0
     for example in sampler.examples(shop(), 30):
         gap = sampler.gap(example)
@@ -643,17 +643,17 @@ def test_gaps_are_laid_out_as_the_document_stands(codec):
     assert count > 20
 
 
-def test_the_same_seed_draws_the_same_gaps(codec):
-    first, second = (EditSampler(codec, random.Random(5)).gaps(shop(), 8) for _ in range(2))
+def test_the_same_seed_draws_the_same_gaps(tokenizer):
+    first, second = (EditSampler(tokenizer, random.Random(5)).gaps(shop(), 8) for _ in range(2))
     assert first == second
     assert first
 
 
-def test_a_file_is_parsed_once_while_it_is_kept(codec, monkeypatch):
+def test_a_file_is_parsed_once_while_it_is_kept(tokenizer, monkeypatch):
     read = []
     parse = python_facts.read
     monkeypatch.setattr(source.python_facts, "read", lambda text: read.append(1) or parse(text))
-    sampler = EditSampler(codec, random.Random(0))
+    sampler = EditSampler(tokenizer, random.Random(0))
     sampler.gaps(shop(), 4)
     sampler.gaps(shop(), 4)
     assert len(read) == 1
@@ -661,7 +661,7 @@ def test_a_file_is_parsed_once_while_it_is_kept(codec, monkeypatch):
     assert len(read) == 2
 
 
-def test_a_long_file_is_cut_between_definitions(codec):
+def test_a_long_file_is_cut_between_definitions(tokenizer):
     long = "".join(SHOP.replace("Shop", f"Shop{n}").replace('"""A shop."""\n', "") for n in range(20))
     for seed in range(20):
         text = source.part(shop(long), random.Random(seed)).text
@@ -670,12 +670,12 @@ def test_a_long_file_is_cut_between_definitions(codec):
         assert text in long
 
 
-def test_text_that_is_no_python_and_a_file_without_anything_draw_what_they_can(codec):
+def test_text_that_is_no_python_and_a_file_without_anything_draw_what_they_can(tokenizer):
     broken = shop(SHOP.replace("def show(", "def show(("))
-    assert {example.kind for example in drawn(codec, 10, broken)} <= {"rename", "extract", "key"}
-    assert drawn(codec, 3, broken)
-    assert drawn(codec, 3, shop("# nothing\n")) == []
-    assert drawn(codec, 3, shop("")) == []
+    assert {example.kind for example in drawn(tokenizer, 10, broken)} <= {"rename", "extract", "key"}
+    assert drawn(tokenizer, 3, broken)
+    assert drawn(tokenizer, 3, shop("# nothing\n")) == []
+    assert drawn(tokenizer, 3, shop("")) == []
 
 
 # Without tree-sitter
@@ -690,9 +690,9 @@ def no_tree_sitter(monkeypatch):
     tree_facts._grammar.cache_clear()
 
 
-def test_without_tree_sitter_words_are_edited_and_it_is_told_once(codec, no_tree_sitter, caplog):
+def test_without_tree_sitter_words_are_edited_and_it_is_told_once(tokenizer, no_tree_sitter, caplog):
     with caplog.at_level(logging.WARNING):
-        found = drawn(codec, 20, shop(SCRIPT, "shop/a.js", "javascript"))
+        found = drawn(tokenizer, 20, shop(SCRIPT, "shop/a.js", "javascript"))
     assert {example.kind for example in found} <= {"rename", "extract", "key"}
     assert any(not example.is_quiet for example in found)
     assert [record.getMessage() for record in caplog.records].count(
@@ -700,8 +700,8 @@ def test_without_tree_sitter_words_are_edited_and_it_is_told_once(codec, no_tree
     ) == 1
 
 
-def test_python_needs_no_tree_sitter(codec, no_tree_sitter, examples):
-    assert drawn(codec, 5) == examples[: len(drawn(codec, 5))]
+def test_python_needs_no_tree_sitter(tokenizer, no_tree_sitter, examples):
+    assert drawn(tokenizer, 5) == examples[: len(drawn(tokenizer, 5))]
 
 
 def test_importing_the_package_imports_no_tree_sitter(monkeypatch):

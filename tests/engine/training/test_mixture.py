@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus
 from mercury_engine.training.data.sources import SourceFile
-from mercury_engine.training.examples.gaps import Gap, GapSampler, Spans
+from mercury_engine.training.examples.gaps import GapSampler, Spans, TrainingGap
 from mercury_engine.training.examples.mixture import Mixture, Window, WindowSampler, edit_window
 from mercury_engine.training.examples.snippets import snippet_blocks
 from mercury_engine.training.examples.steps import Steps
@@ -23,8 +23,8 @@ CONFIG = tiny.config(rank=2)
 
 
 @pytest.fixture(scope="module")
-def codec(tmp_path_factory):
-    return Codec(training_data.base(tmp_path_factory.mktemp("mixture") / "base"))
+def tokenizer(tmp_path_factory):
+    return Tokenizer(training_data.base(tmp_path_factory.mktemp("mixture") / "base"))
 
 
 @pytest.fixture(scope="module")
@@ -37,26 +37,26 @@ def file(mixture, path):
 
 
 def gap(*target):
-    return Gap([], [20, 21], [], list(target), "", "rest_of_line")
+    return TrainingGap([], [20, 21], [], list(target), "", "rest_of_line")
 
 
 def drawn(gaps, slots, noise, seed=0):
     return corrupt(CONFIG, Window(gaps, slots), random.Random(seed), noise)
 
 
-def test_gaps_hold_the_text_between_their_sides(codec, mixture):
+def test_gaps_hold_the_text_between_their_sides(tokenizer, mixture):
     of = file(mixture, "toy/a.py")
-    gaps = GapSampler(codec, random.Random(1)).gaps(of, 8)
+    gaps = GapSampler(tokenizer, random.Random(1)).gaps(of, 8)
     assert len(gaps) == 8
     for found in gaps:
-        start, target = codec.decode(found.near), codec.decode(found.target)
-        after = "".join(codec.decode(list(block)) for block in found.suffix)
+        start, target = tokenizer.decode(found.near), tokenizer.decode(found.target)
+        after = "".join(tokenizer.decode(list(block)) for block in found.suffix)
         assert target.endswith(found.truth)
         assert start + target + after in of.text
 
 
-def test_the_same_generator_draws_the_same_windows_whatever_was_drawn_before(codec, mixture):
-    sampler = WindowSampler(codec, mixture, 6, 0.3, Spans())
+def test_the_same_generator_draws_the_same_windows_whatever_was_drawn_before(tokenizer, mixture):
+    sampler = WindowSampler(tokenizer, mixture, 6, 0.3, Spans())
     steps = Steps(sampler, CONFIG, 2, Noise(), 7, packed=False)
     first = steps[5]
     steps[4], steps[6]
@@ -76,15 +76,15 @@ def test_snippets_come_from_other_files_behind_their_path_and_share_words():
         assert "add_13" in chunk
 
 
-def test_snippets_are_the_first_far_blocks_of_some_windows(codec, mixture):
+def test_snippets_are_the_first_far_blocks_of_some_windows(tokenizer, mixture):
     of = file(mixture, "toy/b.py")
     assert {f.path for f in mixture.others(of, random.Random(0))} == {"toy/a.py"}
     opening = path_block("toy/a.py", "python")
     shown = 0
     for seed in range(100):
-        sampler = GapSampler(codec, random.Random(seed))
+        sampler = GapSampler(tokenizer, random.Random(seed))
         found = sampler.gaps(of, 1, mixture.others(of, random.Random(seed)))[0]
-        texts = [codec.decode(list(block)) for block in found.far]
+        texts = [tokenizer.decode(list(block)) for block in found.far]
         snippets = [text for text in texts if text.startswith(opening)]
         assert texts[: len(snippets)] == snippets
         assert all(text.removeprefix(opening) in split(CODE) for text in snippets)
@@ -92,8 +92,8 @@ def test_snippets_are_the_first_far_blocks_of_some_windows(codec, mixture):
     assert 10 <= shown <= 30
 
 
-def test_a_share_of_the_gaps_are_edits_that_fit_their_canvases(codec, mixture):
-    sampler = WindowSampler(codec, mixture, 16, 0.25, Spans())
+def test_a_share_of_the_gaps_are_edits_that_fit_their_canvases(tokenizer, mixture):
+    sampler = WindowSampler(tokenizer, mixture, 16, 0.25, Spans())
     windows = sampler.windows(30, random.Random(3))
     kinds = Counter(found.kind for window in windows for found in window.gaps)
     edits = kinds["edit"] + kinds["edit_none"]
@@ -103,12 +103,12 @@ def test_a_share_of_the_gaps_are_edits_that_fit_their_canvases(codec, mixture):
             assert all(len(found.target) < window.slots for found in window.gaps)
 
 
-def test_edits_can_be_left_out(codec, mixture):
-    windows = WindowSampler(codec, mixture, 8, 0.0, Spans()).windows(6, random.Random(3))
+def test_edits_can_be_left_out(tokenizer, mixture):
+    windows = WindowSampler(tokenizer, mixture, 8, 0.0, Spans()).windows(6, random.Random(3))
     assert not any(found.kind.startswith("edit") for window in windows for found in window.gaps)
 
 
-def test_the_canvases_of_an_edit_have_room_for_the_longest(codec):
+def test_the_canvases_of_an_edit_have_room_for_the_longest(tokenizer):
     assert edit_window([gap(*range(20, 35)), gap(20)]).slots == 16
     assert edit_window([gap(*range(20, 36))]).slots == 32
 

@@ -11,7 +11,7 @@ from mercury_engine.training.data import corpus, pack, shard
 from mercury_engine.training.data.contamination import Fingerprints
 from mercury_engine.training.data.corpus import Corpus, SourceFile
 from mercury_engine.training.data.shard import MAGIC, ShardCorrupt, Speller
-from mercury_engine.training.data.sources import HeldOut, Source, SourceError
+from mercury_engine.training.data.sources import HeldOut, PackageSource, SourceError
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.support import tiny
@@ -22,7 +22,7 @@ HELD = " ".join(f"held{n}" for n in range(100))
 
 def blind() -> Tokenizer:
     """A byte-level tokenizer that, like SmolLM2's, lacks a byte: here that of the letter Z."""
-    letters = sorted(set(pre_tokenizers.ByteLevel.alphabet()) - {"Z"})
+    letters = sorted(set(pre_tokenizers.ByteLevel.vocabulary()) - {"Z"})
     tokenizer = Tokenizer(models.BPE(vocab={letter: n for n, letter in enumerate(letters)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -35,7 +35,7 @@ def file(name: str, text: str, language: str = "python") -> SourceFile:
 
 def whole(files: list[SourceFile]) -> Corpus:
     built = Corpus(known=Fingerprints.of([HELD]))
-    built.add(Source("pypi", "toy", "1.0", "MIT"), files)
+    built.add(PackageSource("pypi", "toy", "1.0", "MIT"), files)
     return built
 
 
@@ -55,7 +55,14 @@ def noise(seed: int, size: int) -> str:
 
 def test_a_packed_folder_reads_like_the_folder(tmp_path: Path):
     whole(FILES).write(tmp_path / "folder")
-    options = ["--corpus", tmp_path / "folder", "--out", tmp_path / "new" / "x.shard", "--tokenizer", codec(tmp_path)]
+    options = [
+        "--corpus",
+        tmp_path / "folder",
+        "--out",
+        tmp_path / "new" / "x.shard",
+        "--tokenizer",
+        tokenizer(tmp_path),
+    ]
     assert pack.main([str(option) for option in options]) == 0
     packed = tmp_path / "new" / "x.shard"
     assert list(corpus.read(packed)) == list(corpus.read(tmp_path / "folder")) == FILES
@@ -68,7 +75,7 @@ def test_a_packed_folder_reads_like_the_folder(tmp_path: Path):
     assert [path.name for path in packed.parent.iterdir()] == ["x.shard"]
 
 
-def codec(folder: Path) -> Path:
+def tokenizer(folder: Path) -> Path:
     TOKENIZER.save(str(folder / "tokenizer.json"))
     return folder
 
@@ -180,5 +187,5 @@ def test_what_is_installed_is_packed_onto_a_shard(tmp_path: Path):
     (environment / "new.py").write_text("".join(f"def new_{n}():\n    return {n}\n\n\n" for n in range(20)))
     old = put(tmp_path / "old.shard", PACKED)
     options = ["--installed", "--environment", environment, "--onto", old, "--out", tmp_path / "x.shard"]
-    assert pack.main([str(option) for option in [*options, "--tokenizer", codec(tmp_path)]]) == 0
+    assert pack.main([str(option) for option in [*options, "--tokenizer", tokenizer(tmp_path)]]) == 0
     assert [each.path for each in corpus.read(tmp_path / "x.shard")] == ["toy/a.py", "new.py", "toy/b.rs"]

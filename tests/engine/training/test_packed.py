@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from mercury_engine.models import weights
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus
 from mercury_engine.training.examples.gaps import Spans
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
@@ -16,7 +16,7 @@ from mercury_engine.training.optimisation.attention import TILE, Ranges, tiles
 from mercury_engine.training.optimisation.loss import Final, Totals, layout_loss, report
 from mercury_engine.training.optimisation.objective import Noise, corrupt
 from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
-from mercury_engine.training.optimisation.sharing import Work
+from mercury_engine.training.optimisation.sharing import StepCost
 from mercury_kernels.ops import segmented_attention
 from torch.nn.attention import flex_attention as flex
 from torch.utils.flop_counter import FlopCounterMode
@@ -27,8 +27,8 @@ from tests.support import tiny, training_data
 @pytest.fixture(scope="module")
 def sampler(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
-    codec = Codec(training_data.base(folder / "base"))
-    return WindowSampler(codec, Mixture(corpus.read(training_data.corpus(folder / "corpus"))), 5, 0.3, Spans())
+    tokenizer = Tokenizer(training_data.base(folder / "base"))
+    return WindowSampler(tokenizer, Mixture(corpus.read(training_data.corpus(folder / "corpus"))), 5, 0.3, Spans())
 
 
 @pytest.fixture
@@ -193,5 +193,5 @@ def test_the_work_of_a_step_is_what_its_operations_cost(sampler, network):
     layouts = steps(sampler, network, packed=False)[0]
     with FlopCounterMode(display=False) as counter:
         learned(network, layouts, Final())
-    counted = sum((layout.work for layout in layouts), Work()).flops(network.config)
+    counted = sum((layout.work for layout in layouts), StepCost()).flops(network.config)
     assert 0.5 * counter.get_total_flops() < counted < counter.get_total_flops()  # the rest is padding

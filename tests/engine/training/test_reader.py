@@ -11,7 +11,7 @@ from mercury_engine.errors import ModelCorrupt
 from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.models import weights
 from mercury_engine.models.batching import finished
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.mixture import Mixture
@@ -49,10 +49,10 @@ def losses(folder):
 
 def drawn(tmp_path, text=CODE, count=3, **changes):
     """Passages of a single file at its start."""
-    codec = Codec(training_data.base(tmp_path / "codec"))
+    tokenizer = Tokenizer(training_data.base(tmp_path / "codec"))
     file = SourceFile("toy", "toy/a.py", "python", text)
-    steps = PassageSteps(codec, Mixture([file]), 1, count, 0, **changes)
-    return codec, steps, file
+    steps = PassageSteps(tokenizer, Mixture([file]), 1, count, 0, **changes)
+    return tokenizer, steps, file
 
 
 def test_the_loss_falls_on_a_repeated_step(tmp_path):
@@ -84,33 +84,35 @@ def test_two_legs_have_the_losses_of_one(tmp_path):
 
 
 def test_a_fresh_change_changes_nothing(tmp_path):
-    codec, steps, _ = drawn(tmp_path)
+    tokenizer, steps, _ = drawn(tmp_path)
     passages = steps[0][0]
     plain = prepare(tmp_path / "codec", 2, CPU)
     tuned = tuned_reader(tmp_path / "codec", 2, CPU)
-    assert torch.equal(passage_nats(tuned, passages, codec.start_id), passage_nats(plain, passages, codec.start_id))
+    assert torch.equal(
+        passage_nats(tuned, passages, tokenizer.start_id), passage_nats(plain, passages, tokenizer.start_id)
+    )
 
 
 def test_a_passage_is_read_as_the_engine_reads_it(tmp_path):
-    codec, steps, _ = drawn(tmp_path)
+    tokenizer, steps, _ = drawn(tmp_path)
     network = tuned_reader(tmp_path / "codec", 2, CPU).float()
     passage = next(p for p in steps[0][0] if len(p.far) > 2)
-    context = finished(BlockCache(network, codec.start_id).context(passage.far, (), []), network)
+    context = finished(BlockCache(network, tokenizer.start_id).context(passage.far, (), []), network)
     hidden, _ = network.read(torch.tensor([passage.near]), context.before)
     logp = network.logits(hidden[0]).log_softmax(-1)
     wanted = torch.stack([-logp[i, token] for i, token in enumerate(passage.near[1:])])
-    torch.testing.assert_close(passage_nats(network, [passage], codec.start_id), wanted, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(passage_nats(network, [passage], tokenizer.start_id), wanted, atol=1e-4, rtol=1e-4)
 
 
 def test_a_passage_sees_what_stands_below_its_line_first_and_never_itself(tmp_path):
     lines = "".join(f"value_{n} = compute({n}, offset_{n})\n" for n in range(400))
-    codec, steps, _ = drawn(tmp_path, lines, count=6, budgets=((600, 400),))
+    tokenizer, steps, _ = drawn(tmp_path, lines, count=6, budgets=((600, 400),))
     found = [passage for step in range(20) for passages in steps[step] for passage in passages]
     assert found
     below = 0
     for passage in found:
-        near = codec.decode(list(passage.near))
-        blocks = [codec.decode(list(block)) for block in passage.far]
+        near = tokenizer.decode(list(passage.near))
+        blocks = [tokenizer.decode(list(block)) for block in passage.far]
         assert all(near not in block for block in blocks)
         at = lines.index(near)
         following = lines[at + len(near) :].partition("\n")[2]  # the cursor's line is left out
@@ -135,7 +137,7 @@ def test_an_exported_reader_is_a_base_that_reads_as_it_was_trained(run, tmp_path
     run.leg(3)
     export(tmp_path / "base", run.folder, tmp_path / "taught", "unused")
     assert "MB reader" in capsys.readouterr().out
-    passages, start = run.steps[0][0], run.codec.start_id
+    passages, start = run.steps[0][0], run.tokenizer.start_id
     taught = weights.load(tmp_path / "taught", torch.float32, CPU)
     plain = weights.load(tmp_path / "base", torch.float32, CPU)
     change = run.mean["layers.1.down.up"] @ run.mean["layers.1.down.down"]
@@ -185,9 +187,9 @@ def test_a_run_of_a_reader_is_not_gone_on_with_as_a_writers(run, tmp_path):
 def test_a_damaged_change_is_refused(run, tmp_path, damage, told):
     run.leg(1)
     export(tmp_path / "base", run.folder, tmp_path / "taught", "unused")
-    state = load_file(tmp_path / "taught" / weights.READER)
+    state = load_file(tmp_path / "taught" / weights.READER_FILE)
     damage(state)
-    save_file(state, tmp_path / "taught" / weights.READER)
+    save_file(state, tmp_path / "taught" / weights.READER_FILE)
     with pytest.raises(ModelCorrupt, match=told):
         weights.load(tmp_path / "taught", torch.float32, CPU)
 

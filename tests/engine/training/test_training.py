@@ -14,7 +14,7 @@ from mercury_engine.training.conversion.export import export
 from mercury_engine.training.data.sources import HeldOut
 from mercury_engine.training.optimisation import train
 from mercury_engine.training.optimisation.loss import Final
-from mercury_engine.training.optimisation.train import Run
+from mercury_engine.training.optimisation.train import WriterRun
 
 from tests.support import tiny, training_data
 from tests.support.training_data import CODE, PLAN, Clock
@@ -170,7 +170,7 @@ def test_a_corpus_with_a_held_out_package_is_refused(tmp_path, package, path):
     base = training_data.base(tmp_path / "base")
     corpus = tiny.corpus(tmp_path / "bad", [("toy", "toy/a.py", CODE), (package, path, CODE)])
     with pytest.raises(HeldOut):
-        Run(base, corpus, tmp_path / "run", PLAN, CPU)
+        WriterRun(base, corpus, tmp_path / "run", PLAN, CPU)
     assert not (tmp_path / "run").exists()
 
 
@@ -178,7 +178,7 @@ def test_a_corpus_that_changed_between_legs_is_looked_through_again(run, tmp_pat
     run.leg(0)
     bad = tiny.corpus(tmp_path / "bad", [("toy", "toy/a.py", CODE), ("flask", "x/a.py", CODE)])
     with pytest.raises(HeldOut):
-        Run(tmp_path / "base", bad, run.folder, PLAN, CPU)
+        WriterRun(tmp_path / "base", bad, run.folder, PLAN, CPU)
 
 
 def test_the_learning_rate_warms_up_and_falls_with_the_time_of_the_whole_run():
@@ -198,7 +198,7 @@ def test_the_last_part_of_a_run_shows_the_models_own_guesses_and_sharpens(run):
 
 def test_options_become_plan_and_setup(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(train.Run, "leg", lambda self, minutes: seen.append((self, minutes)))
+    monkeypatch.setattr(train.WriterRun, "leg", lambda self, minutes: seen.append((self, minutes)))
     base, corpus = training_data.base(tmp_path / "base"), training_data.corpus(tmp_path / "corpus")
     options = ["--base", base, "--corpus", corpus, "--run", tmp_path / "run", "--device", "cpu", "--rank", 2]
     options += ["--leg", 9, "--canvases", 4, "--optimizer", "muon", "--edits", 0, "--validate-every", 2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mercury_engine.engine import BUNDLED
+from mercury_engine.engine import BUNDLED_MODEL
 from mercury_engine.training.conversion import compression
 from mercury_engine.training.conversion.base import SMOLLM2
 from mercury_engine.training.conversion.vocabulary import build_tokenizer, cut, sample, used_tokens
@@ -17,11 +17,11 @@ from tokenizers import Tokenizer, pre_tokenizers
 
 from tests.support import tiny
 
-ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
+ALPHABET = sorted(pre_tokenizers.ByteLevel.vocabulary())
 MERGES = ["b c", "a b", "c d", "a bc", "ab c", "abc d", "ab cd", "a bcd", "b cd", "x y", "xy x", "xy xy", "d a"]
 """Of abc and abcd there are several ways to merge; which one is taken depends on the order."""
 TOKENS = ["<|endoftext|>", *ALPHABET, *dict.fromkeys(merge.replace(" ", "") for merge in MERGES)]
-LETTERS = st.text(alphabet="abcdxy", max_size=20)
+LETTERS = st.text(vocabulary="abcdxy", max_size=20)
 
 
 def encode(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -53,7 +53,7 @@ def test_nothing_unused_is_kept_but_bytes_and_the_way_to_what_is_used():
 
 CACHE = Path(os.environ.get("MERCURY_DOWNLOADS", "runs/downloads"))
 GGUF = CACHE / SMOLLM2.file
-SHIPPED = BUNDLED / "tokenizer.json"
+SHIPPED = BUNDLED_MODEL / "tokenizer.json"
 SOURCES = sorted((Path(__file__).parents[3] / "engine").rglob("*.py")) + sorted(
     path for path in (Path(__file__).parents[2] / "data" / "held_out").rglob("*") if path.is_file()
 )
@@ -107,7 +107,7 @@ def test_the_shipped_vocabulary_keeps_every_byte_and_every_merge_between_kept_to
 
 
 def test_no_text_can_spell_mask_or_end_which_stand_behind_the_last_token():
-    config = json.loads((BUNDLED / "config.json").read_text())
+    config = json.loads((BUNDLED_MODEL / "config.json").read_text())
     shipped = Tokenizer.from_file(str(SHIPPED))
     assert shipped.get_vocab_size() == max(shipped.get_vocab().values()) + 1 == config["vocab_size"]
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.turns import Done, More, one_by_one
+from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, try_
-from mercury_lsp.commands.place import Place
+from mercury_lsp.commands.place import FilePosition
 from mercury_lsp.errors import UsageError
 from mercury_lsp.settings import Settings
 
@@ -29,7 +29,7 @@ class FakeEngine:
     def rest(self) -> None:
         """Nothing to give back."""
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
@@ -84,13 +84,13 @@ def test_a_file_that_is_not_utf_8_is_named_with_the_byte(sample: Path, capsys):
 
 
 def test_a_drive_letter_is_part_of_the_file():
-    assert Place.parse(r"C:\code\a.py:3:7") == Place(Path(r"C:\code\a.py"), 3, 7)
+    assert FilePosition.parse(r"C:\code\a.py:3:7") == FilePosition(Path(r"C:\code\a.py"), 3, 7)
 
 
 def test_the_end_of_the_last_line_is_a_place(sample: Path):
-    context, snapshot = Place.parse(f"{sample}:3:1").context()
+    context, snapshot = FilePosition.parse(f"{sample}:3:1").context()
     assert context.offset == snapshot.length
-    context, _ = Place.parse(f"{sample}:1:5").context()
+    context, _ = FilePosition.parse(f"{sample}:1:5").context()
     assert (context.line_prefix, context.line_suffix) == ("x = ", "")
 
 

@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.coalescing import Feature, Pending, Question, Questions
+from mercury_lsp.completion.coalescing import Coalescer, Feature, Pending, Question
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Document
 from tests.server.completion.test_completer import Editor, FakeEngine, begun
@@ -144,7 +144,7 @@ async def test_a_search_that_is_given_up_before_it_begins_leaves_no_warning(recw
     async def found() -> list[Suggestion]:
         return []
 
-    questions, snapshot = Questions(), Document("file:///a", "python", 1, "x = ").snapshot()
+    questions, snapshot = Coalescer(), Document("file:///a", "python", 1, "x = ").snapshot()
     question = Question("edit", snapshot, 0, is_away=True)
     asked = asyncio.ensure_future(questions.ask(question, lambda: Pending.of(found(), Event())))
     await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import pytest
 from lsprotocol import types
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
-from mercury_engine.turns import Done, More, one_by_one
+from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 
 from mercury_lsp.completion.coalescing import Feature
 from mercury_lsp.completion.completer import Completer
@@ -32,7 +32,7 @@ class FakeEngine:
     def rest(self) -> None:
         """Nothing to give back."""
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:

@@ -17,7 +17,7 @@ from mercury_lsp.completion.drafting.lines import LineIndex
 from mercury_lsp.completion.drafting.old_suggestion import remaining
 from mercury_lsp.completion.drafting.tracking import TrackedDocument
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.completion.typing_through import Place
+from mercury_lsp.completion.typing_through import SuggestionPlace
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Edit
 
@@ -478,7 +478,7 @@ def _indexed(source, start, end):
 class History:
     """What was shown last."""
 
-    shown: Place | None
+    shown: SuggestionPlace | None
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_the_old_suggestion_counts_only_where_its_typed_text_ends():
     editor.open("x = compute(a")
     suggestion = Suggestion("1", "compute(x, y)", (0, 4), (0, 4), 0.9, 1, 1.0)
     snapshot = editor.documents.snapshot(URI)
-    assert old_suggestion(History(Place(4, 13, suggestion)), snapshot, 13) == ", y)"
-    assert old_suggestion(History(Place(4, 12, suggestion)), snapshot, 13) == ""
-    assert old_suggestion(History(Place(4, 13)), snapshot, 13) == ""
+    assert old_suggestion(History(SuggestionPlace(4, 13, suggestion)), snapshot, 13) == ", y)"
+    assert old_suggestion(History(SuggestionPlace(4, 12, suggestion)), snapshot, 13) == ""
+    assert old_suggestion(History(SuggestionPlace(4, 13)), snapshot, 13) == ""
     assert old_suggestion(History(None), snapshot, 13) == ""

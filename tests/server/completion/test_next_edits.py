@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.calls import call_around, calls, changed_alike
-from mercury_lsp.completion.next_edits.change import MAX_CHARS, Change, differing, last_change
+from mercury_lsp.completion.next_edits.change import MAX_CHARS, LastChange, differing, last_change
 from mercury_lsp.completion.next_edits.judging import chance, question
 from mercury_lsp.completion.next_edits.repeating import MOST, Repeating
 from mercury_lsp.documents import document as module
@@ -185,7 +185,7 @@ def test_a_change_says_what_stood_there_before(text, edits):
     for start, count, inserted in edits:
         start = min(start, len(now))
         edit = Edit(start, now[start : start + count], inserted)
-        made = differing(Change(edit.start, edit.removed, edit.inserted))
+        made = differing(LastChange(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:
             continue
         if change is None or change.then(Edit(made.start, made.old, made.new)) is None:

@@ -3,7 +3,7 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
-from mercury_engine.prompt.chunking import MAX_CHARS
+from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
@@ -91,7 +91,7 @@ def test_no_headers_where_the_window_begins_with_the_file():
 def test_no_text_is_missing_between_the_blocks_of_a_grown_chunk():
     doc = document()
     offset = doc.snapshot().source.starts[20] + 1
-    type_at(doc, offset, "y" * MAX_CHARS)
+    type_at(doc, offset, "y" * MAX_CHUNK_CHARS)
     text = doc.snapshot().text
     context = ContextBuilder().build(doc.snapshot(), offset, None)
     assert text[offset:].startswith("".join(context.suffix)) and len(context.suffix) > 1
@@ -99,7 +99,7 @@ def test_no_text_is_missing_between_the_blocks_of_a_grown_chunk():
 
 def test_a_very_long_line_stays_bounded():
     context = ContextBuilder().build(document("x" * 3_000_000).snapshot(), 1_000_000, None)
-    assert len(context.near) <= 2 * MAX_CHARS and len(context.suffix[0]) <= 2 * MAX_CHARS
+    assert len(context.near) <= 2 * MAX_CHUNK_CHARS and len(context.suffix[0]) <= 2 * MAX_CHUNK_CHARS
     assert len(context.line_prefix) <= 1600 and len(context.line_suffix) <= 800
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mercury_lsp.context import lookup_text as module
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
-from mercury_lsp.context.lookup_text import Elsewhere, around
+from mercury_lsp.context.lookup_text import LookupText, around
 from mercury_lsp.documents.document import Document, Snapshot
 from tests.server.context.test_context import type_at
 
@@ -22,14 +22,14 @@ def document(text: str, uri: str = "file:///a.py") -> Document:
     return Document(uri, "python", 0, text)
 
 
-def asked(elsewhere: Elsewhere, snapshot: Snapshot, offset: int, others: tuple[str, ...] = ()) -> CompletionContext:
-    return elsewhere.added_to(ContextBuilder().build(snapshot, offset, None), snapshot, others)
+def asked(lookup_text: LookupText, snapshot: Snapshot, offset: int, others: tuple[str, ...] = ()) -> CompletionContext:
+    return lookup_text.added_to(ContextBuilder().build(snapshot, offset, None), snapshot, others)
 
 
-def worked(elsewhere: Elsewhere) -> int:
+def worked(lookup_text: LookupText) -> int:
     """Do all work; how many pieces it was."""
     pieces = 0
-    while elsewhere.work():
+    while lookup_text.work():
         pieces += 1
     return pieces
 
@@ -40,7 +40,7 @@ def test_window_and_elsewhere_are_the_document():
     context = around(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
     shown = "".join((*context.far, context.near, *context.suffix))
     first, last = context.window
-    assert context.elsewhere == (*snapshot.chunks[last:], "", *snapshot.chunks[:first], "") and first
+    assert context.lookup_text == (*snapshot.chunks[last:], "", *snapshot.chunks[:first], "") and first
     assert shown.endswith("".join(snapshot.chunks[first:last]))
 
 
@@ -49,46 +49,46 @@ def test_nothing_is_there_before_it_was_looked_at_and_a_piece_of_work_is_small(m
     clean = module.without_secrets
     monkeypatch.setattr(module, "without_secrets", lambda text, lang: (looked_at.append(text), clean(text, lang))[1])
     monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
-    made, snapshot = Elsewhere(), document(text_of(900)).snapshot()
+    made, snapshot = LookupText(), document(text_of(900)).snapshot()
     made.update(snapshot)
-    assert asked(made, snapshot, 9000).elsewhere == () and made.pending
+    assert asked(made, snapshot, 9000).lookup_text == () and made.pending
     assert made.work() and len(looked_at) == 1
     worked(made)
-    assert asked(made, snapshot, 9000).elsewhere
+    assert asked(made, snapshot, 9000).lookup_text
     assert sorted(looked_at) == sorted(set(snapshot.chunks)) and not made.pending
 
 
 def test_an_edit_has_the_chunks_around_it_looked_at_and_no_others(monkeypatch):
     monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
-    made, doc = Elsewhere(), document(text_of(900))
+    made, doc = LookupText(), document(text_of(900))
     made.update(doc.snapshot())
     asked(made, doc.snapshot(), 9000)
     worked(made)
     type_at(doc, 9000, "x = 1\n")
     made.update(doc.snapshot())
     assert worked(made) <= 2
-    assert not any("x = 1" in chunk for chunk in asked(made, doc.snapshot(), 9000).elsewhere)
-    assert any("x = 1" in chunk for chunk in asked(made, doc.snapshot(), 0).elsewhere)
+    assert not any("x = 1" in chunk for chunk in asked(made, doc.snapshot(), 9000).lookup_text)
+    assert any("x = 1" in chunk for chunk in asked(made, doc.snapshot(), 0).lookup_text)
 
 
 def test_lines_that_look_like_secrets_are_cut_out():
     text = text_of(300) + SECRET + text_of(300)
     snapshot = document(text).snapshot()
-    found = "".join(around(ContextBuilder().build(snapshot, 0, None), snapshot).elsewhere)
+    found = "".join(around(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
     assert "Zq83" not in found and "name_0_250" in found
 
 
 def test_where_something_was_cut_out_or_is_not_known_there_is_a_gap():
     text = text_of(300) + SECRET * 40 + text_of(300)
     snapshot = document(text).snapshot()
-    found = around(ContextBuilder().build(snapshot, 0, None), snapshot).elsewhere
+    found = around(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text
     assert "" in found[1:-2]
 
 
 def test_parts_of_a_line_that_is_longer_than_a_chunk_are_left_out():
     long = "data = '" + "x" * 500 + " password=Zq83kfPwm20dKxLw " + "y" * 800 + "'\n"
     snapshot = document(text_of(300) + long + "behind = 1\n" * 40).snapshot()
-    found = "".join(around(ContextBuilder().build(snapshot, 0, None), snapshot).elsewhere)
+    found = "".join(around(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
     assert "behind = 1" in found and "name_0_299" in found
     assert "xxx" not in found and "yyy" not in found and "Zq83" not in found
 
@@ -99,12 +99,12 @@ def test_what_is_far_from_the_cursor_is_left_out(monkeypatch):
     snapshot = document(text).snapshot()
     context = around(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
     first, last = context.window
-    assert context.elsewhere == (*snapshot.chunks[last : last + 5], "", *snapshot.chunks[first - 5 : first], "")
+    assert context.lookup_text == (*snapshot.chunks[last : last + 5], "", *snapshot.chunks[first - 5 : first], "")
 
 
 @pytest.fixture
-def three() -> tuple[Elsewhere, list[Snapshot]]:
-    made = Elsewhere()
+def three() -> tuple[LookupText, list[Snapshot]]:
+    made = LookupText()
     snapshots = [document(text_of(200, n), f"file:///{n}.py").snapshot() for n in range(3)]
     for snapshot in snapshots:
         made.update(snapshot)
@@ -115,7 +115,7 @@ def three() -> tuple[Elsewhere, list[Snapshot]]:
 def test_other_documents_stand_farther_away_in_the_order_given(three):
     made, snapshots = three
     context = asked(made, snapshots[0], 0, (snapshots[2].uri, snapshots[1].uri, "file:///unknown.py"))
-    found = "".join(context.elsewhere)
+    found = "".join(context.lookup_text)
     assert found.index("name_1_") < found.index("name_2_") < found.index("name_0_")
 
 
@@ -125,17 +125,17 @@ def test_of_other_documents_only_what_is_around_their_windows(three, monkeypatch
     first, last = asked(made, snapshots[1], 5000).window
     made.update(snapshots[1])
     context = asked(made, snapshots[0], 0, (snapshots[1].uri,))
-    assert context.elsewhere[: last - first + 3] == (*snapshots[1].chunks[first - 1 : last + 1], "") and first > 1
+    assert context.lookup_text[: last - first + 3] == (*snapshots[1].chunks[first - 1 : last + 1], "") and first > 1
 
 
 def test_a_closed_document_is_nowhere(three):
     made, snapshots = three
     made.forget(snapshots[1].uri)
-    assert "name_1_" not in "".join(asked(made, snapshots[0], 0, (snapshots[1].uri,)).elsewhere)
+    assert "name_1_" not in "".join(asked(made, snapshots[0], 0, (snapshots[1].uri,)).lookup_text)
 
 
 def test_chunks_of_old_versions_are_forgotten():
-    made = Elsewhere()
+    made = LookupText()
     for version in range(40):
         snapshot = document(text_of(600, version)).snapshot()
         made.update(snapshot)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.context.workspace import is_secret
-from mercury_lsp.context.workspace.choice import Kind, Snippet, choose, likeliest, words_of
+from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, likeliest, words_of
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
@@ -270,13 +270,13 @@ def test_a_long_parse_breathes_and_goes_on_where_it_was():
 # Choice
 
 
-def code(text: str, kind: Kind = Kind.CODE) -> Snippet:
+def code(text: str, kind: SnippetKind = SnippetKind.CODE) -> Snippet:
     return Snippet.of(kind, "a.py", "python", text)
 
 
 def test_the_block_with_most_words_of_the_surroundings_is_shown_one_of_each_kind():
     cart, stock = code("basket warehouse\n"), code("warehouse\n")
-    declared = code("def basket(): ...\n", Kind.DECLARATIONS)
+    declared = code("def basket(): ...\n", SnippetKind.DECLARATIONS)
     assert choose([stock, cart, declared], words_of("basket in warehouse")) == (declared, cart)
     assert choose([stock, cart], words_of("nothing alike")) == ()
     assert likeliest([stock, cart], words_of("basket"), 5) == [cart]

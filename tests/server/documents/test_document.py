@@ -5,7 +5,7 @@ import tree_sitter_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
-from mercury_engine.prompt.chunking import MAX_CHARS
+from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS
 from tree_sitter import Language, Parser
 
 from mercury_lsp.documents import document as module
@@ -92,7 +92,7 @@ def test_edits_give_the_text_and_the_tree_of_a_fresh_parse(text, edits):
         assert document.snapshot().tree.root_node.end_byte <= len(encode(text))
         snapshot = document.parsed()
         assert snapshot.text == text and snapshot.length == len(text)
-        assert all(snapshot.chunks) and all(len(chunk) <= 2 * MAX_CHARS for chunk in snapshot.chunks)
+        assert all(snapshot.chunks) and all(len(chunk) <= 2 * MAX_CHUNK_CHARS for chunk in snapshot.chunks)
         assert not any(a.endswith("\r") and b.startswith("\n") for a, b in pairwise(snapshot.chunks))
         assert snapshot.tree is not None
         assert snapshot.tree.root_node.end_byte <= len(encode(text))
@@ -168,7 +168,7 @@ def test_a_chunk_that_grew_is_split_and_one_that_vanished_leaves_no_hole():
     document = open_document(CODE)
     before = document.snapshot().chunks
     document.apply([partial((100, 0), (100, 0), "y = 1\n" * 300)], 2)
-    assert max(map(len, document.snapshot().chunks)) <= 2 * MAX_CHARS
+    assert max(map(len, document.snapshot().chunks)) <= 2 * MAX_CHUNK_CHARS
     document.apply([partial((100, 0), (400, 0), "")], 3)
     assert document.snapshot().text == CODE and set(before) & set(document.snapshot().chunks)
 
@@ -194,7 +194,7 @@ def test_a_line_of_ten_megabytes_is_plain_text_and_an_edit_renews_only_what_is_a
     snapshot = document.parsed()
     assert snapshot.tree is None
     assert snapshot.offset_at(0, 9_000_000) == 9_000_000 and snapshot.position_at(7_000_000) == (0, 7_000_000)
-    assert sum(len(chunk) for chunk in snapshot.chunks if id(chunk) not in before) <= 2 * MAX_CHARS
+    assert sum(len(chunk) for chunk in snapshot.chunks if id(chunk) not in before) <= 2 * MAX_CHUNK_CHARS
 
 
 def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_settles(monkeypatch):

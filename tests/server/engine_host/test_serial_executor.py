@@ -5,11 +5,11 @@ from threading import Event, current_thread
 
 import pytest
 
-from mercury_lsp.engine_host.serial_executor import OneThread
+from mercury_lsp.engine_host.serial_executor import SerialExecutor
 
 
 def test_calls_are_made_in_order_on_one_thread_and_none_behind_the_end():
-    thread, made = OneThread("mercury-test"), []
+    thread, made = SerialExecutor("mercury-test"), []
     for number in range(5):
         thread.call(lambda number=number: made.append((number, current_thread().name)))
     assert thread.result(lambda: len(made)).result(10) == 5
@@ -22,7 +22,7 @@ def test_calls_are_made_in_order_on_one_thread_and_none_behind_the_end():
 
 
 def test_a_call_that_fails_is_logged_or_told_and_the_next_is_made(caplog):
-    thread, done = OneThread("mercury-test"), Event()
+    thread, done = SerialExecutor("mercury-test"), Event()
     with caplog.at_level(logging.ERROR):
         thread.call(lambda: exit(1))
         thread.call(done.set)

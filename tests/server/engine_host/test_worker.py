@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled, ModelNotFound
-from mercury_engine.turns import Done, More, one_by_one
+from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 
 from mercury_lsp.engine_host.engines import Engines, Lease
 from mercury_lsp.engine_host.worker import AT_ONCE, load_engine
@@ -28,7 +28,7 @@ class Held:
     def rest(self) -> None:
         self.rested.set()
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
@@ -39,7 +39,7 @@ class Held:
                 raise Cancelled("cancelled")
         return Fill(request.near, 1.0, steps=1, elapsed=0.0)
 
-    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         return [float(len(text)) for text in texts if self.fill(request)]
 
 
@@ -76,7 +76,7 @@ def one_at_once(monkeypatch):
 class Together(Held):
     """Takes up all that it is handed before it is let go."""
 
-    def answer_all(self, more: More, done: Done) -> None:
+    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         taken: list[FillRequest] = []
         self.begun.set()
         while taken := [*taken, *more()]:
@@ -129,7 +129,7 @@ async def test_an_engine_that_fails_as_a_whole_tells_all_who_wait_and_is_asked_a
     waiting = [await desk.begin(), desk.ask("b", "next")]
     await asyncio.sleep(0)
 
-    def broken(more: More, done: Done) -> None:
+    def broken(more: NewRequests, done: TellOutcome) -> None:
         raise RuntimeError("broken")
 
     kept, desk.engine.answer_all = desk.engine.answer_all, broken
@@ -188,7 +188,7 @@ async def test_a_comparison_waits_for_its_turn_like_a_fill():
     desk = Desk("ab")
     request = FillRequest(near="compared", cancel=Event())
     first, waiting = await desk.begin(), desk.ask("a", "a1")
-    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["", "abc"]))
+    compared = asyncio.ensure_future(desk.leases["b"].score(request, ["", "abc"]))
     await asyncio.sleep(0)
     desk.engine.go.set()
     await asyncio.gather(first, waiting)
@@ -200,7 +200,7 @@ async def test_a_comparison_that_nobody_waits_for_stops():
     desk = Desk("ab")
     request = FillRequest(near="compared", cancel=Event())
     first = await desk.begin()
-    compared = asyncio.ensure_future(desk.leases["b"].compare(request, ["a"]))
+    compared = asyncio.ensure_future(desk.leases["b"].score(request, ["a"]))
     await asyncio.sleep(0)
     compared.cancel()
     await asyncio.sleep(0)
@@ -272,7 +272,7 @@ async def test_who_asks_as_the_thread_ends_its_last_work_is_told():
     await desk.leases["a"].load(Settings())
     worker = desk.leases["a"]._worker
 
-    def answer_all(more: More, done: Done) -> None:
+    def answer_all(more: NewRequests, done: TellOutcome) -> None:
         one_by_one(desk.engine, more, done)
         ended.set()
 

@@ -167,9 +167,9 @@ def test_what_the_editor_asks_by_itself_does_not_stop_the_action(editor: Editor)
     uri = editor.opened(script(ms=300) + "x = ")
     chosen = fill(editor, uri, 1, 4)
     ghost = editor.inline(uri, 1, 4)
-    elsewhere = editor.inline(uri, 1, 2)
+    lookup_text = editor.inline(uri, 1, 2)
     assert editor.result(chosen) == {"applied": True}
-    assert len(editor.result(elsewhere)["items"]) == 1
+    assert len(editor.result(lookup_text)["items"]) == 1
     with pytest.raises(Refused):
         editor.result(ghost)
 

@@ -31,8 +31,8 @@ def serving(root: Path, capabilities: Any = None, **options: Any) -> Editor:
 
 def given(editor: Editor, path: Path, line: int = 4, column: int = 18) -> str:
     """All that the engine is given at a place."""
-    read, elsewhere = both(editor, path, line, column)
-    return elsewhere + read
+    read, lookup_text = both(editor, path, line, column)
+    return lookup_text + read
 
 
 def both(editor: Editor, path: Path, line: int = 4, column: int = 18) -> tuple[str, str]:
@@ -155,8 +155,8 @@ def test_more_of_an_imported_file_is_looked_through_than_is_read(tmp_path: Path)
     with serving(tmp_path) as editor:
         editor.open((tmp_path / "main.py").as_uri(), MAIN)
         assert comes(editor, tmp_path / "main.py", lambda text: "warehouse_name" in text)
-        read, elsewhere = both(editor, tmp_path / "main.py")
-        assert read.count("def reserve_") < 30 < elsewhere.count("def reserve_")
+        read, lookup_text = both(editor, tmp_path / "main.py")
+        assert read.count("def reserve_") < 30 < lookup_text.count("def reserve_")
 
 
 def test_what_was_not_saved_of_a_closed_document_is_nowhere(tmp_path: Path):
@@ -198,9 +198,9 @@ def test_the_rest_of_a_long_document_is_looked_through_without_its_secrets(tmp_p
     with serving(tmp_path) as editor:
         editor.open((tmp_path / "main.py").as_uri(), main)
         assert comes(editor, tmp_path / "main.py", lambda text: "far_away = basket" in text)
-        read, elsewhere = both(editor, tmp_path / "main.py")
-        assert "far_away" in elsewhere and "far_away" not in read
-        assert "hunter2" not in elsewhere and "x_899" in elsewhere
+        read, lookup_text = both(editor, tmp_path / "main.py")
+        assert "far_away" in lookup_text and "far_away" not in read
+        assert "hunter2" not in lookup_text and "x_899" in lookup_text
         last = main.count("\n") - 1
         change = {"range": span((last, 0), (last, 17)), "text": "far_away = warehouse"}
         editor.change((tmp_path / "main.py").as_uri(), 2, change)

@@ -126,8 +126,8 @@ def test_the_model_is_loaded_anew_when_its_files_have_changed(tmp_path: Path):
         editor.notify("workspace/didChangeWatchedFiles", {"changes": changes})
         editor.notify("workspace/didChangeWatchedFiles", {"changes": changes[:1]})
         editor.until(lambda: len(loaded(editor)) == 2)
-        elsewhere = [{"uri": "file:///elsewhere/config.json", "type": 2}, {"uri": "untitled:x", "type": 1}]
-        editor.notify("workspace/didChangeWatchedFiles", {"changes": elsewhere})
+        lookup_text = [{"uri": "file:///elsewhere/config.json", "type": 2}, {"uri": "untitled:x", "type": 1}]
+        editor.notify("workspace/didChangeWatchedFiles", {"changes": lookup_text})
         assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
         assert len(loaded(editor)) == 2
 

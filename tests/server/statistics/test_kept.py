@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercury_lsp.statistics.impression import Showing
+from mercury_lsp.statistics.impression import Impression
 from mercury_lsp.statistics.observer import KEPT_AFTER, TOLD_WITHIN
 from tests.support.statistics_desk import TEXT, URI, Desk, result
 
@@ -194,9 +194,9 @@ def test_a_key_moves_only_showings_that_stand_at_it_or_behind_it(desk: Desk, mon
     for _ in range(5):
         desk.show(TEXT)
         desk.type("vx = 1\n")
-    followed: list[Showing] = []
-    follow = Showing.follow
-    monkeypatch.setattr(Showing, "follow", lambda showing, edits: followed.append(showing) or follow(showing, edits))
+    followed: list[Impression] = []
+    follow = Impression.follow
+    monkeypatch.setattr(Impression, "follow", lambda showing, edits: followed.append(showing) or follow(showing, edits))
     desk.type("y")
     assert not followed
     desk.insert("y", at=0)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.statistics.impression import Showing
+from mercury_lsp.statistics.impression import Impression
 from mercury_lsp.statistics.observer import MAX_HELD, TOLD_WITHIN
 from tests.support.statistics_desk import TEXT, URI, Desk, result
 
@@ -142,8 +142,8 @@ def test_a_huge_insertion_into_accepted_text_is_not_kept_in_memory(desk: Desk):
 
 def test_a_keystroke_follows_no_more_places_than_may_be_held(desk: Desk, monkeypatch):
     followed = []
-    follow = Showing.follow
-    monkeypatch.setattr(Showing, "follow", lambda self, edits: (followed.append(self), follow(self, edits))[1])
+    follow = Impression.follow
+    monkeypatch.setattr(Impression, "follow", lambda self, edits: (followed.append(self), follow(self, edits))[1])
     for _ in range(3 * MAX_HELD):
         desk.show(TEXT)
         desk.insert(TEXT)

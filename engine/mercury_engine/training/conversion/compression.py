@@ -8,31 +8,31 @@ import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import tokenizers
 from gguf import GGUFReader
 from rich.console import Console
 from rich.progress import track
-from tokenizers import Tokenizer
 
-from mercury_engine.engine import BUNDLED
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.engine import BUNDLED_MODEL
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.conversion.base import SMOLLM2, obtain, vocabulary_of
 from mercury_engine.training.conversion.vocabulary import build_tokenizer, sample
 
 
-def whole_tokenizer(gguf: Path) -> Tokenizer:
+def whole_tokenizer(gguf: Path) -> tokenizers.Tokenizer:
     """The tokenizer of a SmolLM2 file before any cut."""
     tokens, merges, types = vocabulary_of(GGUFReader(gguf))
     return build_tokenizer(tokens, merges, types.index(1))
 
 
-def measure(corpus: Path, tokenizers: dict[str, Tokenizer], per_language: int) -> dict[str, dict[str, float]]:
+def measure(corpus: Path, by_name: dict[str, tokenizers.Tokenizer], per_language: int) -> dict[str, dict[str, float]]:
     """For every language the bytes looked at (about per_language of them) and bytes per token of each tokenizer."""
     sizes: Counter[str] = Counter()
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     chosen = sample(corpus, defaultdict(lambda: per_language))
     for file in track(chosen, "counting tokens", console=Console(stderr=True)):
         sizes[file.language] += len(file.text.encode())
-        for name, tokenizer in tokenizers.items():
+        for name, tokenizer in by_name.items():
             counts[file.language][name] += len(tokenizer.encode(file.text, add_special_tokens=False).ids)
     rates = {language: {n: sizes[language] / count for n, count in of.items()} for language, of in counts.items()}
     return {language: {"bytes": sizes[language], **rates[language]} for language in sorted(rates)}
@@ -43,16 +43,16 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mercury_engine.training compression", description=__doc__)
     parser.add_argument("--corpus", type=Path, required=True, help="a corpus folder or shard")
     parser.add_argument(
-        "--cut", type=Path, default=BUNDLED, help="model folder with the cut vocabulary (the bundled one)"
+        "--cut", type=Path, default=BUNDLED_MODEL, help="model folder with the cut vocabulary (the bundled one)"
     )
     parser.add_argument("--cache", type=Path, default=Path("runs/downloads"), help="where the base is, or goes")
     parser.add_argument("--per-language", type=int, default=4_000_000, help="bytes of each language to look at")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
-    tokenizers = {"whole": whole_tokenizer(obtain(SMOLLM2, options.cache)), "cut": Codec(options.cut).tokenizer}
-    rows = measure(options.corpus, tokenizers, options.per_language)
+    by_name = {"whole": whole_tokenizer(obtain(SMOLLM2, options.cache)), "cut": Tokenizer(options.cut).bpe}
+    rows = measure(options.corpus, by_name, options.per_language)
     if options.json:
-        print(json.dumps({"vocabulary": {n: t.get_vocab_size() for n, t in tokenizers.items()}, "languages": rows}))
+        print(json.dumps({"vocabulary": {n: t.get_vocab_size() for n, t in by_name.items()}, "languages": rows}))
         return 0
     print("| language | MB looked at | bytes per token, whole | cut | more tokens |\n| --- | --- | --- | --- | --- |")
     for language, row in rows.items():

@@ -22,15 +22,15 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
         raise ModelNotFound(f"no checkpoint.pt in {run}; run the train step first")
     saved = torch.load(checkpoint, weights_only=True, map_location="cpu")
     out.mkdir(parents=True, exist_ok=True)
-    for file in ("model.safetensors", "tokenizer.json", weights.READER):
+    for file in ("model.safetensors", "tokenizer.json", weights.READER_FILE):
         if (base / file).is_file() and not _same_size(base / file, out / file):
             shutil.copyfile(base / file, out / file)
     trained = {k: v.to(torch.bfloat16) for k, v in saved["mean"].items()}
     config = json.loads((base / "config.json").read_text("utf-8"))
     if saved.get("part") == "reader":
-        if (base / weights.READER).is_file():
+        if (base / weights.READER_FILE).is_file():
             raise ModelCorrupt(f"the reader of {base} was trained already; name the base that this run began with")
-        target = out / weights.READER
+        target = out / weights.READER_FILE
     else:
         target = out / "adapter.safetensors"
         config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}

@@ -27,7 +27,7 @@ from mercury_engine.training.data import installed, shard, sources
 from mercury_engine.training.data.contamination import Fingerprints
 from mercury_engine.training.data.duplicates import Duplicates
 from mercury_engine.training.data.selection import select
-from mercury_engine.training.data.sources import HeldOut, Source, SourceError
+from mercury_engine.training.data.sources import HeldOut, PackageSource, SourceError
 from mercury_engine.training.data.sources import SourceFile as SourceFile
 
 MANIFEST = "manifest.json"
@@ -51,7 +51,7 @@ class Corpus:
         """A corpus folder or shard, in memory; raises HeldOut as read_checked does."""
         return cls(read_checked(path), manifest(path).get("packages", []), known=fingerprints(path))
 
-    def add(self, source: Source, found: list[SourceFile]) -> None:
+    def add(self, source: PackageSource, found: list[SourceFile]) -> None:
         self.packages.append(asdict(source) | _totals(found))
         self.files += found
 
@@ -157,7 +157,9 @@ def build_installed(environment: Path | None = None, onto: Path | None = None, *
     for file in corpus.files:
         duplicates.add(file.text)
     for distribution in track(installed.distributions(environment), "Reading distributions"):
-        source = Source("installed", distribution.name, distribution.version, installed.licence_of(distribution) or "")
+        source = PackageSource(
+            "installed", distribution.name, distribution.version, installed.licence_of(distribution) or ""
+        )
         held = sources.plain(source.name) in listed.held_names
         if held or not source.licence:
             reason = "is kept for evaluation" if held else "has no licence that is known to be permissive"
@@ -172,7 +174,7 @@ def build_installed(environment: Path | None = None, onto: Path | None = None, *
 
 def _collect(
     corpus: Corpus,
-    chosen: Iterable[Source],
+    chosen: Iterable[PackageSource],
     folder: Path,
     duplicates: Duplicates,
     names: frozenset[str],
@@ -190,10 +192,10 @@ def _collect(
             corpus.add(source, select(source, found, duplicates, names, caps, corpus.dropped))
 
 
-def _archives(chosen: list[Source], folder: Path) -> Iterator[tuple[Source, Path | SourceError]]:
+def _archives(chosen: list[PackageSource], folder: Path) -> Iterator[tuple[PackageSource, Path | SourceError]]:
     """Every source in order with its archive, or the reason why there is none; fetched ahead in threads."""
 
-    def fetch(source: Source) -> Path | SourceError:
+    def fetch(source: PackageSource) -> Path | SourceError:
         try:
             return sources.fetch(source, folder)
         except SourceError as error:

@@ -13,15 +13,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 from rich.progress import track
-from tokenizers import Tokenizer
 
-from mercury_engine.engine import BUNDLED
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.engine import BUNDLED_MODEL
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus as corpora
 from mercury_engine.training.data import shard
 from mercury_engine.training.data.corpus import Corpus, SourceFile
-from mercury_engine.training.data.shard import Record, Speller, Tokens
+from mercury_engine.training.data.shard import ShardEntry, ShardTokens, Speller
 from mercury_engine.training.data.sources import SourceError
 
 MEGABYTE = 1_000_000
@@ -58,7 +58,7 @@ def sample(files: list[SourceFile], room: float) -> list[SourceFile]:
     return [file for place, file in enumerate(files) if place in chosen]
 
 
-def pack(whole: Corpus, tokenizer: Tokenizer, limit: int) -> bytes:
+def pack(whole: Corpus, tokenizer: tokenizers.Tokenizer, limit: int) -> bytes:
     """The shard of a corpus, or of a balanced sample of it, in at most `limit` bytes; SourceError if none fits."""
     languages, spell = whole.by_language(), cache(Speller(tokenizer).spell)
     sizes = {language: sum(len(file.text.encode()) for file in files) for language, files in languages.items()}
@@ -82,13 +82,15 @@ def pack(whole: Corpus, tokenizer: Tokenizer, limit: int) -> bytes:
     return best
 
 
-def _packed(whole: Corpus, chosen: list[tuple[SourceFile, Tokens | None]], tokenizer: Tokenizer, known: bytes) -> bytes:
+def _packed(
+    whole: Corpus, chosen: list[tuple[SourceFile, ShardTokens | None]], tokenizer: tokenizers.Tokenizer, known: bytes
+) -> bytes:
     records = [(_record(file), tokens) for file, tokens in chosen]
     return shard.packed(shard.sections_of(records, tokenizer, known), _manifest(whole, [file for file, _ in chosen]))
 
 
-def _record(file: SourceFile) -> Record:
-    return Record(path=file.path, package=file.package, language=file.language, text=file.text)
+def _record(file: SourceFile) -> ShardEntry:
+    return ShardEntry(path=file.path, package=file.package, language=file.language, text=file.text)
 
 
 def _manifest(whole: Corpus, files: list[SourceFile]) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--out", type=Path, required=True, help="the shard to write")
     parser.add_argument("--limit-mb", type=float, default=55.0, help="at most so many million bytes")
-    parser.add_argument("--tokenizer", type=Path, default=BUNDLED, help="model folder (the bundled model's)")
+    parser.add_argument("--tokenizer", type=Path, default=BUNDLED_MODEL, help="model folder (the bundled model's)")
     options = parser.parse_args(argv)
     if not options.installed and (options.environment or options.onto):
         parser.error("--environment and --onto go with --installed")
@@ -121,7 +123,7 @@ def main(argv: list[str]) -> int:
         whole = corpora.build_installed(options.environment, options.onto, near=options.near_dedup)
     else:
         whole = Corpus.load(options.corpus)
-    content = pack(whole, Codec(options.tokenizer).tokenizer, int(options.limit_mb * MEGABYTE))
+    content = pack(whole, Tokenizer(options.tokenizer).bpe, int(options.limit_mb * MEGABYTE))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     partial = options.out.with_name(options.out.name + ".partial")
     partial.write_bytes(content)

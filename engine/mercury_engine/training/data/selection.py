@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from mercury_engine.training.data import filters, sources
 from mercury_engine.training.data.duplicates import Duplicates
-from mercury_engine.training.data.sources import Source, SourceFile
+from mercury_engine.training.data.sources import PackageSource, SourceFile
 
 
 def select(
-    source: Source,
+    source: PackageSource,
     files: Iterable[tuple[str, bytes]],
     duplicates: Duplicates,
     held_names: frozenset[str] = frozenset(),

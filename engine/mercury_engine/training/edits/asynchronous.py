@@ -3,14 +3,14 @@
 import random
 
 from mercury_engine.training.edits.facts import Call, Function
-from mercury_engine.training.edits.plan import Plan, Site, flipped, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, flipped, plan
 from mercury_engine.training.edits.source import Source
 
 _LANGUAGES = ("python", "javascript", "typescript")
 _FIXED = frozenset(("__init__", "constructor", "__repr__", "__str__", "__len__", "__eq__", "__getattr__"))
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one function: made asynchronous, or found so and led back there."""
     if source.language not in _LANGUAGES:
         return None
@@ -32,7 +32,7 @@ def _calls(source: Source, function: Function) -> list[Call]:
     return named if len(named) <= 8 else []
 
 
-def _synthetic(source: Source, function: Function, calls: list[Call]) -> Plan | None:
+def _synthetic(source: Source, function: Function, calls: list[Call]) -> EditPlan | None:
     if any(call.awaited_at >= 0 for call in calls):
         return None
     sites = [Site(function.marker, function.marker, "async ")]
@@ -48,7 +48,7 @@ def _synthetic(source: Source, function: Function, calls: list[Call]) -> Plan | 
     return plan("async", source.text, sites)
 
 
-def _from_real(source: Source, function: Function, calls: list[Call]) -> Plan | None:
+def _from_real(source: Source, function: Function, calls: list[Call]) -> EditPlan | None:
     """The way back from the real text: what the plan removes, the edit adds."""
     awaited = [call for call in calls if call.awaited_at >= 0]
     if not awaited or not source.text.startswith("async ", function.marker):

@@ -5,7 +5,7 @@ import re
 
 from mercury_engine.training.edits.facts import Chain
 from mercury_engine.training.edits.names import renamed
-from mercury_engine.training.edits.plan import Plan, Site, flipped, line_start, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, flipped, line_start, plan
 from mercury_engine.training.edits.source import Source
 
 _DECLARED = {
@@ -26,7 +26,7 @@ _FIRST = re.compile(r"\n\n(?!else|elif|except|finally)(?=[^\s)\]}#/*\"'])")
 _WORDS = re.compile(r"[A-Za-z\d]+")
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan that starts with the new definition."""
     ways = [_constant, _variable]
     rng.shuffle(ways)
@@ -36,7 +36,7 @@ def draw(source: Source, rng: random.Random) -> Plan | None:
     return None
 
 
-def _constant(source: Source, rng: random.Random) -> Plan | None:
+def _constant(source: Source, rng: random.Random) -> EditPlan | None:
     """A literal that occurs more than once, defined before the first top-level item that follows the imports."""
     text = source.text
     at = _top(text)
@@ -58,7 +58,7 @@ def _constant(source: Source, rng: random.Random) -> Plan | None:
     return plan("extract", text, sites)
 
 
-def _variable(source: Source, rng: random.Random) -> Plan | None:
+def _variable(source: Source, rng: random.Random) -> EditPlan | None:
     """An attribute that a function reads again and again."""
     groups: dict[tuple[int, str], list[Chain]] = {}
     for chain in sorted(source.facts.chains, key=lambda c: c.start):

@@ -4,11 +4,11 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mercury_engine.training.edits.plan import Site, Span
+from mercury_engine.training.edits.plan import Site, TextSpan
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ListItem:
     """One entry of a parameter or argument list; `name` is the parameter's or the keyword's, else empty."""
 
     start: int
@@ -18,7 +18,7 @@ class Item:
     """Whether only its place tells what it is: no keyword, default, star or receiver."""
 
     @property
-    def span(self) -> Span:
+    def span(self) -> TextSpan:
         return self.start, self.end
 
 
@@ -35,7 +35,7 @@ class Function:
     marker: int = 0
     """Where `async` stands or may be put."""
     is_async: bool = False
-    parameters: tuple[Item, ...] = ()
+    parameters: tuple[ListItem, ...] = ()
     opening: int = 0
     """Behind the bracket that opens the parameters."""
     closing: int = 0
@@ -68,7 +68,7 @@ class Call:
     receiver: str
     start: int
     end: int
-    arguments: tuple[Item, ...]
+    arguments: tuple[ListItem, ...]
     opening: int
     awaited_at: int = -1
     """Where the `await` before it starts; -1 without."""

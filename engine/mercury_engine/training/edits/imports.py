@@ -4,13 +4,13 @@ import random
 import re
 
 from mercury_engine.training.edits import python_facts
-from mercury_engine.training.edits.plan import Plan, Site, applied, flipped, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, applied, flipped, plan
 from mercury_engine.training.edits.source import Source
 
 MOST_USES = 3
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan that writes the statements with a name of the file and then imports it; the import is last."""
     candidates = list(source.facts.imports)
     rng.shuffle(candidates)

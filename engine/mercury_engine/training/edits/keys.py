@@ -4,7 +4,7 @@ import random
 import re
 
 from mercury_engine.training.edits.names import renamed
-from mercury_engine.training.edits.plan import Plan, Site, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, plan
 from mercury_engine.training.edits.source import Source
 from mercury_engine.training.edits.tokens import DATA_LANGUAGES
 
@@ -16,7 +16,7 @@ _LOOKED_UP = re.compile(r"(?:[\w\])]\[|\.get\(|\.pop\(|\.setdefault\()\s*$")
 _BARE = re.compile(r"^[ \t]*(?:- )?([A-Za-z][\w-]+)[ \t]*[:=](?=\s)", re.M)
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one key that occurs more than once."""
     text = source.text
     places: dict[str, list[int]] = {}

@@ -3,14 +3,14 @@
 import random
 
 from mercury_engine.training.edits import python_facts
-from mercury_engine.training.edits.plan import Plan, applied, flipped, plan
+from mercury_engine.training.edits.plan import EditPlan, applied, flipped, plan
 from mercury_engine.training.edits.source import Source
 
 MOST = 10
 REMOVED_SHARE = 0.2
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan that adds a field of the file in all its places, or seldom takes it out."""
     several = sorted(key for key, sites in source.facts.members.items() if 2 <= len(sites) <= MOST)
     if not several:

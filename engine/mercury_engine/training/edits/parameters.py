@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mercury_engine.training.edits.facts import Call, Function, Item
-from mercury_engine.training.edits.plan import Plan, Site, flipped, plan, without_item
+from mercury_engine.training.edits.facts import Call, Function, ListItem
+from mercury_engine.training.edits.plan import EditPlan, Site, flipped, plan, without_item
 from mercury_engine.training.edits.source import Source
 
 _COMMON = frozenset(
@@ -32,7 +32,7 @@ _NEW = {
 """Type and value in Python, and types in TypeScript, Go and Rust."""
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one function with its calls, in all of the ways."""
     facts = source.facts
     functions = [f for f in facts.functions if f.name and f.name not in _COMMON and facts.only(f.called) and f.opening]
@@ -59,7 +59,7 @@ def draw(source: Source, rng: random.Random) -> Plan | None:
     return None
 
 
-def _synthetic(source: Source, function: Function, calls: list[Call], rng: random.Random) -> Plan | None:
+def _synthetic(source: Source, function: Function, calls: list[Call], rng: random.Random) -> EditPlan | None:
     """A parameter that the file does not know, added or taken out."""
     items = function.parameters
     names = [name for name in sorted(_NEW) if name not in source.tokens.names]
@@ -84,7 +84,7 @@ def _synthetic(source: Source, function: Function, calls: list[Call], rng: rando
     return made
 
 
-def _real(source: Source, function: Function, calls: list[Call], rng: random.Random) -> Plan | None:
+def _real(source: Source, function: Function, calls: list[Call], rng: random.Random) -> EditPlan | None:
     """A parameter of the file, added: before, only the body knew of it."""
     items = function.parameters
     spans = [item.span for item in items]
@@ -106,7 +106,7 @@ def _real(source: Source, function: Function, calls: list[Call], rng: random.Ran
     return flipped(made) if made else None
 
 
-def _swapped(source: Source, function: Function, calls: list[Call], rng: random.Random) -> Plan | None:
+def _swapped(source: Source, function: Function, calls: list[Call], rng: random.Random) -> EditPlan | None:
     """Two neighbours change places."""
     items = function.parameters
     places = [i for i in range(function.bound, len(items) - 1) if items[i].is_plain and items[i + 1].is_plain]
@@ -125,7 +125,7 @@ def _swapped(source: Source, function: Function, calls: list[Call], rng: random.
     return flipped(made) if made and rng.random() < 0.5 else made
 
 
-def _given(call: Call, item: Item, place: int) -> int | None:
+def _given(call: Call, item: ListItem, place: int) -> int | None:
     """Which argument of the call is for the parameter."""
     for number, argument in enumerate(call.arguments):
         if argument.name == item.name:
@@ -142,14 +142,14 @@ def _is_foreseen(argument: str, name: str) -> bool:
     return name in value or value in _PLAIN or value[:1] in "\"'" or value.isdigit()
 
 
-def _appended(items: Sequence[Item], opening: int, text: str) -> Site:
+def _appended(items: Sequence[ListItem], opening: int, text: str) -> Site:
     """One more entry at the end of a list."""
     if not items:
         return Site(opening, opening, text)
     return Site(items[-1].end, items[-1].end, f", {text}")
 
 
-def _exchange(text: str, first: Item, second: Item) -> Site:
+def _exchange(text: str, first: ListItem, second: ListItem) -> Site:
     between = text[first.end : second.start]
     return Site(first.start, second.end, text[slice(*second.span)] + between + text[slice(*first.span)])
 
@@ -182,5 +182,5 @@ def _value(language: str, name: str, rng: random.Random) -> str:
     return names.get(value, value.lower())
 
 
-def _word(item: Item) -> bool:
+def _word(item: ListItem) -> bool:
     return item.name not in ("args", "kwargs")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 
 MOST_SITES = 40
 
@@ -26,7 +26,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EditPlan:
     """An edit of `text`; the sites stand in the order in which a user may make them."""
 
     kind: str
@@ -36,7 +36,7 @@ class Plan:
     """Whether they are made in just this order, and only the last one can be foreseen."""
 
 
-def plan(kind: str, text: str, sites: Sequence[Site], *, ordered: bool = False) -> Plan | None:
+def plan(kind: str, text: str, sites: Sequence[Site], *, ordered: bool = False) -> EditPlan | None:
     """A plan, or None when its sites overlap, change nothing or are too many.
 
     Neither may two removals touch: on the way back nothing would tell which text comes first.
@@ -47,7 +47,7 @@ def plan(kind: str, text: str, sites: Sequence[Site], *, ordered: bool = False) 
         return None
     if any(a.end == b.start and not a.text and not b.text for a, b in pairwise(inside)):
         return None
-    return Plan(kind, text, tuple(real), ordered)
+    return EditPlan(kind, text, tuple(real), ordered)
 
 
 def applied(text: str, sites: Iterable[Site]) -> str:
@@ -59,7 +59,7 @@ def applied(text: str, sites: Iterable[Site]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def flipped(made: Plan) -> Plan:
+def flipped(made: EditPlan) -> EditPlan:
     """The edit that leads back: its text is the text after the plan."""
     shift = 0
     inverse = {}
@@ -67,10 +67,12 @@ def flipped(made: Plan) -> Plan:
         start = site.start + shift
         inverse[site] = Site(start, start + len(site.text), made.text[site.start : site.end])
         shift += len(site.text) - (site.end - site.start)
-    return Plan(made.kind, applied(made.text, made.sites), tuple(inverse[site] for site in made.sites), made.ordered)
+    return EditPlan(
+        made.kind, applied(made.text, made.sites), tuple(inverse[site] for site in made.sites), made.ordered
+    )
 
 
-def without_item(text: str, items: Sequence[Span], index: int) -> Site | None:
+def without_item(text: str, items: Sequence[TextSpan], index: int) -> Site | None:
     """Take an item and its comma out of a list; None when more than a comma or a bracket stands beside it."""
     start, end = items[index]
     if index + 1 < len(items):
@@ -84,7 +86,7 @@ def without_item(text: str, items: Sequence[Span], index: int) -> Site | None:
     )
 
 
-def without_lines(text: str, span: Span) -> Site | None:
+def without_lines(text: str, span: TextSpan) -> Site | None:
     """Take whole lines out; None when something else stands on them."""
     start = text.rfind("\n", 0, span[0]) + 1
     rest = _REST.match(text, span[1])
@@ -103,5 +105,5 @@ def line_end(text: str, at: int) -> int:
     return len(text) if found < 0 else found + 1
 
 
-def _place(site: Site) -> Span:
+def _place(site: Site) -> TextSpan:
     return site.start, site.end

@@ -6,8 +6,8 @@ import warnings
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from mercury_engine.training.edits.facts import Call, Chain, Facts, Function, Import, Item, Typed
-from mercury_engine.training.edits.plan import Site, Span, line_start, without_item, without_lines
+from mercury_engine.training.edits.facts import Call, Chain, Facts, Function, Import, ListItem, Typed
+from mercury_engine.training.edits.plan import Site, TextSpan, line_start, without_item, without_lines
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise, ast.Assert, ast.Delete)
@@ -78,7 +78,7 @@ class _Reader:
         place = self._starts[line - 1] + column
         return self._chars[place] if self._chars else place
 
-    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg | ast.alias) -> Span:
+    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg | ast.alias) -> TextSpan:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self.at(node.lineno, node.col_offset), self.at(node.end_lineno, node.end_col_offset)
@@ -188,7 +188,7 @@ class _Reader:
         if owner and node.name == "__init__":
             self._constructor(node, owner, items)
 
-    def _parameters(self, arguments: ast.arguments) -> tuple[Item, ...]:
+    def _parameters(self, arguments: ast.arguments) -> tuple[ListItem, ...]:
         items = []
         plain = [*arguments.posonlyargs, *arguments.args]
         defaults = [None] * (len(plain) - len(arguments.defaults)) + list(arguments.defaults)
@@ -205,7 +205,7 @@ class _Reader:
             while start and self.text[start - 1] == "*":
                 start -= 1
             end = self.span(default)[1] if default else end
-            items.append(Item(start, end, arg.arg, arg in plain and default is None))
+            items.append(ListItem(start, end, arg.arg, arg in plain and default is None))
         return tuple(items)
 
     def _class(self, node: ast.ClassDef) -> None:
@@ -214,7 +214,7 @@ class _Reader:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and len(node.body) > 1:
                 self._member(node.name, statement.target.id, without_lines(self.text, self.span(statement)))
 
-    def _constructor(self, node: _Definition, owner: ast.ClassDef, items: tuple[Item, ...]) -> None:
+    def _constructor(self, node: _Definition, owner: ast.ClassDef, items: tuple[ListItem, ...]) -> None:
         spans = [item.span for item in items]
         for index, item in enumerate(items[1:], 1):
             self._member(owner.name, item.name, without_item(self.text, spans, index))
@@ -247,7 +247,7 @@ class _Reader:
             return
         values: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
         values.sort(key=lambda a: (a.lineno, a.col_offset))
-        items = [Item(*self.span(value), _keyword(value), _is_plain(value)) for value in values]
+        items = [ListItem(*self.span(value), _keyword(value), _is_plain(value)) for value in values]
         if any(item.start < opening for item in items):  # a lone generator expression
             return
         parent = place.parent

@@ -5,7 +5,7 @@ import re
 
 from mercury_engine.training.edits.facts import Function
 from mercury_engine.training.edits.names import renamed
-from mercury_engine.training.edits.plan import Plan, Site, Span, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, TextSpan, plan
 from mercury_engine.training.edits.source import Source
 from mercury_engine.training.edits.tokens import DATA_LANGUAGES
 
@@ -25,7 +25,7 @@ _KEYWORD_ARGUMENT = re.compile(r"[(,]\s*$")
 _DISTINCT = re.compile(r"[a-z\d]_[a-z\d]|[a-z][A-Z]|.-.")
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan to rename something; the first site is where it is defined."""
     kinds = [_defined, _local, _attribute]
     rng.shuffle(kinds)
@@ -35,7 +35,7 @@ def draw(source: Source, rng: random.Random) -> Plan | None:
     return None
 
 
-def _defined(source: Source, rng: random.Random) -> Plan | None:
+def _defined(source: Source, rng: random.Random) -> EditPlan | None:
     """Functions, classes, constants: everywhere."""
     if source.language in DATA_LANGUAGES:
         names = {name: places[0] for name, places in source.tokens.names.items() if "-" in name}
@@ -53,7 +53,7 @@ def _defined(source: Source, rng: random.Random) -> Plan | None:
     return _plan(source, old, places, names[old], rng)
 
 
-def _local(source: Source, rng: random.Random) -> Plan | None:
+def _local(source: Source, rng: random.Random) -> EditPlan | None:
     """Parameters and variables: inside their function, or where one stretch of an unparsed text has all of them."""
     functions = [function for function in source.facts.functions if function.locals and function.name]
     function = rng.choice(functions) if functions else None
@@ -74,7 +74,7 @@ def _local(source: Source, rng: random.Random) -> Plan | None:
     return _plan(source, old, found[old], found[old][0], rng)
 
 
-def _attribute(source: Source, rng: random.Random) -> Plan | None:
+def _attribute(source: Source, rng: random.Random) -> EditPlan | None:
     """Attributes of self or this."""
     places: dict[str, list[int]] = {}
     for match in _OF_SELF.finditer(source.text):
@@ -87,7 +87,7 @@ def _attribute(source: Source, rng: random.Random) -> Plan | None:
     return _plan(source, old, source.tokens.names[old], places[old][0], rng)
 
 
-def _plan(source: Source, old: str, places: list[int], first: int, rng: random.Random) -> Plan | None:
+def _plan(source: Source, old: str, places: list[int], first: int, rng: random.Random) -> EditPlan | None:
     new = renamed(old, source.tokens.names, source.language, rng)
     if new is None:
         return None
@@ -99,7 +99,7 @@ def _often(source: Source, name: str) -> bool:
     return 2 <= len(source.tokens.names.get(name, ())) <= MOST
 
 
-def _inside(source: Source, name: str, span: Span, function: Function | None) -> list[int]:
+def _inside(source: Source, name: str, span: TextSpan, function: Function | None) -> list[int]:
     """Places of a local name: not behind a dot, and not the name of a keyword argument or of a key."""
     return [
         at
@@ -113,7 +113,7 @@ def _inside(source: Source, name: str, span: Span, function: Function | None) ->
     ]
 
 
-def _all_inside(source: Source, name: str, span: Span) -> bool:
+def _all_inside(source: Source, name: str, span: TextSpan) -> bool:
     places = source.tokens.names[name]
     return span[0] <= places[0] and places[-1] < span[1]
 

@@ -3,7 +3,7 @@
 import random
 
 from mercury_engine.training.edits.facts import Typed
-from mercury_engine.training.edits.plan import Plan, Site, flipped, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, flipped, plan
 from mercury_engine.training.edits.source import Source
 
 _OTHERS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -57,7 +57,7 @@ _OPTIONAL = {
 }
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one name that is declared with one type in several places."""
     groups: dict[tuple[str, str], list[Typed]] = {}
     for typed in source.facts.types:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.layout import path_block, window
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import (
     asynchronous,
@@ -20,11 +20,11 @@ from mercury_engine.training.edits import (
     retype,
     wrap,
 )
-from mercury_engine.training.edits.plan import Plan, Site, flipped
+from mercury_engine.training.edits.plan import EditPlan, Site, flipped
 from mercury_engine.training.edits.source import Source, part
 from mercury_engine.training.edits.stage import EditExample, Stage, chosen, moved, ordered, steps
 from mercury_engine.training.edits.versions import from_versions
-from mercury_engine.training.examples.gaps import PATH_KEPT, Gap, Spans
+from mercury_engine.training.examples.gaps import PATH_KEPT, Spans, TrainingGap
 
 QUIET_SHARE = 0.25
 """Share of examples with nothing to change."""
@@ -41,7 +41,7 @@ PRIOR_SHARE = 0.25
 KEPT_SOURCES = 32
 TRIES = 4
 
-Draw = Callable[[Source, random.Random], Plan | None]
+Draw = Callable[[Source, random.Random], EditPlan | None]
 
 KINDS: dict[Draw, float] = {
     rename.draw: 1.5,
@@ -60,15 +60,15 @@ KINDS: dict[Draw, float] = {
 class EditSampler:
     """Draws edits from files; same generator, same gaps."""
 
-    def __init__(self, codec: Codec, rng: random.Random, spans: Spans | None = None) -> None:
-        self.codec, self.rng, self.spans = codec, rng, spans or Spans()
+    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: Spans | None = None) -> None:
+        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or Spans()
         self._sources: OrderedDict[tuple[str, int], Source] = OrderedDict()
 
-    def gaps(self, file: SourceFile, count: int) -> list[Gap]:
+    def gaps(self, file: SourceFile, count: int) -> list[TrainingGap]:
         """Up to count gaps of synthetic edits; kind "edit", or "edit_none" when the region stays as it is."""
         return self._laid_out(self.examples(file, count))
 
-    def version_gaps(self, old: SourceFile, new: SourceFile, count: int) -> list[Gap]:
+    def version_gaps(self, old: SourceFile, new: SourceFile, count: int) -> list[TrainingGap]:
         """Up to count gaps of the edits that lead from one version of a file to the next."""
         found = list(from_versions(new.path, new.language, old.text, new.text, self.rng, self._fits))
         return self._laid_out(self.rng.sample(found, min(count, len(found))))
@@ -80,7 +80,7 @@ class EditSampler:
             if example := self._example(source):
                 yield example
 
-    def gap(self, example: EditExample) -> Gap | None:
+    def gap(self, example: EditExample) -> TrainingGap | None:
         """The region as a gap; None at the very start of a file, and when the target is too long."""
         start, end = example.region
         text = example.current
@@ -90,20 +90,20 @@ class EditSampler:
         far += edit_blocks(example.history, text[start:end], example.language)
         if self.rng.random() < PATH_KEPT:
             far.insert(0, path_block(example.path, example.language))
-        cut = self.codec.cut(near)
-        target = self.codec.encode(cut.spell + example.rewritten)
+        cut = self.tokenizer.cut(near)
+        target = self.tokenizer.encode(cut.spell + example.rewritten)
         if not near or not target or len(target) > MOST_TOKENS:
             return None
-        return Gap(
-            [self.codec.block(block) for block in far],
+        return TrainingGap(
+            [self.tokenizer.block(block) for block in far],
             cut.read + cut.known,
-            [self.codec.block(block) for block in suffix],
+            [self.tokenizer.block(block) for block in suffix],
             target,
             example.rewritten,
             "edit_none" if example.is_quiet else "edit",
         )
 
-    def _laid_out(self, examples: Iterable[EditExample]) -> list[Gap]:
+    def _laid_out(self, examples: Iterable[EditExample]) -> list[TrainingGap]:
         return [gap for example in examples if (gap := self.gap(example))]
 
     def _source(self, file: SourceFile) -> Source:
@@ -116,7 +116,7 @@ class EditSampler:
         return self._sources[key]
 
     def _fits(self, example: EditExample) -> bool:
-        return bool(example.region[0]) and len(self.codec.encode("\n" + example.rewritten)) <= MOST_TOKENS
+        return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= MOST_TOKENS
 
     def _example(self, source: Source) -> EditExample | None:
         """One edit; whether there is one to make is drawn first, so that what fits does not change the share."""
@@ -128,10 +128,10 @@ class EditSampler:
                 return None
             stage = self._stage(source, made, is_quiet)
             if example := chosen(stage, is_quiet, self._fits, self.rng):
-                return stage.elsewhere(example, self.rng) if self.rng.random() < ELSEWHERE_SHARE else example
+                return stage.lookup_text(example, self.rng) if self.rng.random() < ELSEWHERE_SHARE else example
         return None
 
-    def _stage(self, source: Source, made: Plan, is_quiet: bool) -> Stage:
+    def _stage(self, source: Source, made: EditPlan, is_quiet: bool) -> Stage:
         own = ordered(made, self.rng)
         done = len(own) - 1 if made.ordered else self.rng.randint(1, len(own) - 1)
         if is_quiet and self.rng.random() < 0.5:
@@ -139,7 +139,7 @@ class EditSampler:
         prior = self._prior(source, made, own) if self.rng.random() < PRIOR_SHARE else []
         return Stage(source.path, source.language, made.kind, made.text, (*prior, *own), len(prior) + done)
 
-    def _prior(self, source: Source, made: Plan, own: list[Site]) -> list[Site]:
+    def _prior(self, source: Source, made: EditPlan, own: list[Site]) -> list[Site]:
         """The steps of another edit of the same file that touches no line of the plan; none when it does."""
         other = self.rng.choice((rename.draw, retype.draw, keys.draw))(source, self.rng)
         if other is None or other.text != source.text:

@@ -9,7 +9,7 @@ from functools import cached_property
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import python_facts, tree_facts
 from mercury_engine.training.edits.facts import Facts
-from mercury_engine.training.edits.tokens import Tokens, scan
+from mercury_engine.training.edits.tokens import SourceTokens, scan
 
 PART_CHARS = 8_000
 """Of longer files a part is taken, for parsing time grows with the text."""
@@ -30,7 +30,7 @@ class Source:
     text: str
 
     @cached_property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> SourceTokens:
         return scan(self.text, self.language)
 
     @cached_property

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
 
-from mercury_engine.prompt.edit_layout import REGION_CHARS, Change
-from mercury_engine.training.edits.plan import Plan, Site, Span, applied, line_end, line_start
+from mercury_engine.prompt.edit_layout import REGION_CHARS, EditHunk
+from mercury_engine.training.edits.plan import EditPlan, Site, TextSpan, applied, line_end, line_start
 
 NEAR_SHARE = 0.7
 """Share of edits that are made from the first site down the file instead of in any order."""
@@ -35,8 +35,8 @@ class EditExample:
     language: str
     before: str
     after: str
-    history: tuple[Change, ...]
-    region: Span
+    history: tuple[EditHunk, ...]
+    region: TextSpan
     rewritten: str
     kind: str
 
@@ -59,10 +59,10 @@ class EditExample:
         return self.rewritten == self.region_text
 
 
-def steps(made: Plan) -> list[Site]:
+def steps(made: EditPlan) -> list[Site]:
     """The plan's sites as replacements of whole lines, sites of one line together, in the plan's order."""
     ranks = {site: rank for rank, site in enumerate(made.sites)}
-    groups: list[tuple[Span, list[Site]]] = []
+    groups: list[tuple[TextSpan, list[Site]]] = []
     for site in sorted(made.sites, key=lambda s: (s.start, s.end)):
         start, end = _lines_of(made.text, site)
         if groups and start < groups[-1][0][1]:
@@ -74,7 +74,7 @@ def steps(made: Plan) -> list[Site]:
     return [_step(made.text, span, members) for span, members in groups]
 
 
-def _lines_of(text: str, site: Site) -> Span:
+def _lines_of(text: str, site: Site) -> TextSpan:
     start = line_start(text, site.start)
     if start == site.start and (not site.text or site.text.endswith("\n")):
         if site.start == site.end:  # whole lines inserted
@@ -84,12 +84,12 @@ def _lines_of(text: str, site: Site) -> Span:
     return start, line_end(text, site.end)
 
 
-def _step(text: str, span: Span, members: list[Site]) -> Site:
+def _step(text: str, span: TextSpan, members: list[Site]) -> Site:
     inside = [Site(site.start - span[0], site.end - span[0], site.text) for site in members]
     return Site(*span, applied(text[slice(*span)], inside))
 
 
-def ordered(made: Plan, rng: random.Random) -> list[Site]:
+def ordered(made: EditPlan, rng: random.Random) -> list[Site]:
     """The plan's steps in the order in which this user makes them."""
     first, *others = steps(made)
     if made.ordered:
@@ -113,11 +113,11 @@ class Stage:
     done: int
 
     @cached_property
-    def history(self) -> tuple[Change, ...]:
+    def history(self) -> tuple[EditHunk, ...]:
         changes = []
         for number, step in enumerate(self.steps[: self.done]):
             start = moved(step.start, self.steps[:number])
-            changes.append(Change(start, self.before[step.start : step.end], step.text))
+            changes.append(EditHunk(start, self.before[step.start : step.end], step.text))
         return tuple(changes)
 
     @cached_property
@@ -125,7 +125,7 @@ class Stage:
         return applied(self.before, self.steps[: self.done])
 
     @cached_property
-    def made(self) -> list[Span]:
+    def made(self) -> list[TextSpan]:
         """Where the lines of the done steps are now."""
         done = self.steps[: self.done]
         starts = [moved(step.start, [other for other in done if other is not step]) for step in done]
@@ -178,7 +178,7 @@ class Stage:
         places = (match.start() for match in found)
         return [at for at in places if not any(s.start <= at <= s.end for s in self.open)][:200]
 
-    def elsewhere(self, example: EditExample, rng: random.Random) -> EditExample:
+    def lookup_text(self, example: EditExample, rng: random.Random) -> EditExample:
         """The example with its history in another file: the part of the text before a top-level line.
 
         The same example when history and region cannot be parted.
@@ -202,7 +202,7 @@ class Stage:
             region=(example.region[0] - cut, example.region[1] - cut),
         )
 
-    def _around(self, start: int, end: int, above: int, below: int) -> Span:
+    def _around(self, start: int, end: int, above: int, below: int) -> TextSpan:
         """Whole lines of the current text; an empty place gets at least one line."""
         text = self.current
         if start == end and not above and not below:
@@ -213,7 +213,7 @@ class Stage:
             end = line_end(text, end) if end < len(text) else end
         return start, end
 
-    def _example(self, region: Span, rewritten: str) -> EditExample | None:
+    def _example(self, region: TextSpan, rewritten: str) -> EditExample | None:
         if max(region[1] - region[0], len(rewritten)) > REGION_CHARS:
             return None
         after = applied(self.before, self.steps)
@@ -232,7 +232,7 @@ def chosen(stage: Stage, is_quiet: bool, fits: Callable[[EditExample], bool], rn
     return None
 
 
-def changed_words(changes: Sequence[Change]) -> set[str]:
+def changed_words(changes: Sequence[EditHunk]) -> set[str]:
     """Words that stand on one side only of a change."""
     return {
         word for change in changes for word in set(WORD.findall(change.removed)) ^ set(WORD.findall(change.inserted))

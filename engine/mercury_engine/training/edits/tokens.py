@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from mercury_engine.training.edits.plan import Span
+from mercury_engine.training.edits.plan import TextSpan
 
 DATA_LANGUAGES = frozenset(("css", "html", "json", "toml", "yaml"))
 
@@ -55,14 +55,14 @@ _KEYWORDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class SourceTokens:
     """Places of a text's tokens; names in the holes of formatted strings are names."""
 
     names: dict[str, list[int]]
     """Without keywords and the best-known names of the languages."""
-    strings: list[Span]
-    numbers: list[Span]
-    comments: list[Span]
+    strings: list[TextSpan]
+    numbers: list[TextSpan]
+    comments: list[TextSpan]
 
 
 @cache
@@ -72,9 +72,9 @@ def _scanner(language: str) -> re.Pattern[str]:
     return re.compile(f"(?P<comment>{comment})|(?P<string>{string})|{name}|{_NUMBER}")
 
 
-def scan(text: str, language: str) -> Tokens:
+def scan(text: str, language: str) -> SourceTokens:
     """The tokens of a text; what cannot be told apart without a grammar is guessed."""
-    found = Tokens({}, [], [], [])
+    found = SourceTokens({}, [], [], [])
     holes = _HOLES.get(language)
     for match in _scanner(language).finditer(text):
         kind = match.lastgroup
@@ -93,7 +93,7 @@ def scan(text: str, language: str) -> Tokens:
     return found
 
 
-def _add_holes(found: Tokens, holes: re.Pattern[str], string: str, start: int) -> None:
+def _add_holes(found: SourceTokens, holes: re.Pattern[str], string: str, start: int) -> None:
     for hole in holes.finditer(string):
         for word in _WORD.finditer(hole[1]):
             found.names.setdefault(word[0], []).append(start + hole.start(1) + word.start())

@@ -11,8 +11,8 @@ from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from mercury_engine.training.edits.facts import Call, Facts, Function, Import, Item, Typed
-from mercury_engine.training.edits.plan import Site, Span, without_item, without_lines
+from mercury_engine.training.edits.facts import Call, Facts, Function, Import, ListItem, Typed
+from mercury_engine.training.edits.plan import Site, TextSpan, without_item, without_lines
 from mercury_engine.training.edits.queries import GRAMMARS
 
 LANGUAGES = frozenset(GRAMMARS)
@@ -68,7 +68,7 @@ class _Reader:
         self._fields: list[tuple[str, str, Site, int]] = []
         self._seen: set[Site] = set()
 
-    def span(self, node: Node) -> Span:
+    def span(self, node: Node) -> TextSpan:
         start, end = node.start_byte, node.end_byte
         return (self._chars[start], self._chars[end]) if self._chars else (start, end)
 
@@ -148,13 +148,13 @@ class _Reader:
             )
         )
 
-    def _parameter(self, node: Node) -> Item:
+    def _parameter(self, node: Node) -> ListItem:
         start, end = self.span(node)
         text = self.text[start:end]
         words = [word for word in _WORD.findall(text.split("=")[0]) if word not in _MODIFIERS]
         name = words[-1 if self.language in _NAME_LAST else 0] if words else ""
         is_plain = name != "self" and not any(mark in text for mark in ("=", "...", "?", "{"))
-        return Item(start, end, name, is_plain)
+        return ListItem(start, end, name, is_plain)
 
     def _call(self, node: Node, arguments: Node) -> None:
         start, end = self.span(node)
@@ -165,7 +165,7 @@ class _Reader:
         items = []
         for child in _entries(arguments):
             span = self.span(child)
-            items.append(Item(*span, "", not self.text.startswith(("...", "*"), span[0])))
+            items.append(ListItem(*span, "", not self.text.startswith(("...", "*"), span[0])))
         parent = node.parent
         awaited = self.span(parent)[0] if parent is not None and parent.type == "await_expression" else -1
         is_base = parent is not None and parent.start_byte == node.start_byte and _reads_part(parent.type)

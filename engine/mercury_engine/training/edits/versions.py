@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
-from mercury_engine.prompt.edit_layout import Change
+from mercury_engine.prompt.edit_layout import EditHunk
 from mercury_engine.training.edits.plan import Site
 from mercury_engine.training.edits.stage import EditExample, Stage, changed_words, chosen
 
@@ -64,5 +64,5 @@ def hunks(old: str, new: str) -> list[Site]:
     return [Site(starts[a], starts[b], "".join(theirs[c:d])) for a, b, c, d in groups]
 
 
-def _change(old: str, step: Site) -> Change:
-    return Change(step.start, old[step.start : step.end], step.text)
+def _change(old: str, step: Site) -> EditHunk:
+    return EditHunk(step.start, old[step.start : step.end], step.text)

@@ -3,7 +3,7 @@
 import random
 
 from mercury_engine.training.edits.facts import Call
-from mercury_engine.training.edits.plan import Plan, Site, flipped, plan
+from mercury_engine.training.edits.plan import EditPlan, Site, flipped, plan
 from mercury_engine.training.edits.source import Source
 
 _WRAPPERS = {
@@ -21,7 +21,7 @@ _WRAPPERS = {
 MOST_CHARS = 120
 
 
-def draw(source: Source, rng: random.Random) -> Plan | None:
+def draw(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for the calls of one function whose value is used."""
     groups: dict[tuple[str, str], list[Call]] = {}
     for call in source.facts.calls:

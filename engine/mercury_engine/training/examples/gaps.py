@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.prompt.layout import path_block, window
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.snippets import snippet_blocks
@@ -24,7 +24,7 @@ REACH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class TrainingGap:
     """Tokens around and inside one gap. `far` and `suffix` are blocks that are read alone."""
 
     far: list[tuple[int, ...]]
@@ -48,10 +48,10 @@ class Spans:
 class GapSampler:
     """Draws gaps from files; same generator, same gaps."""
 
-    def __init__(self, codec: Codec, rng: random.Random, spans: Spans | None = None) -> None:
-        self.codec, self.rng, self.spans = codec, rng, spans or Spans()
+    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: Spans | None = None) -> None:
+        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or Spans()
 
-    def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[Gap]:
+    def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[TrainingGap]:
         """Up to count gaps of one window, in the order of the text, so that they share what is read.
 
         `others` are files of the same package, of which some windows see a block or two.
@@ -67,15 +67,15 @@ class GapSampler:
         useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
         return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
 
-    def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> Gap:
+    def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> TrainingGap:
         """The gap text[start:end] with the context the server would give for a cursor at start, behind `first`."""
         far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
-        cut = self.codec.cut(near)
-        target = self.codec.encode(cut.spell + text[start:end])
-        return Gap(
-            [self.codec.block(b) for b in (*first, *far)],
+        cut = self.tokenizer.cut(near)
+        target = self.tokenizer.encode(cut.spell + text[start:end])
+        return TrainingGap(
+            [self.tokenizer.block(b) for b in (*first, *far)],
             cut.read + cut.known,
-            [self.codec.block(b) for b in suffix],
+            [self.tokenizer.block(b) for b in suffix],
             target,
             text[start:end],
             kind,

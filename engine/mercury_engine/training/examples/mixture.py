@@ -4,11 +4,11 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import EditSampler
-from mercury_engine.training.examples.gaps import Gap, GapSampler, Spans
+from mercury_engine.training.examples.gaps import TrainingGap, GapSampler, Spans
 
 SLOTS = (8, 16, 16, 16, 24, 24, 32, 64)
 """Lengths of tailed canvases; all gaps of a window have the same."""
@@ -24,7 +24,7 @@ EDIT_SLOTS = (16, 32, 48, 64)
 class Window:
     """Gaps near one another, and the slots of their tailed canvases."""
 
-    gaps: list[Gap]
+    gaps: list[TrainingGap]
     slots: int
 
 
@@ -59,7 +59,7 @@ class Mixture:
 class WindowSampler:
     """Draws windows of `gaps` gaps from a file, a share of them edits."""
 
-    codec: Codec
+    tokenizer: Tokenizer
     mixture: Mixture
     gaps: int
     edits: float
@@ -67,7 +67,7 @@ class WindowSampler:
 
     def windows(self, files: int, rng: random.Random) -> list[Window]:
         """The windows of so many files; the same ones from the same generator, whatever was drawn before."""
-        gaps, edits = GapSampler(self.codec, rng, self.spans), EditSampler(self.codec, rng, self.spans)
+        gaps, edits = GapSampler(self.tokenizer, rng, self.spans), EditSampler(self.tokenizer, rng, self.spans)
         found = []
         for _ in range(files):
             file = self.mixture.draw(rng)
@@ -79,7 +79,7 @@ class WindowSampler:
         return [window for window in found if window.gaps]
 
 
-def edit_window(gaps: Sequence[Gap]) -> Window:
+def edit_window(gaps: Sequence[TrainingGap]) -> Window:
     """Edits of one file."""
     longest = max((len(gap.target) for gap in gaps), default=0)
     return Window(list(gaps), next((slots for slots in EDIT_SLOTS if slots > longest), EDIT_SLOTS[-1]))

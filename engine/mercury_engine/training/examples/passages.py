@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from torch.utils.data import Dataset
 
 from mercury_engine.prompt.chunking import split
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, around, rest_and_below
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.gaps import AT_START, first_blocks
 from mercury_engine.training.examples.mixture import Mixture
-from mercury_engine.training.optimisation.sharing import Tokens
+from mercury_engine.training.optimisation.sharing import TokenIds
 
 BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
 """Characters of context before and behind; short ones are cheaper to read and teach as much."""
@@ -30,15 +30,15 @@ LEAST_TOKENS, MOST_TOKENS = 8, 320
 class Passage:
     """A near prefix, to be predicted token by token, and the blocks in front of it, those from below it first."""
 
-    far: list[Tokens]
-    near: Tokens
+    far: list[TokenIds]
+    near: TokenIds
 
 
 @dataclass(frozen=True)
 class PassageSteps(Dataset[list[list[Passage]]]):
     """Step number -> passages by file; the same ones for the same seed and number."""
 
-    codec: Codec
+    tokenizer: Tokenizer
     mixture: Mixture
     files: int
     count: int
@@ -77,8 +77,8 @@ class PassageSteps(Dataset[list[list[Passage]]]):
     ) -> list[Passage]:
         """The passage that ends at the cursor, if it is neither too short nor too long."""
         far, near, suffix = around(chunks, cursor, *budget)
-        ids = self.codec.block(near)
+        ids = self.tokenizer.block(near)
         if not LEAST_TOKENS <= len(ids) <= MOST_TOKENS:
             return []
         below = rest_and_below(suffix)[1] if shown else []
-        return [Passage([self.codec.block(b) for b in (*reversed(below), *first, *far) if b], ids)]
+        return [Passage([self.tokenizer.block(b) for b in (*reversed(below), *first, *far) if b], ids)]

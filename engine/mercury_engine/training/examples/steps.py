@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.training.optimisation.loss import Layout
 from mercury_engine.training.examples.mixture import Window, WindowSampler
-from mercury_engine.training.optimisation.objective import Canvas, Noise, corrupt, lay_rows
+from mercury_engine.training.optimisation.objective import TrainingCanvas, Noise, corrupt, lay_rows
 from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
 from mercury_engine.training.optimisation.padded import Padded
 
@@ -46,7 +46,7 @@ class Steps(Dataset[list[Layout]]):
                 windows.pop()  # rare: the room is measured on other steps
         return self.layouts(windows, canvases)
 
-    def layouts(self, windows: Sequence[Window], canvases: Sequence[Sequence[Canvas]]) -> list[Layout]:
+    def layouts(self, windows: Sequence[Window], canvases: Sequence[Sequence[TrainingCanvas]]) -> list[Layout]:
         """All of the windows; raises Overflow when a single one has no room."""
         if not self.packed:
             return [self._padded(window, of) for window, of in zip(windows, canvases, strict=True)]
@@ -58,16 +58,16 @@ class Steps(Dataset[list[Layout]]):
                 raise
             return self.layouts(windows[:half], canvases[:half]) + self.layouts(windows[half:], canvases[half:])
 
-    def _padded(self, window: Window, canvases: Sequence[Canvas]) -> Padded:
-        return Padded(window.gaps, lay_rows(window.gaps, canvases), self.sampler.codec.start_id)
+    def _padded(self, window: Window, canvases: Sequence[TrainingCanvas]) -> Padded:
+        return Padded(window.gaps, lay_rows(window.gaps, canvases), self.sampler.tokenizer.start_id)
 
-    def _packed(self, windows: Sequence[Window], canvases: Sequence[Sequence[Canvas]]) -> Packed:
+    def _packed(self, windows: Sequence[Window], canvases: Sequence[Sequence[TrainingCanvas]]) -> Packed:
         gaps = [gap for window in windows for gap in window.gaps]
         first, moved = 0, []
         for window, of in zip(windows, canvases, strict=False):
             moved += [replace(canvas, gap=canvas.gap + first) for canvas in of]
             first += len(window.gaps)
-        return Packed(gaps, lay_rows(gaps, moved), self.sampler.codec.start_id, self.room)
+        return Packed(gaps, lay_rows(gaps, moved), self.sampler.tokenizer.start_id, self.room)
 
     def with_room(self) -> "Steps":
         """The same with room for about every step, so that all steps have tensors of the same shapes."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from mercury_engine.models.network import Network, Side
+from mercury_engine.models.network import KeyValueSegment, Network
 from mercury_engine.training.optimisation.objective import Rows
 from mercury_engine.training.optimisation.packed import Packed
 from mercury_engine.training.optimisation.padded import Padded
@@ -87,7 +87,9 @@ def layout_loss(network: Network, layout: Layout, totals: Totals, final: Final) 
 
 
 @torch.no_grad()
-def with_guesses(network: Network, layout: Layout, context: tuple[Side, Side], ids_R: Tensor) -> Tensor:
+def with_guesses(
+    network: Network, layout: Layout, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor
+) -> Tensor:
     """The rows with what one step of the model predicts in some of the hidden slots."""
     shown = torch.from_numpy(np.flatnonzero(layout.rows.guess)).to(ids_R.device)
     before = layout.write(network, context, ids_R).index_select(0, shown - 1)

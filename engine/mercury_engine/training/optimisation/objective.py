@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from mercury_engine.models.network import LENGTHS, ModelConfig
-from mercury_engine.training.examples.gaps import Gap
+from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig
+from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.examples.mixture import Window
 
 Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class Canvas:
+class TrainingCanvas:
     """One corrupted canvas of the gap of that number: ids to feed, ids to predict, loss weight of every slot."""
 
     gap: int
@@ -53,7 +53,7 @@ class Canvas:
     """Hidden slots that show the model's own guess in the last part of a run; empty: none."""
 
 
-def corrupt(config: ModelConfig, window: Window, rng: random.Random, noise: Noise) -> list[Canvas]:
+def corrupt(config: ModelConfig, window: Window, rng: random.Random, noise: Noise) -> list[TrainingCanvas]:
     """For every gap canvases of one length: settled from the left as fills are, at random, fully masked."""
     return [
         canvas
@@ -62,7 +62,9 @@ def corrupt(config: ModelConfig, window: Window, rng: random.Random, noise: Nois
     ]
 
 
-def _canvases(number: int, gap: Gap, slots: int, config: ModelConfig, rng: random.Random, noise: Noise) -> list[Canvas]:
+def _canvases(
+    number: int, gap: TrainingGap, slots: int, config: ModelConfig, rng: random.Random, noise: Noise
+) -> list[TrainingCanvas]:
     tail = 0 if rng.random() < noise.exact else max(1, slots - len(gap.target))
     length = min(slots, len(gap.target) + tail)
     targets = (gap.target + [config.end_id] * tail)[:length]
@@ -75,7 +77,7 @@ def _canvases(number: int, gap: Gap, slots: int, config: ModelConfig, rng: rando
         masks.append([not hidden for hidden in drawn])
     found = [_canvas(number, gap, targets, value, hidden, config, rng, noise) for hidden in masks]
     if rng.random() < noise.full:
-        asked = min(len(gap.target), LENGTHS - 1) if tail else -1
+        asked = min(len(gap.target), LENGTH_CLASSES - 1) if tail else -1
         found.append(hidden_canvas(number, targets, value, [True] * length, config, noise, asked))
     return [replace(c, guessed=tuple(h and rng.random() < GUESSED for h in c.masked)) for c in found]
 
@@ -87,14 +89,14 @@ def slot_values(targets: list[int], tail: int, config: ModelConfig) -> list[floa
 
 def _canvas(
     number: int,
-    gap: Gap,
+    gap: TrainingGap,
     targets: list[int],
     value: list[float],
     hidden: list[bool],
     config: ModelConfig,
     rng: random.Random,
     noise: Noise,
-) -> Canvas:
+) -> TrainingCanvas:
     """The canvas with some of its visible tokens replaced, by tokens of the gap's surroundings or by any."""
     plain = hidden_canvas(number, targets, value, hidden, config, noise)
     inputs, weights = plain.inputs, plain.weights
@@ -115,14 +117,14 @@ def hidden_canvas(
     config: ModelConfig,
     noise: Noise,
     length: int = -1,
-) -> Canvas:
+) -> TrainingCanvas:
     """A canvas whose visible tokens are right."""
     inputs = [config.mask_id if h else t for h, t in zip(hidden, targets, strict=True)]
     weights, run = [], 0
     for h, v in zip(hidden, value, strict=True):
         weights.append(v * noise.fade**run if h else v * noise.keep)
         run = run + 1 if h else 0
-    return Canvas(number, inputs, list(targets), weights, list(hidden), length)
+    return TrainingCanvas(number, inputs, list(targets), weights, list(hidden), length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Rows:
         return int((self.place > 0).sum())
 
 
-def lay_rows(gaps: Sequence[Gap], canvases: Sequence[Canvas]) -> Rows:
+def lay_rows(gaps: Sequence[TrainingGap], canvases: Sequence[TrainingCanvas]) -> Rows:
     """The rows of all canvases in their order; those of one gap stand together."""
     columns: dict[str, list[int | float | bool]] = {name: [] for name in Rows.__slots__}
     for number, canvas in enumerate(canvases):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-Kind = Literal["adamw", "muon"]
+OptimizerName = Literal["adamw", "muon"]
 
 WEIGHT_DECAY = 0.01
 
@@ -14,7 +14,7 @@ WEIGHT_DECAY = 0.01
 class Optimizer:
     """One or two of torch's optimisers that step together."""
 
-    def __init__(self, parameters: Mapping[str, Tensor], kind: Kind = "adamw") -> None:
+    def __init__(self, parameters: Mapping[str, Tensor], kind: OptimizerName = "adamw") -> None:
         names = [n for n, p in parameters.items() if kind == "muon" and p.ndim == 2 and n.startswith("layers.")]
         others = [n for n in parameters if n not in names]
         on_gpu = any(p.is_cuda for p in parameters.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from mercury_engine.errors import RequestError
-from mercury_engine.training.optimisation.plan import Plan, Setup
+from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
 
 
 def parser(description: str | None, step: str = "train") -> argparse.ArgumentParser:
@@ -41,9 +41,9 @@ def parser(description: str | None, step: str = "train") -> argparse.ArgumentPar
     return made
 
 
-def plan_of(options: argparse.Namespace) -> Plan:
+def plan_of(options: argparse.Namespace) -> TrainingPlan:
     on_gpu = _on_gpu(options)
-    return Plan(
+    return TrainingPlan(
         options.minutes,
         options.files,
         options.gaps,

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_engine.models.network import Block, Frames, Network, Side
-from mercury_engine.training.examples.gaps import Gap
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Network, PositionFrames
+from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.optimisation.attention import TILE, Ranges
 from mercury_engine.training.optimisation.objective import Ints, Rows
-from mercury_engine.training.optimisation.sharing import Tokens, Work, leaders, stack, unique_blocks
+from mercury_engine.training.optimisation.sharing import StepCost, TokenIds, leaders, stack, unique_blocks
 
-Span = tuple[int, int]
+KeySpan = tuple[int, int]
 
 
 class Overflow(Exception):
@@ -65,7 +65,7 @@ class _Axis:
     position: list[Ints] = field(default_factory=list)
     size: int = 0
 
-    def add(self, spans: Sequence[Span], first: int) -> Span:
+    def add(self, spans: Sequence[KeySpan], first: int) -> KeySpan:
         """Append the tokens `start` to `end` of every span, the first at that position; where they stand now."""
         begin = self.size
         for start, end in spans:
@@ -88,11 +88,11 @@ class _Keys:
     source: Ints
     position: Ints
 
-    def side(self, network: Network, read: Block) -> Side:
+    def side(self, network: Network, read: KeyValueBlock) -> KeyValueSegment:
         """The side of what was read as one sequence."""
         device = read.keys.device
         source = torch.from_numpy(self.source).to(device)
-        picked = Block(read.keys.index_select(3, source), read.values.index_select(3, source))
+        picked = KeyValueBlock(read.keys.index_select(3, source), read.values.index_select(3, source))
         return network.placed(picked, torch.from_numpy(self.position).to(device))
 
 
@@ -125,21 +125,21 @@ class _Sequence:
         away = None if away is None else _filled(away, room)
         return cls(_filled(ids, room), _filled(near, room), away, np.stack(low), np.stack(high), keys)
 
-    def frames(self, network: Network) -> Frames:
+    def frames(self, network: Network) -> PositionFrames:
         device = network.embedding.device
         near, away = (None if p is None else torch.from_numpy(p)[None, None, None] for p in (self.near, self.away))
         assert near is not None
         low, high = (torch.from_numpy(r).to(device, torch.int32) for r in (self.low, self.high))
         angles = network.angles(near.to(device)), None if away is None else network.angles(away.to(device))
-        return Frames(*angles, None, Ranges.of(low, high, self.keys).attend)
+        return PositionFrames(*angles, None, Ranges.of(low, high, self.keys).attend)
 
 
 class Packed:
     """Gaps and the rows of their canvases, laid out once and computed with few large operations."""
 
-    def __init__(self, gaps: Sequence[Gap], rows: Rows, start_id: int, room: Room | None = None) -> None:
+    def __init__(self, gaps: Sequence[TrainingGap], rows: Rows, start_id: int, room: Room | None = None) -> None:
         """Raises Overflow when the room is too small."""
-        self.rows, self.work = rows, Work.of(gaps, rows)
+        self.rows, self.work = rows, StepCost.of(gaps, rows)
         self._room, self._used = room or Room(), dict.fromkeys(Room.__slots__, 0)
         at = self._lay_blocks(gaps, start_id)
         prefixes = self._lay_near(gaps, at)
@@ -154,10 +154,10 @@ class Packed:
         self._used[name] = self._room.of(name, needed)
         return self._used[name]
 
-    def _lay_blocks(self, gaps: Sequence[Gap], start_id: int) -> dict[Tokens, Span]:
+    def _lay_blocks(self, gaps: Sequence[TrainingGap], start_id: int) -> dict[TokenIds, KeySpan]:
         """Every block behind a start token, and the start token alone; where each stands."""
-        at: dict[Tokens, Span] = {(): (0, 1)}
-        parts: list[Tokens] = [(start_id,)]
+        at: dict[TokenIds, KeySpan] = {(): (0, 1)}
+        parts: list[TokenIds] = [(start_id,)]
         size = 1
         for block in unique_blocks(gaps):
             at[block] = size + 1, size + 1 + len(block)
@@ -169,12 +169,12 @@ class Packed:
         self._blocks = _Sequence.of(ids, (place - first, None), [(first, place + 1)], 0, room, room)
         return at
 
-    def _lay_near(self, gaps: Sequence[Gap], at: dict[Tokens, Span]) -> list[Span]:
+    def _lay_near(self, gaps: Sequence[TrainingGap], at: dict[TokenIds, KeySpan]) -> list[KeySpan]:
         """Near stacks behind their far sides; for every gap where the keys of both stand in the prefix."""
         far, prefix = _Axis(), _Axis()
         leader = leaders(gaps)
         sides = {i: [at[()], *(at[b] for b in gaps[i].far if b)] for i in set(leader)}
-        behind: dict[tuple[Tokens, ...], Span] = {}
+        behind: dict[tuple[TokenIds, ...], KeySpan] = {}
         begin: dict[int, int] = {}
         ids: list[int] = []
         of: list[int] = []
@@ -198,11 +198,11 @@ class Packed:
         self._prefix = prefix.keys(self._take("prefix", prefix.size))
         return [(start[i], start[i] + _size(sides[i]) + len(stack(gap))) for i, gap in zip(leader, gaps, strict=True)]
 
-    def _lay_rows(self, gaps: Sequence[Gap], at: dict[Tokens, Span], prefixes: list[Span]) -> None:
+    def _lay_rows(self, gaps: Sequence[TrainingGap], at: dict[TokenIds, KeySpan], prefixes: list[KeySpan]) -> None:
         """Canvases: each row sees itself and its like, the prefix, the suffix's head and the blocks behind it."""
         rows, suffix = self.rows, _Axis()
         heads, behind = [], []
-        shared: dict[tuple[Tokens, ...], Span] = {}
+        shared: dict[tuple[TokenIds, ...], KeySpan] = {}
         for gap in gaps:
             head, *others = [block for block in gap.suffix if block] or [()]
             heads.append(suffix.add([at[head]], -_size([at[head]])))
@@ -221,14 +221,14 @@ class Packed:
         self._rows = _Sequence.of(rows.ids, frames, ranges, before, keys, room)
 
     @torch.no_grad()
-    def read(self, network: Network) -> tuple[Side, Side]:
+    def read(self, network: Network) -> tuple[KeyValueSegment, KeyValueSegment]:
         """Prefix and suffix sides of all gaps."""
         blocks = _read(network, self._blocks, [])
         near = _read(network, self._near, [self._far.side(network, blocks)])
-        both = Block(torch.cat((blocks.keys, near.keys), 3), torch.cat((blocks.values, near.values), 3))
+        both = KeyValueBlock(torch.cat((blocks.keys, near.keys), 3), torch.cat((blocks.values, near.values), 3))
         return self._prefix.side(network, both), self._suffix.side(network, blocks)
 
-    def write(self, network: Network, context: tuple[Side, Side], ids_R: Tensor) -> Tensor:
+    def write(self, network: Network, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor) -> Tensor:
         """Hidden states [R,C] of the rows."""
         prefix, suffix = context
         ids = F.pad(ids_R, (0, self._used["rows"] - len(ids_R)))[None]
@@ -236,7 +236,7 @@ class Packed:
         return hidden[0, : len(ids_R)]
 
 
-def _read(network: Network, sequence: _Sequence, past: list[Side]) -> Block:
+def _read(network: Network, sequence: _Sequence, past: list[KeyValueSegment]) -> KeyValueBlock:
     ids = torch.from_numpy(sequence.ids).to(network.embedding.device)
     x = F.embedding(ids, network.embedding)[None]
     block = network.run(x, sequence.frames(network), past, (), adapted=False)[1]
@@ -248,5 +248,5 @@ def _filled(values: Ints, room: int) -> Ints:
     return np.concatenate((values, np.zeros(room - len(values), np.int64)))
 
 
-def _size(spans: Sequence[Span]) -> int:
+def _size(spans: Sequence[KeySpan]) -> int:
     return sum(end - start for start, end in spans)

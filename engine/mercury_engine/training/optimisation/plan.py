@@ -9,14 +9,14 @@ from mercury_engine.errors import RequestError
 from mercury_engine.training.examples.gaps import Spans
 from mercury_engine.training.optimisation.loss import Final
 from mercury_engine.training.optimisation.objective import Noise
-from mercury_engine.training.optimisation.optimizer import Kind
+from mercury_engine.training.optimisation.optimizer import OptimizerName
 
 WARM_UP = 30
 """Steps."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainingPlan:
     """What one run does; stored with its checkpoints."""
 
     minutes: float
@@ -29,7 +29,7 @@ class Plan:
     """Share of gaps that are edits."""
     context: int = 800
     """Characters before a gap's chunk; half as many behind it."""
-    optimizer: Kind = "adamw"
+    optimizer: OptimizerName = "adamw"
     learning_rate: float = 1e-3
     rank: int = 32
     decay_share: float = 0.4

@@ -22,7 +22,7 @@ from mercury_engine.training.examples.mixture import Mixture
 from mercury_engine.training.examples.passages import Passage, PassageSteps
 from mercury_engine.training.optimisation import tuned
 from mercury_engine.training.optimisation.options import parser
-from mercury_engine.training.optimisation.run import Batch, Row, TrainingRun, start
+from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, start
 
 PER_FILE = 4
 """Passages of a held-out file."""
@@ -38,33 +38,33 @@ class ReaderRun(TrainingRun):
         return tuned.tuned_reader(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:
-        self.steps = PassageSteps(self.codec, Mixture(files), self.plan.files, self.plan.gaps, self.plan.seed)
+        self.steps = PassageSteps(self.tokenizer, Mixture(files), self.plan.files, self.plan.gaps, self.plan.seed)
         self.validation = self._held_out(self.setup.validation) if self.setup.validation else None
 
     def _held_out(self, folder: Path) -> list[list[Passage]]:
         """Fixed passages, with all the context that the server shows."""
-        steps = PassageSteps(self.codec, Mixture(read(folder)), 1, PER_FILE, 0, ((PREFIX_CHARS, SUFFIX_CHARS),))
+        steps = PassageSteps(self.tokenizer, Mixture(read(folder)), 1, PER_FILE, 0, ((PREFIX_CHARS, SUFFIX_CHARS),))
         found = [passages for step in range(self.setup.validation_gaps // PER_FILE) for passages in steps[step]]
         if not found:
             raise ModelCorrupt(f"no file of {folder} is long enough to validate on; name another corpus folder")
         return found
 
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
-        return tuned.losses(self.network, batch, self.codec.start_id)
+        return tuned.losses(self.network, batch, self.tokenizer.start_id)
 
-    def _figures(self, told: list[Any]) -> Row:
+    def _figures(self, told: list[Any]) -> LogRow:
         return {"predicted": sum(map(len, told))}
 
     def _learned(self, batch: Batch) -> int:
         return tuned.predicted(batch)
 
     @torch.no_grad()
-    def _measured(self) -> Row:
+    def _measured(self) -> LogRow:
         assert self.validation is not None
-        nats = torch.cat([part for _, part in tuned.losses(self.network, self.validation, self.codec.start_id)])
+        nats = torch.cat([part for _, part in tuned.losses(self.network, self.validation, self.tokenizer.start_id)])
         return {"nats": float(nats.mean()), "tokens": len(nats)}
 
-    def _speed(self, batch: Batch, seconds: float) -> Row:
+    def _speed(self, batch: Batch, seconds: float) -> LogRow:
         """Tokens predicted and tokens of blocks read a second."""
         return {
             "predicted_per_second": tuned.predicted(batch) / seconds,

@@ -20,16 +20,16 @@ from torch.utils.data import Dataset
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import weights
 from mercury_engine.models.network import Network
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile, read, read_checked
 from mercury_engine.training.examples.steps import ahead
 from mercury_engine.training.optimisation.optimizer import Optimizer, by_name
 from mercury_engine.training.optimisation.options import plan_of, setup_of
-from mercury_engine.training.optimisation.plan import Plan, Setup
+from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
 
 CHECKPOINT = "checkpoint.pt"
 
-Row = dict[str, Any]
+LogRow = dict[str, Any]
 """One line of the log."""
 
 Batch = list[Any]
@@ -51,7 +51,7 @@ class TrainingRun(ABC):
         base: Path,
         corpus: Path,
         folder: Path,
-        plan: Plan,
+        plan: TrainingPlan,
         device: torch.device,
         parent: Path | None = None,
         setup: Setup | None = None,
@@ -63,7 +63,7 @@ class TrainingRun(ABC):
         self.folder, self.plan, self.setup = folder, plan, setup or Setup()
         torch.manual_seed(plan.seed)
         self.network = self._network(base, device)
-        self.codec = Codec(base)
+        self.tokenizer = Tokenizer(base)
         self.trained = weights.adapter_parameters(self.network)
         self.optimizer = Optimizer(self.trained, plan.optimizer)
         self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
@@ -115,7 +115,7 @@ class TrainingRun(ABC):
         torch.save(state, scratch)
         scratch.replace(self.folder / CHECKPOINT)
 
-    def one_step(self, batch: Batch) -> Row:
+    def one_step(self, batch: Batch) -> LogRow:
         """One optimiser step; returns figures for the log, nothing when nothing could be learned."""
         if not batch:
             return {}
@@ -172,7 +172,7 @@ class TrainingRun(ABC):
         _write(log, row | (self._before() if first else {}))
         return time.perf_counter() - began
 
-    def validated(self) -> Row:
+    def validated(self) -> LogRow:
         """Figures of the running mean on held-out text."""
         with self._averaged():
             return self._measured()
@@ -200,7 +200,7 @@ class TrainingRun(ABC):
         """Parts of the step's loss, to be differentiated one by one, and what each has to tell."""
 
     @abstractmethod
-    def _figures(self, told: list[Any]) -> Row:
+    def _figures(self, told: list[Any]) -> LogRow:
         """For the log."""
 
     @abstractmethod
@@ -208,14 +208,14 @@ class TrainingRun(ABC):
         """Tokens that are learned from."""
 
     @abstractmethod
-    def _speed(self, batch: Batch, seconds: float) -> Row:
+    def _speed(self, batch: Batch, seconds: float) -> LogRow:
         """For the log."""
 
     @abstractmethod
-    def _measured(self) -> Row:
+    def _measured(self) -> LogRow:
         """Figures on held-out text."""
 
-    def _before(self) -> Row:
+    def _before(self) -> LogRow:
         """What is told beside the first validation."""
         return {}
 
@@ -247,13 +247,13 @@ def _digest(corpus: Path) -> str:
     return found.hexdigest()
 
 
-def _write(log: TextIO, row: Row) -> None:
+def _write(log: TextIO, row: LogRow) -> None:
     """One line; figures that do not exist are null."""
     log.write(json.dumps(row).replace("NaN", "null") + "\n")
     log.flush()
 
 
-def _line(row: Row) -> str:
+def _line(row: LogRow) -> str:
     first = f" first slot {row['first']:.2f}" if "first" in row else ""
     return f"step {row['step']} loss {row['loss']:.2f}{first}"
 

@@ -4,44 +4,44 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mercury_engine.kv_cache.prefill import read_alone
-from mercury_engine.models.network import Block, ModelConfig, Network
-from mercury_engine.training.examples.gaps import Gap
+from mercury_engine.models.network import KeyValueBlock, ModelConfig, Network
+from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.optimisation.objective import Rows
 
-Tokens = tuple[int, ...]
+TokenIds = tuple[int, ...]
 
 
 READ_TOGETHER = 16
 """Blocks."""
 
 
-def unique_blocks(gaps: Sequence[Gap]) -> list[Tokens]:
+def unique_blocks(gaps: Sequence[TrainingGap]) -> list[TokenIds]:
     """Blocks to be read alone."""
     return unique(block for gap in gaps for block in (*gap.far, *gap.suffix))
 
 
-def unique(blocks: Iterable[Tokens]) -> list[Tokens]:
+def unique(blocks: Iterable[TokenIds]) -> list[TokenIds]:
     """Each block once and none without tokens, short ones first, so that equal lengths stand together."""
     return sorted({block for block in blocks if block}, key=lambda block: (len(block), block))
 
 
-def read_blocks(network: Network, blocks: Sequence[Tokens], start_id: int) -> dict[Tokens, Block]:
+def read_blocks(network: Network, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
     """Every block as it is read alone, a few at a time."""
-    read: dict[Tokens, Block] = {}
+    read: dict[TokenIds, KeyValueBlock] = {}
     for first in range(0, len(blocks), READ_TOGETHER):
         part = blocks[first : first + READ_TOGETHER]
         read.update(zip(part, read_alone(network, list(part), start_id), strict=True))
     return read
 
 
-def stack(gap: Gap) -> Tokens:
+def stack(gap: TrainingGap) -> TokenIds:
     """The near tokens that are read; the last one opens the canvas."""
     return tuple(gap.near[:-1])
 
 
-def leaders(gaps: Sequence[Gap]) -> list[int]:
+def leaders(gaps: Sequence[TrainingGap]) -> list[int]:
     """For every gap the number of the gap whose near stack begins with its own, behind the same far blocks."""
-    known: dict[tuple[Tokens, ...], list[int]] = {}
+    known: dict[tuple[TokenIds, ...], list[int]] = {}
     found = list(range(len(gaps)))
     for i in sorted(found, key=lambda i: -len(gaps[i].near)):
         mine = stack(gaps[i])
@@ -53,7 +53,7 @@ def leaders(gaps: Sequence[Gap]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class StepCost:
     """What a step computes, padding left out: tokens and (row, key) pairs of reading and of writing."""
 
     read: int = 0
@@ -63,7 +63,7 @@ class Work:
     predicted: int = 0
 
     @classmethod
-    def of(cls, gaps: Sequence[Gap], rows: Rows) -> "Work":
+    def of(cls, gaps: Sequence[TrainingGap], rows: Rows) -> "StepCost":
         blocks = [len(b) + 1 for b in unique_blocks(gaps)]
         before = [1 + sum(map(len, gap.far)) for gap in gaps]
         stacks = [(len(gaps[i].near) - 1, before[i]) for i in set(leaders(gaps))]
@@ -77,8 +77,8 @@ class Work:
             int((rows.weight > 0).sum()),
         )
 
-    def __add__(self, other: "Work") -> "Work":
-        return Work(*(getattr(self, name) + getattr(other, name) for name in Work.__slots__))
+    def __add__(self, other: "StepCost") -> "StepCost":
+        return StepCost(*(getattr(self, name) + getattr(other, name) for name in StepCost.__slots__))
 
     def flops(self, config: ModelConfig, *, guesses: bool = False) -> float:
         """Multiplications and additions of one step: context forward; rows forward, and backward without the

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from mercury_engine.models import weights
 from mercury_engine.models.network import Network
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
 from mercury_engine.training.examples.steps import Steps
 from mercury_engine.training.optimisation.loss import Totals, layout_loss, report
 from mercury_engine.training.optimisation.options import parser
-from mercury_engine.training.optimisation.run import Batch, Row, TrainingRun, ready, start
-from mercury_engine.training.optimisation.sharing import Work
+from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, ready, start
+from mercury_engine.training.optimisation.sharing import StepCost
 from mercury_engine.training.optimisation.validation import Validation
 
 
@@ -31,16 +31,16 @@ def prepare(base: Path, rank: int, device: torch.device) -> Network:
     config = weights.read_config(base)
     network = Network(replace(config, adapter_rank=rank))
     weights.fill_reader(network, base)
-    codec = Codec(base)
+    tokenizer = Tokenizer(base)
     with torch.no_grad():
-        newline = codec.encode("\n")[0]
+        newline = tokenizer.encode("\n")[0]
         network.markers[0] = network.embedding.mean(0)
         network.markers[1] = network.embedding[newline]  # most gaps end where the reader expects a line break
     ready(network, device)
     return network
 
 
-class Run(TrainingRun):
+class WriterRun(TrainingRun):
     """A run of a writer."""
 
     part = "writer"
@@ -52,39 +52,39 @@ class Run(TrainingRun):
 
     def _lay(self, files: Iterable[SourceFile]) -> None:
         plan, config = self.plan, self.network.config
-        sampler = WindowSampler(self.codec, Mixture(files), plan.gaps, plan.edits, plan.spans)
+        sampler = WindowSampler(self.tokenizer, Mixture(files), plan.gaps, plan.edits, plan.spans)
         self.steps = Steps(sampler, config, plan.files, plan.noise, plan.seed, self.setup.packed).with_room()
         held_out, gaps = self.setup.validation, self.setup.validation_gaps
-        self.validation = Validation.of(held_out, self.codec, config, gaps) if held_out else None
+        self.validation = Validation.of(held_out, self.tokenizer, config, gaps) if held_out else None
 
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
         totals, final = Totals.of(batch), self.plan.final(self.elapsed)
         return (layout_loss(self.network, layout, totals, final) for layout in batch)
 
-    def _figures(self, told: list[Any]) -> Row:
+    def _figures(self, told: list[Any]) -> LogRow:
         return dict(report(told, self.network.config.end_id))
 
     def _learned(self, batch: Batch) -> int:
         return sum(layout.rows.slots for layout in batch)
 
-    def _speed(self, batch: Batch, seconds: float) -> Row:
+    def _speed(self, batch: Batch, seconds: float) -> LogRow:
         """Tokens written and read a second, TFLOP/s and their share of the device's peak, padding left out."""
-        work = sum((layout.work for layout in batch), Work())
+        work = sum((layout.work for layout in batch), StepCost())
         guesses = self.plan.final(self.elapsed).guesses
         tflops = work.flops(self.network.config, guesses=guesses) / seconds / 1e12
         told = {"written_per_second": work.written / seconds, "read_per_second": work.read / seconds, "tflops": tflops}
         return told | ({"peak_share": tflops / self.setup.peak_tflops} if self.setup.peak_tflops else {})
 
-    def _measured(self) -> Row:
+    def _measured(self) -> LogRow:
         assert self.validation is not None
         return self.validation.writer(self.network, self.steps)
 
-    def _before(self) -> Row:
+    def _before(self) -> LogRow:
         assert self.validation is not None
-        return {"reader": self.validation.reader(self.network, self.codec.start_id)}
+        return {"reader": self.validation.reader(self.network, self.tokenizer.start_id)}
 
 
 def main(argv: list[str]) -> int:
     options = parser(__doc__).parse_args(argv)
-    start(Run, options)
+    start(WriterRun, options)
     return 0

@@ -13,18 +13,23 @@ from torch.nn import functional as F
 
 from mercury_engine.kv_cache.prefill import pad_sides, read_start, side_by_side
 from mercury_engine.models import weights
-from mercury_engine.models.network import Block, Frames, Network, Side
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Network, PositionFrames
 from mercury_engine.training.examples.passages import Passage
 from mercury_engine.training.optimisation.run import ready
-from mercury_engine.training.optimisation.sharing import Tokens, read_blocks, unique
+from mercury_engine.training.optimisation.sharing import TokenIds, read_blocks, unique
 
 
 class TunedReader(Network):
     """A reader in training: it reads with the change."""
 
     def run(
-        self, x_BRC: Tensor, frames: Frames, before: Sequence[Side], after: Sequence[Side], adapted: bool
-    ) -> tuple[Tensor, Block | None]:
+        self,
+        x_BRC: Tensor,
+        frames: PositionFrames,
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
+        adapted: bool,
+    ) -> tuple[Tensor, KeyValueBlock | None]:
         return super().run(x_BRC, frames, before, after, adapted=True)
 
 
@@ -71,12 +76,12 @@ def losses(network: Network, batch: Sequence[Sequence[Passage]], start_id: int) 
         yield nats.sum() / total, nats.detach()
 
 
-def _blocks(passages: Sequence[Passage]) -> list[Tokens]:
+def _blocks(passages: Sequence[Passage]) -> list[TokenIds]:
     return unique(block for passage in passages for block in passage.far)
 
 
 @torch.no_grad()
-def _far_sides(network: Network, passages: Sequence[Passage], start_id: int) -> Side:
+def _far_sides(network: Network, passages: Sequence[Passage], start_id: int) -> KeyValueSegment:
     """What stands in front of each passage."""
     blocks = read_blocks(network, _blocks(passages), start_id)
     start = read_start(network, start_id)

@@ -17,14 +17,14 @@ from torch.nn import functional as F
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start, side_by_side
-from mercury_engine.models.network import LENGTHS, ModelConfig, Network
-from mercury_engine.prompt.tokenizer import Codec
+from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig, Network
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import read
-from mercury_engine.training.examples.gaps import Gap, GapSampler
+from mercury_engine.training.examples.gaps import GapSampler, TrainingGap
 from mercury_engine.training.examples.mixture import Mixture, Window
 from mercury_engine.training.examples.steps import Steps
 from mercury_engine.training.optimisation.loss import Layout, length_nats, slot_losses
-from mercury_engine.training.optimisation.objective import Canvas, Noise, hidden_canvas, slot_values
+from mercury_engine.training.optimisation.objective import Noise, TrainingCanvas, hidden_canvas, slot_values
 
 RATES = (0.25, 0.5, 0.75, 1.0)
 
@@ -46,13 +46,13 @@ class Validation:
     """Fixed gaps, each of them with a canvas of every mask rate."""
 
     windows: list[Window]
-    canvases: list[list[Canvas]]
+    canvases: list[list[TrainingCanvas]]
 
     @classmethod
-    def of(cls, corpus: Path, codec: Codec, config: ModelConfig, gaps: int) -> "Validation":
+    def of(cls, corpus: Path, tokenizer: Tokenizer, config: ModelConfig, gaps: int) -> "Validation":
         """About so many gaps of the files of a corpus folder."""
         rng = random.Random("validation")
-        mixture, sampler = Mixture(read(corpus)), GapSampler(codec, rng)
+        mixture, sampler = Mixture(read(corpus)), GapSampler(tokenizer, rng)
         windows: list[Window] = []
         for _ in range(2 * gaps):  # some files are too short
             if sum(len(window.gaps) for window in windows) < gaps:
@@ -86,7 +86,7 @@ class Validation:
         return {"by_slot": _told(by_slot)}
 
 
-def _canvases(number: int, gap: Gap, config: ModelConfig, rng: random.Random) -> list[Canvas]:
+def _canvases(number: int, gap: TrainingGap, config: ModelConfig, rng: random.Random) -> list[TrainingCanvas]:
     tail = max(1, SLOTS - len(gap.target))
     targets = (gap.target + [config.end_id] * tail)[:SLOTS]
     plain = Noise(fade=1.0, keep=0.0)
@@ -94,7 +94,7 @@ def _canvases(number: int, gap: Gap, config: ModelConfig, rng: random.Random) ->
     for rate in RATES:
         hidden = [rng.random() < rate for _ in targets]
         hidden[rng.randrange(SLOTS)] = True
-        length = min(len(gap.target), LENGTHS - 1) if all(hidden) else -1
+        length = min(len(gap.target), LENGTH_CLASSES - 1) if all(hidden) else -1
         found.append(hidden_canvas(number, targets, slot_values(targets, tail, config), hidden, config, plain, length))
     return found
 
@@ -114,7 +114,7 @@ def _measure(network: Network, layout: Layout, by_rate: Nats, by_slot: Nats, len
     lengths += length_nats(network, hidden, rows).tolist()
 
 
-def _read_on(network: Network, gaps: Sequence[Gap], start_id: int, by_slot: Nats) -> None:
+def _read_on(network: Network, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
     device = network.embedding.device
     start = read_start(network, start_id)
     far = []

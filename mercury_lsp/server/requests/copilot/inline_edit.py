@@ -14,7 +14,7 @@ from mercury_lsp.server.session import MercuryServer
 
 
 @attrs.define
-class Document:
+class VersionedDocument:
     """A document whose uri and version are sent back as they came, for clients compare them."""
 
     uri: str
@@ -25,7 +25,7 @@ class Document:
 class InlineEditParams:
     """What the request carries."""
 
-    text_document: Document
+    text_document: VersionedDocument
     position: types.Position
 
 
@@ -41,7 +41,7 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
     return {"edits": [_edit(_with_line_rest(each, snapshot), params.text_document) for each in found]}
 
 
-def _edit(suggestion: Suggestion, document: Document) -> dict[str, Any]:
+def _edit(suggestion: Suggestion, document: VersionedDocument) -> dict[str, Any]:
     version = {} if document.version is None else {"version": document.version}
     return {
         "text": suggestion.text,

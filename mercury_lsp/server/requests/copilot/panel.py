@@ -7,7 +7,7 @@ import attrs
 from lsprotocol import types
 
 from mercury_lsp.server.convert import from_line_start, to_lsp, to_range
-from mercury_lsp.server.progress import Work, stream
+from mercury_lsp.server.progress import ClientProgress, stream
 from mercury_lsp.server.requests.copilot.get_completions import Doc
 from mercury_lsp.server.session import MercuryServer
 
@@ -32,7 +32,7 @@ class GetPanelCompletionsParams:
 
 async def panel_completion(server: MercuryServer, params: PanelCompletionParams) -> dict[str, Any]:
     """Items as in inline completion; sent ahead one by one if the client wants that."""
-    with Work(server, params.work_done_token, "Completing", cancellable=True):
+    with ClientProgress(server, params.work_done_token, "Completing", cancellable=True):
         found, snapshot = await server.suggest(params.text_document.uri, params.position, "panel", triggered=False)
     result = to_lsp(from_line_start(found, snapshot))
     if params.partial_result_token is None:
