@@ -72,7 +72,7 @@ class CompletionContext:
             "near": self.near,
             "far": (*self.snippets, *self.far),
             "suffix": self.suffix,
-            "elsewhere": self.lookup_text,
+            "lookup_text": self.lookup_text,
             "multiline": self.multiline,
         }
         return FillRequest(**(fields | overrides))
