@@ -32,7 +32,7 @@ class InstantEngine:
         """Always the same."""
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)
 
-    def compare(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """All alike."""
         return [0.0] * len(texts)
 

@@ -22,7 +22,7 @@ if __name__ == "__main__":
     serve.add_arguments(parser)
     arguments = parser.parse_args()
 
-    def load(settings: Settings) -> fake_server.FakeEngine:
+    def load(settings: Settings) -> fake_server.ScriptedEngine:
         with arguments.loads.open("a") as loads:
             loads.write(f"{os.getpid()} {settings.model}\n")
         return fake_server.load(settings)

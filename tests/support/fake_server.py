@@ -1,10 +1,12 @@
-"""The real server with an engine whose fills are written in the document, and a request that reads documents.
+"""The real server with an engine whose fills are written in the document, and requests for tests alone.
 
-A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last one
-counts. An echo is the first line of what the engine was given. `steps` are canvases of [state, text] each,
-`step_ms` apart and played in so many `rounds`; `unsure_from` is what the fill tells. Asked to compare texts it says
-what `FakeEngine.compare` tells. With `--parses-once` no document is parsed after an edit. `test/given` tells all that
-the engine was given last, and `test/opened` the files that the process has opened.
+A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last script before
+the gap counts. An echo is the first line of the engine's input. `steps` are canvases of [state, text] each, `step_ms`
+apart and played `rounds` times; `unsure_from` is passed on in the fill. `ScriptedEngine.score` says how texts are
+scored. With `--parses-once` no document is parsed after an edit.
+
+`test/text` returns a document, `test/given` the engine's last input, and `test/opened` the files that the process has
+opened.
 """
 
 import json
@@ -12,12 +14,12 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import Cancelled, ModelNotFound
-from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
@@ -29,26 +31,17 @@ from mercury_lsp.server.routes import BEYOND_LSP
 from mercury_lsp.server.session import MercuryServer
 from mercury_lsp.settings import Settings
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.support.fake_engine import FakeEngine
+
 _SCRIPT = re.compile(r"\[\[(\{.*?\})\]\]")
 
 
-class FakeEngine:
+class ScriptedEngine(FakeEngine):
     """Fills as the document says, in small steps that can be cancelled."""
 
     given: ClassVar[dict[str, object]] = {}
     """Of the last request."""
-
-    name = "fake"
-    device = "cpu"
-    backend = "torch"
-    gate = 0.5
-
-    def rest(self) -> None:
-        """Nothing to give back."""
-
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        """One after another."""
-        one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
@@ -95,7 +88,7 @@ def _wait(request: FillRequest, milliseconds: int) -> None:
         time.sleep(0.005)
 
 
-def load(settings: Settings) -> FakeEngine:
+def load(settings: Settings) -> ScriptedEngine:
     """Fails, dawdles or hangs for models named so."""
     print("a library that prints while it is loaded")
     if settings.model == "missing":
@@ -103,7 +96,7 @@ def load(settings: Settings) -> FakeEngine:
     if settings.model == "broken":
         raise ImportError("no torch")
     time.sleep({"slow": 0.3, "stuck": 3600}.get(settings.model or "", 0))
-    return FakeEngine()
+    return ScriptedEngine()
 
 
 @attrs.define
@@ -128,7 +121,7 @@ class NoParams:
 
 def given(server: MercuryServer, params: NoParams) -> dict[str, object]:
     """The blocks of the last request to the engine."""
-    return FakeEngine.given
+    return ScriptedEngine.given
 
 
 opened: set[str] = set()

@@ -8,7 +8,6 @@ import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
 
@@ -17,32 +16,24 @@ from mercury_lsp.commands import doctor, loading, try_
 from mercury_lsp.commands.place import FilePosition
 from mercury_lsp.errors import UsageError
 from mercury_lsp.settings import Settings
+from tests.support.fake_engine import FakeEngine
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-class FakeEngine:
+def engine(settings: Settings | None = None) -> FakeEngine:
     """Completes `1 + 1` in two steps."""
-
-    name, device, backend, gate = "fake", "cpu", "torch", 0.5
-
-    def rest(self) -> None:
-        """Nothing to give back."""
-
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        one_by_one(self, more, done)
-
-    def fill(self, request: FillRequest) -> Fill:
-        first = (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0))
-        last = (SlotView("1", "committed", 0.9), SlotView(" + 1", "draft", 0.4), SlotView("", "end", 1.0))
-        for slots in (first, last) if request.on_step else ():
-            request.on_step(slots)
-        return Fill("1 + 1", 0.75, steps=2, elapsed=0.002)
+    made = FakeEngine("1 + 1", confidence=0.75)
+    made.canvases = (
+        (SlotView("1", "committed", 0.9), SlotView("", "mask", 0.0), SlotView("", "mask", 0.0)),
+        (SlotView("1", "committed", 0.9), SlotView(" + 1", "draft", 0.4), SlotView("", "end", 1.0)),
+    )
+    return made
 
 
 @pytest.fixture
 def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(loading, "load_engine", lambda settings: FakeEngine())
+    monkeypatch.setattr(loading, "load_engine", engine)
     path = tmp_path / "sample.py"
     path.write_bytes(b"x = \r\ny = 2\r\n")
     return path
@@ -144,7 +135,7 @@ def test_at_a_terminal_the_wait_for_the_model_is_explained(
 
 
 def test_doctor_finds_nothing_wrong_with_a_model_that_works():
-    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}
+    found = {each.name: each for each in doctor.findings(Settings(), engine)}
     assert found["model"].mend is None and "fake" in found["model"].value
     assert found["fill"].mend is None and "2 steps" in found["fill"].value
 
@@ -162,9 +153,9 @@ def test_doctor_tells_of_kernels_that_turned_out_broken_while_filling(monkeypatc
     broken: list[str] = []
 
     class Filling(FakeEngine):
-        def fill(self, request: FillRequest) -> Fill:
+        def answer(self, request: FillRequest) -> Fill:
             broken.append("linear (no compiler)")
-            return super().fill(request)
+            return super().answer(request)
 
     monkeypatch.setattr(ops, "availability", lambda: "; ".join(broken) or "kernels run")
     found = {each.name: each for each in doctor.findings(Settings(), lambda settings: Filling())}
@@ -173,7 +164,7 @@ def test_doctor_tells_of_kernels_that_turned_out_broken_while_filling(monkeypatc
 
 def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}
+    found = {each.name: each for each in doctor.findings(Settings(), engine)}
     assert "no CUDA device" in found["torch"].value
     assert "no CUDA device: torch twins are used" in found["gpu kernels"].value
 
@@ -189,7 +180,7 @@ def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch: 
 def test_doctor_says_which_kernels_the_processor_has(monkeypatch, built, suitable, said, mend):
     monkeypatch.setattr(library, "built", lambda: built)
     monkeypatch.setattr(library, "suitable", lambda: suitable)
-    found = {each.name: each for each in doctor.findings(Settings(), lambda settings: FakeEngine())}["cpu kernels"]
+    found = {each.name: each for each in doctor.findings(Settings(), engine)}["cpu kernels"]
     assert said in found.value
     assert (found.mend or "").startswith(mend or "") and bool(found.mend) == bool(mend)
 

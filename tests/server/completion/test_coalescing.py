@@ -11,28 +11,31 @@ from mercury_engine.errors import Cancelled
 from mercury_lsp.completion.coalescing import Coalescer, Feature, Pending, Question
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Document
-from tests.server.completion.test_completer import Editor, FakeEngine, begun
+from tests.support.completer_desk import CompleterDesk
+from tests.support.fake_engine import FakeEngine, begun
 
 EVERY_FEATURE: list[Feature] = ["inline", "popup", "edit", "panel", "action"]
 
 
 @pytest.fixture
 async def editor():
-    made = Editor(FakeEngine(), "x = ")
+    made = CompleterDesk(FakeEngine(), "x = ")
     await made.completer.load()
     made.engine.held = True
     yield made
     made.completer.close()
 
 
-async def asking(editor: Editor, feature: Feature = "inline", column: int = 4, by_key: bool = False) -> asyncio.Task:
+async def asking(
+    editor: CompleterDesk, feature: Feature = "inline", column: int = 4, by_key: bool = False
+) -> asyncio.Task:
     """A question whose fill is under way, or waits for its turn."""
     task = asyncio.ensure_future(editor.ask(column, triggered=not by_key, feature=feature))
     await asyncio.sleep(0)
     return task
 
 
-async def answers(editor: Editor, *asked: asyncio.Task) -> list[list[str]]:
+async def answers(editor: CompleterDesk, *asked: asyncio.Task) -> list[list[str]]:
     editor.engine.held = False
     return await asyncio.gather(*asked)
 
@@ -43,13 +46,13 @@ async def is_cancelled(asked: asyncio.Task) -> bool:
     return True
 
 
-async def test_features_that_ask_at_one_cursor_share_a_fill(editor: Editor):
+async def test_features_that_ask_at_one_cursor_share_a_fill(editor: CompleterDesk):
     asked = [await asking(editor, feature) for feature in EVERY_FEATURE]
     assert await answers(editor, *asked) == [["suggested"]] * len(EVERY_FEATURE)
     assert len(editor.engine.asked) == 1
 
 
-async def test_the_same_question_again_does_not_begin_anew(editor: Editor):
+async def test_the_same_question_again_does_not_begin_anew(editor: CompleterDesk):
     older = await asking(editor)
     await begun(editor.engine)
     newer = await asking(editor)
@@ -57,7 +60,7 @@ async def test_the_same_question_again_does_not_begin_anew(editor: Editor):
     assert len(editor.engine.asked) == 1
 
 
-async def test_a_shared_fill_goes_on_for_as_long_as_somebody_waits_for_it(editor: Editor):
+async def test_a_shared_fill_goes_on_for_as_long_as_somebody_waits_for_it(editor: CompleterDesk):
     asked = [await asking(editor, feature) for feature in ("inline", "popup")]
     await begun(editor.engine)
     asked[0].cancel()
@@ -69,7 +72,7 @@ async def test_a_shared_fill_goes_on_for_as_long_as_somebody_waits_for_it(editor
     assert request.cancel.is_set()
 
 
-async def test_once_text_was_typed_no_feature_needs_an_older_answer(editor: Editor):
+async def test_once_text_was_typed_no_feature_needs_an_older_answer(editor: CompleterDesk):
     older = [await asking(editor, feature) for feature in ("inline", "popup", "edit")]
     editor.replace(0, 1, "y")
     newer = await asking(editor, "popup")
@@ -77,7 +80,7 @@ async def test_once_text_was_typed_no_feature_needs_an_older_answer(editor: Edit
     assert await answers(editor, newer) == [["suggested"]]
 
 
-async def test_an_edit_that_changes_nothing_leaves_the_question_as_it_was(editor: Editor):
+async def test_an_edit_that_changes_nothing_leaves_the_question_as_it_was(editor: CompleterDesk):
     older = await asking(editor)
     editor.replace(4, 4, "")
     newer = await asking(editor)
@@ -85,7 +88,7 @@ async def test_an_edit_that_changes_nothing_leaves_the_question_as_it_was(editor
     assert len(editor.engine.asked) == 1
 
 
-async def test_elsewhere_in_the_text_only_the_same_feature_gives_way(editor: Editor):
+async def test_elsewhere_in_the_text_only_the_same_feature_gives_way(editor: CompleterDesk):
     ghost, popup = await asking(editor, "inline"), await asking(editor, "popup")
     newer = await asking(editor, "inline", column=2)
     assert await is_cancelled(ghost)
@@ -93,20 +96,20 @@ async def test_elsewhere_in_the_text_only_the_same_feature_gives_way(editor: Edi
 
 
 @pytest.mark.parametrize("feature", EVERY_FEATURE)
-async def test_what_was_asked_by_key_outlives_what_the_editor_asks_by_itself(editor: Editor, feature: Feature):
+async def test_what_was_asked_by_key_outlives_what_the_editor_asks_by_itself(editor: CompleterDesk, feature: Feature):
     by_key = await asking(editor, feature, by_key=True)
     by_itself = await asking(editor, "inline")
     assert await answers(editor, by_key, by_itself) == [["suggested"], ["suggested"]]
     assert [request.candidates for request in editor.engine.asked] == [3], "the answer by key serves both"
 
 
-async def test_an_unsure_answer_by_key_stays_hidden_from_what_the_editor_asked_by_itself(editor: Editor):
+async def test_an_unsure_answer_by_key_stays_hidden_from_what_the_editor_asked_by_itself(editor: CompleterDesk):
     editor.engine.confidence = 0.4
     by_key, by_itself = await asking(editor, by_key=True), await asking(editor)
     assert await answers(editor, by_key, by_itself) == [["suggested"], []]
 
 
-async def test_what_was_asked_by_key_for_another_window_stays_when_the_user_types_on(editor: Editor):
+async def test_what_was_asked_by_key_for_another_window_stays_when_the_user_types_on(editor: CompleterDesk):
     panel, ghost = await asking(editor, "panel", by_key=True), await asking(editor, "inline", by_key=True)
     editor.replace(0, 1, "y")
     newer = await asking(editor, "inline")
@@ -114,7 +117,7 @@ async def test_what_was_asked_by_key_for_another_window_stays_when_the_user_type
     assert await answers(editor, panel, newer) == [["suggested"], ["suggested"]]
 
 
-async def test_a_key_stops_what_its_feature_asked_by_itself(editor: Editor):
+async def test_a_key_stops_what_its_feature_asked_by_itself(editor: CompleterDesk):
     by_itself, edit = await asking(editor, "inline"), await asking(editor, "edit")
     by_key = await asking(editor, "inline", by_key=True)
     assert await is_cancelled(by_itself)
@@ -122,13 +125,15 @@ async def test_a_key_stops_what_its_feature_asked_by_itself(editor: Editor):
     assert [request.candidates for request in editor.engine.asked] == [1, 3]
 
 
-async def test_a_closed_document_needs_no_answers_at_all(editor: Editor):
+async def test_a_closed_document_needs_no_answers_at_all(editor: CompleterDesk):
     asked = [await asking(editor, "inline"), await asking(editor, "panel", by_key=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
 
 
-async def test_what_the_engine_had_ready_for_a_closed_document_brings_nothing_of_it_back(editor: Editor, monkeypatch):
+async def test_what_the_engine_had_ready_for_a_closed_document_brings_nothing_of_it_back(
+    editor: CompleterDesk, monkeypatch
+):
     monkeypatch.setattr("mercury_lsp.completion.completer.IDLE_SECONDS", 0.001)
     go = Event()
     monkeypatch.setattr(editor.engine, "fill", lambda request: go.wait(10) and Fill("late", 0.9, steps=1, elapsed=0.0))

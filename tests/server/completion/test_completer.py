@@ -1,87 +1,28 @@
 """The completer with an engine that answers when told to."""
 
 import asyncio
-from threading import Event
 
 import pytest
 from lsprotocol import types
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
-from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 
-from mercury_lsp.completion.coalescing import Feature
 from mercury_lsp.completion.completer import Completer
-from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings
-
-URI = "file:///sample.py"
-
-
-class FakeEngine:
-    """Answers with `text`; while held, waits until it is let go or cancelled."""
-
-    name, device, gate = "fake", "cpu", 0.5
-
-    def __init__(self):
-        self.text, self.confidence = "suggested", 0.9
-        self.asked: list[FillRequest] = []
-        self.held = False
-        self.begun = Event()
-
-    def rest(self) -> None:
-        """Nothing to give back."""
-
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        one_by_one(self, more, done)
-
-    def fill(self, request: FillRequest) -> Fill:
-        self.asked.append(request)
-        self.begun.set()
-        while self.held and not request.cancel.is_set():
-            request.cancel.wait(0.005)
-        if request.cancel.is_set():
-            raise Cancelled("cancelled")
-        return Fill(self.text, self.confidence, steps=2, elapsed=0.01)
-
-
-class Editor:
-    """One open document and the completer."""
-
-    def __init__(self, engine: FakeEngine, text: str):
-        self.engine = engine
-        self.completer = Completer(Engines(lambda settings: engine))
-        self.documents = OpenDocuments()
-        self.documents.open(types.TextDocumentItem(URI, "python", 1, text))
-
-    def replace(self, start: int, end: int, text: str) -> None:
-        """Edit the first line."""
-        span = types.Range(types.Position(0, start), types.Position(0, end))
-        change = types.TextDocumentContentChangePartial(span, text)
-        version = self.documents.snapshot(URI).version + 1
-        self.completer.edited(URI, self.documents.change(URI, version, [change]))
-
-    async def ask(self, column: int, triggered: bool = True, feature: Feature = "inline") -> list[str]:
-        """Texts suggested on the first line."""
-        context, snapshot = self.documents.context_at(URI, types.Position(0, column))
-        found = await self.completer.complete(context, snapshot, triggered, feature=feature)
-        return [each.text for each in found]
+from tests.support.completer_desk import URI, CompleterDesk
+from tests.support.fake_engine import FakeEngine, begun
 
 
 @pytest.fixture
 async def editor():
-    made = Editor(FakeEngine(), "x = ")
+    made = CompleterDesk(FakeEngine(), "x = ")
     await made.completer.load()
     yield made
     made.completer.close()
 
 
-async def begun(engine: FakeEngine) -> None:
-    assert await asyncio.to_thread(engine.begun.wait, 10)
-    engine.begun.clear()
-
-
-async def test_newer_request_cancels_older_fill(editor: Editor):
+async def test_newer_request_cancels_older_fill(editor: CompleterDesk):
     editor.engine.held = True
     older = asyncio.ensure_future(editor.ask(4))
     await begun(editor.engine)
@@ -95,7 +36,7 @@ async def test_newer_request_cancels_older_fill(editor: Editor):
     assert await newer == ["suggested"]
 
 
-async def test_a_cancelled_task_stops_its_fill(editor: Editor):
+async def test_a_cancelled_task_stops_its_fill(editor: CompleterDesk):
     editor.engine.held = True
     asked = asyncio.ensure_future(editor.ask(4))
     await begun(editor.engine)
@@ -105,7 +46,7 @@ async def test_a_cancelled_task_stops_its_fill(editor: Editor):
     assert editor.engine.asked[0].cancel.is_set()
 
 
-async def test_closing_a_document_stops_its_fill(editor: Editor):
+async def test_closing_a_document_stops_its_fill(editor: CompleterDesk):
     editor.engine.held = True
     asked = asyncio.ensure_future(editor.ask(4))
     await begun(editor.engine)
@@ -115,7 +56,7 @@ async def test_closing_a_document_stops_its_fill(editor: Editor):
 
 
 async def test_requests_wait_for_the_model_and_the_newest_gets_it():
-    editor = Editor(FakeEngine(), "x = ")
+    editor = CompleterDesk(FakeEngine(), "x = ")
     older = asyncio.ensure_future(editor.ask(3))
     await asyncio.sleep(0)
     newer = asyncio.ensure_future(editor.ask(4))
@@ -130,44 +71,44 @@ async def test_without_an_engine_nothing_is_suggested():
     def fail(settings: Settings) -> FakeEngine:
         raise RuntimeError("no")
 
-    editor = Editor(FakeEngine(), "x = ")
+    editor = CompleterDesk(FakeEngine(), "x = ")
     editor.completer = Completer(Engines(fail))
     with pytest.raises(RuntimeError):
         await editor.completer.load()
     assert await editor.ask(4) == []
 
 
-async def test_settings_reach_the_engine(editor: Editor):
+async def test_settings_reach_the_engine(editor: CompleterDesk):
     editor.completer.settings = Settings(effort="low", max_slots=7, deadline_ms=50)
     await editor.ask(4)
     [request] = editor.engine.asked
     assert (request.effort, request.max_slots, request.deadline_ms) == ("low", 7, 50)
 
 
-async def test_below_the_gate_only_an_invoked_suggestion_is_shown(editor: Editor):
+async def test_below_the_gate_only_an_invoked_suggestion_is_shown(editor: CompleterDesk):
     editor.engine.confidence = 0.4
     assert await editor.ask(4, triggered=True) == []
     assert await editor.ask(4, triggered=False) == ["suggested"]
 
 
-async def test_the_gate_of_the_settings_goes_before_the_models(editor: Editor):
+async def test_the_gate_of_the_settings_goes_before_the_models(editor: CompleterDesk):
     editor.completer.settings = Settings(gate=0.3)
     editor.engine.confidence = 0.4
     assert await editor.ask(4) == ["suggested"]
 
 
-async def test_an_empty_fill_is_never_shown(editor: Editor):
+async def test_an_empty_fill_is_never_shown(editor: CompleterDesk):
     editor.engine.text = "  "
     assert await editor.ask(4, triggered=False) == []
 
 
-async def test_a_disabled_language_asks_no_model(editor: Editor):
+async def test_a_disabled_language_asks_no_model(editor: CompleterDesk):
     editor.completer.settings = Settings(disabled_languages=("python",))
     assert await editor.ask(4, triggered=False) == []
     assert editor.engine.asked == []
 
 
-async def test_typing_through_needs_no_model_and_deleting_back_restores(editor: Editor):
+async def test_typing_through_needs_no_model_and_deleting_back_restores(editor: CompleterDesk):
     await editor.ask(4)
     editor.replace(4, 4, "sug")
     assert await editor.ask(7) == ["gested"]
@@ -178,7 +119,7 @@ async def test_typing_through_needs_no_model_and_deleting_back_restores(editor: 
     assert len(editor.engine.asked) == 1
 
 
-async def test_what_was_typed_while_the_model_worked_counts_as_typed(editor: Editor):
+async def test_what_was_typed_while_the_model_worked_counts_as_typed(editor: CompleterDesk):
     editor.engine.held = True
     asked = asyncio.ensure_future(editor.ask(4))
     await begun(editor.engine)
@@ -194,27 +135,27 @@ async def test_what_was_typed_while_the_model_worked_counts_as_typed(editor: Edi
     [((4, 4, "other"), 9), ((0, 1, "y"), 4), ((4, 4, "suggested"), 13)],
     ids=["other text typed", "text before the cursor changed", "typed to its end"],
 )
-async def test_any_other_edit_asks_the_model_anew(editor: Editor, edit: tuple[int, int, str], column: int):
+async def test_any_other_edit_asks_the_model_anew(editor: CompleterDesk, edit: tuple[int, int, str], column: int):
     await editor.ask(4)
     editor.replace(*edit)
     await editor.ask(column)
     assert len(editor.engine.asked) == 2
 
 
-async def test_a_rest_is_not_offered_elsewhere(editor: Editor):
+async def test_a_rest_is_not_offered_elsewhere(editor: CompleterDesk):
     await editor.ask(4)
     editor.engine.text = "elsewhere"
     assert await editor.ask(2) == ["elsewhere"]
 
 
-async def test_what_was_just_deleted_is_not_offered_again(editor: Editor):
+async def test_what_was_just_deleted_is_not_offered_again(editor: CompleterDesk):
     editor.replace(4, 4, "suggested")
     for end in range(13, 4, -1):
         editor.replace(end - 1, end, "")
     assert await editor.ask(4) == []
 
 
-async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: Editor):
+async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: CompleterDesk):
     editor.engine.text = "1 + 1"
     await editor.ask(4)
     editor.replace(4, 4, "1 + 1")
@@ -224,19 +165,21 @@ async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: Editor):
 
 
 @pytest.mark.parametrize(("text", "unasked"), [("1", []), ("rn ", []), ("1) ", []), ("urn", ["urn"])])
-async def test_what_saves_a_single_key_is_shown_to_those_who_ask_alone(editor: Editor, text: str, unasked: list[str]):
+async def test_what_saves_a_single_key_is_shown_to_those_who_ask_alone(
+    editor: CompleterDesk, text: str, unasked: list[str]
+):
     editor.engine.text = text
     assert await editor.ask(4) == unasked
     assert await editor.ask(4, triggered=False) == [text.rstrip()]
 
 
-async def test_the_last_characters_of_a_suggestion_typed_through_stay(editor: Editor):
+async def test_the_last_characters_of_a_suggestion_typed_through_stay(editor: CompleterDesk):
     assert await editor.ask(4) == ["suggested"]
     editor.replace(4, 4, "suggest")
     assert await editor.ask(11) == ["ed"]
 
 
-async def test_alternatives_that_are_hardly_sure_are_not_worth_a_key(editor: Editor):
+async def test_alternatives_that_are_hardly_sure_are_not_worth_a_key(editor: CompleterDesk):
     def fill(request: FillRequest) -> Fill:
         others = [Fill(text, sure, steps=2, elapsed=0.0) for text, sure in (("two", 0.06), ("three", 0.04))]
         return Fill("one", editor.engine.confidence, steps=2, elapsed=0.0, others=tuple(others))
@@ -247,20 +190,20 @@ async def test_alternatives_that_are_hardly_sure_are_not_worth_a_key(editor: Edi
     assert (await editor.ask(4, triggered=False))[0] == "one", "the first is what was asked for"
 
 
-async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: Editor):
+async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: CompleterDesk):
     await editor.ask(4)
     editor.replace(4, 4, "suggested")
     editor.replace(4, 13, "")
     assert await editor.ask(4) == []
 
 
-async def test_after_a_deletion_something_else_is_offered(editor: Editor):
+async def test_after_a_deletion_something_else_is_offered(editor: CompleterDesk):
     editor.replace(4, 4, "wrong")
     editor.replace(4, 9, "")
     assert await editor.ask(4) == ["suggested"]
 
 
-async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: Editor):
+async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: CompleterDesk):
     editor.replace(4, 4, "gested")
     editor.replace(4, 10, "")
     editor.replace(4, 4, "s")
@@ -268,7 +211,7 @@ async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: Edi
     assert await editor.ask(5) == ["gested"]
 
 
-async def test_what_is_shown_already_keeps_its_id_when_the_user_asks_for_more(editor: Editor):
+async def test_what_is_shown_already_keeps_its_id_when_the_user_asks_for_more(editor: CompleterDesk):
     async def ids(column: int, triggered: bool) -> list[str]:
         context, snapshot = editor.documents.context_at(URI, types.Position(0, column))
         return [each.id for each in await editor.completer.complete(context, snapshot, triggered)]

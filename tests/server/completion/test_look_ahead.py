@@ -7,17 +7,14 @@ import pytest
 from mercury_engine.api import Fill, FillRequest
 
 from mercury_lsp.completion import completer
-from tests.server.completion.test_completer import Editor, FakeEngine, begun
+from tests.support.completer_desk import CompleterDesk
+from tests.support.fake_engine import FakeEngine, begun
 
 
 class Counting(FakeEngine):
     """Fills `one`, then `two` behind it."""
 
-    def rest(self) -> None:
-        """Nothing to give back."""
-
-    def fill(self, request):
-        super().fill(request)
+    def answer(self, request):
         text = " two" if request.near.endswith("one") else "one"
         others = (Fill("uno", 0.8, steps=2, elapsed=0.0),) if request.candidates > 1 else ()
         return Fill(text, self.confidence, steps=2, elapsed=0.01, others=others)
@@ -26,13 +23,13 @@ class Counting(FakeEngine):
 @pytest.fixture
 async def editor(monkeypatch):
     monkeypatch.setattr(completer, "IDLE_SECONDS", 0.01)
-    made = Editor(Counting(), "x = ")
+    made = CompleterDesk(Counting(), "x = ")
     await made.completer.load()
     yield made
     made.completer.close()
 
 
-async def looked_ahead(editor: Editor) -> None:
+async def looked_ahead(editor: CompleterDesk) -> None:
     while isinstance(editor.completer._ahead, asyncio.TimerHandle):
         await asyncio.sleep(0.001)
     assert editor.completer._ahead is not None

@@ -2,11 +2,11 @@ import string
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lsprotocol import types
 from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
+from tests.support.document_edits import type_at
 
 CODE = "import os\n\n\nclass A:\n" + "".join(
     f"    def f{n}(self, a, b):\n        x = a + {n}\n        return x * b\n\n" for n in range(400)
@@ -15,12 +15,6 @@ CODE = "import os\n\n\nclass A:\n" + "".join(
 
 def document(text: str = CODE, language_id: str = "python") -> Document:
     return Document("file:///src/a.py", language_id, 1, text)
-
-
-def type_at(doc: Document, offset: int, text: str) -> None:
-    position = types.Position(*doc.snapshot().position_at(offset))
-    change = types.TextDocumentContentChangePartial(range=types.Range(start=position, end=position), text=text)
-    doc.apply([change], doc.version + 1)
 
 
 @given(st.integers(0, len(CODE)))

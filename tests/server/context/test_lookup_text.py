@@ -8,7 +8,7 @@ from mercury_lsp.context import lookup_text as module
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.lookup_text import LookupText, around
 from mercury_lsp.documents.document import Document, Snapshot
-from tests.server.context.test_context import type_at
+from tests.support.document_edits import type_at
 
 SECRET = 'password = "Zq83kfPwm20dKxLw"\n'
 

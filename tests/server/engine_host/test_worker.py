@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import Sequence
 from threading import Event
+from time import sleep
 
 import pytest
 from mercury_engine.api import Fill, FillRequest
@@ -13,46 +13,30 @@ from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 from mercury_lsp.engine_host.engines import Engines, Lease
 from mercury_lsp.engine_host.worker import AT_ONCE, load_engine
 from mercury_lsp.settings import Settings
+from tests.support.fake_engine import FakeEngine
 
 
-class Held:
-    """Fills when it is let go, one after another; notes what it fills."""
-
-    name, device, gate = "held", "cpu", 0.0
+class Echoing(FakeEngine):
+    """Fills the near prefix, one after another, when it is let go."""
 
     def __init__(self):
-        self.order: list[str] = []
-        self.rested = Event()
-        self.begun, self.go = Event(), Event()
+        super().__init__()
+        self.held = True
 
-    def rest(self) -> None:
-        self.rested.set()
-
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        one_by_one(self, more, done)
-
-    def fill(self, request: FillRequest) -> Fill:
-        self.order.append(request.near)
-        self.begun.set()
-        while not self.go.wait(0.002):
-            if request.cancel.is_set():
-                raise Cancelled("cancelled")
+    def answer(self, request: FillRequest) -> Fill:
         return Fill(request.near, 1.0, steps=1, elapsed=0.0)
-
-    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
-        return [float(len(text)) for text in texts if self.fill(request)]
 
 
 class Desk:
     """Some connections to one engine, whose first fill is under way."""
 
-    def __init__(self, names: str, engine: Held | None = None):
-        self.engine = engine or Held()
+    def __init__(self, names: str, engine: Echoing | None = None):
+        self.engine = engine or Echoing()
         self.loads: list[Settings] = []
         self.engines = Engines(self.load)
         self.leases = {name: self.engines.lease() for name in names}
 
-    def load(self, settings: Settings) -> Held:
+    def load(self, settings: Settings) -> Echoing:
         self.loads.append(settings)
         return self.engine
 
@@ -73,20 +57,21 @@ def one_at_once(monkeypatch):
     monkeypatch.setattr("mercury_lsp.engine_host.worker.AT_ONCE", 1)
 
 
-class Together(Held):
+class Together(Echoing):
     """Takes up all that it is handed before it is let go."""
 
     def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         taken: list[FillRequest] = []
         self.begun.set()
         while taken := [*taken, *more()]:
-            self.order = [request.near for request in taken]
-            is_let_go = self.go.wait(0.002)
+            self.asked = list(taken)
+            sleep(0.002)
+            is_let_go = not self.held
             for request in list(taken):
                 if request.cancel.is_set():
                     done(request, Cancelled("cancelled"))
                 elif is_let_go:
-                    done(request, Fill(request.near, 1.0, steps=1, elapsed=0.0))
+                    done(request, self.answer(request))
                 else:
                     continue
                 taken.remove(request)
@@ -100,10 +85,10 @@ async def until(holds) -> None:
 async def test_those_who_ask_while_a_fill_is_under_way_join_it_up_to_a_number():
     desk = Desk("abcde", Together())
     asked = [await desk.begin(), *(desk.ask(name, name) for name in "abcde")]
-    await until(lambda: len(desk.engine.order) == AT_ONCE)
+    await until(lambda: len(desk.engine.asked_near) == AT_ONCE)
     await asyncio.sleep(0.01)
-    assert desk.engine.order == ["first", "a", "b", "c"]
-    desk.engine.go.set()
+    assert desk.engine.asked_near == ["first", "a", "b", "c"]
+    desk.engine.held = False
     assert [(await each).text for each in asked] == ["first", *"abcde"]
 
 
@@ -111,16 +96,16 @@ async def test_looking_ahead_joins_nobody_and_gives_way_to_whoever_asks():
     desk = Desk("ab", Together())
     first, ahead = await desk.begin(), desk.ask("b", "ahead", ahead=True)
     await asyncio.sleep(0.01)
-    assert desk.engine.order == ["first"]
-    desk.engine.go.set()
+    assert desk.engine.asked_near == ["first"]
+    desk.engine.held = False
     assert (await first).text == "first" and (await ahead).text == "ahead"
-    desk.engine.go.clear()
+    desk.engine.held = True
     ahead = desk.ask("b", "ahead again", ahead=True)
-    await until(lambda: desk.engine.order == ["ahead again"])
+    await until(lambda: desk.engine.asked_near == ["ahead again"])
     asked = desk.ask("a", "asked")
     with pytest.raises(Cancelled):
         await ahead
-    desk.engine.go.set()
+    desk.engine.held = False
     assert (await asked).text == "asked"
 
 
@@ -133,7 +118,7 @@ async def test_an_engine_that_fails_as_a_whole_tells_all_who_wait_and_is_asked_a
         raise RuntimeError("broken")
 
     kept, desk.engine.answer_all = desk.engine.answer_all, broken
-    desk.engine.go.set()
+    desk.engine.held = False
     assert (await waiting[0]).text == "first"
     assert (await waiting[1]).text == "next", "the call that was under way took it up"
     with pytest.raises(RuntimeError, match="broken"):
@@ -147,9 +132,9 @@ async def test_connections_are_served_in_turn_and_not_by_who_asks_most():
     desk = Desk("abc")
     asked = [await desk.begin(), desk.ask("a", "a1"), desk.ask("a", "a2"), desk.ask("b", "b1"), desk.ask("c", "c1")]
     await asyncio.sleep(0)
-    desk.engine.go.set()
+    desk.engine.held = False
     await asyncio.gather(*asked)
-    assert desk.engine.order == ["first", "b1", "c1", "a1", "a2"]
+    assert desk.engine.asked_near == ["first", "b1", "c1", "a1", "a2"]
 
 
 @pytest.mark.usefixtures("one_at_once")
@@ -157,9 +142,9 @@ async def test_whoever_asks_goes_before_whoever_looks_ahead():
     desk = Desk("ab")
     asked = [await desk.begin(), desk.ask("b", "ahead", ahead=True), desk.ask("a", "asked")]
     await asyncio.sleep(0)
-    desk.engine.go.set()
+    desk.engine.held = False
     await asyncio.gather(*asked)
-    assert desk.engine.order == ["first", "asked", "ahead"]
+    assert desk.engine.asked_near == ["first", "asked", "ahead"]
 
 
 async def test_looking_ahead_is_given_up_for_another_connections_request():
@@ -168,7 +153,7 @@ async def test_looking_ahead_is_given_up_for_another_connections_request():
     asked = desk.ask("b", "asked")
     with pytest.raises(Cancelled):
         await ahead
-    desk.engine.go.set()
+    desk.engine.held = False
     assert (await asked).text == "asked"
 
 
@@ -178,9 +163,9 @@ async def test_what_is_cancelled_while_it_waits_never_reaches_the_engine():
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.sleep(0)
-    desk.engine.go.set()
+    desk.engine.held = False
     await asyncio.gather(first, last)
-    assert desk.engine.order == ["first", "last"]
+    assert desk.engine.asked_near == ["first", "last"]
 
 
 @pytest.mark.usefixtures("one_at_once")
@@ -190,10 +175,10 @@ async def test_a_comparison_waits_for_its_turn_like_a_fill():
     first, waiting = await desk.begin(), desk.ask("a", "a1")
     compared = asyncio.ensure_future(desk.leases["b"].score(request, ["", "abc"]))
     await asyncio.sleep(0)
-    desk.engine.go.set()
+    desk.engine.held = False
     await asyncio.gather(first, waiting)
     assert await compared == [0.0, 3.0]
-    assert desk.engine.order == ["first", "compared", "compared", "a1"]
+    assert desk.engine.asked_near == ["first", "compared", "compared", "a1"]
 
 
 async def test_a_comparison_that_nobody_waits_for_stops():
@@ -204,9 +189,9 @@ async def test_a_comparison_that_nobody_waits_for_stops():
     await asyncio.sleep(0)
     compared.cancel()
     await asyncio.sleep(0)
-    desk.engine.go.set()
+    desk.engine.held = False
     await first
-    assert request.cancel.is_set() and desk.engine.order == ["first"]
+    assert request.cancel.is_set() and desk.engine.asked_near == ["first"]
 
 
 async def test_several_who_load_the_same_cause_one_load():
@@ -219,7 +204,7 @@ async def test_changed_files_are_loaded_anew_once_for_all_who_notice_meanwhile()
     desk = Desk("abcd")
     go, begun = Event(), Event()
 
-    def load(settings: Settings) -> Held:
+    def load(settings: Settings) -> Echoing:
         begun.set()
         assert go.wait(10)
         return desk.load(settings)
@@ -263,7 +248,7 @@ async def test_who_waits_while_the_model_is_replaced_is_told_and_nobody_asks_the
     assert [type(each) for each in told] == [Cancelled]
     go.set()
     await asyncio.gather(loading, replaced)
-    desk.engine.go.set()
+    desk.engine.held = False
     assert (await desk.ask("a", "next")).text == "next"
 
 
@@ -277,7 +262,7 @@ async def test_who_asks_as_the_thread_ends_its_last_work_is_told():
         ended.set()
 
     desk.engine.answer_all = answer_all
-    desk.engine.go.set()
+    desk.engine.held = False
     first = desk.ask("a", "first")
     await asyncio.sleep(0)
     assert ended.wait(10)  # and the event loop does not know yet
@@ -286,7 +271,7 @@ async def test_who_asks_as_the_thread_ends_its_last_work_is_told():
     worker.close()
     await first
     await until(lambda: told)
-    assert [type(each) for each in told] == [Cancelled] and desk.engine.order == ["first"]
+    assert [type(each) for each in told] == [Cancelled] and desk.engine.asked_near == ["first"]
 
 
 async def test_who_was_given_up_while_the_model_is_loaded_is_not_kept():
@@ -309,8 +294,8 @@ async def test_who_was_given_up_while_the_model_is_loaded_is_not_kept():
     assert len(lease._worker._waiting) == 1
     go.set()
     await loading
-    desk.engine.go.set()
-    assert (await desk.ask("a", "next")).text == "next" and desk.engine.order == ["next"]
+    desk.engine.held = False
+    assert (await desk.ask("a", "next")).text == "next" and desk.engine.asked_near == ["next"]
 
 
 async def test_an_engine_that_wants_to_exit_ends_no_more_than_the_answers(monkeypatch):
@@ -320,12 +305,12 @@ async def test_an_engine_that_wants_to_exit_ends_no_more_than_the_answers(monkey
     with pytest.raises(RuntimeError, match="SystemExit"):
         await desk.ask("a", "first")
     del desk.engine.answer_all
-    desk.engine.go.set()
+    desk.engine.held = False
     assert (await desk.ask("a", "next")).text == "next"
 
 
 async def test_after_a_failed_load_the_next_one_who_asks_tries_again():
-    def fail(settings: Settings) -> Held:
+    def fail(settings: Settings) -> Echoing:
         tried.append(settings)
         raise RuntimeError("no")
 
@@ -338,7 +323,7 @@ async def test_after_a_failed_load_the_next_one_who_asks_tries_again():
 
 
 def test_a_lease_may_be_closed_before_it_has_loaded():
-    Lease(Engines(lambda settings: Held())).close()
+    Lease(Engines(lambda settings: Echoing())).close()
 
 
 async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
@@ -347,7 +332,7 @@ async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
     first, waiting = await desk.begin(), desk.ask("a", "next")
     await asyncio.sleep(0.05)
     assert not desk.engine.rested.is_set(), "a fill is under way"
-    desk.engine.go.set()
+    desk.engine.held = False
     await asyncio.gather(first, waiting)
     assert await asyncio.to_thread(desk.engine.rested.wait, 10)
 

@@ -1,0 +1,34 @@
+"""A user at the completer: one open document, edited and asked about on its first line."""
+
+from lsprotocol import types
+
+from mercury_lsp.completion.coalescing import Feature
+from mercury_lsp.completion.completer import Completer
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.engine_host.engines import Engines
+from tests.support.fake_engine import FakeEngine
+
+URI = "file:///sample.py"
+
+
+class CompleterDesk:
+    """One open document and the completer, in this process."""
+
+    def __init__(self, engine: FakeEngine, text: str):
+        self.engine = engine
+        self.completer = Completer(Engines(lambda settings: engine))
+        self.documents = OpenDocuments()
+        self.documents.open(types.TextDocumentItem(URI, "python", 1, text))
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        """Edit the first line."""
+        span = types.Range(types.Position(0, start), types.Position(0, end))
+        change = types.TextDocumentContentChangePartial(span, text)
+        version = self.documents.snapshot(URI).version + 1
+        self.completer.edited(URI, self.documents.change(URI, version, [change]))
+
+    async def ask(self, column: int, triggered: bool = True, feature: Feature = "inline") -> list[str]:
+        """Texts suggested on the first line."""
+        context, snapshot = self.documents.context_at(URI, types.Position(0, column))
+        found = await self.completer.complete(context, snapshot, triggered, feature=feature)
+        return [each.text for each in found]
