@@ -40,7 +40,7 @@ def test_open_brackets(text, is_open):
     assert has_open_bracket(text) == is_open
 
 
-@given(st.text(vocabulary="ab([{ .,", max_size=8))
+@given(st.text(alphabet="ab([{ .,", max_size=8))
 def test_text_and_its_closed_brackets_have_none_open(text):
     close = "".join({"(": ")", "[": "]", "{": "}"}[c] for c in reversed(text) if c in "([{")
     assert not has_open_bracket(text + close)

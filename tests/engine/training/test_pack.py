@@ -22,7 +22,7 @@ HELD = " ".join(f"held{n}" for n in range(100))
 
 def blind() -> Tokenizer:
     """A byte-level tokenizer that, like SmolLM2's, lacks a byte: here that of the letter Z."""
-    letters = sorted(set(pre_tokenizers.ByteLevel.vocabulary()) - {"Z"})
+    letters = sorted(set(pre_tokenizers.ByteLevel.alphabet()) - {"Z"})
     tokenizer = Tokenizer(models.BPE(vocab={letter: n for n, letter in enumerate(letters)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

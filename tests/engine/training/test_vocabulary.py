@@ -17,11 +17,11 @@ from tokenizers import Tokenizer, pre_tokenizers
 
 from tests.support import tiny
 
-ALPHABET = sorted(pre_tokenizers.ByteLevel.vocabulary())
+ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 MERGES = ["b c", "a b", "c d", "a bc", "ab c", "abc d", "ab cd", "a bcd", "b cd", "x y", "xy x", "xy xy", "d a"]
 """Of abc and abcd there are several ways to merge; which one is taken depends on the order."""
 TOKENS = ["<|endoftext|>", *ALPHABET, *dict.fromkeys(merge.replace(" ", "") for merge in MERGES)]
-LETTERS = st.text(vocabulary="abcdxy", max_size=20)
+LETTERS = st.text(alphabet="abcdxy", max_size=20)
 
 
 def encode(tokenizer: Tokenizer, text: str) -> list[int]:
