@@ -14,6 +14,7 @@ import mercury_lsp
 from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.place import decoded, read_bytes
 from mercury_lsp.documents.languages import language_of
+from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
 
 CURSOR = "‹cursor›"
@@ -39,7 +40,7 @@ class Example:
     def position(self) -> dict[str, int]:
         """The cursor as LSP writes it."""
         line = self.before.rpartition("\n")[2]
-        return {"line": self.before.count("\n"), "character": len(line.encode("utf-16-le")) // 2}
+        return {"line": self.before.count("\n"), "character": utf16_length(line)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

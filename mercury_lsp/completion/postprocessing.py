@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 
+from mercury_engine.text.brackets import CLOSING, OPENER_OF, OPENING, QUOTES, code_outside_strings
+
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
-_OPENING = {")": "(", "]": "[", "}": "{"}
-_QUOTES = "\"'`"
 _LOOKAHEAD_CHARS = 2000
 """How far after the cursor repeated lines are looked for."""
 
@@ -49,11 +49,11 @@ def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> st
     while surplus:
         index = surplus.pop()
         closer = text[index]
-        needed = opened[_OPENING[closer]] - sum(text[other] == closer for other in surplus)
+        needed = opened[OPENER_OF[closer]] - sum(text[other] == closer for other in surplus)
         if text[index + 1 :].strip(";, \t") or not closed_later[closer] or needed > closed_later[closer]:
             break
         closed_later[closer] -= 1
-        opened[_OPENING[closer]] -= 1
+        opened[OPENER_OF[closer]] -= 1
         text = text[:index]
     return text
 
@@ -105,18 +105,13 @@ def _scan(text: str, quote: str = "") -> tuple[list[str], list[int], str]:
     """
     opened: list[str] = []
     unmatched: list[int] = []
-    escaped = False
-    for index, character in enumerate(text):
-        if escaped or character == "\\":
-            escaped = not escaped
-        elif quote:
-            quote = "" if character == quote else quote
-        elif character in _QUOTES:
-            quote = character
-        elif character in "([{":
+    positions, quote = code_outside_strings(text, QUOTES, quote)
+    for index in positions:
+        character = text[index]
+        if character in OPENING:
             opened.append(character)
-        elif character in _OPENING:
-            if opened and opened[-1] == _OPENING[character]:
+        elif character in CLOSING:
+            if opened and opened[-1] == OPENER_OF[character]:
                 opened.pop()
             else:
                 unmatched.append(index)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mercury_engine.api import FillRequest
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 
 from mercury_lsp.context.scope import classify, headers
 from mercury_lsp.documents.document import Snapshot
@@ -81,7 +82,7 @@ class CompletionContext:
 class ContextBuilder:
     """Builds the contexts of one open document; remembers where its window ends so that it moves rarely."""
 
-    def __init__(self, prefix_chars: int = 2400, suffix_chars: int = 1200):
+    def __init__(self, prefix_chars: int = PREFIX_CHARS, suffix_chars: int = SUFFIX_CHARS):
         self._prefix_chars = prefix_chars
         self._suffix_chars = suffix_chars
         self._first: str | None = None
@@ -115,7 +116,7 @@ class ContextBuilder:
 
     def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:
         """The blocks before the window: the file's path, and headers that the window cuts off."""
-        blocks = [language(snapshot.language_id).comment_line(f"path: {path}")] if path else []
+        blocks = [language(snapshot.language_id).comment_line(path_line(path))] if path else []
         if start and (text := self._headers_at(snapshot, offset, index, start)):
             blocks.append(text)
         return [without_secrets(block, snapshot.language_id) for block in blocks]

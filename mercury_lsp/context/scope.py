@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
+from mercury_engine.text.brackets import OPENER_OF, OPENING, code_outside_strings
 from tree_sitter import Node, Tree
 
 from mercury_lsp.documents.document import Snapshot
@@ -28,7 +29,6 @@ _BLOCK_COMMENTS = {
     "-- ": ("--[[", "]]"),
 }
 """By the mark of the language's comment lines."""
-_BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 
 class CursorClass(StrEnum):
@@ -138,29 +138,15 @@ def _is_broken(path: list[Node]) -> bool:
 
 
 def _class_of_text(snapshot: Snapshot, offset: int, line_prefix: str, rules: Language) -> CursorClass | None:
-    if _has_open_quote(line_prefix[-_SCANNED_CHARS:], rules.quotes):
+    if code_outside_strings(line_prefix[-_SCANNED_CHARS:], rules.quotes)[1]:
         return CursorClass.STRING
     before = snapshot.slice(offset - _SCANNED_CHARS, offset)
-    opening, closing = _BLOCK_COMMENTS.get(rules.comment, ("", ""))
+    opening, closing = _BLOCK_COMMENTS.get(rules.marks.opening, ("", ""))
     if opening and before.rfind(opening) > before.rfind(closing):
         return CursorClass.COMMENT
     if rules.arguments and _has_open_call(before):
         return CursorClass.ARGUMENT
     return None
-
-
-def _has_open_quote(text: str, quotes: str) -> bool:
-    open_with, escaped = "", False
-    for character in text:
-        if escaped:
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        elif character == open_with:
-            open_with = ""
-        elif not open_with and character in quotes:
-            open_with = character
-    return bool(open_with)
 
 
 def _has_open_call(text: str) -> bool:
@@ -169,9 +155,9 @@ def _has_open_call(text: str) -> bool:
     closed: list[str] = []
     for index in range(len(text) - 1, -1, -1):
         character = text[index]
-        if character in _BRACKETS:
-            closed.append(_BRACKETS[character])
-        elif character in "([{":
+        if character in OPENER_OF:
+            closed.append(OPENER_OF[character])
+        elif character in OPENING:
             if not closed:
                 before = text[:index]
                 called = _CALLABLE_END.search(before) and not _NOT_CALLED.search(before)

@@ -8,12 +8,15 @@ A key asks for the line of the cursor some twenty times, so what is asked that o
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate
 from operator import eq
 
 from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS, split
+from mercury_engine.text.common_prefix import common_prefix
+
+from mercury_lsp.documents.utf16 import chars_within, utf16_length
 
 MIN_CHARS = 40
 """A chunk that shrinks below this joins a neighbour."""
@@ -151,7 +154,7 @@ class ChunkedText:
             at += len(self.chunks[lead])
             lead += 1
         if lead < len(self.chunks):
-            at += _common(self.chunks[lead], text[at : at + len(self.chunks[lead])])
+            at += common_prefix(self.chunks[lead], text[at : at + len(self.chunks[lead])])
         index, trail = len(self.chunks) - 1, 0
         while index > lead and self._ends_with(text, at, trail, self.chunks[index]):
             trail += len(self.chunks[index])
@@ -159,7 +162,7 @@ class ChunkedText:
         if index >= lead:
             room = min(len(text) - trail, self.starts[index + 1]) - at
             theirs = text[at : len(text) - trail][-MAX_CHUNK_CHARS * 2 :]
-            trail += min(room, _common(self.chunks[index][::-1], theirs[::-1]))
+            trail += min(room, common_prefix(self.chunks[index][::-1], theirs[::-1]))
         return at, self.length - trail, text[at : len(text) - trail]
 
     @staticmethod
@@ -194,14 +197,14 @@ class ChunkedText:
 
     def _units_before(self, offset: int) -> int:
         index, before = self._locate(offset)
-        return self._units[index] + _units(before)
+        return self._units[index] + utf16_length(before)
 
     def _offset_of_unit(self, unit: int) -> int:
         """Offset of a UTF-16 unit counted from the start; before the pair when it falls inside one."""
         if not self.chunks or unit >= self._units[-1]:
             return self.length
         index = max(0, bisect_right(self._units, unit) - 1)
-        return self.starts[index] + _chars_within(self.chunks[index], unit - self._units[index])
+        return self.starts[index] + chars_within(self.chunks[index], unit - self._units[index])
 
     def _line_start(self, line: int) -> int:
         return self._end_of_break(line, self._breaks, _BREAK)[1]
@@ -231,36 +234,11 @@ def _places(pattern: re.Pattern[str], chunk: str) -> tuple[tuple[int, int], ...]
 
 def _measure(chunk: str) -> tuple[int, ...]:
     """Code points, UTF-16 units, bytes, LSP line breaks, newlines."""
-    return len(chunk), _units(chunk), len(encode(chunk)), _breaks(chunk), chunk.count("\n")
-
-
-def _units(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return len(chunk), utf16_length(chunk), len(encode(chunk)), _breaks(chunk), chunk.count("\n")
 
 
 def _breaks(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n")
-
-
-def _chars_within(text: str, units: int) -> int:
-    """Characters that lie wholly within so many UTF-16 units."""
-    if text.isascii():
-        return min(units, len(text))
-    for index, character in enumerate(text):
-        units -= 2 if character > "\uffff" else 1
-        if units < 0:
-            return index
-    return len(text)
-
-
-def _common(left: Iterable[str], right: Iterable[str]) -> int:
-    """Length of the common start."""
-    count = 0
-    for ours, theirs in zip(left, right, strict=False):
-        if ours != theirs:
-            break
-        count += 1
-    return count
 
 
 def _join_crlf(chunks: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import PurePath
 
 import tree_sitter
+from mercury_engine.prompt.comment_marks import CommentMarks, comment_marks
 
 Kinds = frozenset[str]
 
@@ -16,6 +17,7 @@ def _kinds(names: str) -> Kinds:
 
 _COMMENT = _kinds("comment")
 _STRING = _kinds("string")
+_PLAIN_MARKS = comment_marks("plaintext")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,8 @@ class Language:
     """Name of the module that holds the grammar; empty for plain text."""
     loader: str = "language"
     """Function of that module that returns the grammar."""
-    comment: str = "# "
-    """Starts a comment line."""
-    comment_end: str = ""
-    """Ends it, in languages without line comments."""
+    marks: CommentMarks = _PLAIN_MARKS
+    """Marks of a comment line."""
     quotes: str = "\"'"
     """Characters that open and close a string on a line."""
     import_words: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Language:
 
     def comment_line(self, text: str) -> str:
         """Text as one comment line with its line break."""
-        return f"{self.comment}{text}{self.comment_end}\n"
+        return self.marks.line(text)
 
 
 PLAIN = Language()
@@ -66,7 +66,7 @@ _PYTHON = Language(
 
 _JAVASCRIPT = Language(
     grammar="tree_sitter_javascript",
-    comment="// ",
+    marks=comment_marks("javascript"),
     quotes="\"'`",
     import_words=("import ", "import{"),
     strings=_kinds("string template_string"),
@@ -85,7 +85,7 @@ def _typescript(loader: str) -> Language:
     return Language(
         grammar="tree_sitter_typescript",
         loader=loader,
-        comment=_JAVASCRIPT.comment,
+        marks=_JAVASCRIPT.marks,
         quotes=_JAVASCRIPT.quotes,
         import_words=_JAVASCRIPT.import_words,
         strings=_JAVASCRIPT.strings,
@@ -100,7 +100,7 @@ def _typescript(loader: str) -> Language:
 
 _GO = Language(
     grammar="tree_sitter_go",
-    comment="// ",
+    marks=comment_marks("go"),
     quotes='"`',
     import_words=("import ", "package "),
     strings=_kinds("interpreted_string_literal raw_string_literal rune_literal"),
@@ -112,7 +112,7 @@ _GO = Language(
 
 _RUST = Language(
     grammar="tree_sitter_rust",
-    comment="// ",
+    marks=comment_marks("rust"),
     quotes='"',
     import_words=("use ", "pub use ", "extern crate "),
     comments=_kinds("line_comment block_comment"),
@@ -127,7 +127,7 @@ _RUST = Language(
 
 _JAVA = Language(
     grammar="tree_sitter_java",
-    comment="// ",
+    marks=comment_marks("java"),
     quotes='"',
     import_words=("import ", "package "),
     comments=_kinds("line_comment block_comment"),
@@ -147,7 +147,7 @@ _C_BODIES = "compound_statement declaration_list field_declaration_list enumerat
 
 _C = Language(
     grammar="tree_sitter_c",
-    comment="// ",
+    marks=comment_marks("c"),
     quotes='"',
     import_words=("#include", "# include"),
     strings=_kinds("string_literal char_literal"),
@@ -159,7 +159,7 @@ _C = Language(
 
 _CPP = Language(
     grammar="tree_sitter_cpp",
-    comment="// ",
+    marks=comment_marks("cpp"),
     quotes='"',
     import_words=("#include", "# include", "using ", "import "),
     strings=_kinds("string_literal char_literal raw_string_literal"),
@@ -171,7 +171,7 @@ _CPP = Language(
 
 _LUA = Language(
     grammar="tree_sitter_lua",
-    comment="-- ",
+    marks=comment_marks("lua"),
     definitions=_kinds("function_declaration function_definition"),
     arguments=_kinds("arguments parameters"),
     bodies=_kinds("block chunk"),
@@ -186,7 +186,7 @@ _SHELL = Language(
     embedded=_kinds("command_substitution expansion simple_expansion arithmetic_expansion"),
 )
 
-_JSON = Language(grammar="tree_sitter_json", comment="// ", quotes='"')
+_JSON = Language(grammar="tree_sitter_json", marks=comment_marks("json"), quotes='"')
 _YAML = Language(
     grammar="tree_sitter_yaml",
     by_indent=True,
@@ -195,15 +195,13 @@ _YAML = Language(
 _TOML = Language(grammar="tree_sitter_toml")
 _HTML = Language(
     grammar="tree_sitter_html",
-    comment="<!-- ",
-    comment_end=" -->",
+    marks=comment_marks("html"),
     quotes='"',
     strings=_kinds("quoted_attribute_value"),
 )
 _CSS = Language(
     grammar="tree_sitter_css",
-    comment="/* ",
-    comment_end=" */",
+    marks=comment_marks("css"),
     import_words=("@import",),
     comments=_kinds("comment js_comment"),
     strings=_kinds("string_value"),

@@ -8,6 +8,7 @@ from lsprotocol import types
 from mercury_lsp.completion.suggestions import Position, Suggestion
 from mercury_lsp.context.context import MAX_LINE_PREFIX
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.utf16 import utf16_length
 
 ACCEPTED = "mercury.accepted"
 """Command that clients run when a suggestion is accepted; arguments: its id, and the length if in part."""
@@ -74,7 +75,7 @@ def _confidence(suggestion: Suggestion) -> dict[str, Any]:
     }
     if suggestion.unsure_from is not None:
         sure = suggestion.text[: suggestion.unsure_from]
-        told["unsureFrom"] = len(sure.encode("utf-16-le", "surrogatepass")) // 2
+        told["unsureFrom"] = utf16_length(sure)
     return told
 
 

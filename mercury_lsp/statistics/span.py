@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from mercury_engine.text.common_prefix import common_text_prefix
+
 from mercury_lsp.documents.document import Edit, Snapshot
 
 MAX_TEXT = 2_000
@@ -79,8 +81,8 @@ def minimal(edit: Edit) -> Edit:
     if not edit.removed or not edit.inserted:
         return edit
     room = min(len(edit.removed), len(edit.inserted))
-    lead = _alike(edit.removed, edit.inserted, room)
-    trail = _alike(edit.removed[::-1], edit.inserted[::-1], room - lead)
+    lead = common_text_prefix(edit.removed, edit.inserted, room)
+    trail = common_text_prefix(edit.removed[::-1], edit.inserted[::-1], room - lead)
     return Edit(
         edit.start + lead,
         edit.removed[lead : len(edit.removed) - trail],
@@ -92,18 +94,6 @@ def replacement(before: Snapshot, after: Snapshot) -> Edit:
     """The one edit that leads from a document to another, for changes that came as a whole text."""
     start, end, new = before.source.difference(after.text)
     return Edit(start, before.slice(start, end), new)
-
-
-def _alike(one: str, other: str, most: int) -> int:
-    """Code points, of the first `most`, up to which two texts are the same; by halves, for texts may be long."""
-    least = 0
-    while least < most:
-        middle = (least + most + 1) // 2
-        if one[least:middle] == other[least:middle]:
-            least = middle
-        else:
-            most = middle - 1
-    return least
 
 
 def _spliced(text: str, edit: Edit, first: int, last: int) -> str:

@@ -24,7 +24,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
 from mercury_engine.denoising.ngram_lookup import NgramMatch
 from mercury_engine.denoising.stopping import StoppingCriteria, find_end
-from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy
+from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy, entropy
 from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.denoising.writer_step import SlotLimits, WriterStep, first_slot_limits
 from mercury_engine.errors import Cancelled, ModelCorrupt
@@ -307,7 +307,7 @@ class Denoiser:
             return choose_by_confidence(confidence_S, masked_S, self.rule.threshold) & (
                 confidence_S >= self.rule.threshold
             )
-        entropy_S = -(open_SV.exp() * open_SV.clamp_min(-60)).sum(-1)
+        entropy_S = entropy(open_SV)
         entropy_S[0] = float("inf")
         return choose_by_entropy(entropy_S, masked_S, self.rule.bound) & (entropy_S <= self.rule.bound)
 

@@ -1,12 +1,12 @@
 """Where a fill ends, for the reader: it knows no end marker, so the end is that what follows the gap comes next."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
+from mercury_engine.text.brackets import has_open_bracket, outside_strings
 
 END_MARKS = ")]};,:\"'`"
 """Characters that end a gap in whatever token they begin: behind `)` a reader may want `);`."""
@@ -52,14 +52,6 @@ class StoppingCriteria:
         return StopTokens(tokens if multiline else torch.cat((tokens, self.breaks)).unique(), is_certain=True)
 
 
-def has_open_bracket(text: str) -> bool:
-    """Whether a bracket that the text opens outside strings is not closed in it."""
-    depth = 0
-    for _, character, depth in outside_strings(text):  # noqa: B007
-        pass
-    return depth > 0
-
-
 def find_end(text: str, follows: str) -> int | None:
     """Where a text goes on with what stands behind the gap; None if it does not.
 
@@ -74,29 +66,6 @@ def find_end(text: str, follows: str) -> int | None:
             return at
         before = max(0, depth)
     return None
-
-
-def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
-    """The characters that stand outside strings, and how many brackets are open behind them; -1 for one too many."""
-    depth, starts = 0, string_starts(text)
-    for at, character in enumerate(text):
-        if starts[at] is None and starts[at + 1] is None:
-            depth = max(0, depth) + (character in "([{") - (character in ")]}")
-            yield at, character, depth
-
-
-def string_starts(text: str) -> list[int | None]:
-    """Before each character and at the end: where the string begins that is open there, None if there is none."""
-    start, escaped = None, False
-    starts: list[int | None] = [None]
-    for at, character in enumerate(text):
-        if start is not None:
-            start = None if character == text[start] and not escaped else start
-            escaped = character == "\\" and not escaped
-        elif character in '"`' or (character == "'" and not text[:at][-1:].isalnum()):
-            start = at
-        starts.append(start)
-    return starts
 
 
 def _tensor(ids: list[int]) -> Tensor:

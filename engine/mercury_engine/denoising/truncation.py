@@ -1,12 +1,10 @@
 """What may be shown of a text that was given up before its end: whole words, and no bracket or quote left dangling."""
 
 from mercury_engine.api import PART_OF_A_CHARACTER
-from mercury_engine.denoising.stopping import outside_strings, string_starts
+from mercury_engine.text.brackets import CLOSER_OF, outside_strings, string_starts
 
 _LOOSE = " \t.([{,=+-*/&|<:"
 """At the end of what is shown these would say nothing."""
-
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def truncated(text: str, behind: str | None) -> str:
@@ -60,7 +58,7 @@ def _closing(text: str, behind: str) -> str:
             return ""
         closed, behind = behind[0], behind[1:]
     for character in behind:
-        if not brackets or character != _CLOSING[brackets.pop()]:
+        if not brackets or character != CLOSER_OF[brackets.pop()]:
             break
         closed += character
     return closed
@@ -70,8 +68,8 @@ def _open(text: str) -> tuple[list[str], int | None]:
     """Brackets that the text opens outside strings and leaves open, and where a string begins that does not end."""
     brackets: list[str] = []
     for _, character, _ in outside_strings(text):
-        if character in _CLOSING:
+        if character in CLOSER_OF:
             brackets.append(character)
-        elif brackets and character == _CLOSING[brackets[-1]]:
+        elif brackets and character == CLOSER_OF[brackets[-1]]:
             brackets.pop()
     return brackets, string_starts(text)[-1]

@@ -1,6 +1,17 @@
-"""Which slots to commit: the one place that decides it."""
+"""The unmasking rule: which masked slots to commit.
+
+Dimensions: S slots, V vocabulary.
+"""
 
 from torch import Tensor
+
+LOWEST_LOG_PROBABILITY = -1e4
+"""Nats. Keeps 0 * -inf out of an entropy; `exp` is 0 long before it, so it changes no value."""
+
+
+def entropy(logp_SV: Tensor) -> Tensor:
+    """Entropy [S] in nats of log-probabilities [S,V]; a token with probability 0 adds nothing."""
+    return -(logp_SV.exp() * logp_SV.clamp_min(LOWEST_LOG_PROBABILITY)).sum(-1)
 
 
 def choose_by_entropy(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tensor:

@@ -10,9 +10,10 @@ from itertools import accumulate, chain
 from torch import Tensor
 
 from mercury_engine.denoising.ngram_lookup import NgramLookup
-from mercury_engine.kv_cache.cache import CachedContext, TokenIds, common_start, first_tokens
+from mercury_engine.kv_cache.cache import CachedContext, TokenIds, first_tokens
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import ForwardRequest, KeyValueSegment, Network, join, packed
+from mercury_engine.text.common_prefix import common_prefix
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ class Verifier:
 
     def push(self, ids: Sequence[int]) -> None:
         """Put ids on the stack; those that were not just read as a draft are read with the next look."""
-        known = common_start(ids, self._draft)
+        known = common_prefix(ids, self._draft)
         self._kept += known
         self._draft = ()
         self.pending += ids[known:]

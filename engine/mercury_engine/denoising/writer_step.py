@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
 from mercury_engine.denoising.stopping import StoppingCriteria
-from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy
+from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy, entropy
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 NEGATIVE_INFINITY = float("-inf")
@@ -120,5 +120,4 @@ class WriterStep:
 def _chosen(logp_SV: Tensor, masked_S: Tensor, bound: float, threshold: float | None) -> Tensor:
     if threshold is not None:
         return choose_by_confidence(logp_SV.amax(-1).exp(), masked_S, threshold)
-    entropy_S = -(logp_SV.exp() * logp_SV.clamp_min(-1e4)).sum(-1)
-    return choose_by_entropy(entropy_S, masked_S, bound)
+    return choose_by_entropy(entropy(logp_SV), masked_S, bound)

@@ -15,6 +15,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.evaluation.gaps import Gap
 from mercury_engine.evaluation.judge import fitted
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, window
+from mercury_engine.text.common_prefix import common_prefix
 
 Fills = Callable[[Gap], Fill]
 
@@ -78,7 +79,8 @@ def copy(gap: Gap) -> Fill:
     longest, text = 0, ""
     for source in (after, before):  # of equally long repeats the nearest before the cursor counts
         for end in _lookups(source, before[-LEAST_REPEATED:]):
-            size = _common_end(source[:end], before) if source is after or end < len(before) else 0
+            is_elsewhere = source is after or end < len(before)
+            size = common_prefix(reversed(source[:end]), reversed(before)) if is_elsewhere else 0
             if size >= max(longest, LEAST_REPEATED):
                 longest, text = size, source[end:].partition("\n")[0]
     seen = len("".join(before[len(before) - longest :].split()))
@@ -93,10 +95,3 @@ def _lookups(source: str, tail: str) -> Iterator[int]:
     while at >= 0:
         yield at + len(tail)
         at = source.find(tail, at + 1)
-
-
-def _common_end(left: str, right: str) -> int:
-    size = 0
-    while size < min(len(left), len(right)) and left[-1 - size] == right[-1 - size]:
-        size += 1
-    return size

@@ -5,7 +5,6 @@ a stack behind the far blocks: typing pushes tokens, deleting pops them.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +14,7 @@ from mercury_engine.kv_cache.prefill import read_start, side_by_side, without_st
 from mercury_engine.lru import fresh, keep
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join
+from mercury_engine.text.common_prefix import common_prefix
 
 TokenIds = tuple[int, ...]
 SegmentKey = tuple[bool, tuple[TokenIds, ...]]
@@ -116,7 +116,7 @@ class BlockCache:
     ) -> ForwardSteps[tuple[KeyValueSegment, int]]:
         """A stack with exactly these tokens on it, and how many of them were read now."""
         stack = fresh(self._stacks, far)
-        kept = common_start(stack.ids, near) if stack else 0
+        kept = common_prefix(stack.ids, near) if stack else 0
         side = first_tokens(stack.side, kept) if stack else None
         if kept < len(near):
             side = yield from self._push(side, near[kept:], kept, far_side)
@@ -137,16 +137,6 @@ class BlockCache:
 def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:
     """So many of a side, None for none."""
     return KeyValueSegment(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
-
-
-def common_start(left: Sequence[int], right: Sequence[int]) -> int:
-    """Length of the common beginning."""
-    count = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
 
 
 def _size(keys: Tensor) -> int:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mercury_engine.prompt.comment_marks import comment_line
+from mercury_engine.text.common_prefix import common_prefix
 
 HISTORY_CHARS = 600
 """The block of recent edits is no longer; older edits are left out first."""
@@ -104,7 +105,7 @@ def _clipped(old: str, new: str) -> tuple[str, str]:
     """Both lines without the long part that they have in common at the start."""
     if max(len(old), len(new)) <= LINE_CHARS:
         return old, new
-    same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    same = common_prefix(old, new)
     cut = max(0, same - LINE_CHARS // 4)
     return (_MORE + old[cut:], _MORE + new[cut:]) if cut else (old, new)
 

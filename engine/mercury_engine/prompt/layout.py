@@ -7,12 +7,17 @@ from mercury_engine.prompt.comment_marks import comment_line
 
 PREFIX_CHARS = 2400
 SUFFIX_CHARS = 1200
-"""How much text the server takes before and after the cursor's chunk."""
+"""Characters before and after the cursor's chunk; training and the server both use these."""
+
+
+def path_line(path: str) -> str:
+    """What the comment line that names a file says."""
+    return f"path: {path}"
 
 
 def path_block(path: str, language: str) -> str:
-    """The far block that tells the file's path: a comment line."""
-    return comment_line(f"path: {path}", language)
+    """The far block that names the file: a comment line."""
+    return comment_line(path_line(path), language)
 
 
 def window(

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mercury_engine.text.brackets import CLOSING, bracket_step, unclosed_brackets
+
 from mercury_lsp.completion.drafting.renaming import Renaming, are_alike, changes
 
 MIN_CHARS = 4
@@ -20,7 +22,6 @@ START = ""
 """The token that every line starts with."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_OPENING, _CLOSING = "([{", ")]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Prefix:
         word = found.pop() if found and is_word(text[-1]) else ""
         start = (START,) if len(text) <= MAX_LINE else ()
         alone = word if len(word) >= MIN_CHARS else "\n"
-        return cls((*start, *found), word, alone, text[-1:].isspace(), _unclosed(text[-MAX_LINE:]))
+        return cls((*start, *found), word, alone, text[-1:].isspace(), unclosed_brackets(text[-MAX_LINE:]))
 
     def may_match(self, line: str) -> bool:
         """Whether a line holds what the prefix ends with."""
@@ -145,11 +146,11 @@ def before_suffix(rest: str, line_suffix: str) -> str:
     suffix, depth = line_suffix.strip(), 0
     if not suffix:
         return rest
-    wanted = suffix[0] if suffix[0] in _CLOSING else suffix
+    wanted = suffix[0] if suffix[0] in CLOSING else suffix
     for index, character in enumerate(rest):
         if depth == 0 and rest.startswith(wanted, index):
             return rest[:index].rstrip() if line_suffix[0].isspace() else rest[:index]
-        depth += (character in _OPENING) - (character in _CLOSING)
+        depth += bracket_step(character)
         if depth < 0:
             break
     return ""
@@ -181,7 +182,7 @@ def _match_at(prefix: Prefix, found: LineTokens, end: int, line: str, carried: R
     if equal < MIN_CHARS or not has_word or reach < least:
         return None
     renaming.adopt(carried)
-    rest = renaming.apply(_balanced(rest, _unclosed(line[: found.ends[end - 1]]), prefix.unclosed))
+    rest = renaming.apply(_balanced(rest, unclosed_brackets(line[: found.ends[end - 1]]), prefix.unclosed))
     if not rest.startswith(prefix.word) or rest == prefix.word:
         return None
     return Match(rest[len(prefix.word) :], reach)
@@ -201,17 +202,9 @@ def _balanced(rest: str, theirs: int, ours: int) -> str:
         return rest
     depth, surplus = 0, None
     for index, character in enumerate(rest):
-        depth += (character in _OPENING) - (character in _CLOSING)
+        depth += bracket_step(character)
         if depth < -ours and surplus is None:
             surplus = index
         if depth < -theirs:
             return rest
     return rest[:surplus]
-
-
-def _unclosed(text: str) -> int:
-    """Brackets that text leaves open, whatever their kind."""
-    depth = 0
-    for character in text:
-        depth = max(0, depth + (character in _OPENING) - (character in _CLOSING))
-    return depth

@@ -3,6 +3,8 @@
 from functools import lru_cache
 from typing import Protocol
 
+from mercury_engine.text.common_prefix import common_prefix
+
 from mercury_lsp.completion.drafting.matching import LineTokens, is_word, tokens
 from mercury_lsp.completion.drafting.renaming import Renaming, are_alike
 from mercury_lsp.completion.typing_through import SuggestionPlace
@@ -76,9 +78,7 @@ def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> 
     The last of ours is left out when it may be unfinished.
     """
     end = len(ours) - has_word
-    lead = 0
-    while lead < min(end, len(theirs)) and ours[lead] == theirs[lead]:
-        lead += 1
+    lead = common_prefix(ours[:end], theirs)
     if end - lead > MAX_TYPED:
         return None
     common = _common(ours[lead:end], theirs[lead : lead + MAX_SUGGESTED])

@@ -4,7 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mercury_engine.text.brackets import CLOSING, OPENING, code_outside_strings
+from mercury_engine.text.common_prefix import common_prefix
+
 _WORD_END = re.compile(r"\w+\Z")
+_SIGNS = OPENING + CLOSING + ","
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ def calls(line: str) -> Iterator[CallSite]:
     """The calls of a line, those within others first."""
     opened: list[tuple[int, list[int]]] = []
     for at, character in _signs(line):
-        if character in "([{":
+        if character in OPENING:
             opened.append((at, [at]))
         elif not opened:
             continue
@@ -54,14 +58,14 @@ def changed_alike(old: CallSite, new: CallSite, other: CallSite) -> str | None:
         return None
     if other.text == old.text:
         return new.text
-    same = _common(old.arguments, new.arguments)
+    same = common_prefix(old.arguments, new.arguments)
     if same or not old.arguments or not new.arguments:
         gone, come = old.arguments[same:], new.arguments[same:]
         kept = other.arguments[: len(other.arguments) - len(gone)]
         found = (*kept, *come)
         fits = other.arguments == (*kept, *gone)
     else:
-        same = _common(old.arguments[::-1], new.arguments[::-1])
+        same = common_prefix(old.arguments[::-1], new.arguments[::-1])
         gone, come = old.arguments[: len(old.arguments) - same], new.arguments[: len(new.arguments) - same]
         kept = other.arguments[len(gone) :]
         found = (*come, *kept)
@@ -71,26 +75,6 @@ def changed_alike(old: CallSite, new: CallSite, other: CallSite) -> str | None:
     return f"{other.name}({', '.join(found)})"
 
 
-def _common(ones: tuple[str, ...], others: tuple[str, ...]) -> int:
-    count = 0
-    for one, other in zip(ones, others, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
-
-
 def _signs(line: str) -> Iterator[tuple[int, str]]:
     """Brackets and commas outside of strings."""
-    quote, escaped = "", False
-    for at, character in enumerate(line):
-        if escaped:
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        elif quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'`":
-            quote = character
-        elif character in "()[]{},":
-            yield at, character
+    return ((at, line[at]) for at in code_outside_strings(line)[0] if line[at] in _SIGNS)

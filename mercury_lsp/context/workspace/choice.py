@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import chain
 
 from mercury_engine.prompt.chunking import split
+from mercury_engine.prompt.layout import path_line
 
 from mercury_lsp.documents.languages import language
 
@@ -40,7 +41,7 @@ class Snippet:
     @classmethod
     def of(cls, kind: SnippetKind, path: str, language_id: str, lines: str) -> "Snippet":
         """Lines of the file at a path, as the reader saw such blocks in training."""
-        return cls(kind, language(language_id).comment_line(f"path: {path}") + lines, words_of(lines))
+        return cls(kind, language(language_id).comment_line(path_line(path)) + lines, words_of(lines))
 
 
 def snippets_of(kind: SnippetKind, path: str, language_id: str, text: str) -> list[Snippet]:

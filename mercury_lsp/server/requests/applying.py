@@ -7,6 +7,7 @@ from pygls.exceptions import JsonRpcException
 
 from mercury_lsp.completion.suggestions import Position, Suggestion
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.server.session import MercuryServer
 
 logger = logging.getLogger(__name__)
@@ -65,5 +66,5 @@ async def _go_behind(server: MercuryServer, uri: str, suggestion: Suggestion) ->
 def _end(suggestion: Suggestion) -> Position:
     """Where the text ends once it is inserted."""
     *lines, last = suggestion.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    width = len(last.encode("utf-16-le", "surrogatepass")) // 2
+    width = utf16_length(last)
     return suggestion.start[0] + len(lines), width if lines else suggestion.start[1] + width

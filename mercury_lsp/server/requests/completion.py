@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.convert import accepted_command, to_range
 from mercury_lsp.server.progress import ClientProgress
@@ -56,7 +57,7 @@ def _item(suggestion: Suggestion, snapshot: Snapshot, editor: EditorCapabilities
     word = _word_before(suggestion, snapshot)
     text = word + suggestion.text
     line, column = suggestion.start
-    start = line, column - len(word.encode("utf-16-le", "surrogatepass")) // 2
+    start = line, column - utf16_length(word)
     item = {
         "label": _label(text),
         "kind": types.CompletionItemKind.Text.value,

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.stopping import StoppingCriteria, find_end, has_open_bracket
+from mercury_engine.denoising.stopping import StoppingCriteria, find_end
 from mercury_engine.engine import Engine
+from mercury_engine.text.brackets import has_open_bracket
 
 from tests.support import tiny
 

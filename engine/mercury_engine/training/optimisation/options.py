@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from mercury_engine.errors import RequestError
+from mercury_engine.prompt.layout import PREFIX_CHARS
 from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
 
 
@@ -23,7 +24,9 @@ def parser(description: str | None, step: str = "train") -> argparse.ArgumentPar
     made.add_argument("--gaps", type=int, default=16, help="gaps per file, of a reader's run passages")
     made.add_argument("--canvases", type=int, choices=(3, 4), help="canvases per gap at most (4 on a GPU, else 3)")
     made.add_argument("--edits", type=float, default=0.12, help="share of gaps that are edits")
-    made.add_argument("--context", type=int, help="characters before the cursor's chunk (2400 on a GPU, else 800)")
+    made.add_argument(
+        "--context", type=int, help=f"characters before the cursor's chunk ({PREFIX_CHARS} on a GPU, else 800)"
+    )
     made.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw")
     made.add_argument("--learning-rate", type=float, default=1e-3)
     made.add_argument("--rank", type=int, default=32)
@@ -49,7 +52,7 @@ def plan_of(options: argparse.Namespace) -> TrainingPlan:
         options.gaps,
         options.canvases or (4 if on_gpu else 3),
         options.edits,
-        options.context or (2400 if on_gpu else 800),
+        options.context or (PREFIX_CHARS if on_gpu else 800),
         options.optimizer,
         options.learning_rate,
         options.rank,

@@ -1,0 +1,80 @@
+"""Brackets and strings in source text, found by their characters alone.
+
+Two rules say what a string is. In code typed by the user (`code_outside_strings`) every quote opens one, a backslash
+escapes anywhere, and the caller may name the language's quotes. In a model's text (`outside_strings`) an apostrophe
+behind a letter or digit is no quote, for comments and docstrings are prose, and a backslash escapes only in strings.
+The suggestions in `mercury_lsp.completion.drafting` count brackets in strings too (`bracket_step`): they compare lines
+cut off anywhere, where a quote may as well be the end of a string as its start.
+"""
+
+from collections.abc import Iterator
+
+OPENING, CLOSING = "([{", ")]}"
+
+CLOSER_OF = dict(zip(OPENING, CLOSING, strict=True))
+OPENER_OF = dict(zip(CLOSING, OPENING, strict=True))
+
+QUOTES = "\"'`"
+
+
+def bracket_step(character: str) -> int:
+    """1 for an opening bracket, -1 for a closing one, 0 for anything else."""
+    return (character in OPENING) - (character in CLOSING)
+
+
+def unclosed_brackets(text: str) -> int:
+    """Number of brackets that the text leaves open, whatever their kind; strings are not skipped."""
+    depth = 0
+    for character in text:
+        depth = max(0, depth + bracket_step(character))
+    return depth
+
+
+def code_outside_strings(text: str, quotes: str = QUOTES, quote: str = "") -> tuple[list[int], str]:
+    """Positions outside strings and escapes, quotes left out, and the quote still open at the end ("" for none).
+
+    `quote` is the one already open where the text begins.
+    """
+    positions: list[int] = []
+    escaped = False
+    for position, character in enumerate(text):
+        if escaped or character == "\\":
+            escaped = not escaped
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in quotes:
+            quote = character
+        else:
+            positions.append(position)
+    return positions, quote
+
+
+def has_open_bracket(text: str) -> bool:
+    """Whether the text leaves a bracket open that it opens outside strings."""
+    depth = 0
+    for _, _, depth in outside_strings(text):  # noqa: B007
+        pass
+    return depth > 0
+
+
+def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
+    """Position and character outside strings, with the bracket depth behind it; -1 for a closer without an opener."""
+    depth, starts = 0, string_starts(text)
+    for position, character in enumerate(text):
+        if starts[position] is None and starts[position + 1] is None:
+            depth = max(0, depth) + bracket_step(character)
+            yield position, character, depth
+
+
+def string_starts(text: str) -> list[int | None]:
+    """Before each character and at the end: where the string open there begins, None outside strings."""
+    start, escaped = None, False
+    starts: list[int | None] = [None]
+    for position, character in enumerate(text):
+        if start is not None:
+            start = None if character == text[start] and not escaped else start
+            escaped = character == "\\" and not escaped
+        elif character in '"`' or (character == "'" and not text[:position][-1:].isalnum()):
+            start = position
+        starts.append(start)
+    return starts
