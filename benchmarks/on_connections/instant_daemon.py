@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.api import Fill, FillRequest
-from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
+from mercury_engine.api import Fill, FillRequest, NewRequests, TellOutcome, one_by_one
 
 from mercury_lsp.commands import serve
 from mercury_lsp.server.protocol import MercuryProtocol

@@ -11,8 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from mercury_engine.api import Answer, Fill, Request
-from mercury_engine.turns import NewRequests, TellOutcome
+from mercury_engine.api import Answer, Fill, NewRequests, Request, TellOutcome
 
 from mercury_lsp.commands.stdio import serve
 from mercury_lsp.engine_host.worker import HostedEngine, Worker, load_engine

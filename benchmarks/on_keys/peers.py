@@ -21,6 +21,7 @@ from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.engine import Engine
 from mercury_engine.kv_cache.cache import BlockCache, CachedContext
+from mercury_engine.loading import ModelParts
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 from torch import Tensor
@@ -108,7 +109,7 @@ def recompute(engine: Engine) -> Way:
     other = _with(engine, Forgetful, engine.writer)
     remembered = RememberedCache(engine.reader, engine.tokenizer.start_id)
     assert isinstance(other.denoiser, Forgetful)
-    other.cache = other.denoiser.remembered = remembered
+    other.context_reader.cache = other.denoiser.remembered = remembered
     way = _way(other)
 
     def fill(request: FillRequest) -> Timed:
@@ -154,7 +155,7 @@ def fixed(request: FillRequest, tokens: int) -> FillRequest:
 
 def _with(engine: Engine, kind: type[Endless], writer: Network | None) -> Engine:
     """An engine on the same networks, with a cache and a loop of its own; it never gives up."""
-    other = Engine(engine.reader, writer, engine.tokenizer, path=engine.path)
+    other = Engine(ModelParts(engine.path, engine.reader, writer, engine.tokenizer))
     other.denoiser = kind(engine.reader, writer, engine.tokenizer, engine.denoiser.rule)
     return other
 

@@ -1,22 +1,22 @@
-"""What the engine is asked and what it answers; plain data, no torch."""
+"""The engine's requests, answers and callbacks; no torch here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Literal
+from typing import Literal, Protocol
 
 Effort = Literal["instant", "low", "medium", "high"]
 
 PART_OF_A_CHARACTER = "\ufffd"
-"""In the text of tokens: a character whose last bytes are in the next one."""
+"""Stands in decoded text for a character whose last bytes are in the next token."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotView:
-    """One slot of the canvas after a step, for looking at the denoising."""
+    """One slot of the canvas after a step, for displaying the denoising."""
 
     text: str
-    """What it puts behind the cursor."""
+    """What the slot adds to the text behind the cursor."""
     state: Literal["mask", "draft", "committed", "end"]
     confidence: float
 
@@ -28,60 +28,62 @@ OnStep = Callable[[tuple[SlotView, ...]], None]
 class FillRequest:
     """Text on both sides of a gap, in blocks that are read and cached one by one.
 
-    Reading order of the document is `far` + `near` | gap | `suffix`. The blocks of `far` and `suffix` should
-    be chunks that survive edits (`chunks.split`); `near` starts where the last far block ends and ends at the
-    cursor; `suffix[0]` starts at the cursor and ends at a stable boundary. What of it stands below the cursor's line
-    is shown to the reader as well, in front of `far`.
+    The document is `far` + `near` | gap | `suffix`. The blocks of `far` and `suffix` should be chunks that survive
+    edits (`prompt.chunking.split`). `near` starts where the last far block ends and ends at the cursor; `suffix[0]`
+    starts at the cursor and ends at a stable boundary. The reader also sees the part of the suffix below the cursor's
+    line, in front of `far`.
     """
 
     near: str
     far: tuple[str, ...] = ()
     suffix: tuple[str, ...] = ()
     lookup_text: tuple[str, ...] = ()
-    """Chunks that are not read: the rest of the document and of others, the nearest last. Where they repeat what
-    stands before a slot, how they go on counts. An empty one stands between those that do not follow on one another;
-    beyond `limits.ELSEWHERE_BLOCKS` the first are left out."""
+    """Chunks that only the n-gram lookup sees: the rest of this document and other documents, the nearest last.
+
+    Where they repeat the text before a slot, their continuation counts as an opinion. An empty chunk separates chunks
+    that are not adjacent. Beyond `prompt.budget.LOOKUP_BLOCKS` chunks the first ones are left out.
+    """
     multiline: bool = False
     """False: the fill ends before its first line break."""
     max_slots: int = 32
-    """Tokens at most."""
+    """Longest fill, in tokens."""
     effort: Effort = "medium"
     max_steps: int | None = None
-    """Denoising steps at most; the last one settles all that is open by its best guesses. None: until done."""
+    """Maximum number of denoising steps; the last one settles every open slot by its best guess. None: no limit."""
     candidates: int = 1
-    """Different fills to look for, all in the same forward passes; the surest becomes the answer."""
+    """Number of different fills to try, all in the same forward passes; the most confident becomes the answer."""
     draft: str = ""
-    """Text that may stand behind the cursor: the rest of an older suggestion, a line like this one."""
+    """Text that may belong behind the cursor: the rest of an older suggestion, or a line like this one."""
     check: Callable[[str], int | None] | None = None
-    """Called with a finished fill, on the caller's thread: where it breaks the document's syntax, or None.
+    """Called with a finished fill, on the caller's thread; returns where it breaks the document's syntax, or None.
 
-    The slots from there on are masked again and filled otherwise, once; what is then still broken is cut off.
+    The slots from there on are masked and filled again, once; what is still broken after that is cut off.
     """
     on_step: OnStep | None = None
-    """Called after every step of the first candidate with its canvas, on the caller's thread; the fill waits."""
+    """Called with the first candidate's canvas after every step, on the caller's thread; the fill waits for it."""
     deadline_ms: float | None = None
-    """Milliseconds from the call of `fill`; when they are over the confident part so far is returned."""
+    """Milliseconds from the call of `fill`, after which it returns the confident part of what it has."""
     give_up_below: float = 0.0
-    """Stop when the confidence falls below this; the part that was surer is returned."""
+    """Stop when the confidence falls below this, and return the part with at least this confidence."""
     cancel: Event = field(default_factory=Event)
-    """Set it from any thread: the loop stops before its next step and raises `Cancelled`."""
+    """May be set from any thread: the loop then stops before its next step and raises `Cancelled`."""
 
     @property
     def follows(self) -> str:
-        """What stands directly behind the gap, for as far as its block reaches."""
+        """The text directly behind the gap: the first suffix block that is not empty."""
         return next((block for block in self.suffix if block), "")
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """Texts to be compared in a gap in place of filling it; of the gap only the context and the cancel flag matter."""
+    """Texts to score in a gap instead of filling it; only the gap's context and cancel flag matter."""
 
     gap: FillRequest
     texts: tuple[str, ...]
 
     @property
     def cancel(self) -> Event:
-        """As that of a fill."""
+        """The gap's cancel flag."""
         return self.gap.cancel
 
 
@@ -91,20 +93,52 @@ class Fill:
 
     text: str
     confidence: float
-    """Between 0 and 1."""
+    """Probability between 0 and 1 that the text is right."""
     steps: int
-    """Denoising steps, each one forward pass of the writer."""
+    """Number of denoising steps."""
     elapsed: float
     """Seconds inside the engine."""
     unsure_from: int | None = None
-    """Character of the text from which on it is likelier wrong than right; None when it is not."""
+    """Character from which on the text is more likely wrong than right; None if there is none."""
     tokens_read: int = 0
-    """Context tokens that no cache held."""
+    """Context tokens that were not in the cache."""
     others: tuple["Fill", ...] = ()
-    """Further candidates, different in text, by falling confidence."""
+    """Further candidates with different texts, by falling confidence."""
 
 
 Request = FillRequest | ScoreRequest
 
 Answer = Fill | list[float]
-"""To a comparison the nats of its texts."""
+"""A fill, or for a score request the log-likelihood of each text in nats."""
+
+NewRequests = Callable[[], Iterable[Request]]
+"""Returns the requests that arrived since its last call."""
+
+TellOutcome = Callable[[Request, Answer | Exception], None]
+"""Called once for each request, with its answer or the error that `SequentialEngine.fill` would raise."""
+
+
+class SequentialEngine(Protocol):
+    """An engine that answers one request after another."""
+
+    def fill(self, request: FillRequest) -> Fill: ...
+
+    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]: ...
+
+
+def one_by_one(engine: SequentialEngine, more: NewRequests, done: TellOutcome) -> None:
+    """`Engine.answer_all` for an engine that can only answer one request after another."""
+    while requests := list(more()):
+        for request in requests:
+            try:
+                outcome = _answer(engine, request)
+            except Exception as error:
+                done(request, error)
+            else:
+                done(request, outcome)
+
+
+def _answer(engine: SequentialEngine, request: Request) -> Answer:
+    if isinstance(request, FillRequest):
+        return engine.fill(request)
+    return engine.score(request.gap, request.texts)

@@ -17,9 +17,8 @@ from itertools import count
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from mercury_engine.api import Answer, Fill, FillRequest, Request
+from mercury_engine.api import Answer, Fill, FillRequest, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
-from mercury_engine.turns import NewRequests, TellOutcome
 
 from mercury_lsp.debounce import Debounced
 from mercury_lsp.engine_host.serial_executor import SerialExecutor

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
-from mercury_engine.engine import MANY_TOKENS_READ, MAX_SLOTS, Engine, sure
+from mercury_engine.denoising.context_reader import MANY_TOKENS_READ
+from mercury_engine.engine import MAX_SLOTS, Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.layout import rest_and_below
+from mercury_engine.results import take_back_unsure
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
@@ -149,7 +151,7 @@ def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_
 
 def test_freed_memory_is_given_back_once_where_much_was_read_and_not_for_a_key(engine, monkeypatch):
     given_back = []
-    monkeypatch.setattr("mercury_engine.engine.give_back_freed", lambda: given_back.append(True))
+    monkeypatch.setattr("mercury_engine.denoising.context_reader.give_back_freed", lambda: given_back.append(True))
     engine.cache.clear()
     asked = FillRequest(near="x = foo", far=(TEXT,), max_slots=2)
     assert engine.fill(asked).tokens_read > MANY_TOKENS_READ
@@ -190,11 +192,11 @@ def test_what_is_unsure_is_taken_back_but_remembered():
     canvas = Canvas(Vocabulary(["a", " b", " c"], 3, 4), [3] * 4, 0)
     for token, chance in ((0, 0.9), (1, 0.5), (2, 0.5)):
         canvas.settle(token, chance)
-    assert sure(canvas, 0.4) == " c"
+    assert take_back_unsure(canvas, 0.4) == " c"
     assert (canvas.settled, canvas.confidence) == (2, pytest.approx(0.45))
-    assert sure(canvas, 0.4) is None
-    assert sure(canvas, 0.6) == " b"
+    assert take_back_unsure(canvas, 0.4) is None
+    assert take_back_unsure(canvas, 0.6) == " b"
     canvas.settle(4, 0.1)
     assert canvas.ended
-    assert sure(canvas, 0.6) == ""
+    assert take_back_unsure(canvas, 0.6) == ""
     assert not canvas.ended

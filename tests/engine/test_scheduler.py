@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from mercury_engine.api import Fill, FillRequest, ScoreRequest
-from mercury_engine.engine import MOST_SHARED_ROWS, Engine
+from mercury_engine.api import Fill, FillRequest, ScoreRequest, one_by_one
+from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.models import batching
-from mercury_engine.turns import one_by_one
+from mercury_engine.scheduler import MOST_SHARED_ROWS
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from threading import Event
 
-from mercury_engine.api import Fill, FillRequest, SlotView
+from mercury_engine.api import Fill, FillRequest, NewRequests, SlotView, TellOutcome, one_by_one
 from mercury_engine.errors import Cancelled
-from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 
 
 class FakeEngine:

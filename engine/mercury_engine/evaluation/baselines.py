@@ -14,6 +14,7 @@ from mercury_engine.api import Fill, FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation.gaps import Gap
 from mercury_engine.evaluation.judge import fitted
+from mercury_engine.loading import ModelParts
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, window
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -36,14 +37,8 @@ def mercury(engine: Engine, max_steps: int | None = None) -> Fills:
 
 def left_to_right(engine: Engine) -> Engine:
     """The same reader without any drafts: one token a step."""
-    return Engine(
-        engine.reader,
-        None,
-        engine.tokenizer,
-        path=engine.path,
-        rule=replace(engine.denoiser.rule, decides="reader", drafts="none"),
-        calibration=engine.calibration,
-    )
+    rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
+    return Engine(ModelParts(engine.path, engine.reader, None, engine.tokenizer, rule, engine.calibration))
 
 
 def reader(engine: Engine) -> Fills:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy
-from mercury_engine.engine import _ranked
 from mercury_engine.errors import Cancelled
+from mercury_engine.results import ranked
 
 from tests.support import tiny
 
@@ -149,7 +149,7 @@ def test_candidates_differ_and_come_surest_first(engine):
     ],
 )
 def test_a_candidate_that_another_begins_with_is_dropped_unless_it_is_the_best_guess(filled, kept):
-    found = _ranked([Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled])
+    found = ranked([Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled])
     assert [each.text for each in (found, *found.others)] == kept
 
 

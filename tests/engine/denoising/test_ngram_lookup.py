@@ -198,14 +198,14 @@ def test_text_elsewhere_is_not_read_and_is_tokenized_once(writing, monkeypatch):
 
 
 def test_of_too_much_text_elsewhere_the_nearest_is_looked_through(writing, monkeypatch):
-    monkeypatch.setattr("mercury_engine.engine.LOOKUP_BLOCKS", 2)
+    monkeypatch.setattr("mercury_engine.denoising.context_reader.LOOKUP_BLOCKS", 2)
     alone, repeat, other = writing.fill(TYPED_AGAIN).text, tiny.SAMPLE[TYPED - 100 : TYPED + 200], "# nothing\n"
     assert writing.fill(replace(TYPED_AGAIN, lookup_text=(other, repeat, other))).text != alone
     assert writing.fill(replace(TYPED_AGAIN, lookup_text=(repeat, other, other))).text == alone
 
 
 def test_with_a_deadline_text_elsewhere_is_tokenized_little_by_little(writing, monkeypatch):
-    monkeypatch.setattr("mercury_engine.engine.NEW_LOOKUP_BLOCKS", 3)
+    monkeypatch.setattr("mercury_engine.denoising.context_reader.NEW_LOOKUP_BLOCKS", 3)
     encoded: list[str] = []
     encode = writing.tokenizer.encode
     monkeypatch.setattr(writing.tokenizer, "encode", lambda text: (encoded.append(text), encode(text))[1])

@@ -108,7 +108,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
     place = editor(SHORT)
     engine.cache.clear()
     fresh = copy.copy(engine)  # the same model, a cache of its own
-    fresh.cache = BlockCache(engine.reader, engine.tokenizer.start_id)
+    fresh.context_reader.cache = BlockCache(engine.reader, engine.tokenizer.start_id)
     engine.cache.budget = budget
     for step in steps:
         play(place, step)
@@ -134,9 +134,9 @@ def test_cached_sides_hold_the_same_keys_and_values_as_fresh_ones(engine, steps)
         request = place.request()
         cached = context(engine, request)
         other.clear()
-        kept, engine.cache = engine.cache, other
+        kept, engine.context_reader.cache = engine.cache, other
         scratch = context(engine, request)
-        engine.cache = kept
+        engine.context_reader.cache = kept
         for ours, theirs in zip([*cached.before, *cached.after], [*scratch.before, *scratch.after], strict=True):
             torch.testing.assert_close(ours.keys, theirs.keys, atol=1e-4, rtol=1e-4)
             torch.testing.assert_close(ours.values, theirs.values, atol=1e-4, rtol=1e-4)

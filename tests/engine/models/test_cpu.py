@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.engine import BUNDLED_MODEL, Engine
+from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.loading import BUNDLED_MODEL
 from mercury_engine.models import backend, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.network import Network, Packing

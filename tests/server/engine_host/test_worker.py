@@ -6,9 +6,8 @@ from threading import Event
 from time import sleep
 
 import pytest
-from mercury_engine.api import Fill, FillRequest
+from mercury_engine.api import Fill, FillRequest, NewRequests, TellOutcome, one_by_one
 from mercury_engine.errors import Cancelled, ModelNotFound
-from mercury_engine.turns import NewRequests, TellOutcome, one_by_one
 
 from mercury_lsp.engine_host.engines import Engines, Lease
 from mercury_lsp.engine_host.worker import AT_ONCE, load_engine

@@ -16,7 +16,7 @@ from typing import Any
 import tokenizers
 from rich.progress import track
 
-from mercury_engine.engine import BUNDLED_MODEL
+from mercury_engine.loading import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus as corpora
 from mercury_engine.training.data import shard

@@ -1,0 +1,71 @@
+"""Prepares a request's context: tokenizes it, trims it to the budget, prefills it and indexes its n-grams."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.ngram_lookup import IndexedText, NgramLookup, TokenArray
+from mercury_engine.denoising.verifier import CanvasContext
+from mercury_engine.errors import Cancelled
+from mercury_engine.kv_cache.cache import BlockCache, TokenIds
+from mercury_engine.lru import fresh, keep
+from mercury_engine.models.backend import give_back_freed
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.prompt.budget import (
+    LOOKUP_BLOCKS,
+    LOOKUP_TOKENS,
+    NEW_LOOKUP_BLOCKS,
+    far_part,
+    near_part,
+    suffix_part,
+)
+from mercury_engine.prompt.layout import rest_and_below
+from mercury_engine.prompt.tokenizer import Tokenizer
+
+MANY_TOKENS_READ = 32
+"""Tokens read on a CPU after which glibc holds so much freed memory that returning it is worth 10 ms."""
+
+REMEMBERED_LOOKUPS = 8
+"""Contexts whose n-gram lookups are kept."""
+
+
+class ContextReader:
+    """Reads contexts through the cache and remembers the n-gram lookups of the latest ones."""
+
+    def __init__(self, cache: BlockCache, tokenizer: Tokenizer) -> None:
+        self.cache, self.tokenizer = cache, tokenizer
+        self._lookups: OrderedDict[tuple[tuple[TokenIds, ...], tuple[str, ...]], NgramLookup] = OrderedDict()
+
+    def read(self, request: FillRequest, near: list[int], settled: int) -> ForwardSteps[CanvasContext]:
+        """What a canvas behind the tokens of `near` sees, with its first slots settled; prefills only what is new."""
+        ids = near_part(near) or (self.tokenizer.start_id,)
+        line, below = rest_and_below(request.suffix)
+        far = far_part([self.tokenizer.block(block) for block in (*reversed(below), *request.far)])
+        suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
+        context = yield from self.cache.context(far, ids[:-1], suffix)
+        if context.tokens_read > MANY_TOKENS_READ and self.cache.network.embedding.device.type == "cpu":
+            give_back_freed()
+        return CanvasContext(context, ids, settled, self._ngrams(far, request))
+
+    def _ngrams(self, far: list[TokenIds], request: FillRequest) -> NgramLookup:
+        lookup_text = request.lookup_text[-LOOKUP_BLOCKS:]
+        key = (tuple(far), lookup_text)
+        if (known := fresh(self._lookups, key)) is not None:
+            return known
+        runs = [*self._tokenized(lookup_text, request)]
+        made = NgramLookup(far, IndexedText(runs[::-1], LOOKUP_TOKENS) if runs else None)
+        return made if len(runs) < len(lookup_text) else keep(self._lookups, key, made, REMEMBERED_LOOKUPS)
+
+    def _tokenized(self, blocks: Sequence[str], request: FillRequest) -> Iterator[TokenArray]:
+        """Tokens of the lookup text, the last block first; under a deadline stops after NEW_LOOKUP_BLOCKS new ones.
+
+        Raises Cancelled.
+        """
+        new = 0
+        for block in reversed(blocks):
+            if request.cancel.is_set():
+                raise Cancelled("superseded by a newer request")
+            new += not self.tokenizer.has_run(block)
+            if request.deadline_ms is not None and new > NEW_LOOKUP_BLOCKS:
+                break
+            yield self.tokenizer.run(block)

@@ -1,0 +1,110 @@
+"""Loads a model: finds its folder, chooses the device, reads the settings and builds the parts of an engine."""
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from platformdirs import user_data_path
+
+from mercury_engine.denoising.calibration import Calibration
+from mercury_engine.denoising.loop import DenoisingRule
+from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.models import weights
+from mercury_engine.models.backend import Backend, networks
+from mercury_engine.models.network import Network
+from mercury_engine.prompt.tokenizer import Tokenizer
+
+BUNDLED_MODEL = Path(__file__).parent / "assets" / "mercury-135m"
+
+Device = Literal["auto", "cpu", "cuda"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParts:
+    """The parts an engine is built from."""
+
+    folder: Path
+    reader: Network
+    writer: Network | None
+    """None for a folder without an adapter."""
+    tokenizer: Tokenizer
+    rule: DenoisingRule = field(default_factory=DenoisingRule)
+    calibration: Calibration = field(default_factory=Calibration)
+    gate: float = 0.0
+    """Confidence, before calibration, below which a fill is better not shown."""
+
+
+def load_model(
+    path_or_name: str | Path | None, device: Device, threads: int | None, dtype: torch.dtype | None, backend: Backend
+) -> ModelParts:
+    """Load the parts of a model; the arguments are those of `Engine.load`.
+
+    Raises ModelNotFound, ModelCorrupt, and RequestError for a device or backend that is not available.
+    """
+    folder = find_model(path_or_name)
+    torch_device = _device(device)
+    tokenizer = _tokenizer(folder)
+    reader, writer = networks(folder, torch_device, dtype, threads, backend)
+    settings = weights.read_settings(folder)
+    rule = _rule(settings, folder)
+    if writer is None and rule.decides == "writer":
+        raise ModelCorrupt(f"settings.json in {folder} lets a writer decide, but there is none; fetch it again")
+    if writer is not None and "writer" in (rule.drafts, rule.decides):
+        writer.prepare()
+    return ModelParts(folder, reader, writer, tokenizer, rule, Calibration(settings.calibration), settings.gate)
+
+
+def find_model(path_or_name: str | Path | None) -> Path:
+    """Return the model's folder: a path, or a name in the user's model folder; None is the bundled model.
+
+    Raises ModelNotFound.
+    """
+    if path_or_name is None:
+        if not (BUNDLED_MODEL / "config.json").is_file():
+            raise ModelNotFound(f"the bundled model is missing from {BUNDLED_MODEL}; reinstall mercury-lsp")
+        return BUNDLED_MODEL
+    path = Path(path_or_name).expanduser()
+    for folder in (path, user_models() / path):
+        if folder.is_dir():
+            return folder
+    raise ModelNotFound(
+        f"no model folder {path_or_name}, nor one of that name in {user_models()}; set mercury.model to a folder with "
+        "config.json, or leave it out"
+    )
+
+
+def user_models() -> Path:
+    """The folder where models are looked up by name: ~/.local/share/mercury-lsp/models on Linux by default."""
+    return user_data_path("mercury-lsp", appauthor=False) / "models"
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    tokenizer = Tokenizer(folder)
+    vocabulary = weights.read_config(folder).vocab_size
+    if tokenizer.size > vocabulary:
+        raise ModelCorrupt(
+            f"tokenizer.json in {folder} has {tokenizer.size} tokens, the weights {vocabulary}; "
+            "the files do not belong together"
+        )
+    return tokenizer
+
+
+def _rule(settings: weights.ModelSettings, folder: Path) -> DenoisingRule:
+    try:
+        return DenoisingRule(**settings.rule)
+    except (TypeError, ValueError) as error:
+        raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
+
+
+def _device(wanted: Device) -> torch.device:
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+        if wanted == "cpu":
+            _log.info("no CUDA device: the model runs on the CPU")
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise RequestError("device is 'cuda' but torch finds no CUDA device; set mercury.device to 'cpu' or 'auto'")
+    return torch.device(wanted)

@@ -1,0 +1,25 @@
+"""Where models are found."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from mercury_engine.errors import ModelNotFound
+from mercury_engine.loading import find_model, user_models
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere")
+def test_a_name_is_looked_up_in_the_users_data_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert user_models() == tmp_path / ".local" / "share" / "mercury-lsp" / "models"
+    (user_models() / "small").mkdir(parents=True)
+    assert find_model("small") == user_models() / "small"
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert user_models() == tmp_path / "data" / "mercury-lsp" / "models"
+    with pytest.raises(ModelNotFound, match=str(user_models())):
+        find_model("small")
+
+
+def test_a_path_comes_before_a_name(tmp_path):
+    assert find_model(tmp_path) == Path(tmp_path)
