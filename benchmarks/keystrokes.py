@@ -212,7 +212,7 @@ def requests(document: HeldOutFile, script: Script, count: int, tokens: int) -> 
     for number, (key, text) in enumerate(list(script.states())[: 4 * count]):
         if key.kind == "type" and len(found) < count:
             snapshot = OpenDocument(document.path.as_uri(), document.language, number, text).snapshot()
-            context = lookup_text.around(builder.build(snapshot, key.cursor, document.name), snapshot)
+            context = lookup_text.with_rest_of_document(builder.build(snapshot, key.cursor, document.name), snapshot)
             found.append(peers.fixed(context.request(), tokens))
     return found
 

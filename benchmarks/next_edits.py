@@ -3,7 +3,7 @@
 In held-out files a change is made as a user would make it (`on_edits/cases.py`), and the server's own rules and the
 model say where it comes next. Precision is the share of offers that are right, recall the share of cases with a place
 left in which one of these is offered; both by the least chance at which an edit is offered, from 0 (the rules alone).
-`unasked` and `by_key` are what the server does; `change_not_shown` is as `unasked`, but the model is not shown the
+`unasked` and `invoked` are what the server does; `change_not_shown` is as `unasked`, but the model is not shown the
 change itself as a block of recent edits.
 """
 
@@ -28,9 +28,9 @@ from mercury_engine.evaluation.gaps import documents
 from rich.table import Table
 
 from mercury_lsp.completion.next_edits.judging import chance, question
-from mercury_lsp.completion.next_edits.next_edits import JUDGED
+from mercury_lsp.completion.next_edits.next_edits import SITES_JUDGED_UNASKED
 from mercury_lsp.completion.next_edits.places import EditSite
-from mercury_lsp.completion.next_edits.repeating import Repeating
+from mercury_lsp.completion.next_edits.repeating import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.documents.document import HeldOutFile, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES
@@ -84,7 +84,7 @@ def main() -> int:
     record = {
         "figures": {way: {kind: by_gate(rows, way, kind) for kind in ("all", *KINDS)} for way in WAYS},
         "median_ms": round(1000 * median(each.seconds for _, found in rows for each in found), 1),
-        "places_judged": JUDGED,
+        "places_judged": SITES_JUDGED_UNASKED,
         "model": engine.name,
         "cases": {kind: sum(case.kind == kind for case, _ in rows) for kind in KINDS},
         "seed": options.seed,
@@ -110,7 +110,7 @@ def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
 
 def judged(engine: Engine, case: Case) -> list[Judged]:
     """What the model says of the places that the rules find, in their order, after the user's changes."""
-    document, repeating = HeldOutFile("file:///a", case.language, 1, case.text), Repeating()
+    document, repeating = HeldOutFile("file:///a", case.language, 1, case.text), RepeatableEdits()
     found: Replacement | None = None
     for swap in case.made:
         snapshot = document.parsed()
@@ -121,8 +121,8 @@ def judged(engine: Engine, case: Case) -> list[Judged]:
     if found is None:
         return []
     snapshot = document.parsed()
-    places = repeating.places(found, snapshot, by_key=True)[:JUDGED]
-    unasked = repeating.places(found, snapshot, by_key=False)
+    places = repeating.places(found, snapshot, invoked=True)[:SITES_JUDGED_UNASKED]
+    unasked = repeating.places(found, snapshot, invoked=False)
     return [each for place in places if (each := _judged(engine, case, found, place, snapshot, place not in unasked))]
 
 

@@ -31,8 +31,8 @@ from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, s
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
-from mercury_lsp.context.workspace.library import FILES_OF_A_PACKAGE, PART_CHARS, READ_FILES
-from mercury_lsp.context.workspace.workspace import AROUND_CHARS
+from mercury_lsp.context.workspace.library import FILE_START_CHARS, MAX_IMPORTED_FILES, MAX_PACKAGE_FILES
+from mercury_lsp.context.workspace.workspace import CHOICE_REACH_CHARS
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent / "tests" / "data" / "held_out"
@@ -54,8 +54,8 @@ class Repositories:
         """Files that a document imports."""
         path = TOP + document.name
         wanted = imports(document.language, document.text, path)
-        found = chain.from_iterable(self._index.resolve(each, path, FILES_OF_A_PACKAGE) for each in wanted)
-        return list(dict.fromkeys(found))[:READ_FILES]
+        found = chain.from_iterable(self._index.resolve(each, path, MAX_PACKAGE_FILES) for each in wanted)
+        return list(dict.fromkeys(found))[:MAX_IMPORTED_FILES]
 
     def shown(self, files: Sequence[str], around: frozenset[str]) -> list[str]:
         """The snippets of these files that are shown."""
@@ -66,7 +66,7 @@ class Repositories:
         if path not in self._known:
             document = self.documents[path]
             declared = self._declarer.declarations(document.language, document.text)
-            parts = ((SnippetKind.DECLARATIONS, declared), (SnippetKind.CODE, document.text[:PART_CHARS]))
+            parts = ((SnippetKind.DECLARATIONS, declared), (SnippetKind.CODE, document.text[:FILE_START_CHARS]))
             name, language = document.name, document.language
             self._known[path] = [each for kind, text in parts for each in snippets_of(kind, name, language, text)]
         return self._known[path]
@@ -113,10 +113,10 @@ def drawn(repositories: Repositories, limit: int, seed: int) -> Iterator[tuple[G
     count = 0
     for document, start, end in places(importing, 4 * limit, seed, "rest_of_line"):
         text = document.text
-        around = words_of(text[max(0, start - AROUND_CHARS) : start] + text[end : end + AROUND_CHARS])
+        around = words_of(text[max(0, start - CHOICE_REACH_CHARS) : start] + text[end : end + CHOICE_REACH_CHARS])
         if shown := repositories.shown(repositories.imported(document), around):
             strangers = [p for p, other in repositories.documents.items() if other.repository != document.repository]
-            foreign = repositories.shown(rng.sample(strangers, min(READ_FILES, len(strangers))), around)
+            foreign = repositories.shown(rng.sample(strangers, min(MAX_IMPORTED_FILES, len(strangers))), around)
             yield gap_at(document, start, end, "rest_of_line"), {"none": [], "shown": shown, "foreign": foreign}
             count += 1
         if count == limit:

@@ -38,7 +38,7 @@ class FilePosition:
         name = str(self.path)
         snapshot = Document(self.path.absolute().as_uri(), language_of(name), 0, text).snapshot()
         context = ContextBuilder().build(snapshot, self._offset(text), _told(self.path))
-        return lookup_text.around(context, snapshot), snapshot
+        return lookup_text.with_rest_of_document(context, snapshot), snapshot
 
     def _offset(self, text: str) -> int:
         starts = [0, *(found.end() for found in _BREAK.finditer(text))]

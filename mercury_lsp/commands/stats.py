@@ -115,6 +115,6 @@ def _reset(path: Path, sure: bool) -> int:
 
 
 def _days(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= store.DAYS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {store.DAYS}")
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= store.RETENTION_DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {store.RETENTION_DAYS}")
     return int(text)

@@ -21,20 +21,20 @@ Feature = Literal["inline", "popup", "edit", "panel", "action"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SuggestionRequest:
     """What one feature asks about a document as it is now."""
 
     feature: Feature
     snapshot: Snapshot
     offset: int
-    by_key: bool = False
+    invoked: bool = False
     """The user asked; else the editor did by itself."""
     is_watched: bool = False
     """Its denoising is shown, from the first step on."""
     is_away: bool = False
     """It asks for an edit elsewhere, not for a fill."""
 
-    def supersedes(self, older: "Question") -> bool:
+    def supersedes(self, older: "SuggestionRequest") -> bool:
         """Whether the older one needs no answer any more.
 
         A feature's newest question does that, unless it is the same one again. What the user asked for by key gives
@@ -44,21 +44,21 @@ class Question:
             return False
         if self.feature == older.feature:
             return not self.is_answered_by(older)
-        return not older.by_key and not self._is_about_the_text_of(older)
+        return not older.invoked and not self._is_about_the_text_of(older)
 
-    def is_answered_by(self, other: "Question") -> bool:
+    def is_answered_by(self, other: "SuggestionRequest") -> bool:
         """Whether the other one's answer says all that this one asks for."""
         is_same_place = self._is_about_the_text_of(other) and self.offset == other.offset
         if self.is_away != other.is_away or self.is_watched:
             return False
-        return is_same_place and (other.by_key or not self.by_key)
+        return is_same_place and (other.invoked or not self.invoked)
 
-    def _is_about_the_text_of(self, other: "Question") -> bool:
+    def _is_about_the_text_of(self, other: "SuggestionRequest") -> bool:
         # Not the version: some clients send one twice, and an edit may change nothing.
         return self.snapshot.uri == other.snapshot.uri and self.snapshot.source is other.snapshot.source
 
 
-class Pending:
+class SharedAnswer:
     """A fill under way and what is made of it; who waits for it has the answer in the same turn of the loop."""
 
     def __init__(self, cancel: Event):
@@ -68,7 +68,7 @@ class Pending:
         self._task: asyncio.Task[list[Suggestion]] | None = None
 
     @classmethod
-    def of(cls, finding: Coroutine[Any, Any, list[Suggestion]], cancel: Event) -> "Pending":
+    def of(cls, finding: Coroutine[Any, Any, list[Suggestion]], cancel: Event) -> "SharedAnswer":
         """What a coroutine will return or raise."""
         made = cls(cancel)
 
@@ -108,8 +108,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    question: Question
-    pending: Pending
+    question: SuggestionRequest
+    pending: SharedAnswer
     answer: "asyncio.Future[list[Suggestion]]"
 
 
@@ -119,7 +119,7 @@ class Coalescer:
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
 
-    async def ask(self, question: Question, begin: Callable[[], Pending]) -> list[Suggestion]:
+    async def ask(self, question: SuggestionRequest, begin: Callable[[], SharedAnswer]) -> list[Suggestion]:
         """The answer, from a fill that is under way for the same question or that begins now.
 
         Raises Cancelled when the question is superseded, and whatever the fill raises. A fill is given up when nobody
@@ -134,7 +134,7 @@ class Coalescer:
         finally:
             self._drop(waiting)
 
-    def supersede(self, is_over: Callable[[Question], bool]) -> None:
+    def supersede(self, is_over: Callable[[SuggestionRequest], bool]) -> None:
         """Nobody needs the answers to these any more."""
         for waiting in [each for each in self._waiting if is_over(each.question)]:
             put(Cancelled("a newer request for this document took its place"), waiting.answer)

@@ -10,7 +10,7 @@ from mercury_lsp.documents.document import Snapshot
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
-_LOOKAHEAD_CHARS = 2000
+_REPEATED_LINES_REACH_CHARS = 2000
 """How far after the cursor repeated lines are looked for."""
 
 
@@ -21,7 +21,7 @@ def trim(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
         text = without_overlap(text, context.line_suffix)
         text = without_doubled_closers(text, context.line_prefix, context.line_suffix)
     else:
-        following = snapshot.slice(context.offset, context.offset + _LOOKAHEAD_CHARS)
+        following = snapshot.slice(context.offset, context.offset + _REPEATED_LINES_REACH_CHARS)
         text = without_repeated_lines(text, context.line_prefix, following)
     return without_trailing_blanks(text, context.line_suffix)
 

@@ -7,7 +7,7 @@ from mercury_lsp.documents.document import Edit, Snapshot
 
 
 @dataclass(slots=True)
-class SuggestionPlace:
+class SuggestionAnchor:
     """Where a completion was asked for, and what has since been typed there."""
 
     start: int
@@ -36,16 +36,16 @@ class SuggestionPlace:
         return True
 
 
-class EditHistory:
+class TypingThrough:
     """Of one open document; told every edit in order."""
 
     def __init__(self) -> None:
-        self._place: SuggestionPlace | None = None
-        self._shown: SuggestionPlace | None = None
+        self._place: SuggestionAnchor | None = None
+        self._shown: SuggestionAnchor | None = None
         self._deleted: Edit | None = None
 
     @property
-    def shown(self) -> SuggestionPlace | None:
+    def shown(self) -> SuggestionAnchor | None:
         """The last place where a suggestion was shown, also after the user typed something else than it says."""
         place = self._place if self._place is not None and self._place.suggestion is not None else self._shown
         return None if place is None or place.accepted else place
@@ -62,11 +62,11 @@ class EditHistory:
         """Forget everything, for the document was replaced as a whole."""
         self._place = self._shown = self._deleted = None
 
-    def ask(self, snapshot: Snapshot, offset: int) -> SuggestionPlace:
+    def ask(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
         """The place of a new request; edits are followed from now on, while the model works too."""
         self._shown = self.shown
         earlier = self._remaining(self._shown, snapshot, offset) if self._shown is not None else None
-        self._place = SuggestionPlace(offset, offset, earlier=earlier)
+        self._place = SuggestionAnchor(offset, offset, earlier=earlier)
         return self._place
 
     def drop(self, suggestion_id: str) -> None:
@@ -90,7 +90,7 @@ class EditHistory:
         removed, offered = self._deleted.removed.rstrip(), text.rstrip()
         return offered.startswith(removed) or removed.startswith(offered)
 
-    def _remaining(self, place: SuggestionPlace, snapshot: Snapshot, offset: int) -> Suggestion | None:
+    def _remaining(self, place: SuggestionAnchor, snapshot: Snapshot, offset: int) -> Suggestion | None:
         """The rest of a place's suggestion behind what was typed of it; None if that is none, or was taken back."""
         if place.suggestion is None or place.accepted or place.end != offset:
             return None

@@ -19,14 +19,14 @@ from mercury_lsp.documents.redaction import (
     begins_inside,
     chunk_without_secrets,
     is_secret_line,
+    without_secret_start,
     without_secrets,
-    without_start,
 )
 
-MAX_LINE_PREFIX = 1600
-MAX_LINE_SUFFIX = 800
+MAX_LINE_PREFIX_CHARS = 1600
+MAX_LINE_SUFFIX_CHARS = 800
 
-KEPT_RANGE = (0.6, 1.4)
+KEPT_WINDOW_SHARES = (0.6, 1.4)
 """A window stays while its size is within these shares of the budget."""
 
 
@@ -65,7 +65,7 @@ class CompletionContext:
     def after(self, text: str) -> "CompletionContext":
         """The context with a text typed at the cursor; what follows stays as it was, and so does the position."""
         line = (self.line_prefix + text).rpartition("\n")[2]
-        return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX:])
+        return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX_CHARS:])
 
     def request(self, **overrides: Any) -> FillRequest:
         """The engine's request for this place; overrides are fields of `FillRequest`."""
@@ -98,7 +98,7 @@ class ContextBuilder:
         start, end = self._window_start(snapshot.chunks, index), self._window_end(snapshot.chunks, index)
         preface = self._preface(snapshot, offset, index, start, path)
         line_start, line_end = source.line_bounds(offset)
-        line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX), offset)
+        line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX_CHARS), offset)
         return CompletionContext(
             uri=snapshot.uri,
             version=snapshot.version,
@@ -110,7 +110,7 @@ class ContextBuilder:
             suffix=_suffix(snapshot, offset, index, end),
             multiline=not line_prefix.strip() and classify(snapshot, offset).multiline,
             line_prefix=line_prefix,
-            line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX)),
+            line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),
         )
 
@@ -158,7 +158,7 @@ def _near(snapshot: Snapshot, offset: int, index: int) -> str:
     start = snapshot.source.starts[index]
     text = snapshot.source.slice(start, offset)
     if begins_inside(snapshot.chunks, index) and "\n" in text:
-        text = without_start(snapshot.chunks[index - 1], text, snapshot.language_id)
+        text = without_secret_start(snapshot.chunks[index - 1], text, snapshot.language_id)
     return before_cursor(text, snapshot.language_id)
 
 
@@ -175,16 +175,16 @@ def _suffix(snapshot: Snapshot, offset: int, index: int, end: int) -> tuple[str,
 def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:
     """How many chunks, taken in order from the cursor outward, the window has.
 
-    It ends at the kept chunk while its size stays in `KEPT_RANGE`, else it is as large as the budget allows.
+    It ends at the kept chunk while its size stays in `KEPT_WINDOW_SHARES`, else it is as large as the budget allows.
     A window that ends at the end of the document may be of any smaller size.
     """
     size, fitting = 0, 0
     for count, index in enumerate(order, 1):
         size += len(chunks[index])
-        if size > KEPT_RANGE[1] * budget:
+        if size > KEPT_WINDOW_SHARES[1] * budget:
             break
         if size <= budget:
             fitting = count
-        if chunks[index] is kept and (count == len(order) or size >= KEPT_RANGE[0] * budget):
+        if chunks[index] is kept and (count == len(order) or size >= KEPT_WINDOW_SHARES[0] * budget):
             return count
     return fitting

@@ -11,23 +11,23 @@ from time import perf_counter
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.redaction import is_cut, without_secrets
+from mercury_lsp.documents.redaction import holds_partial_line, without_secrets
 
 BOUNDARY = ""
 """Between chunks that do not follow on one another."""
 
-REACH = 200
+REACH_CHUNKS = 200
 """Chunks on either side of the window, some 2,000 lines."""
 
-REACH_OF_OTHERS = 60
+OTHER_DOCUMENT_REACH_CHUNKS = 60
 """The same in other documents."""
 
-SLICE_SECONDS = 0.001
+WORK_SLICE_SECONDS = 0.001
 """For one piece of work."""
 
 
 @dataclass(slots=True, eq=False)
-class _Text:
+class _DocumentText:
     """What is known of one document."""
 
     language_id: str
@@ -47,10 +47,10 @@ class _Text:
 
     def work(self) -> None:
         """Look at some chunks that are not known."""
-        end = perf_counter() + SLICE_SECONDS
-        for number in range(*self._near(REACH).indices(len(self.chunks))):
+        end = perf_counter() + WORK_SLICE_SECONDS
+        for number in range(*self._near(REACH_CHUNKS).indices(len(self.chunks))):
             chunk = self.chunks[number]
-            if chunk in self.clean or is_cut(self.chunks, number):
+            if chunk in self.clean or holds_partial_line(self.chunks, number):
                 continue  # of a line that is longer than a chunk it is not told here whether it is secret
             self.clean[chunk] = without_secrets(chunk, self.language_id)
             if perf_counter() > end:
@@ -61,15 +61,15 @@ class _Text:
     def update(self, chunks: tuple[str, ...]) -> None:
         """Go over to a version, and forget chunks of old ones."""
         self.chunks, self.is_done = chunks, False
-        if len(self.clean) > 4 * REACH:
-            kept = {*self.chunks[self._near(REACH)]}
+        if len(self.clean) > 4 * REACH_CHUNKS:
+            kept = {*self.chunks[self._near(REACH_CHUNKS)]}
             self.clean = {chunk: clean for chunk, clean in self.clean.items() if chunk in kept}
         self._renew()
 
     def move(self, window: tuple[int, int], chunks: tuple[str, ...]) -> None:
         """The window is here in a version; what it leaves out is the same most of the time."""
         self.window, (first, last) = window, window
-        outside = (*chunks[last : last + REACH], BOUNDARY, *chunks[max(0, first - REACH) : first])
+        outside = (*chunks[last : last + REACH_CHUNKS], BOUNDARY, *chunks[max(0, first - REACH_CHUNKS) : first])
         if outside != self.outside:
             self.chunks, self.outside, self.is_done = chunks, outside, False
             self._renew()
@@ -78,7 +78,7 @@ class _Text:
         return slice(max(0, self.window[0] - reach), self.window[1] + reach)
 
     def _renew(self) -> None:
-        self.whole = self._known(self.chunks[self._near(REACH_OF_OTHERS)])
+        self.whole = self._known(self.chunks[self._near(OTHER_DOCUMENT_REACH_CHUNKS)])
         self.shown = self._known(self.outside)
 
     def _known(self, chunks: Iterable[str]) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class LookupText:
     """Of all open documents; to be used from one thread."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, _Text] = {}
+        self._texts: dict[str, _DocumentText] = {}
 
     def update(self, snapshot: Snapshot) -> None:
         """Go over to a version of a document; what is new in it is left to `work`."""
@@ -112,7 +112,7 @@ class LookupText:
             text.work()
         return self.pending
 
-    def added_to(self, context: CompletionContext, snapshot: Snapshot, others: Sequence[str]) -> CompletionContext:
+    def add_to(self, context: CompletionContext, snapshot: Snapshot, others: Sequence[str]) -> CompletionContext:
         """The context with what lies outside of its window, and with other documents: their uris, nearest first.
 
         What it has of other files stays, as what is farthest away.
@@ -127,14 +127,14 @@ class LookupText:
         apart = ((*each, BOUNDARY) for each in reversed(lookup_text) if any(each))
         return replace(context, lookup_text=tuple(chain.from_iterable(apart)))
 
-    def _text(self, snapshot: Snapshot) -> _Text:
-        return self._texts.setdefault(snapshot.uri, _Text(snapshot.language_id))
+    def _text(self, snapshot: Snapshot) -> _DocumentText:
+        return self._texts.setdefault(snapshot.uri, _DocumentText(snapshot.language_id))
 
 
-def around(context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
+def with_rest_of_document(context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
     """A context with all that lies outside of its window, of a document that nobody edits."""
     lookup_text = LookupText()
-    lookup_text.added_to(context, snapshot, ())
+    lookup_text.add_to(context, snapshot, ())
     while lookup_text.work():
         pass
-    return lookup_text.added_to(context, snapshot, ())
+    return lookup_text.add_to(context, snapshot, ())

@@ -21,7 +21,7 @@ class _Open:
 
 
 class OpenDocuments:
-    """By uri. Every method but `open` and `settle` raises UnknownDocument for a uri that is not open."""
+    """By uri. Every method but `open` and `finish_parsing` raises UnknownDocument for a uri that is not open."""
 
     def __init__(self) -> None:
         self.roots: tuple[Path, ...] = ()
@@ -42,10 +42,10 @@ class OpenDocuments:
         self._find(uri)
         del self._open[uri]
 
-    def settle(self, uri: str) -> None:
+    def finish_parsing(self, uri: str) -> None:
         """Finish what parsing was put off while the user typed; nothing to do for a uri that is not open."""
         if uri in self._open:
-            self._open[uri].document.settle()
+            self._open[uri].document.finish_parsing()
 
     def snapshot(self, uri: str) -> Snapshot:
         """The document as it is now; its tree may be that of an older version."""

@@ -18,7 +18,7 @@ from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 
-MIN_CHARS = 40
+MIN_CHUNK_CHARS = 40
 """A chunk that shrinks below this joins a neighbour."""
 
 LONG_LINE_CHUNKS = 128
@@ -178,7 +178,7 @@ class ChunkedText:
 
     def _grow(self, merged: str, old_length: int, first: int, last: int) -> tuple[str, int, int]:
         """Take in a neighbour where the touched chunk became tiny or a CR LF would fall apart."""
-        became_tiny = not merged or len(merged) < MIN_CHARS <= old_length
+        became_tiny = not merged or len(merged) < MIN_CHUNK_CHARS <= old_length
         if first and (became_tiny or (merged.startswith("\n") and self.chunks[first - 1].endswith("\r"))):
             first -= 1
             merged, became_tiny = self.chunks[first] + merged, False

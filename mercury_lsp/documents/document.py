@@ -13,16 +13,16 @@ from mercury_lsp.documents.languages import language, parser
 MAX_PARSED_BYTES = 2_000_000
 """Larger files, and files with very long lines, are treated as plain text."""
 
-KEYSTROKE_SECONDS = 0.002
+KEYSTROKE_PARSE_SECONDS = 0.002
 """A parse after an edit gets this long; where an edit breaks 20,000 lines it would take 20 to 170 ms."""
 
-MOST_PASSED_OVER = 16
+MAX_SKIPPED_VERSIONS = 16
 """Versions that are not parsed after parses that took too long, for the next one would most likely as well."""
 
-PAUSE_SECONDS = 0.3
+PAUSE_PARSE_SECONDS = 0.3
 """A parse in a pause of typing gets this long."""
 
-WHOLE_SECONDS = 1.0
+FIRST_PARSE_SECONDS = 1.0
 """The first parse gets this long; a document that takes longer is treated as plain text."""
 
 _BREAKS = frozenset("\r\n")
@@ -128,7 +128,7 @@ class Document:
         """The document as it is now, with the tree of the last parse; most keys leave it at that."""
         if self._snapshot is None:
             if self._tree is None:
-                self._parse(WHOLE_SECONDS)
+                self._parse(FIRST_PARSE_SECONDS)
             self._snapshot = Snapshot(
                 self.uri, self.language_id, self.version, self._source, self._tree, self._is_parsed
             )
@@ -140,10 +140,10 @@ class Document:
             self._parse_if_it_may_do()
         return self.snapshot()
 
-    def settle(self) -> None:
+    def finish_parsing(self) -> None:
         """Finish what parsing was put off, when the user pauses; later snapshots have its tree."""
         if not self._is_parsed:
-            self._parse(PAUSE_SECONDS if self._tree else WHOLE_SECONDS)
+            self._parse(PAUSE_PARSE_SECONDS if self._tree else FIRST_PARSE_SECONDS)
             self._to_pass_over = 0 if self._is_parsed else self._to_pass_over
 
     def _parse_if_it_may_do(self) -> None:
@@ -153,9 +153,9 @@ class Document:
         if self._passed_over < self._to_pass_over:
             self._passed_over += 1
             return
-        self._parse(KEYSTROKE_SECONDS)
+        self._parse(KEYSTROKE_PARSE_SECONDS)
         self._passed_over = 0
-        self._to_pass_over = 0 if self._is_parsed else min(MOST_PASSED_OVER, 2 * self._to_pass_over or 1)
+        self._to_pass_over = 0 if self._is_parsed else min(MAX_SKIPPED_VERSIONS, 2 * self._to_pass_over or 1)
 
     def _offsets(self, span: types.Range) -> tuple[int, int]:
         start = self._source.offset_at(span.start.line, span.start.character)
@@ -193,8 +193,8 @@ class Document:
 def edited(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
     """A copy of a text's tree with new in place of [start, end), its nodes moved and not parsed."""
     byte, point = source.place_of(start)
-    old_end = _behind(byte, point, source.slice(start, end))
-    new_end = _behind(byte, point, new)
+    old_end = _end_of(byte, point, source.slice(start, end))
+    new_end = _end_of(byte, point, new)
     tree = tree.copy()
     tree.edit(byte, old_end[0], new_end[0], point, old_end[1], new_end[1])
     return tree
@@ -217,7 +217,7 @@ def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: f
         return None
 
 
-def _behind(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:
+def _end_of(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:
     """Byte, row and column where a text ends that starts at these, as tree-sitter counts them."""
     if not text:
         return byte, point

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-LEAST_CHARS = 8
+MIN_SECRET_LINE_CHARS = 8
 """Shorter lines hold no secret."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -29,7 +29,7 @@ _FILE_TYPES = {
 }
 """Languages in which words like `password` need other rules; in those of type CONFIG secrets need no quotes."""
 
-Finds = Callable[[str], object]
+LineTest = Callable[[str], object]
 """Something true for a line that looks as if it held a secret."""
 
 
@@ -37,12 +37,12 @@ Finds = Callable[[str], object]
 class _Rules:
     """What names a line secret."""
 
-    everywhere: tuple[Finds, ...]
+    everywhere: tuple[LineTest, ...]
     keywords: Callable[[str, str], bool]
     """By line and language."""
 
 
-def prepare() -> None:
+def load_rules() -> None:
     """Load the rules, which takes half a second the first time."""
     _rules()
 
@@ -50,7 +50,7 @@ def prepare() -> None:
 @lru_cache(maxsize=16_384)
 def is_secret_line(line: str, language_id: str) -> bool:
     """Whether a line looks as if it held a secret."""
-    if len(line.strip()) < LEAST_CHARS:
+    if len(line.strip()) < MIN_SECRET_LINE_CHARS:
         return False
     rules = _rules()
     for finds in rules.everywhere:  # some thirty at every key: a generator would take as long again
@@ -72,7 +72,7 @@ def begins_inside(chunks: Sequence[str], number: int) -> bool:
     return 0 < number < len(chunks) and not chunks[number - 1].endswith(("\n", "\r"))
 
 
-def is_cut(chunks: Sequence[str], number: int) -> bool:
+def holds_partial_line(chunks: Sequence[str], number: int) -> bool:
     """Whether a chunk holds a part of a line only, at its start or its end."""
     return begins_inside(chunks, number) or begins_inside(chunks, number + 1)
 
@@ -81,7 +81,7 @@ def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) 
     """`without_secrets` of a chunk, and without its part of a line in which the next chunk's makes a secret."""
     chunk = chunks[number]
     if begins_inside(chunks, number):
-        chunk = without_start(chunks[number - 1], chunk, language_id)
+        chunk = without_secret_start(chunks[number - 1], chunk, language_id)
     if begins_inside(chunks, number + 1):
         begun, ends = _across(chunk, chunks[number + 1])
         if is_secret_line(begun + ends, language_id):
@@ -89,7 +89,7 @@ def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) 
     return without_secrets(chunk, language_id)
 
 
-def without_start(before: str, chunk: str, language_id: str) -> str:
+def without_secret_start(before: str, chunk: str, language_id: str) -> str:
     """A chunk without the end of a line that begins in the chunk before, if both together look like a secret."""
     begun, ends = _across(before, chunk)
     return chunk.removeprefix(ends) if is_secret_line(begun + ends, language_id) else chunk
@@ -140,7 +140,7 @@ def _rules() -> _Rules:
     def is_meant(secret: str) -> bool:
         return not heuristic.is_templated_secret(secret) and not heuristic.is_not_alphanumeric_string(secret)
 
-    def finders(plugin: Any) -> list[Finds]:
+    def finders(plugin: Any) -> list[LineTest]:
         if isinstance(plugin, HighEntropyStringsPlugin):
             limit, entropy = plugin.entropy_limit, plugin.calculate_shannon_entropy
             return [lambda line: any(entropy(each) > limit for each in plugin.analyze_string(line))]

@@ -8,7 +8,7 @@ from mercury_lsp.documents.chunked_text import encode
 from mercury_lsp.documents.document import Snapshot, edited, parse
 from mercury_lsp.documents.languages import new_parser
 
-PARSE_SECONDS = 0.01
+CHECK_SECONDS = 0.01
 """A check that takes longer finds nothing: a late suggestion is worse than an unchecked one."""
 
 _thread = threading.local()
@@ -43,7 +43,7 @@ def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str) -> 
     """The tree with a text in place of that between two offsets; None when it takes too long."""
     old = snapshot.source
     tree = edited(tree, old, start, end, text)
-    return parse(_parser(snapshot.language_id), old.replace(start, end, text), tree, PARSE_SECONDS)
+    return parse(_parser(snapshot.language_id), old.replace(start, end, text), tree, CHECK_SECONDS)
 
 
 def _first_within(tree: Tree, start: int, end: int) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 from lsprotocol import types
 
 from mercury_lsp.completion.suggestions import Position, Suggestion
-from mercury_lsp.context.context import MAX_LINE_PREFIX
+from mercury_lsp.context.context import MAX_LINE_PREFIX_CHARS
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
 
@@ -85,7 +85,7 @@ def _position(position: types.Position) -> Position:
 
 def _from_line_start(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
     line, column = suggestion.start
-    if column > MAX_LINE_PREFIX:
+    if column > MAX_LINE_PREFIX_CHARS:
         return suggestion
     before = snapshot.slice(snapshot.offset_at(line, 0), snapshot.offset_at(line, column))
     return suggestion.led_by(before, (line, 0))

@@ -146,7 +146,7 @@ class MercuryServer(LanguageServer):
 
     async def start(self) -> None:
         """The client listens now: register with it, ask for its settings and load the model."""
-        asyncio.get_running_loop().run_in_executor(None, redaction.prepare)
+        asyncio.get_running_loop().run_in_executor(None, redaction.load_rules)
         if self.editor.registers_configuration:
             self.client_register_capability(registrations.settings())
         await self.reconfigure()
@@ -174,27 +174,27 @@ class MercuryServer(LanguageServer):
             await self._load()
 
     async def suggest(
-        self, uri: str, at: types.Position, feature: Feature, triggered: bool, on_step: OnStep | None = None
+        self, uri: str, at: types.Position, feature: Feature, automatic: bool, on_step: OnStep | None = None
     ) -> tuple[list[Suggestion], Snapshot]:
         """Suggestions at a place of a document as it is now, and that document; several if asked for.
 
-        `feature` shows them; `triggered`: the editor asked by itself. `on_step` sees the denoising. When the engine
+        `feature` shows them; `automatic`: the editor asked by itself. `on_step` sees the denoising. When the engine
         fails there are none, and the user is told once. Raises UnknownDocument and Cancelled.
         """
         context, snapshot = self.documents.context_at(uri, at)
         if _is_secret(uri):
             return [], snapshot
-        asked = self.statistics.observer.asked(uri, context.offset, context.language_id, triggered)
+        asked = self.statistics.observer.requested(uri, context.offset, context.language_id, automatic)
         context = self.other_files.with_snippets(context, snapshot)
-        context = self.lookup_text.added_to(context, snapshot, self.other_files.offered(uri))
+        context = self.lookup_text.add_to(context, snapshot, self.other_files.offered(uri))
         if self.lookup_text.pending:
             self._index_soon()
-        found = await self._answer(self.completer.complete(context, snapshot, triggered, on_step, feature))
+        found = await self._answer(self.completer.complete(context, snapshot, automatic, on_step, feature))
         if found is None:
             return [], snapshot
-        if not triggered:
+        if not automatic:
             found = [each for first in found for each in (first, first.first_line()) if each is not None]
-        self.statistics.observer.shown(asked, found)
+        self.statistics.observer.answered(asked, found)
         return found, snapshot
 
     async def next_edit(
@@ -206,7 +206,7 @@ class MercuryServer(LanguageServer):
         `feature`, failures and what is raised are as for `suggest`. It is not counted.
         """
         if at is None:
-            self.documents.settle(uri)
+            self.documents.finish_parsing(uri)
         snapshot = self.documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
             return [], snapshot
@@ -220,7 +220,7 @@ class MercuryServer(LanguageServer):
 
     def has_next_edits(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""
-        return self._allows_next_edits(snapshot) and self.completer.next_edits.may_have(snapshot)
+        return self._allows_next_edits(snapshot) and self.completer.next_edits.has_candidates(snapshot)
 
     def _allows_next_edits(self, snapshot: Snapshot) -> bool:
         settings = self.completer.settings
@@ -274,7 +274,7 @@ class MercuryServer(LanguageServer):
         self._settling.pop(uri, None)
         if uri not in self.documents or _is_secret(uri):  # closed meanwhile
             return
-        self.documents.settle(uri)
+        self.documents.finish_parsing(uri)
         self.other_files.prepare(uri)
         snapshot = self.documents.snapshot(uri)
         self.completer.drafts.update(snapshot)

@@ -11,7 +11,7 @@ from mercury_lsp.statistics.span import TrackedSpan, minimal
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class RequestDetails:
     """Of a showing, as a record has them."""
 
     shown_at: int
@@ -30,8 +30,8 @@ class Impression:
     suggestion, cannot be told from that; a suggestion of one character cannot be told from a key.
     """
 
-    def __init__(self, suggestions: Sequence[Suggestion], place: TrackedSpan, circumstances: Circumstances):
-        self.circumstances = circumstances
+    def __init__(self, suggestions: Sequence[Suggestion], place: TrackedSpan, details: RequestDetails):
+        self.details = details
         self.outcome: Outcome | None = None
         """None while it is on display."""
         self.resolved_at = 0.0
@@ -104,7 +104,7 @@ class Impression:
             self._span.text = agreed  # what the user typed behind the accepted text does not belong to it
         return False
 
-    def told_whole(self, suggestion_id: str) -> None:
+    def take_whole(self, suggestion_id: str) -> None:
         """The client says that the user took this one; its edit has come, or will."""
         self._match = self._texts[suggestion_id]
         length = len(self._match)
@@ -115,7 +115,7 @@ class Impression:
         self._covered = max(self._covered, length)
         self._was_taken_whole = True
 
-    def told_part(self) -> None:
+    def take_part(self) -> None:
         """The client says that the user took a beginning; the edits tell how much. It may have been one character."""
         self._take_back_key()
         self._was_told_in_part = True

@@ -6,17 +6,17 @@ from time import monotonic, time
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
-from mercury_lsp.statistics.impression import Circumstances, Impression
+from mercury_lsp.statistics.impression import Impression, RequestDetails
 from mercury_lsp.statistics.record import Outcome, Record
 from mercury_lsp.statistics.span import TrackedSpan
 
-KEPT_AFTER = 30.0
+KEPT_AFTER_SECONDS = 30.0
 """Seconds after which accepted text that still stands counts as kept."""
 
-TOLD_WITHIN = 5.0
+REPORT_WITHIN_SECONDS = 5.0
 """Seconds that a client has for telling of an acceptance that the edits did not show."""
 
-MAX_HELD = 16
+MAX_UNRECORDED = 16
 """Showings of one document that wait for either; beyond that the least interesting is recorded early."""
 
 
@@ -80,7 +80,7 @@ class Observer:
         """Whether edits of the document matter."""
         return uri in self._documents
 
-    def asked(self, uri: str, offset: int, language: str, automatic: bool) -> ObservedRequest | None:
+    def requested(self, uri: str, offset: int, language: str, automatic: bool) -> ObservedRequest | None:
         """A suggestion is asked for; one that is on display elsewhere in the document is so no more. None while off."""
         if not self._is_on:
             return None
@@ -90,7 +90,7 @@ class Observer:
         watched.request = ObservedRequest(uri, TrackedSpan(offset), language, automatic, self._clock())
         return watched.request
 
-    def shown(self, request: ObservedRequest | None, suggestions: Sequence[Suggestion]) -> None:
+    def answered(self, request: ObservedRequest | None, suggestions: Sequence[Suggestion]) -> None:
         """The request's answer, to choose from; unless its place has changed so that nothing is to be seen of it."""
         watched = self._documents.get(request.uri) if request is not None else None
         if request is None or watched is None or not watched.is_about(request):
@@ -99,12 +99,12 @@ class Observer:
             watched.request = None
         if not suggestions or self._shows_rest(watched, request.place.end, suggestions):
             return
-        showing = Impression(suggestions, request.place, self._circumstances(request, suggestions[0]))
+        showing = Impression(suggestions, request.place, self._details(request, suggestions[0]))
         if showing.fits():
             self._resolve(watched, "ignored")
             watched.showing = showing
 
-    def hidden(self, uri: str) -> None:
+    def retract(self, uri: str) -> None:
         """What was to be shown last is not, and does not count."""
         watched = self._documents.get(uri)
         if watched and watched.showing and not (watched.showing.typed or watched.showing.saved):
@@ -123,26 +123,26 @@ class Observer:
         if (showing := watched.showing) and (not showing.follow(edits) or showing.is_used_up):
             self._resolve(watched, "rejected")
 
-    def told_shown(self, suggestion_id: str) -> None:
+    def reported_shown(self, suggestion_id: str) -> None:
         """The client says that it shows the suggestion."""
         self._tells_showing = True
         for _, showing in self._found(suggestion_id):
             showing.is_confirmed = True
 
-    def told_accepted(self, suggestion_id: str, in_part: bool = False) -> None:
+    def reported_accepted(self, suggestion_id: str, in_part: bool = False) -> None:
         """The client says that the user took the suggestion, or its beginning; this wins over what edits say."""
         for watched, showing in self._found(suggestion_id):
             showing.is_confirmed = True
             if in_part:
-                showing.told_part()
+                showing.take_part()
             else:
-                showing.told_whole(suggestion_id)
+                showing.take_whole(suggestion_id)
             if showing is not watched.showing:
                 showing.outcome = showing.verdict(showing.outcome or "ignored")
             elif showing.is_used_up:
                 self._resolve(watched, "accepted")
 
-    def told_rejected(self, suggestion_id: str) -> None:
+    def reported_rejected(self, suggestion_id: str) -> None:
         """The client says that the user dismissed the suggestion."""
         for watched, showing in self._found(suggestion_id):
             if showing is watched.showing:
@@ -185,9 +185,9 @@ class Observer:
                 return True
         return False
 
-    def _circumstances(self, request: ObservedRequest, first: Suggestion) -> Circumstances:
+    def _details(self, request: ObservedRequest, first: Suggestion) -> RequestDetails:
         latency = (self._clock() - request.asked_at) * 1000
-        return Circumstances(
+        return RequestDetails(
             int(time()), request.language, self.client, self.model, request.automatic, first.confidence, latency
         )
 
@@ -199,7 +199,7 @@ class Observer:
         self._decide(showing, otherwise)
         watched.held.append(showing)
         self._waits()
-        if len(watched.held) > MAX_HELD:
+        if len(watched.held) > MAX_UNRECORDED:
             first = min(watched.held, key=_patience)
             watched.held.remove(first)
             self._finish(first)
@@ -211,7 +211,7 @@ class Observer:
         assert showing.outcome is not None
         if self._tells_showing and not showing.is_confirmed and showing.outcome in ("rejected", "ignored"):
             return
-        about = showing.circumstances
+        about = showing.details
         self._record(
             Record(
                 about.shown_at,
@@ -251,4 +251,4 @@ def _moved(place: TrackedSpan, edits: Sequence[Edit]) -> bool:
 
 def _patience(showing: Impression) -> float:
     """Seconds from the decision until it is recorded."""
-    return KEPT_AFTER if showing.saved else TOLD_WITHIN
+    return KEPT_AFTER_SECONDS if showing.saved else REPORT_WITHIN_SECONDS

@@ -6,7 +6,7 @@ from mercury_engine.text.common_prefix import common_text_prefix
 
 from mercury_lsp.documents.document import Edit, Snapshot
 
-MAX_TEXT = 2_000
+MAX_SPAN_CHARS = 2_000
 """Code points; a span that has grown longer is no longer followed."""
 
 
@@ -70,7 +70,7 @@ class TrackedSpan:
             self._become(min(first, self.start), head + edit.inserted + tail)
 
     def _become(self, start: int, text: str) -> None:
-        if len(text) > MAX_TEXT:
+        if len(text) > MAX_SPAN_CHARS:
             self.lost = True
         else:
             self.start, self.text = start, text
@@ -90,7 +90,7 @@ def minimal(edit: Edit) -> Edit:
     )
 
 
-def replacement(before: Snapshot, after: Snapshot) -> Edit:
+def edit_between(before: Snapshot, after: Snapshot) -> Edit:
     """The one edit that leads from a document to another, for changes that came as a whole text."""
     start, end, new = before.source.difference(after.text)
     return Edit(start, before.slice(start, end), new)

@@ -16,13 +16,13 @@ from mercury_lsp.statistics.record import Record
 
 logger = logging.getLogger(__name__)
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 """Kept in the file as `user_version`; 0 is a file without tables."""
 
-DAYS = 400
+RETENTION_DAYS = 400
 """Older rows are deleted."""
 
-MOST_ROWS = 500_000
+MAX_ROWS = 500_000
 """About 50 MB; the oldest beyond are deleted."""
 
 BUSY_SECONDS = 5.0
@@ -36,7 +36,7 @@ CREATE TABLE shown (
   automatic INTEGER NOT NULL, confidence REAL NOT NULL, latency_ms REAL NOT NULL, length INTEGER NOT NULL,
   outcome TEXT NOT NULL, typed INTEGER NOT NULL, saved INTEGER NOT NULL, kept INTEGER NOT NULL);
 CREATE INDEX shown_by_time ON shown (shown_at);
-PRAGMA user_version = {SCHEMA};
+PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 _INSERT = f"INSERT INTO shown ({', '.join(_NAMES)}) VALUES ({', '.join('?' * len(_NAMES))})"
@@ -143,8 +143,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _prune(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM shown WHERE shown_at < ?", (time() - DAYS * 86_400,))
-    if found := connection.execute(_BEYOND, (MOST_ROWS,)).fetchone():
+    connection.execute("DELETE FROM shown WHERE shown_at < ?", (time() - RETENTION_DAYS * 86_400,))
+    if found := connection.execute(_BEYOND, (MAX_ROWS,)).fetchone():
         connection.execute("DELETE FROM shown WHERE shown_at <= ?", found)
 
 
@@ -167,6 +167,6 @@ def _readable(path: Path) -> Iterator[sqlite3.Connection | None]:
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema's; 0 for a new file. Raises StatisticsError if it is newer than ours."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA:
+    if version > SCHEMA_VERSION:
         raise StatisticsError(f"{path} was written by a newer mercury-lsp; upgrade this one, or move the file away")
     return version

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 GATHER_SECONDS = 5.0
 """How long rows are gathered for one transaction."""
 
-MOST_WAITING = 10_000
+MAX_WAITING_ROWS = 10_000
 """Rows; further ones are dropped while the file cannot be written."""
 
 
@@ -24,7 +24,7 @@ class Writer:
 
     def __init__(self, path: Path):
         self._path = path
-        self._queue: Queue[Record | None] = Queue(MOST_WAITING)
+        self._queue: Queue[Record | None] = Queue(MAX_WAITING_ROWS)
         """None stands behind the last row."""
         self._thread: Thread | None = None
         self._closing = Event()
@@ -66,7 +66,7 @@ class Writer:
         try:
             while not is_last:
                 more, is_last = self._gather()
-                waiting = self._write((waiting + more)[-MOST_WAITING:])
+                waiting = self._write((waiting + more)[-MAX_WAITING_ROWS:])
         except (OSError, StatisticsError, sqlite3.Error) as error:
             self._has_failed = True
             self._complain(f"{error}; nothing is counted until the next start")

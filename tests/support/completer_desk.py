@@ -27,8 +27,8 @@ class CompleterDesk:
         version = self.documents.snapshot(URI).version + 1
         self.completer.edited(URI, self.documents.change(URI, version, [change]))
 
-    async def ask(self, column: int, triggered: bool = True, feature: Feature = "inline") -> list[str]:
+    async def ask(self, column: int, automatic: bool = True, feature: Feature = "inline") -> list[str]:
         """Texts suggested on the first line."""
         context, snapshot = self.documents.context_at(URI, types.Position(0, column))
-        found = await self.completer.complete(context, snapshot, triggered, feature=feature)
+        found = await self.completer.complete(context, snapshot, automatic, feature=feature)
         return [each.text for each in found]

@@ -26,8 +26,8 @@ class Desk:
 
     def show(self, *texts: str, at: int | None = None, name: str | None = None, automatic: bool = True) -> None:
         """Ask and answer, at the end of the text by default."""
-        request = self.observer.asked(URI, len(self.text) if at is None else at, "python", automatic)
-        self.observer.shown(request, [self.suggestion(text, name) for text in texts])
+        request = self.observer.requested(URI, len(self.text) if at is None else at, "python", automatic)
+        self.observer.answered(request, [self.suggestion(text, name) for text in texts])
 
     def edit(self, start: int, removed: int, inserted: str) -> Edit:
         """Change the text; nobody is told yet."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mercury_lsp.completion.drafting.changes import lines_of
-from mercury_lsp.completion.drafting.lines import Follower
+from mercury_lsp.completion.drafting.lines import LineBelow
 from mercury_lsp.completion.drafting.matching import Prefix, before_suffix, match, renaming_between
 from mercury_lsp.context.context import CompletionContext
 
@@ -63,7 +63,7 @@ class CursorLines:
             renaming = renaming_between(like, self.above[0])
             renamed = renaming.apply(below) if renaming is not None else below
             if renamed != below and not self.comes_next(renamed.strip()):
-                return Follower.of(like, renamed).completes(typed, self.above[0])
+                return LineBelow.of(like, renamed).completes(typed, self.above[0])
         return ""
 
 

@@ -7,7 +7,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
-from mercury_lsp.completion.drafting.changes import SLICE_CHARS, Range, line_above, line_below, lines_of, next_slice
+from mercury_lsp.completion.drafting.changes import (
+    INDEX_SLICE_CHARS,
+    Range,
+    line_above,
+    line_below,
+    lines_of,
+    next_slice,
+)
 from mercury_lsp.completion.drafting.choice import Candidate, CursorLines, Rank, best_rest
 from mercury_lsp.completion.drafting.lines import LineIndex
 from mercury_lsp.completion.drafting.matching import Prefix
@@ -16,13 +23,13 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit, Snapshot
 
-BUDGET_BYTES = 32_000_000
+INDEX_BUDGET_BYTES = 32_000_000
 
 
 class DraftIndex:
     """The lines of all open documents, within `budget` bytes; to be used from one thread."""
 
-    def __init__(self, budget: int = BUDGET_BYTES):
+    def __init__(self, budget: int = INDEX_BUDGET_BYTES):
         self.lines_read = 0
         """Lines put in since the start."""
         self._lines = LineIndex(budget)
@@ -133,7 +140,7 @@ class DraftIndex:
 
     def _discard(self, number: int, source: ChunkedText, ranges: list[Range]) -> None:
         for start, end in ranges:
-            if end - start > SLICE_CHARS:
+            if end - start > INDEX_SLICE_CHARS:
                 self._gone.append((number, source, (start, end)))
             elif start < end:
                 self._take_out(number, source.slice(start, end))

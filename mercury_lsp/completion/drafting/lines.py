@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from sys import getsizeof
 from typing import NamedTuple
 
-from mercury_lsp.completion.drafting.matching import MAX_LINE, MIN_CHARS, keys
+from mercury_lsp.completion.drafting.matching import MAX_DRAFT_LINE_CHARS, MIN_MATCH_CHARS, keys
 
 LINES_PER_KEY = 16
 """So many lines are kept under one key, those that came last."""
 
-FOLLOWERS = 2
+LINES_BELOW_KEPT = 2
 """So many of the lines that came last behind a line are kept."""
 
 LINE_BYTES = 400
@@ -19,7 +19,7 @@ REFERENCE_BYTES = 8
 """What a line without its text, a key and a line under a key cost; measured with tracemalloc."""
 
 
-class Follower(NamedTuple):
+class LineBelow(NamedTuple):
     """A line that stood below another one."""
 
     text: str
@@ -29,7 +29,7 @@ class Follower(NamedTuple):
     """How many characters less it is indented, when it is."""
 
     @classmethod
-    def of(cls, above: str, below: str) -> "Follower":
+    def of(cls, above: str, below: str) -> "LineBelow":
         """Of two lines with their indentation."""
         blanks, others = indentation(above), indentation(below)
         deeper = others.removeprefix(blanks) if others.startswith(blanks) else ""
@@ -52,7 +52,7 @@ class IndexedLine:
     stamp: int
     """Lines that came later have a greater one."""
     count: int = 1
-    followers: tuple[Follower, ...] = ()
+    followers: tuple[LineBelow, ...] = ()
 
 
 class LineIndex:
@@ -75,7 +75,7 @@ class LineIndex:
     def add(self, document: int, text: str) -> None:
         """Take in one more occurrence of a line."""
         text = text.strip()
-        if not MIN_CHARS <= len(text) <= MAX_LINE:
+        if not MIN_MATCH_CHARS <= len(text) <= MAX_DRAFT_LINE_CHARS:
             return
         self._stamp += 1
         if (line := self._lines.get((document, text))) is not None:
@@ -105,9 +105,9 @@ class LineIndex:
         line, later = self.find(document, above), self.find(document, below)
         if line is None or later is None:
             return
-        follower = Follower.of(above, below)._replace(text=later.text)
+        follower = LineBelow.of(above, below)._replace(text=later.text)
         kept = [each for each in line.followers if each != follower and self.find(document, each.text)]
-        line.followers = (*kept, follower)[-FOLLOWERS:]
+        line.followers = (*kept, follower)[-LINES_BELOW_KEPT:]
 
     def find(self, document: int, text: str) -> IndexedLine | None:
         """A line by its text."""

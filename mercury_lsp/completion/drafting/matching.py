@@ -9,16 +9,16 @@ from mercury_engine.text.brackets import CLOSING, bracket_step, unclosed_bracket
 
 from mercury_lsp.completion.drafting.renaming import Renaming, are_alike, changes
 
-MIN_CHARS = 4
+MIN_MATCH_CHARS = 4
 """Fewer characters in common, not counting blanks, are no match; one of the tokens must be a word."""
 
-WORD_STARTS = (3, 4)
+WORD_START_CHARS = (3, 4)
 """Of an unfinished word so many characters are looked up: the fewer with what stands before it, the more alone."""
 
-MAX_LINE = 200
+MAX_DRAFT_LINE_CHARS = 200
 """Of a longer line before the cursor only the end is compared; longer lines are never a draft."""
 
-START = ""
+LINE_START = ""
 """The token that every line starts with."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -38,7 +38,7 @@ class Prefix:
     """A line up to the cursor."""
 
     tokens: tuple[str, ...]
-    """Those before the unfinished word; first `START`, unless the line is too long."""
+    """Those before the unfinished word; first `LINE_START`, unless the line is too long."""
     word: str
     """The word that touches the cursor, or nothing."""
     alone: str
@@ -50,11 +50,11 @@ class Prefix:
     @classmethod
     def of(cls, text: str) -> "Prefix":
         """The text of a line up to the cursor."""
-        found = _TOKEN.findall(text[-MAX_LINE:])
+        found = _TOKEN.findall(text[-MAX_DRAFT_LINE_CHARS:])
         word = found.pop() if found and is_word(text[-1]) else ""
-        start = (START,) if len(text) <= MAX_LINE else ()
-        alone = word if len(word) >= MIN_CHARS else "\n"
-        return cls((*start, *found), word, alone, text[-1:].isspace(), unclosed_brackets(text[-MAX_LINE:]))
+        start = (LINE_START,) if len(text) <= MAX_DRAFT_LINE_CHARS else ()
+        alone = word if len(word) >= MIN_MATCH_CHARS else "\n"
+        return cls((*start, *found), word, alone, text[-1:].isspace(), unclosed_brackets(text[-MAX_DRAFT_LINE_CHARS:]))
 
     def may_match(self, line: str) -> bool:
         """Whether a line holds what the prefix ends with."""
@@ -67,7 +67,7 @@ class Prefix:
 
     def keys(self) -> list[int]:
         """Under which keys of `keys` the lines are that may match, the closer ones first."""
-        starts = [self.word[:size] for size in WORD_STARTS if len(self.word) >= size] or [""]
+        starts = [self.word[:size] for size in WORD_START_CHARS if len(self.word) >= size] or [""]
         found = (_key(self.tokens, len(self.tokens), start) for start in starts)
         return [key for key in found if key is not None]
 
@@ -88,9 +88,9 @@ def is_word(token: str) -> bool:
 
 @lru_cache(4096)  # those around sixteen cursors, and some
 def line_tokens(text: str) -> LineTokens:
-    """The tokens of a line, `START` first."""
+    """The tokens of a line, `LINE_START` first."""
     found = tokens(text)
-    return LineTokens((START, *found.texts), (0, *found.starts), (0, *found.ends))
+    return LineTokens((LINE_START, *found.texts), (0, *found.starts), (0, *found.ends))
 
 
 def tokens(text: str) -> LineTokens:
@@ -102,9 +102,9 @@ def tokens(text: str) -> LineTokens:
 
 def keys(text: str) -> set[int]:
     """Under which keys a line is to be found: one for every place in it where a prefix may end."""
-    texts = (START, *_TOKEN.findall(text))
+    texts = (LINE_START, *_TOKEN.findall(text))
     found = {_key(texts, end) for end in range(2, len(texts))}
-    for size in WORD_STARTS:
+    for size in WORD_START_CHARS:
         found |= {_key(texts, end, texts[end][:size]) for end in range(1, len(texts)) if len(texts[end]) >= size}
     return {key for key in found if key is not None}
 
@@ -114,7 +114,7 @@ def match(prefix: Prefix, line: str, least: int = 0, names: tuple[str, str] | No
 
     `names`: two lines, one near the line and one near the prefix, from which names may be learnt too.
     """
-    if len(line) > MAX_LINE or not prefix.may_match(line):
+    if len(line) > MAX_DRAFT_LINE_CHARS or not prefix.may_match(line):
         return None
     found = line_tokens(line)
     carried = (renaming_between(*names) if names else None) or Renaming()
@@ -125,11 +125,11 @@ def match(prefix: Prefix, line: str, least: int = 0, names: tuple[str, str] | No
 @lru_cache(2048)
 def renaming_between(theirs: str, ours: str) -> Renaming | None:
     """How names of one line became those of another that is like it throughout; None if they are not alike."""
-    if max(len(theirs), len(ours)) > MAX_LINE:
+    if max(len(theirs), len(ours)) > MAX_DRAFT_LINE_CHARS:
         return None
     one, other = line_tokens(theirs).texts, line_tokens(ours).texts
     common = [text for text, another in zip(one, other, strict=False) if text == another]
-    if len(one) != len(other) or sum(map(len, common)) < MIN_CHARS or not any(map(is_word, common)):
+    if len(one) != len(other) or sum(map(len, common)) < MIN_MATCH_CHARS or not any(map(is_word, common)):
         return None
     renaming = Renaming()
     fits = all(
@@ -159,12 +159,12 @@ def before_suffix(rest: str, line_suffix: str) -> str:
 def _key(texts: Sequence[str], end: int, word: str = "") -> int | None:
     """Of the fewest tokens before end that, with the start of a word behind them, are enough for a match."""
     chars, has_word, start = len(word), bool(word), end
-    while (chars < MIN_CHARS or not has_word) and start:
+    while (chars < MIN_MATCH_CHARS or not has_word) and start:
         start -= 1
         chars += len(texts[start])
         has_word = has_word or is_word(texts[start])
-    is_first_word = bool(word) and end == 1 and texts[0] == START
-    if is_first_word or (chars >= MIN_CHARS and has_word):
+    is_first_word = bool(word) and end == 1 and texts[0] == LINE_START
+    if is_first_word or (chars >= MIN_MATCH_CHARS and has_word):
         return hash((*texts[start:end], word, bool(word)))
     return None
 
@@ -179,7 +179,7 @@ def _match_at(prefix: Prefix, found: LineTokens, end: int, line: str, carried: R
         reach += len(ours) or 1
         equal += len(ours) * (ours == theirs)
         has_word = has_word or (ours == theirs and is_word(ours))
-    if equal < MIN_CHARS or not has_word or reach < least:
+    if equal < MIN_MATCH_CHARS or not has_word or reach < least:
         return None
     renaming.adopt(carried)
     rest = renaming.apply(_balanced(rest, unclosed_brackets(line[: found.ends[end - 1]]), prefix.unclosed))

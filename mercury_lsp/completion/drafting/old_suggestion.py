@@ -7,17 +7,17 @@ from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.completion.drafting.matching import LineTokens, is_word, tokens
 from mercury_lsp.completion.drafting.renaming import Renaming, are_alike
-from mercury_lsp.completion.typing_through import SuggestionPlace
+from mercury_lsp.completion.typing_through import SuggestionAnchor
 from mercury_lsp.documents.document import Snapshot
 
-MAX_TYPED = 24
-MAX_SUGGESTED = 64
+MAX_TYPED_TOKENS = 24
+MAX_SUGGESTED_TOKENS = 64
 """So many tokens from the first difference on are aligned; who typed more has left the suggestion behind."""
 
-MAX_CHARS = 2000
+MAX_ALIGNED_CHARS = 2000
 """Of longer suggestions only the start is looked at."""
 
-MIN_SKIP = 2
+MIN_SKIPPING_WORD_CHARS = 2
 """An unfinished word of fewer characters does not skip words of the suggestion to continue a later one."""
 
 TokenPair = tuple[int, int]
@@ -27,7 +27,7 @@ class RemembersShown(Protocol):
     """The part of an edit history that is needed here."""
 
     @property
-    def shown(self) -> SuggestionPlace | None:
+    def shown(self) -> SuggestionAnchor | None:
         """The last place where a suggestion was shown, and the text typed there since."""
 
 
@@ -45,8 +45,8 @@ def remaining(suggested: str, typed: str) -> str:
     Both are aligned by their longest common sequence of tokens. A word typed in place of another is put for that
     one in the rest too.
     """
-    suggested = suggested[:MAX_CHARS]
-    if suggested.startswith(typed) or typed.startswith(suggested) or len(typed) > MAX_CHARS:
+    suggested = suggested[:MAX_ALIGNED_CHARS]
+    if suggested.startswith(typed) or typed.startswith(suggested) or len(typed) > MAX_ALIGNED_CHARS:
         return ""
     ours, theirs = tokens(typed), _suggested(suggested)
     has_word = is_word(typed[-1])
@@ -79,9 +79,9 @@ def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> 
     """
     end = len(ours) - has_word
     lead = common_prefix(ours[:end], theirs)
-    if end - lead > MAX_TYPED:
+    if end - lead > MAX_TYPED_TOKENS:
         return None
-    common = _common(ours[lead:end], theirs[lead : lead + MAX_SUGGESTED])
+    common = _common(ours[lead:end], theirs[lead : lead + MAX_SUGGESTED_TOKENS])
     return [(at, at) for at in range(lead)] + [(one + lead, other + lead) for one, other in common]
 
 
@@ -122,7 +122,7 @@ def _continued(trailing: tuple[str, ...], theirs: tuple[str, ...], at: int) -> i
     if len(trailing) != 1:
         return None
     word = trailing[0]
-    reach = len(theirs) if len(word) >= MIN_SKIP else at + 1
+    reach = len(theirs) if len(word) >= MIN_SKIPPING_WORD_CHARS else at + 1
     return next((index for index in range(at, min(reach, len(theirs))) if theirs[index].startswith(word)), None)
 
 

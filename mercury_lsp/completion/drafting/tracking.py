@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mercury_lsp.completion.drafting.changes import SLICE_CHARS, LineRange, Range
+from mercury_lsp.completion.drafting.changes import INDEX_SLICE_CHARS, ChangedRange, Range
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit
 
@@ -17,7 +17,7 @@ class TrackedDocument:
         """Whole lines that are still to be indexed; (0, 0) when there are none."""
         self.edited_at = 0
         """Greater in documents edited later; 0 before the first edit."""
-        self._span: LineRange | None = None
+        self._span: ChangedRange | None = None
         """Of the edits since the last version."""
         self._is_span_known = False
 
@@ -26,7 +26,7 @@ class TrackedDocument:
         self.edited_at = at
         self._is_span_known = self._is_span_known and edits is not None
         for edit in edits or ():
-            self._span = (self._span or LineRange(edit.start, edit.start, edit.start)).then(edit)
+            self._span = (self._span or ChangedRange(edit.start, edit.start, edit.start)).then(edit)
 
     def advance(self, source: ChunkedText) -> tuple[list[Range], Range]:
         """Go over to the next version; the ranges of the old one to be taken out, that of the new one to be put in.
@@ -46,10 +46,10 @@ class TrackedDocument:
         overlaps = low < span.old_end and span.start < high
         if low < high and not overlaps:
             moved = (low + shift, high + shift) if low >= span.old_end else (low, high)
-            if high - low <= SLICE_CHARS:
+            if high - low <= INDEX_SLICE_CHARS:
                 self._open_gap(span.start, span.new_end)
                 return [(span.start, span.old_end)], moved
-            if span.old_end + span.new_end - 2 * span.start <= SLICE_CHARS:
+            if span.old_end + span.new_end - 2 * span.start <= INDEX_SLICE_CHARS:
                 self.gap = moved
                 return [(span.start, span.old_end)], (span.start, span.new_end)
         if low == high:
@@ -69,10 +69,10 @@ class TrackedDocument:
     def _open_gap(self, start: int, end: int) -> None:
         self.gap = (start, end) if start < end else (0, 0)
 
-    def _changed(self, source: ChunkedText) -> LineRange | None:
+    def _changed(self, source: ChunkedText) -> ChangedRange | None:
         """What differs in the next version; None for nothing. Compares when the edits are not known or do not fit."""
         if source is self.source:
             return None
         if self._is_span_known and self._span is not None and self._span.fits(self.source, source):
             return self._span
-        return LineRange.between(self.source, source)
+        return ChangedRange.between(self.source, source)

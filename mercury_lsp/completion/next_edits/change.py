@@ -8,15 +8,15 @@ from mercury_lsp.documents.document import Edit
 
 _PART_OF_A_WORD = re.compile(r"\w*")
 
-MAX_CHARS = 400
+MAX_CHANGE_CHARS = 400
 """A change of more is none that could be made elsewhere; it bounds the work for a key."""
 
-WRITTEN_ANEW = 4000
+MAX_COMPARED_CHARS = 4000
 """Characters of an edit, removed and inserted, in which what changed is looked for: some clients send whole lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class LastChange:
+class Change:
     """The text at [start, end) of the document as it is now, and what stood there before."""
 
     start: int
@@ -28,7 +28,7 @@ class LastChange:
         """Where the new text ends."""
         return self.start + len(self.new)
 
-    def then(self, edit: Edit) -> "LastChange | None":
+    def then(self, edit: Edit) -> "Change | None":
         """This one and an edit that touches it, as one; None for an edit elsewhere."""
         stop = edit.start + len(edit.removed)
         if stop < self.start or edit.start > self.end:
@@ -36,12 +36,12 @@ class LastChange:
         before = edit.removed[: max(0, self.start - edit.start)]
         after = edit.removed[max(0, self.end - edit.start) :]
         kept = self.new[: max(0, edit.start - self.start)], self.new[max(0, stop - self.start) :]
-        return LastChange(min(self.start, edit.start), before + self.old + after, kept[0] + edit.inserted + kept[1])
+        return Change(min(self.start, edit.start), before + self.old + after, kept[0] + edit.inserted + kept[1])
 
-    def moved(self, edit: Edit) -> "LastChange | None":
+    def moved(self, edit: Edit) -> "Change | None":
         """This one after an edit elsewhere, at a cost that does not depend on either; None if that changes it."""
         if edit.start + len(edit.removed) <= self.start:
-            return LastChange(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
+            return Change(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
         return self if edit.start >= self.end else None
 
     def is_left_by(self, edit: Edit) -> bool:
@@ -52,29 +52,29 @@ class LastChange:
         return not _PART_OF_A_WORD.fullmatch((edit.inserted or edit.removed)[:1])
 
 
-def last_change(change: LastChange | None, edits: Sequence[Edit]) -> LastChange | None:
+def extended_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:
     """The change after more edits; None when it has become too large, or was none yet."""
     for edit in edits:
-        made = differing(LastChange(edit.start, edit.removed, edit.inserted))
+        made = differing(Change(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:  # a document that was sent again
             continue
         change = (change.then(Edit(made.start, made.old, made.new)) if change else None) or made
-        if len(change.old) + len(change.new) > MAX_CHARS:
+        if len(change.old) + len(change.new) > MAX_CHANGE_CHARS:
             change = None
     return change
 
 
-def differing(change: LastChange) -> LastChange:
+def differing(change: Change) -> Change:
     """The change without what both texts begin and end with, unless it is large.
 
     A key typed over a selection changes all of it, also when its letter happens to be the last one selected.
     """
     old, new, lead = change.old, change.new, 0
-    if len(old) + len(new) > WRITTEN_ANEW or len(new) == 1 < len(old):
+    if len(old) + len(new) > MAX_COMPARED_CHARS or len(new) == 1 < len(old):
         return change
     while lead < min(len(old), len(new)) and old[lead] == new[lead]:
         lead += 1
     old, new, trail = old[lead:], new[lead:], 0
     while trail < min(len(old), len(new)) and old[-1 - trail] == new[-1 - trail]:
         trail += 1
-    return LastChange(change.start + lead, old[: len(old) - trail], new[: len(new) - trail])
+    return Change(change.start + lead, old[: len(old) - trail], new[: len(new) - trail])

@@ -3,36 +3,36 @@
 import re
 from collections.abc import Iterator
 
-from mercury_lsp.completion.next_edits.change import MAX_CHARS, LastChange, differing, last_change
+from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing, extended_change
 from mercury_lsp.completion.next_edits.replacement import Replacement, replacement_of
 from mercury_lsp.documents.document import Edit, Snapshot
 
-REMEMBERED = 16
+FINISHED_CHANGES_KEPT = 16
 """Finished changes; moving one for an edit takes a microsecond at most."""
 
 _GOES_ON = re.compile(r"\.|\?\.|::|->|[(\[!]")
 """What makes a longer expression of a name that was typed (`self` and then `.path`)."""
 
 
-class Changes:
+class ChangeLog:
     """Told every edit in order, at a cost that does not depend on the document's length."""
 
     def __init__(self) -> None:
-        self._last: LastChange | None = None
-        self._word: LastChange | None = None
+        self._last: Change | None = None
+        self._word: Change | None = None
         """The last change as it was before something was put behind it that belongs to no word."""
-        self._finished: list[LastChange] = []
+        self._finished: list[Change] = []
         self.is_growing = False
         """The last edit put text in."""
 
     def record(self, edit: Edit) -> None:
         """Take note of an edit; one that changes nothing, as in a document that is sent again, is none."""
-        made = differing(LastChange(edit.start, edit.removed, edit.inserted))
+        made = differing(Change(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:
             return
         edit = Edit(made.start, made.old, made.new)
         self.is_growing = bool(made.new)
-        before, self._last = self._last, last_change(self._last, [edit])
+        before, self._last = self._last, extended_change(self._last, [edit])
         self._finished = [moved for each in self._finished if (moved := each.moved(edit)) is not None]
         if before is None or before.then(edit) is None:
             self._finish(self._word or before, edit)
@@ -53,18 +53,18 @@ class Changes:
         found = (replacement_of(each, snapshot) for each in self._finished)
         return (each for each in found if each is not None)
 
-    def _finish(self, change: LastChange | None, edit: Edit) -> None:
+    def _finish(self, change: Change | None, edit: Edit) -> None:
         """An edit elsewhere has begun another change."""
         self._word = None
         if change is None or change.old == change.new:
             return
         if (moved := change.moved(edit)) is not None:
-            self._finished = [*self._finished, moved][-REMEMBERED:]
+            self._finished = [*self._finished, moved][-FINISHED_CHANGES_KEPT:]
 
 
-def _edited(word: LastChange, edit: Edit) -> LastChange | None:
+def _edited(word: Change, edit: Edit) -> Change | None:
     """A change of a word after an edit of it, or of what follows it."""
     if word.is_left_by(edit):
         return word
     grown = word.then(edit) or word.moved(edit)
-    return grown if grown is not None and len(grown.old) + len(grown.new) <= MAX_CHARS else None
+    return grown if grown is not None and len(grown.old) + len(grown.new) <= MAX_CHANGE_CHARS else None

@@ -14,7 +14,7 @@ from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
 
-GATE = 0.2
+MIN_PROBABILITY = 0.2
 """Least chance of the new text at which it is offered: of what is offered unasked nine in ten are right."""
 
 

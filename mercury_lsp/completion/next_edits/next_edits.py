@@ -8,16 +8,16 @@ from uuid import uuid4
 
 from mercury_engine.api import FillRequest
 
-from mercury_lsp.completion.coalescing import Coalescer, Feature, Pending, Question
-from mercury_lsp.completion.next_edits.judging import GATE, chance, question
+from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
+from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, chance, question
 from mercury_lsp.completion.next_edits.places import EditSite
-from mercury_lsp.completion.next_edits.repeating import Repeating
+from mercury_lsp.completion.next_edits.repeating import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.syntax import breaks
 
-JUDGED = 4
+SITES_JUDGED_UNASKED = 4
 """Places that the model is asked about when the editor asks by itself, 0.15 s each where caches are warm."""
 
 ScoreTexts = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
@@ -27,7 +27,7 @@ ScoreTexts = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None
 class _Search:
     """What is looked for, and in which text."""
 
-    repeating: Repeating
+    repeating: RepeatableEdits
     replacement: Replacement
     places: Sequence[EditSite]
     snapshot: Snapshot
@@ -40,11 +40,11 @@ class NextEdits:
 
     def __init__(self, questions: Coalescer, score: ScoreTexts):
         self._questions, self._score = questions, score
-        self._documents: dict[str, Repeating] = {}
+        self._documents: dict[str, RepeatableEdits] = {}
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Tell of edits in order."""
-        self._documents.setdefault(uri, Repeating()).record(edits)
+        self._documents.setdefault(uri, RepeatableEdits()).record(edits)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -55,9 +55,9 @@ class NextEdits:
         for repeating in self._documents.values():
             repeating.dismiss(suggestion_id)
 
-    def may_have(self, snapshot: Snapshot) -> bool:
+    def has_candidates(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about if the user asks."""
-        return bool((search := self._search(snapshot, by_key=True)) and search.places)
+        return bool((search := self._search(snapshot, invoked=True)) and search.places)
 
     async def find(self, snapshot: Snapshot, path: str, feature: Feature, cursor: int | None) -> list[Suggestion]:
         """The next edit, if there is one; `path` is told to the model.
@@ -65,26 +65,26 @@ class NextEdits:
         `cursor` is where it stands when the editor asks by itself, None when the user does. Raises Cancelled when a
         newer request takes its place, and whatever the engine raises.
         """
-        by_key = cursor is None
-        search = self._search(snapshot, by_key, path)
+        invoked = cursor is None
+        search = self._search(snapshot, invoked, path)
         if search is None or not search.places:
             return []
         if cursor is not None and search.repeating.is_unfinished(search.replacement, cursor):
             return []
-        asked = Question(feature, snapshot, search.replacement.start, by_key, is_away=True)
+        asked = SuggestionRequest(feature, snapshot, search.replacement.start, invoked, is_away=True)
         self._questions.supersede(asked.supersedes)
-        most = len(search.places) if by_key else JUDGED
+        most = len(search.places) if invoked else SITES_JUDGED_UNASKED
 
-        def begin() -> Pending:
-            return Pending.of(self._first(search, most), search.cancel)
+        def begin() -> SharedAnswer:
+            return SharedAnswer.of(self._first(search, most), search.cancel)
 
         return await self._questions.ask(asked, begin)
 
-    def _search(self, snapshot: Snapshot, by_key: bool, path: str = "") -> _Search | None:
+    def _search(self, snapshot: Snapshot, invoked: bool, path: str = "") -> _Search | None:
         repeating = self._documents.get(snapshot.uri)
         if repeating is None or (replacement := repeating.replacement(snapshot)) is None:
             return None
-        return _Search(repeating, replacement, repeating.places(replacement, snapshot, by_key), snapshot, path)
+        return _Search(repeating, replacement, repeating.places(replacement, snapshot, invoked), snapshot, path)
 
     async def _first(self, search: _Search, most: int) -> list[Suggestion]:
         """The edit at the first of so many places for which the model is sure enough."""
@@ -94,7 +94,7 @@ class NextEdits:
             if request is None:
                 continue
             nats = await self._score(request, (place.old, place.new))
-            if nats is None or (sure := chance(*nats)) < GATE:
+            if nats is None or (sure := chance(*nats)) < MIN_PROBABILITY:
                 continue
             if not breaks(search.snapshot, place.start, place.end, place.new):
                 found = _edit(place, search.snapshot, sure, perf_counter() - started)

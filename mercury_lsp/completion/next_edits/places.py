@@ -8,18 +8,18 @@ from itertools import chain, islice
 from tree_sitter import Node
 
 from mercury_lsp.completion.next_edits.calls import calls, changed_alike
-from mercury_lsp.completion.next_edits.replacement import MAX_CHARS, Replacement
+from mercury_lsp.completion.next_edits.replacement import MAX_REPLACEMENT_CHARS, Replacement
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import Language, language
 
-REACH = 100_000
+SEARCH_REACH_CHARS = 100_000
 """Characters on either side of the change in which they are looked for."""
 
-LOOKED_AT = 200
+MAX_CLASSIFIED_OCCURRENCES = 200
 """Occurrences whose kind is asked for, at some 20 microseconds each."""
 
-OWNER_CHARS = 60
+OWNER_REACH_CHARS = 60
 
 _OWNER = re.compile(r"(\w*)[)\]?]*\s*(?:\.|->|::)\s*\Z")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -65,7 +65,7 @@ class SyntaxKind:
         return (self.role, self.owner) == (other.role, other.owner) and (scope is None or scope in self.around)
 
 
-def kind_of(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
+def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
     """The kind of what was changed; None for what is no name or call, and where the syntax is not known (yet)."""
     if snapshot.tree is None or not snapshot.is_parsed:
         return None
@@ -78,7 +78,7 @@ def places(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapsh
 
     The nearest behind the new one come first, then those before it; none that reads as the new text.
     """
-    for place in islice(_found(replacement, snapshot), LOOKED_AT):
+    for place in islice(_found(replacement, snapshot), MAX_CLASSIFIED_OCCURRENCES):
         other = _kind_at(snapshot, _name_in(place.old, place.start))
         if other is None or (other.is_defined and replacement.calls):
             continue
@@ -86,7 +86,7 @@ def places(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapsh
             yield place
 
 
-def stands_elsewhere(
+def occurs_elsewhere(
     replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot, but: Container[int]
 ) -> bool:
     """Whether the new text stands in the scope already: then the change was to another thing, and no renaming.
@@ -102,7 +102,7 @@ def _kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
     assert snapshot.tree is not None
     rules = language(snapshot.language_id)
     path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
-    before = _OWNER.search(snapshot.slice(offset - OWNER_CHARS, offset))
+    before = _OWNER.search(snapshot.slice(offset - OWNER_REACH_CHARS, offset))
     role = _role(path, rules, before is not None)
     if role is None:
         return None
@@ -165,8 +165,11 @@ def _name_in(text: str, start: int) -> int:
 def _found(replacement: Replacement, snapshot: Snapshot) -> Iterator[EditSite]:
     """Where the old text stands, but for what is a part of the new text."""
     pattern = _call(replacement.calls[0].name) if replacement.calls else _whole(replacement.old)
-    first = max(0, replacement.start - REACH)
-    before, after = snapshot.slice(first, replacement.start), snapshot.slice(replacement.end, replacement.end + REACH)
+    first = max(0, replacement.start - SEARCH_REACH_CHARS)
+    before, after = (
+        snapshot.slice(first, replacement.start),
+        snapshot.slice(replacement.end, replacement.end + SEARCH_REACH_CHARS),
+    )
     behind = (replacement.end + found.start() for found in pattern.finditer(after))
     ahead = [first + found.start() for found in pattern.finditer(before)]
     for at in chain(behind, reversed(ahead)):
@@ -181,7 +184,7 @@ def _call_at(replacement: Replacement, snapshot: Snapshot, at: int) -> EditSite 
     """The call that begins at an offset, if the change can be made in it."""
     assert replacement.calls is not None
     _, end = snapshot.source.line_bounds(at)
-    found = (call for call in calls(snapshot.slice(at, min(end, at + MAX_CHARS))) if call.start == 0)
+    found = (call for call in calls(snapshot.slice(at, min(end, at + MAX_REPLACEMENT_CHARS))) if call.start == 0)
     call = next(found, None)
     new = changed_alike(*replacement.calls, call) if call is not None else None
     return EditSite(at, call.text, new) if call is not None and new is not None else None

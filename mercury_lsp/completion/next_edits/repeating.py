@@ -3,27 +3,27 @@
 from collections.abc import Container, Sequence
 from itertools import islice
 
-from mercury_lsp.completion.next_edits.changes import Changes
-from mercury_lsp.completion.next_edits.places import EditSite, SyntaxKind, kind_of, places, stands_elsewhere
+from mercury_lsp.completion.next_edits.changes import ChangeLog
+from mercury_lsp.completion.next_edits.places import EditSite, SyntaxKind, occurs_elsewhere, places, syntax_kind
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
 
-MOST = 8
+MAX_OFFERED_SITES = 8
 """Places that are offered for one change before the next one is accepted."""
 
-SHORTEST = 2
+MIN_FINISHED_NAME_CHARS = 2
 """Characters of a new name at whose end the cursor stands, for its first one is hardly all of it."""
 
-REMEMBERED = 16
+RENAMINGS_KEPT = 16
 """Renamings; one is looked at anew for every key of a name, whenever the editor asks."""
 
 
-class Repeating:
+class RepeatableEdits:
     """Told every edit in order, at a cost that does not depend on the document's length."""
 
     def __init__(self) -> None:
-        self._changes = Changes()
+        self._changes = ChangeLog()
         self._repeated: Replacement | None = None
         """What was last asked for; it goes on while the user makes the same change elsewhere."""
         self._scope: int | None = None
@@ -61,7 +61,7 @@ class Repeating:
             return None
         if self._repeated is not None and found.undoes(self._repeated):
             return None
-        if (kind := kind_of(found, snapshot)) is not None:
+        if (kind := syntax_kind(found, snapshot)) is not None:
             if not self._goes_on(found, kind):
                 self._begin(found, kind, snapshot)
             self._repeated = found
@@ -72,14 +72,14 @@ class Repeating:
         if replacement.calls is not None or not replacement.start <= cursor <= replacement.end:
             return False
         new = replacement.new
-        return not self._changes.is_growing or len(new) < SHORTEST or replacement.old.startswith(new)
+        return not self._changes.is_growing or len(new) < MIN_FINISHED_NAME_CHARS or replacement.old.startswith(new)
 
-    def places(self, replacement: Replacement, snapshot: Snapshot, by_key: bool) -> list[EditSite]:
+    def places(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> list[EditSite]:
         """Where it may be made, by rules alone, in the order in which it is to be offered; fewer to who did not ask."""
-        if self._is_switch or (self._is_use and not by_key) or (kind := kind_of(replacement, snapshot)) is None:
+        if self._is_switch or (self._is_use and not invoked) or (kind := syntax_kind(replacement, snapshot)) is None:
             return []
         found = places(replacement, kind, self._scope, snapshot)
-        return list(islice((place for place in found if place.start not in self._over), MOST))
+        return list(islice((place for place in found if place.start not in self._over), MAX_OFFERED_SITES))
 
     def _goes_on(self, replacement: Replacement, kind: SyntaxKind) -> bool:
         """Whether it is the same again, and where it means the same."""
@@ -99,7 +99,7 @@ class Repeating:
             earlier = [each for each in self._changes.finished(snapshot) if each.is_same(replacement)]
             made = [each.start for each in (*earlier, replacement)]
             for each in (*earlier, replacement):
-                if (kind_there := kind_of(each, snapshot)) is not None:
+                if (kind_there := syntax_kind(each, snapshot)) is not None:
                     self._rename(each, kind_there, snapshot, made)
 
     def _rename(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot, made: Container[int]) -> None:
@@ -109,12 +109,12 @@ class Repeating:
         if names in self._renamings and self._renamings[names] in (None, *kind.around):
             self._scope = self._renamings[names]
             return
-        self._is_switch = stands_elsewhere(replacement, kind, self._scope, snapshot, made)
+        self._is_switch = occurs_elsewhere(replacement, kind, self._scope, snapshot, made)
         found = places(replacement, kind, self._scope, snapshot)
         self._is_use = self._scope is not None and any(place.start < replacement.start for place in found)
         if not self._is_switch and not self._is_use:
             self._renamings[names] = self._scope
-            for oldest in list(self._renamings)[:-REMEMBERED]:
+            for oldest in list(self._renamings)[:-RENAMINGS_KEPT]:
                 del self._renamings[oldest]
 
     def offer(self, suggestion_id: str, place: EditSite) -> None:

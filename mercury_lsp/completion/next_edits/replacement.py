@@ -4,16 +4,16 @@ import re
 from dataclasses import dataclass
 
 from mercury_lsp.completion.next_edits.calls import CallSite, call_around, changed_alike
-from mercury_lsp.completion.next_edits.change import LastChange, differing
+from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.documents.document import Snapshot
 
-MAX_CHARS = 80
+MAX_REPLACEMENT_CHARS = 80
 """Of either text; longer ones hardly stand anywhere else."""
 
-MAX_LINE = 2000
+MAX_REPEATED_LINE_CHARS = 2000
 """Characters of a line that is looked at as a whole; what is changed in longer ones is not repeated."""
 
-_REACH = 200
+_WORD_REACH_CHARS = 200
 """Characters around a change that are looked at."""
 
 _WORD_END = re.compile(r"\w+\Z")
@@ -61,19 +61,19 @@ class Replacement:
         return (self.old, self.new) == (other.new, other.old)
 
 
-def replacement_of(change: LastChange, snapshot: Snapshot) -> Replacement | None:
+def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
     """The change without what both texts have in common, grown to whole words; None for one not worth repeating.
 
     What only came in or went belongs to the word that it leads (`self.`) or follows (`.strip()`), or to a call.
     """
     change = differing(change)
     start, old, new = change.start, change.old, change.new
-    before = snapshot.slice(start - _REACH, start)
-    after = snapshot.slice(start + len(new), start + len(new) + _REACH)
+    before = snapshot.slice(start - _WORD_REACH_CHARS, start)
+    after = snapshot.slice(start + len(new), start + len(new) + _WORD_REACH_CHARS)
     left, right = _around(before, old, new, after)
     whole = Replacement(left + old + right, left + new + right, start - len(left))
     line_start, line_end = snapshot.source.line_bounds(start)
-    if line_end - line_start > MAX_LINE:
+    if line_end - line_start > MAX_REPEATED_LINE_CHARS:
         return None
     found = whole if left or right or (old and new) else _of_call(start, old, new, snapshot)
     return found if found is not None and _is_worth_repeating(found) else None
@@ -108,6 +108,8 @@ def _is_word(character: str) -> bool:
 
 def _is_worth_repeating(found: Replacement) -> bool:
     texts = (found.old, found.new)
-    if found.old == found.new or any(len(text) > MAX_CHARS or "\n" in text or "\r" in text for text in texts):
+    if found.old == found.new or any(
+        len(text) > MAX_REPLACEMENT_CHARS or "\n" in text or "\r" in text for text in texts
+    ):
         return False
     return bool(_NAME.search(found.old) and _NAME.search(found.new))

@@ -16,7 +16,7 @@ from mercury_engine.prompt.layout import path_line
 
 from mercury_lsp.documents.languages import language
 
-KEPT_SHARE = 0.7
+KEPT_WORTH_SHARE = 0.7
 """A snippet stays while its worth is at least this share of what the best one is worth."""
 
 _WORD = re.compile(r"[^\W\d]\w{3,}")
@@ -79,7 +79,7 @@ def _best(candidates: Sequence[Snippet], around: frozenset[str], kept: Snippet |
     best = max(worth, key=lambda each: worth[each], default=None)
     if best is None or not worth[best]:
         return None
-    return kept if kept is not None and worth.get(kept, 0.0) >= KEPT_SHARE * worth[best] else best
+    return kept if kept is not None and worth.get(kept, 0.0) >= KEPT_WORTH_SHARE * worth[best] else best
 
 
 def _worth(candidates: Sequence[Snippet], around: frozenset[str]) -> list[float]:

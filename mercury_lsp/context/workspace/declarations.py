@@ -8,13 +8,13 @@ from tree_sitter import Node, Parser
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.languages import Kinds, new_parser
 
-MAX_LINE = 160
+MAX_DECLARATION_CHARS = 160
 """A declaration is cut to so many characters."""
 
-MAX_CHARS = 8_000
+MAX_DECLARATIONS_CHARS = 8_000
 """Of one file."""
 
-MAX_DEPTH = 8
+MAX_NESTING_DEPTH = 8
 """So deep are classes and name spaces looked into."""
 
 INDENT = "    "
@@ -112,7 +112,7 @@ class Declarer:
             self._parsers[language_id] = new_parser(language_id)
         source = text.encode("utf-8", "surrogatepass")
         root = self._parse(self._parsers[language_id], text)
-        lines, room = [], MAX_CHARS
+        lines, room = [], MAX_DECLARATIONS_CHARS
         for line in self._within(root, source, self._kinds[language_id], 0):
             self._breathe()
             room -= len(line)
@@ -130,7 +130,7 @@ class Declarer:
             def is_enough(_byte: int, _has_error: bool) -> bool:
                 nonlocal steps
                 steps += 1
-                return steps > _STEPS
+                return steps > _CALLBACKS_PER_REST
 
             try:
                 return parser.parse(source.reader(), progress_callback=is_enough).root_node
@@ -147,13 +147,13 @@ class Declarer:
                 if (header := _header(child, source)) and not _is_private(child, source):
                     yield INDENT * depth + header
                     body = child.child_by_field_name("body")
-                    if child.type in holding and body is not None and depth < MAX_DEPTH:
+                    if child.type in holding and body is not None and depth < MAX_NESTING_DEPTH:
                         yield from self._within(body, source, kinds, depth + 1)
             elif child.type in whole and not _is_private(child, source) and (line := _whole(child, source)):
                 yield INDENT * depth + line
 
 
-_STEPS = 8
+_CALLBACKS_PER_REST = 8
 """Calls of the parser between two breaths: about a millisecond."""
 
 
@@ -167,11 +167,11 @@ def _whole(node: Node, source: bytes) -> str:
     """A short declaration; a long one up to its first line break."""
     text = source[node.start_byte : node.end_byte]
     line = _one_line(text)
-    return line if len(line) < MAX_LINE else _one_line(text.partition(b"\n")[0])
+    return line if len(line) < MAX_DECLARATION_CHARS else _one_line(text.partition(b"\n")[0])
 
 
 def _one_line(text: bytes) -> str:
-    return " ".join(text.decode("utf-8", "replace").split())[: MAX_LINE - 1] + "\n"
+    return " ".join(text.decode("utf-8", "replace").split())[: MAX_DECLARATION_CHARS - 1] + "\n"
 
 
 def _is_private(node: Node, source: bytes) -> bool:

@@ -10,14 +10,14 @@ from mercury_lsp.documents.languages import language_of
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredPath:
     """A folder that was entered, or a file that may be opened."""
 
     path: str
     is_folder: bool = False
 
 
-def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[Found | None]:
+def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[DiscoveredPath | None]:
     """All below the root, or below a folder of it; None for entries that are passed over. Links are not followed."""
     pending = [start or rules.root]
     while pending:
@@ -25,7 +25,7 @@ def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[Found | N
         if not rules.allows_folder(folder):
             yield None
             continue
-        yield Found(folder, is_folder=True)
+        yield DiscoveredPath(folder, is_folder=True)
         try:
             entries = os.scandir(folder)
         except OSError:
@@ -36,7 +36,7 @@ def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[Found | N
                 if _is(entry, folder=True):
                     pending.append(path)
                 elif language_of(entry.name) in READ_LANGUAGES and _is(entry, folder=False) and rules.allows(path):
-                    yield Found(path)
+                    yield DiscoveredPath(path)
                     continue
                 yield None
 

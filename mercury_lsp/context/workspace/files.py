@@ -11,14 +11,14 @@ MAX_FILES = 200_000
 SOURCE_FOLDERS = ("", "src/", "lib/", "include/")
 """Below a folder above the importing file, where a path of one part is looked for."""
 
-Held = str | tuple[str, ...]
+OnePathOrMore = str | tuple[str, ...]
 
 
 class FileIndex:
     """Paths with forward slashes, by their last two parts; for one thread."""
 
     def __init__(self) -> None:
-        self._by_end: dict[str, Held] = {}
+        self._by_end: dict[str, OnePathOrMore] = {}
         self._folders: dict[str, int] = {}
         """Folders that hold files, and how many."""
         self._count = 0
@@ -27,7 +27,7 @@ class FileIndex:
         return self._count
 
     def __contains__(self, path: str) -> bool:
-        return path in _listed(self._by_end.get(_end(path)))
+        return path in _as_tuple(self._by_end.get(_end(path)))
 
     @property
     def folders(self) -> list[str]:
@@ -39,7 +39,7 @@ class FileIndex:
         if path in self or self._count >= MAX_FILES:
             return
         held = self._by_end.get(_end(path))
-        self._by_end[_end(path)] = path if held is None else (*_listed(held), path)
+        self._by_end[_end(path)] = path if held is None else (*_as_tuple(held), path)
         folder = posixpath.dirname(path)
         self._folders[folder] = self._folders.get(folder, 0) + 1
         self._count += 1
@@ -48,7 +48,7 @@ class FileIndex:
         """A file is gone."""
         if path not in self:
             return
-        left = tuple(each for each in _listed(self._by_end[_end(path)]) if each != path)
+        left = tuple(each for each in _as_tuple(self._by_end[_end(path)]) if each != path)
         if left:
             self._by_end[_end(path)] = left[0] if len(left) == 1 else left
         else:
@@ -80,7 +80,7 @@ class FileIndex:
             return place if place in self else None
         if "/" not in place:
             return next((path for path in _beside(place, importer) if path in self), None)
-        fitting = [path for path in _listed(self._by_end.get(_end("/" + place))) if path.endswith("/" + place)]
+        fitting = [path for path in _as_tuple(self._by_end.get(_end("/" + place))) if path.endswith("/" + place)]
         return max(fitting, key=lambda path: _shared(path, importer), default=None)
 
     def _package(self, end: str, importer: str) -> list[str]:
@@ -97,7 +97,7 @@ class FileIndex:
 
     def _paths(self) -> Iterator[str]:
         for held in self._by_end.values():
-            yield from _listed(held)
+            yield from _as_tuple(held)
 
 
 def _beside(name: str, importer: str) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _end(path: str) -> str:
     return "/".join(path.rsplit("/", 2)[-2:])
 
 
-def _listed(held: Held | None) -> tuple[str, ...]:
+def _as_tuple(held: OnePathOrMore | None) -> tuple[str, ...]:
     return () if held is None else (held,) if isinstance(held, str) else held
 
 

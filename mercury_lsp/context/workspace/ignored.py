@@ -10,11 +10,11 @@ from pathlib import Path, PurePath
 from pathspec import GitIgnoreSpec
 
 
-def _listed(names: str) -> frozenset[str]:
+def _words(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-SECRET_NAMES = _listed(
+SECRET_NAMES = _words(
     ".env .env.* *.env .envrc *.pem *.key *.p12 *.pfx *.p8 *.jks *.keystore *.kdbx *.ppk *.gpg *.ovpn id_rsa*"
     " id_dsa* id_ecdsa* id_ed25519* credentials credentials.* *credentials.json client_secret*.json"
     " service-account*.json secret secret.* secrets secrets.* .netrc _netrc .npmrc .pypirc .htpasswd .pgpass"
@@ -22,15 +22,15 @@ SECRET_NAMES = _listed(
 )
 """Patterns of file names that hold secrets, in lower case."""
 
-SECRET_FOLDERS = _listed(".aws .ssh .gnupg .kube .docker .gcloud .azure .password-store")
+SECRET_FOLDERS = _words(".aws .ssh .gnupg .kube .docker .gcloud .azure .password-store")
 
-SKIPPED_FOLDERS = _listed(
+SKIPPED_FOLDERS = _words(
     "node_modules bower_components jspm_packages site-packages __pycache__ venv virtualenv dist build out target"
     " vendor third_party coverage htmlcov"
 )
 """Made by tools or taken from elsewhere; so are folders whose name begins with a dot."""
 
-SKIPPED_NAMES = _listed("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py *_pb2_grpc.py *.pb.go *.generated.*")
+SKIPPED_NAMES = _words("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py *_pb2_grpc.py *.pb.go *.generated.*")
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
 
@@ -96,7 +96,7 @@ class IgnoreRules:
 
     def _read_folder(self, folder: str) -> _Rules | None:
         if folder == self.root:
-            return _read(_around(folder), folder)
+            return _read(_rules_around(folder), folder)
         above, _, name = folder.rpartition("/")
         if not folder.startswith(self.root + "/") or name in SKIPPED_FOLDERS or name.startswith("."):
             return None
@@ -106,7 +106,7 @@ class IgnoreRules:
         return _read(rules, folder)
 
 
-def _around(root: str) -> _Rules | None:
+def _rules_around(root: str) -> _Rules | None:
     """The rules of the folders around the root, up to the top of the git repository that it lies in."""
     folder = Path(root)
     top = next((each for each in (folder, *folder.parents) if _is_top(each)), folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, likeliest, snippets_of, words_of
 from mercury_lsp.context.workspace.declarations import Declarer
-from mercury_lsp.context.workspace.discovery import Found, discover
+from mercury_lsp.context.workspace.discovery import DiscoveredPath, discover
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules, inside
 from mercury_lsp.context.workspace.imports import HEAD_CHARS, READ_LANGUAGES, imports
@@ -21,30 +21,30 @@ from mercury_lsp.documents.redaction import without_secrets
 MAX_FILE_BYTES = 400_000
 """Larger files are not opened."""
 
-LONG_LINE = 2_000
+MAX_SOURCE_LINE_BYTES = 2_000
 """A file with such a line was made by a tool."""
 
-READ_FILES = 16
+MAX_IMPORTED_FILES = 16
 """So many files that a document imports are read for it."""
 
-FILES_OF_A_PACKAGE = 4
-KEPT_FILES = 64
-KEPT_VIEWS = 8
+MAX_PACKAGE_FILES = 4
+FILES_KEPT = 64
+DOCUMENTS_KEPT = 8
 
-PART_CHARS = 24_000
+FILE_START_CHARS = 24_000
 """Beside its declarations so much of the start of a file is shown from."""
 
-REACH = 2_000
+PREPARED_REACH_CHARS = 2_000
 """So much text on either side of the cursor says what is prepared."""
 
-PREPARED = 32
+PREPARED_PER_KIND = 32
 """Snippets of each kind for a document, of which a request shows the best."""
 
-Stamp = tuple[object, ...]
+FileVersion = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DocumentView:
     """A document for which snippets are wanted, and the other open ones by path, last visited first."""
 
     uri: str
@@ -56,7 +56,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedSnippets:
     """What may be shown to a document."""
 
     cursor: int
@@ -72,16 +72,18 @@ class Prepared:
 class Library:
     """The workspace's files; for the background's thread only. `deliver` gets what is prepared, by uri."""
 
-    def __init__(self, pace: Pace, deliver: Callable[[str, Prepared], None], found: Callable[[list[str]], None]):
+    def __init__(
+        self, pace: Pace, deliver: Callable[[str, PreparedSnippets], None], found: Callable[[list[str]], None]
+    ):
         self._pace, self._deliver, self._found = pace, deliver, found
         self.index = FileIndex()
         self._rules: dict[str, IgnoreRules] = {}
         self._folders: set[str] = set()
-        self._walk: Iterator[Found | None] = iter(())
+        self._walk: Iterator[DiscoveredPath | None] = iter(())
         self._is_walking = False
-        self._views: OrderedDict[str, View] = OrderedDict()
+        self._views: OrderedDict[str, DocumentView] = OrderedDict()
         self._declarer = Declarer(pace.breathe)
-        self._declared: OrderedDict[str, tuple[Stamp, tuple[Snippet, ...]]] = OrderedDict()
+        self._declared: OrderedDict[str, tuple[FileVersion, tuple[Snippet, ...]]] = OrderedDict()
 
     def open(self, roots: tuple[Path, ...]) -> None:
         """Find the files below these folders anew, and forget all others."""
@@ -109,11 +111,11 @@ class Library:
             self.index.add(found.path)
         return True
 
-    def look(self, view: View) -> None:
+    def look(self, view: DocumentView) -> None:
         """Prepare snippets for a document, now and whenever files change."""
         self._views[view.uri] = view
         self._views.move_to_end(view.uri)
-        while len(self._views) > KEPT_VIEWS:
+        while len(self._views) > DOCUMENTS_KEPT:
             self._views.popitem(last=False)
         self._prepare(view)
 
@@ -157,36 +159,36 @@ class Library:
         for view in list(self._views.values()):
             self._prepare(view)
 
-    def _prepare(self, view: View) -> None:
+    def _prepare(self, view: DocumentView) -> None:
         files = list(dict.fromkeys((*self._imported(view), *view.others)))
         by_file = {path: self._snippets(path, view.others.get(path)) for path in files}
         snippets = list(chain.from_iterable(by_file.values()))
-        around = words_of(view.snapshot.slice(view.cursor - REACH, view.cursor + REACH))
+        around = words_of(view.snapshot.slice(view.cursor - PREPARED_REACH_CHARS, view.cursor + PREPARED_REACH_CHARS))
         prepared = [
             each
             for kind in SnippetKind
-            for each in likeliest([snippet for snippet in snippets if snippet.kind is kind], around, PREPARED)
+            for each in likeliest([snippet for snippet in snippets if snippet.kind is kind], around, PREPARED_PER_KIND)
         ]
         opened = {*chain.from_iterable(by_file[path] for path in view.others)}
         texts = [each.text for each in prepared if each.kind is SnippetKind.CODE and each not in opened]
         apart = tuple(chain.from_iterable((text, "") for text in reversed(texts)))
         offered = frozenset(path for path in view.others if path in self.index)
-        self._deliver(view.uri, Prepared(view.cursor, tuple(prepared), offered, frozenset(files), apart))
+        self._deliver(view.uri, PreparedSnippets(view.cursor, tuple(prepared), offered, frozenset(files), apart))
 
-    def _imported(self, view: View) -> list[str]:
+    def _imported(self, view: DocumentView) -> list[str]:
         """Files that a document imports."""
         head = view.snapshot.source.slice(0, HEAD_CHARS)
         found: list[str] = []
         for wanted in imports(view.snapshot.language_id, head, view.path):
             self._pace.breathe()
-            found += self.index.resolve(wanted, view.path, FILES_OF_A_PACKAGE)
-        return list(dict.fromkeys(found))[:READ_FILES]
+            found += self.index.resolve(wanted, view.path, MAX_PACKAGE_FILES)
+        return list(dict.fromkeys(found))[:MAX_IMPORTED_FILES]
 
     def _snippets(self, path: str, opened: Snapshot | None) -> tuple[Snippet, ...]:
         """What a file of the index declares, in blocks; an open document counts as it is in the editor."""
         if path not in self.index:
             return ()
-        stamp = _stamp(path) if opened is None else (opened.uri, opened.version)
+        stamp = _version_on_disk(path) if opened is None else (opened.uri, opened.version)
         if stamp is None:
             self.index.discard(path)
             return ()
@@ -206,7 +208,7 @@ class Library:
             )
         )
         self._declared[path] = (stamp, snippets)
-        while len(self._declared) > KEPT_FILES:
+        while len(self._declared) > FILES_KEPT:
             self._declared.popitem(last=False)
         return snippets
 
@@ -220,7 +222,7 @@ class Library:
                 data = file.read(MAX_FILE_BYTES + 1)
         except OSError:
             return ""
-        if len(data) > MAX_FILE_BYTES or b"\0" in data or max(map(len, data.split(b"\n"))) > LONG_LINE:
+        if len(data) > MAX_FILE_BYTES or b"\0" in data or max(map(len, data.split(b"\n"))) > MAX_SOURCE_LINE_BYTES:
             return ""
         return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
@@ -236,11 +238,11 @@ class Library:
 
 
 def _start(text: str) -> str:
-    """The first lines that fit into `PART_CHARS`; a part of one might hide that it is a secret."""
-    return text if len(text) <= PART_CHARS else text[: text.rfind("\n", 0, PART_CHARS) + 1]
+    """The first lines that fit into `FILE_START_CHARS`; a part of one might hide that it is a secret."""
+    return text if len(text) <= FILE_START_CHARS else text[: text.rfind("\n", 0, FILE_START_CHARS) + 1]
 
 
-def _stamp(path: str) -> Stamp | None:
+def _version_on_disk(path: str) -> FileVersion | None:
     """What changes with a file; None when there is none."""
     try:
         state = os.stat(path)

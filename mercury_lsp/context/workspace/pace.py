@@ -2,13 +2,13 @@
 
 from time import perf_counter, sleep
 
-WORK = 0.001
-REST = 0.004
+WORK_SECONDS = 0.001
+REST_SECONDS = 0.004
 """Seconds. A thread that computes is asked to give way only after 5 ms, so it has to do so by itself."""
 
 
 class Pace:
-    """Rests of `REST` after every `WORK`; for one thread."""
+    """Rests of `REST_SECONDS` after every `WORK_SECONDS`; for one thread."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -16,5 +16,5 @@ class Pace:
     def breathe(self) -> None:
         """Rest, if the time of work is over; to be called at least every half millisecond of work."""
         if perf_counter() >= self._until:
-            sleep(REST)
-            self._until = perf_counter() + WORK
+            sleep(REST_SECONDS)
+            self._until = perf_counter() + WORK_SECONDS

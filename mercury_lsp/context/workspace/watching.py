@@ -8,12 +8,12 @@ import watchfiles
 
 logger = logging.getLogger(__name__)
 
-MAX_FOLDERS = 16_384
+MAX_WATCHED_FOLDERS = 16_384
 """A workspace of more is not watched: systems limit watches. Files that are read are looked at again anyway."""
 
-GATHERED_MS = 500
-"""Changes are told of together after so long a quiet, and at the latest after `LATEST_MS`."""
-LATEST_MS = 2000
+QUIET_MS = 500
+"""Changes are told of together after so long a quiet, and at the latest after `MAX_DELAY_MS`."""
+MAX_DELAY_MS = 2000
 
 
 class Watcher:
@@ -26,7 +26,7 @@ class Watcher:
     def watch(self, folders: Sequence[str]) -> None:
         """Watch these and no others."""
         self.close()
-        if not folders or len(folders) > MAX_FOLDERS:
+        if not folders or len(folders) > MAX_WATCHED_FOLDERS:
             return
         self._stop = Event()
         arguments = (tuple(folders), self._stop)
@@ -41,8 +41,8 @@ class Watcher:
             for changes in watchfiles.watch(
                 *folders,
                 watch_filter=None,
-                debounce=LATEST_MS,
-                step=GATHERED_MS,
+                debounce=MAX_DELAY_MS,
+                step=QUIET_MS,
                 stop_event=stop,
                 recursive=False,
                 raise_interrupt=False,

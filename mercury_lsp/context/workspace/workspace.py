@@ -11,17 +11,17 @@ from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace.background import Background
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
 from mercury_lsp.context.workspace.ignored import is_secret
-from mercury_lsp.context.workspace.library import REACH, Library, Prepared, View
+from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.context.workspace.watching import Watcher
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import without_secrets
 from mercury_lsp.documents.uris import path_of
 
-VISITED = 3
+VISITED_DOCUMENTS = 3
 """So many other open documents are shown from, those visited last."""
 
-AROUND_CHARS = 500
+CHOICE_REACH_CHARS = 500
 """So much text on either side of the cursor says what is worth showing."""
 
 
@@ -40,9 +40,9 @@ class Workspace:
         self._documents = documents
         self._roots: tuple[Path, ...] = ()
         self._is_enabled = self._client_watches = False
-        self._prepared: dict[str, Prepared] = {}
+        self._prepared: dict[str, PreparedSnippets] = {}
         self._shown: dict[str, _Shown] = {}
-        self._offered: dict[str, tuple[Prepared, list[str]]] = {}
+        self._offered: dict[str, tuple[PreparedSnippets, list[str]]] = {}
         """What is offered to a document until another one is visited or closed."""
         self._visited: OrderedDict[str, None] = OrderedDict()
         self._spots: dict[str, int] = {}
@@ -78,12 +78,12 @@ class Workspace:
             self.prepare(context.uri)
             return context
         shown, line = self._shown.get(context.uri), context.position[0]
-        if abs(context.offset - prepared.cursor) > REACH // 2:
+        if abs(context.offset - prepared.cursor) > PREPARED_REACH_CHARS // 2:
             self.prepare(context.uri)
         if shown is None or shown.line != line:
             candidates = [*self._edited_spots(context.uri), *prepared.snippets]
             kept = shown.snippets if shown is not None else ()
-            shown = self._shown[context.uri] = _Shown(line, choose(candidates, _around(context), kept))
+            shown = self._shown[context.uri] = _Shown(line, choose(candidates, _words_around(context), kept))
         snippets = tuple(snippet.text for snippet in shown.snippets)
         return replace(context, snippets=snippets, lookup_text=prepared.texts)
 
@@ -107,7 +107,7 @@ class Workspace:
         if path is None or is_secret(Path(path)):
             return
         cursor = self._cursors.get(uri, 0)
-        view = View(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
+        view = DocumentView(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
         self._background.put(lambda: self._library.look(view))
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
@@ -170,7 +170,7 @@ class Workspace:
             path = self._path(other) if other != uri and other in self._documents else None
             if path is not None and not is_secret(Path(path)):
                 found[path] = self._documents.snapshot(other)
-            if len(found) == VISITED:
+            if len(found) == VISITED_DOCUMENTS:
                 break
         return found
 
@@ -192,6 +192,6 @@ class Workspace:
         return path.as_posix() if path is not None and any(map(path.is_relative_to, self._roots)) else None
 
 
-def _around(context: CompletionContext) -> frozenset[str]:
-    before = "".join((*context.far[-2:], context.near))[-AROUND_CHARS:]
-    return words_of(before + "".join(context.suffix[:2])[:AROUND_CHARS])
+def _words_around(context: CompletionContext) -> frozenset[str]:
+    before = "".join((*context.far[-2:], context.near))[-CHOICE_REACH_CHARS:]
+    return words_of(before + "".join(context.suffix[:2])[:CHOICE_REACH_CHARS])

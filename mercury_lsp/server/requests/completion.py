@@ -30,7 +30,7 @@ async def completion(server: MercuryServer, params: types.CompletionParams) -> d
     """One item at most. Its list is never complete: with more text typed the model may know better."""
     with ClientProgress(server, params.work_done_token, "Completing", cancellable=True):
         # A client does not say whether the user asked, so what is unsure is never shown.
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, "popup", triggered=True)
+        found, snapshot = await server.suggest(params.text_document.uri, params.position, "popup", automatic=True)
     if server.editor.adds_indentation:
         found = [shown for each in found if (shown := _less_indented(each, snapshot)) is not None]
     return {"isIncomplete": True, "items": [_item(each, snapshot, server.editor) for each in found]}

@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.documents.document import ContentChange, Snapshot
 from mercury_lsp.server.session import MercuryServer
-from mercury_lsp.statistics import replacement
+from mercury_lsp.statistics import edit_between
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ def did_change(server: MercuryServer, params: types.DidChangeTextDocumentParams)
     changes = _whole(params.content_changes, snapshot)
     edits = server.documents.change(uri, version, changes)
     server.completer.edited(uri, edits)
-    as_one = [replacement(snapshot, server.documents.snapshot(uri))] if edits is None else edits
+    as_one = [edit_between(snapshot, server.documents.snapshot(uri))] if edits is None else edits
     server.completer.next_edits.edited(uri, as_one)
     if server.statistics.observer.watches(uri):
         server.statistics.observer.edited(uri, as_one)

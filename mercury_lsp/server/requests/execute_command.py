@@ -28,9 +28,9 @@ def accepted(server: MercuryServer, token: types.ProgressToken | None, *argument
     match arguments:
         case [str() as suggestion_id]:
             server.completer.accepted(suggestion_id)
-            server.statistics.observer.told_accepted(suggestion_id)
+            server.statistics.observer.reported_accepted(suggestion_id)
         case [str() as suggestion_id, int()]:  # the edits tell which part remains
-            server.statistics.observer.told_accepted(suggestion_id, in_part=True)
+            server.statistics.observer.reported_accepted(suggestion_id, in_part=True)
         case _:
             raise JsonRpcInvalidParams(f"{ACCEPTED} takes [id] or [id, accepted length]")
 

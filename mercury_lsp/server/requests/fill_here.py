@@ -27,7 +27,7 @@ async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *a
     place = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, FillHere)
     uri = place.text_document.uri
     with ClientProgress(server, token or await new_token(server), TITLE, cancellable=True):
-        found, snapshot = await server.suggest(uri, place.position, "action", triggered=False)
+        found, snapshot = await server.suggest(uri, place.position, "action", automatic=False)
     if server.documents.snapshot(uri).version != place.text_document.version or not server.is_current(snapshot):
         return refused(server, CHANGED)
     if not found:

@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.coalescing import Coalescer, Feature, Pending, Question
+from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Document
 from tests.support.completer_desk import CompleterDesk
@@ -27,10 +27,10 @@ async def editor():
 
 
 async def asking(
-    editor: CompleterDesk, feature: Feature = "inline", column: int = 4, by_key: bool = False
+    editor: CompleterDesk, feature: Feature = "inline", column: int = 4, invoked: bool = False
 ) -> asyncio.Task:
     """A question whose fill is under way, or waits for its turn."""
-    task = asyncio.ensure_future(editor.ask(column, triggered=not by_key, feature=feature))
+    task = asyncio.ensure_future(editor.ask(column, automatic=not invoked, feature=feature))
     await asyncio.sleep(0)
     return task
 
@@ -97,20 +97,20 @@ async def test_elsewhere_in_the_text_only_the_same_feature_gives_way(editor: Com
 
 @pytest.mark.parametrize("feature", EVERY_FEATURE)
 async def test_what_was_asked_by_key_outlives_what_the_editor_asks_by_itself(editor: CompleterDesk, feature: Feature):
-    by_key = await asking(editor, feature, by_key=True)
+    invoked = await asking(editor, feature, invoked=True)
     by_itself = await asking(editor, "inline")
-    assert await answers(editor, by_key, by_itself) == [["suggested"], ["suggested"]]
+    assert await answers(editor, invoked, by_itself) == [["suggested"], ["suggested"]]
     assert [request.candidates for request in editor.engine.asked] == [3], "the answer by key serves both"
 
 
 async def test_an_unsure_answer_by_key_stays_hidden_from_what_the_editor_asked_by_itself(editor: CompleterDesk):
     editor.engine.confidence = 0.4
-    by_key, by_itself = await asking(editor, by_key=True), await asking(editor)
-    assert await answers(editor, by_key, by_itself) == [["suggested"], []]
+    invoked, by_itself = await asking(editor, invoked=True), await asking(editor)
+    assert await answers(editor, invoked, by_itself) == [["suggested"], []]
 
 
 async def test_what_was_asked_by_key_for_another_window_stays_when_the_user_types_on(editor: CompleterDesk):
-    panel, ghost = await asking(editor, "panel", by_key=True), await asking(editor, "inline", by_key=True)
+    panel, ghost = await asking(editor, "panel", invoked=True), await asking(editor, "inline", invoked=True)
     editor.replace(0, 1, "y")
     newer = await asking(editor, "inline")
     assert await is_cancelled(ghost)
@@ -119,14 +119,14 @@ async def test_what_was_asked_by_key_for_another_window_stays_when_the_user_type
 
 async def test_a_key_stops_what_its_feature_asked_by_itself(editor: CompleterDesk):
     by_itself, edit = await asking(editor, "inline"), await asking(editor, "edit")
-    by_key = await asking(editor, "inline", by_key=True)
+    invoked = await asking(editor, "inline", invoked=True)
     assert await is_cancelled(by_itself)
-    assert await answers(editor, edit, by_key) == [["suggested"], ["suggested"]]
+    assert await answers(editor, edit, invoked) == [["suggested"], ["suggested"]]
     assert [request.candidates for request in editor.engine.asked] == [1, 3]
 
 
 async def test_a_closed_document_needs_no_answers_at_all(editor: CompleterDesk):
-    asked = [await asking(editor, "inline"), await asking(editor, "panel", by_key=True)]
+    asked = [await asking(editor, "inline"), await asking(editor, "panel", invoked=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
 
@@ -134,7 +134,7 @@ async def test_a_closed_document_needs_no_answers_at_all(editor: CompleterDesk):
 async def test_what_the_engine_had_ready_for_a_closed_document_brings_nothing_of_it_back(
     editor: CompleterDesk, monkeypatch
 ):
-    monkeypatch.setattr("mercury_lsp.completion.completer.IDLE_SECONDS", 0.001)
+    monkeypatch.setattr("mercury_lsp.completion.completer.LOOK_AHEAD_AFTER_SECONDS", 0.001)
     go = Event()
     monkeypatch.setattr(editor.engine, "fill", lambda request: go.wait(10) and Fill("late", 0.9, steps=1, elapsed=0.0))
     asked = await asking(editor)
@@ -150,8 +150,8 @@ async def test_a_search_that_is_given_up_before_it_begins_leaves_no_warning(recw
         return []
 
     questions, snapshot = Coalescer(), Document("file:///a", "python", 1, "x = ").snapshot()
-    question = Question("edit", snapshot, 0, is_away=True)
-    asked = asyncio.ensure_future(questions.ask(question, lambda: Pending.of(found(), Event())))
+    question = SuggestionRequest("edit", snapshot, 0, is_away=True)
+    asked = asyncio.ensure_future(questions.ask(question, lambda: SharedAnswer.of(found(), Event())))
     await asyncio.sleep(0)
     questions.supersede(lambda _: True)
     assert await is_cancelled(asked)
@@ -162,7 +162,7 @@ async def test_a_search_that_is_given_up_before_it_begins_leaves_no_warning(recw
 
 def test_an_edit_elsewhere_is_no_answer_to_who_asks_for_a_fill_and_gives_way_to_a_newer_one():
     snapshot = Document("file:///a", "python", 1, "x = ").snapshot()
-    fill, away = Question("edit", snapshot, 4), Question("edit", snapshot, 4, is_away=True)
+    fill, away = SuggestionRequest("edit", snapshot, 4), SuggestionRequest("edit", snapshot, 4, is_away=True)
     assert not fill.is_answered_by(away) and not away.is_answered_by(fill)
     assert fill.supersedes(away) and away.is_answered_by(away)
-    assert not Question("inline", snapshot, 4).supersedes(away)
+    assert not SuggestionRequest("inline", snapshot, 4).supersedes(away)

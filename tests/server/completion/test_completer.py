@@ -87,8 +87,8 @@ async def test_settings_reach_the_engine(editor: CompleterDesk):
 
 async def test_below_the_gate_only_an_invoked_suggestion_is_shown(editor: CompleterDesk):
     editor.engine.confidence = 0.4
-    assert await editor.ask(4, triggered=True) == []
-    assert await editor.ask(4, triggered=False) == ["suggested"]
+    assert await editor.ask(4, automatic=True) == []
+    assert await editor.ask(4, automatic=False) == ["suggested"]
 
 
 async def test_the_gate_of_the_settings_goes_before_the_models(editor: CompleterDesk):
@@ -99,12 +99,12 @@ async def test_the_gate_of_the_settings_goes_before_the_models(editor: Completer
 
 async def test_an_empty_fill_is_never_shown(editor: CompleterDesk):
     editor.engine.text = "  "
-    assert await editor.ask(4, triggered=False) == []
+    assert await editor.ask(4, automatic=False) == []
 
 
 async def test_a_disabled_language_asks_no_model(editor: CompleterDesk):
     editor.completer.settings = Settings(disabled_languages=("python",))
-    assert await editor.ask(4, triggered=False) == []
+    assert await editor.ask(4, automatic=False) == []
     assert editor.engine.asked == []
 
 
@@ -161,7 +161,7 @@ async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: CompleterDe
     editor.replace(4, 4, "1 + 1")
     editor.replace(4, 9, "")
     assert await editor.ask(4) == []
-    assert await editor.ask(4, triggered=False) == ["1 + 1"]
+    assert await editor.ask(4, automatic=False) == ["1 + 1"]
 
 
 @pytest.mark.parametrize(("text", "unasked"), [("1", []), ("rn ", []), ("1) ", []), ("urn", ["urn"])])
@@ -170,7 +170,7 @@ async def test_what_saves_a_single_key_is_shown_to_those_who_ask_alone(
 ):
     editor.engine.text = text
     assert await editor.ask(4) == unasked
-    assert await editor.ask(4, triggered=False) == [text.rstrip()]
+    assert await editor.ask(4, automatic=False) == [text.rstrip()]
 
 
 async def test_the_last_characters_of_a_suggestion_typed_through_stay(editor: CompleterDesk):
@@ -185,9 +185,9 @@ async def test_alternatives_that_are_hardly_sure_are_not_worth_a_key(editor: Com
         return Fill("one", editor.engine.confidence, steps=2, elapsed=0.0, others=tuple(others))
 
     editor.engine.fill = fill
-    assert await editor.ask(4, triggered=False) == ["one", "two"]
+    assert await editor.ask(4, automatic=False) == ["one", "two"]
     editor.engine.confidence = 0.03
-    assert (await editor.ask(4, triggered=False))[0] == "one", "the first is what was asked for"
+    assert (await editor.ask(4, automatic=False))[0] == "one", "the first is what was asked for"
 
 
 async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: CompleterDesk):
@@ -212,14 +212,14 @@ async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: Com
 
 
 async def test_what_is_shown_already_keeps_its_id_when_the_user_asks_for_more(editor: CompleterDesk):
-    async def ids(column: int, triggered: bool) -> list[str]:
+    async def ids(column: int, automatic: bool) -> list[str]:
         context, snapshot = editor.documents.context_at(URI, types.Position(0, column))
-        return [each.id for each in await editor.completer.complete(context, snapshot, triggered)]
+        return [each.id for each in await editor.completer.complete(context, snapshot, automatic)]
 
-    shown = await ids(4, triggered=True)
-    assert await ids(4, triggered=False) == shown
+    shown = await ids(4, automatic=True)
+    assert await ids(4, automatic=False) == shown
     editor.replace(4, 4, "sug")
     editor.engine.text = "gested"
-    assert await ids(7, triggered=False) == shown
+    assert await ids(7, automatic=False) == shown
     editor.engine.text = "other"
-    assert await ids(7, triggered=False) != shown
+    assert await ids(7, automatic=False) != shown

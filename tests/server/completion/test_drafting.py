@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from mercury_lsp.completion.drafting import DraftIndex, old_suggestion
-from mercury_lsp.completion.drafting.changes import SLICE_CHARS, lines_of, next_slice
+from mercury_lsp.completion.drafting.changes import INDEX_SLICE_CHARS, lines_of, next_slice
 from mercury_lsp.completion.drafting.lines import LineIndex
 from mercury_lsp.completion.drafting.old_suggestion import remaining
 from mercury_lsp.completion.drafting.tracking import TrackedDocument
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.completion.typing_through import SuggestionPlace
+from mercury_lsp.completion.typing_through import SuggestionAnchor
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Edit
 
@@ -282,8 +282,8 @@ def test_opening_a_long_document_reads_nothing_at_once_and_then_slice_by_slice()
         before = editor.index.lines_read
         editor.index.work()
         slices += 1
-        assert editor.index.lines_read - before <= SLICE_CHARS / len("value_0 = load(0)\n")
-    assert editor.index.lines_read == 20_000 and slices <= 1.1 * len(text) / SLICE_CHARS + 1
+        assert editor.index.lines_read - before <= INDEX_SLICE_CHARS / len("value_0 = load(0)\n")
+    assert editor.index.lines_read == 20_000 and slices <= 1.1 * len(text) / INDEX_SLICE_CHARS + 1
 
 
 def test_a_document_may_be_edited_while_it_is_read():
@@ -478,7 +478,7 @@ def _indexed(source, start, end):
 class History:
     """What was shown last."""
 
-    shown: SuggestionPlace | None
+    shown: SuggestionAnchor | None
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_the_old_suggestion_counts_only_where_its_typed_text_ends():
     editor.open("x = compute(a")
     suggestion = Suggestion("1", "compute(x, y)", (0, 4), (0, 4), 0.9, 1, 1.0)
     snapshot = editor.documents.snapshot(URI)
-    assert old_suggestion(History(SuggestionPlace(4, 13, suggestion)), snapshot, 13) == ", y)"
-    assert old_suggestion(History(SuggestionPlace(4, 12, suggestion)), snapshot, 13) == ""
-    assert old_suggestion(History(SuggestionPlace(4, 13)), snapshot, 13) == ""
+    assert old_suggestion(History(SuggestionAnchor(4, 13, suggestion)), snapshot, 13) == ", y)"
+    assert old_suggestion(History(SuggestionAnchor(4, 12, suggestion)), snapshot, 13) == ""
+    assert old_suggestion(History(SuggestionAnchor(4, 13)), snapshot, 13) == ""
     assert old_suggestion(History(None), snapshot, 13) == ""

@@ -22,7 +22,7 @@ class Counting(FakeEngine):
 
 @pytest.fixture
 async def editor(monkeypatch):
-    monkeypatch.setattr(completer, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.01)
     made = CompleterDesk(Counting(), "x = ")
     await made.completer.load()
     yield made
@@ -62,7 +62,7 @@ async def test_whoever_asks_stops_the_looking_ahead(editor):
     editor.engine.held = True
     await begun(editor.engine)
     ahead = editor.engine.asked[-1]
-    asked = asyncio.ensure_future(editor.ask(4, triggered=False))
+    asked = asyncio.ensure_future(editor.ask(4, automatic=False))
     await begun(editor.engine)
     assert ahead.cancel.is_set()
     editor.engine.held = False
@@ -96,4 +96,4 @@ async def test_what_is_not_sure_enough_is_not_prepared(editor):
 
 async def test_several_suggestions_come_only_when_asked_for(editor):
     assert await editor.ask(4) == ["one"]
-    assert await editor.ask(4, triggered=False) == ["one", "uno"]
+    assert await editor.ask(4, automatic=False) == ["one", "uno"]

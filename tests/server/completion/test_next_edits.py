@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.calls import call_around, calls, changed_alike
-from mercury_lsp.completion.next_edits.change import MAX_CHARS, LastChange, differing, last_change
+from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing, extended_change
 from mercury_lsp.completion.next_edits.judging import chance, question
-from mercury_lsp.completion.next_edits.repeating import MOST, Repeating
+from mercury_lsp.completion.next_edits.repeating import MAX_OFFERED_SITES, RepeatableEdits
 from mercury_lsp.documents import document as module
 from mercury_lsp.documents.document import Document, Edit
 
@@ -20,7 +20,7 @@ class Desk:
 
     def __init__(self, text: str, language: str = "python"):
         self.document = Document("file:///a", language, 1, dedent(text))
-        self.repeating = Repeating()
+        self.repeating = RepeatableEdits()
 
     @property
     def text(self) -> str:
@@ -56,12 +56,12 @@ class Desk:
         found = self.repeating.replacement(self.document.parsed())
         return (found.old, found.new) if found else None
 
-    def lines(self, by_key: bool = False) -> list[int]:
+    def lines(self, invoked: bool = False) -> list[int]:
         """The numbers of the lines where the change may be made."""
         snapshot = self.document.parsed()
         found = self.repeating.replacement(snapshot)
         return (
-            [snapshot.position_at(each.start)[0] for each in self.repeating.places(found, snapshot, by_key)]
+            [snapshot.position_at(each.start)[0] for each in self.repeating.places(found, snapshot, invoked)]
             if found
             else []
         )
@@ -70,10 +70,10 @@ class Desk:
         found = self.repeating.replacement(self.document.parsed())
         return found is None or self.repeating.is_unfinished(found, cursor)
 
-    def texts(self, by_key: bool = False) -> list[tuple[str, str]]:
+    def texts(self, invoked: bool = False) -> list[tuple[str, str]]:
         snapshot = self.document.parsed()
         found = self.repeating.replacement(snapshot)
-        return [(each.old, each.new) for each in self.repeating.places(found, snapshot, by_key)] if found else []
+        return [(each.old, each.new) for each in self.repeating.places(found, snapshot, invoked)] if found else []
 
 
 RENAMED = """\
@@ -185,19 +185,19 @@ def test_a_change_says_what_stood_there_before(text, edits):
     for start, count, inserted in edits:
         start = min(start, len(now))
         edit = Edit(start, now[start : start + count], inserted)
-        made = differing(LastChange(edit.start, edit.removed, edit.inserted))
+        made = differing(Change(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:
             continue
         if change is None or change.then(Edit(made.start, made.old, made.new)) is None:
             before = now
-        change = last_change(change, [edit])
+        change = extended_change(change, [edit])
         now = now[:start] + inserted + now[start + count :]
         assert now[: change.start] + change.old + now[change.end :] == before
 
 
 def test_a_change_that_grows_too_large_is_forgotten():
-    assert last_change(None, [Edit(0, "", "x" * (MAX_CHARS + 1))]) is None
-    assert last_change(None, [Edit(n, "", "x") for n in range(MAX_CHARS + 2)]).new == "x"
+    assert extended_change(None, [Edit(0, "", "x" * (MAX_CHANGE_CHARS + 1))]) is None
+    assert extended_change(None, [Edit(n, "", "x") for n in range(MAX_CHANGE_CHARS + 2)]).new == "x"
 
 
 # Its places
@@ -256,7 +256,7 @@ def test_a_name_that_was_there_before_is_another_thing_and_no_renaming():
 
 def test_a_local_name_that_is_not_changed_where_it_stands_first_goes_on_only_by_key():
     desk = Desk(RENAMED).replace("count", "total", 1)
-    assert (desk.lines(), desk.lines(by_key=True)) == ([], [2, 0])
+    assert (desk.lines(), desk.lines(invoked=True)) == ([], [2, 0])
 
 
 def test_who_goes_on_by_hand_is_understood_although_the_editor_asks_at_every_key():
@@ -300,7 +300,7 @@ def test_an_argument_is_given_to_calls_with_other_arguments_too():
 
 
 def test_at_most_so_many_places_are_found():
-    assert len(Desk("item\n" * 100).replace("item", "thing").lines()) == MOST
+    assert len(Desk("item\n" * 100).replace("item", "thing").lines()) == MAX_OFFERED_SITES
 
 
 def test_without_a_syntax_tree_there_are_no_places():
@@ -310,7 +310,7 @@ def test_without_a_syntax_tree_there_are_no_places():
 def test_a_place_that_was_offered_and_then_edited_is_over():
     desk = Desk(RENAMED).replace("count", "total")
     snapshot = desk.document.parsed()
-    first, second = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, by_key=False)
+    first, second = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, invoked=False)
     desk.repeating.offer("1", first)
     desk.put(first.start, "count", "total")
     assert desk.lines() == [2]
@@ -323,7 +323,7 @@ def test_a_place_that_was_offered_and_then_edited_is_over():
 def test_line_breaks_of_two_characters_and_astral_characters_do_not_move_places():
     desk = Desk('s = "𝒳"; count = 1\r\nt = "𝒳𝒳"; print(count)\r\n').replace("count", "total")
     snapshot = desk.document.parsed()
-    [place] = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, by_key=False)
+    [place] = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, invoked=False)
     assert snapshot.slice(place.start, place.end) == "count"
     assert snapshot.position_at(place.start) == (1, 18)
 
@@ -336,9 +336,9 @@ def test_while_the_syntax_is_not_known_nothing_is_kept_of_a_change(monkeypatch):
     assert desk.text
     monkeypatch.setattr(module, "parse", lambda *_: None)
     desk.replace("count", "total")
-    assert not desk.document.parsed().is_parsed and desk.lines(by_key=True) == []
+    assert not desk.document.parsed().is_parsed and desk.lines(invoked=True) == []
     monkeypatch.undo()
-    desk.document.settle()
+    desk.document.finish_parsing()
     assert desk.document.parsed().is_parsed and desk.lines() == [1, 2]
 
 
@@ -346,15 +346,15 @@ def test_a_switch_that_was_asked_about_too_early_is_still_none_to_repeat(monkeyp
     desk = Desk("def f(a, b):\n    g(a)\n    return a + b\n")
     assert desk.text
     monkeypatch.setattr(module, "parse", lambda *_: None)
-    assert desk.replace("g(a)", "g(b)").lines(by_key=True) == []
+    assert desk.replace("g(a)", "g(b)").lines(invoked=True) == []
     monkeypatch.undo()
-    desk.document.settle()
-    assert desk.lines(by_key=True) == []
+    desk.document.finish_parsing()
+    assert desk.lines(invoked=True) == []
 
 
 def test_a_word_changed_in_a_comment_says_nothing_of_names():
     desk = Desk("# count\n" + dedent(RENAMED)).replace("count", "total")
-    assert desk.lines(by_key=True) == []
+    assert desk.lines(invoked=True) == []
     assert desk.replace("count", "total").lines() == [2, 3]
 
 
@@ -371,7 +371,7 @@ def test_what_follows_a_renamed_word_is_no_part_of_its_change(behind, at_once):
 
 def test_a_long_text_put_behind_a_renamed_word_does_not_end_its_renaming():
     desk = Desk(RENAMED).replace("count", "total")
-    desk.put(11, "", ", x):\n" + "    x()\n" * MAX_CHARS)
+    desk.put(11, "", ", x):\n" + "    x()\n" * MAX_CHANGE_CHARS)
     assert desk.change() == ("count", "total")
 
 
@@ -463,7 +463,7 @@ def test_the_model_sees_the_text_without_the_old_one():
     desk = Desk(RENAMED).replace("count", "total")
     snapshot = desk.document.parsed()
     change = desk.repeating.replacement(snapshot)
-    [place, _] = desk.repeating.places(change, snapshot, by_key=False)
+    [place, _] = desk.repeating.places(change, snapshot, invoked=False)
     request = question(place, change, snapshot, "a.py", None)
     shown = "".join(request.far[1:-1]) + request.near + "".join(request.suffix)
     assert shown == desk.text.replace("x = count", "x = ", 1)
@@ -498,10 +498,10 @@ def test_a_chance_is_one_half_where_both_are_alike_and_never_out_of_bounds():
 def test_a_definition_is_no_call(language, text):
     desk = Desk(text, language)
     desk.type(desk.find("f(1") + 3, ", true")
-    assert desk.texts(by_key=True) == [("f(2)", "f(2, true)")]
+    assert desk.texts(invoked=True) == [("f(2)", "f(2, true)")]
     desk = Desk(text, language)
     desk.type(desk.find(")"), ", b")
-    assert desk.texts(by_key=True) == []
+    assert desk.texts(invoked=True) == []
 
 
 def test_calls_of_a_line_are_found_with_what_their_brackets_hold():

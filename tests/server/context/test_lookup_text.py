@@ -6,7 +6,7 @@ import pytest
 
 from mercury_lsp.context import lookup_text as module
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
-from mercury_lsp.context.lookup_text import LookupText, around
+from mercury_lsp.context.lookup_text import LookupText, with_rest_of_document
 from mercury_lsp.documents.document import Document, Snapshot
 from tests.support.document_edits import type_at
 
@@ -23,7 +23,7 @@ def document(text: str, uri: str = "file:///a.py") -> Document:
 
 
 def asked(lookup_text: LookupText, snapshot: Snapshot, offset: int, others: tuple[str, ...] = ()) -> CompletionContext:
-    return lookup_text.added_to(ContextBuilder().build(snapshot, offset, None), snapshot, others)
+    return lookup_text.add_to(ContextBuilder().build(snapshot, offset, None), snapshot, others)
 
 
 def worked(lookup_text: LookupText) -> int:
@@ -37,7 +37,7 @@ def worked(lookup_text: LookupText) -> int:
 def test_window_and_elsewhere_are_the_document():
     text = text_of(900)
     snapshot = document(text).snapshot()
-    context = around(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
+    context = with_rest_of_document(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
     shown = "".join((*context.far, context.near, *context.suffix))
     first, last = context.window
     assert context.lookup_text == (*snapshot.chunks[last:], "", *snapshot.chunks[:first], "") and first
@@ -48,7 +48,7 @@ def test_nothing_is_there_before_it_was_looked_at_and_a_piece_of_work_is_small(m
     looked_at: list[str] = []
     clean = module.without_secrets
     monkeypatch.setattr(module, "without_secrets", lambda text, lang: (looked_at.append(text), clean(text, lang))[1])
-    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "WORK_SLICE_SECONDS", 0.0)
     made, snapshot = LookupText(), document(text_of(900)).snapshot()
     made.update(snapshot)
     assert asked(made, snapshot, 9000).lookup_text == () and made.pending
@@ -59,7 +59,7 @@ def test_nothing_is_there_before_it_was_looked_at_and_a_piece_of_work_is_small(m
 
 
 def test_an_edit_has_the_chunks_around_it_looked_at_and_no_others(monkeypatch):
-    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "WORK_SLICE_SECONDS", 0.0)
     made, doc = LookupText(), document(text_of(900))
     made.update(doc.snapshot())
     asked(made, doc.snapshot(), 9000)
@@ -74,30 +74,30 @@ def test_an_edit_has_the_chunks_around_it_looked_at_and_no_others(monkeypatch):
 def test_lines_that_look_like_secrets_are_cut_out():
     text = text_of(300) + SECRET + text_of(300)
     snapshot = document(text).snapshot()
-    found = "".join(around(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
+    found = "".join(with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
     assert "Zq83" not in found and "name_0_250" in found
 
 
 def test_where_something_was_cut_out_or_is_not_known_there_is_a_gap():
     text = text_of(300) + SECRET * 40 + text_of(300)
     snapshot = document(text).snapshot()
-    found = around(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text
+    found = with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text
     assert "" in found[1:-2]
 
 
 def test_parts_of_a_line_that_is_longer_than_a_chunk_are_left_out():
     long = "data = '" + "x" * 500 + " password=Zq83kfPwm20dKxLw " + "y" * 800 + "'\n"
     snapshot = document(text_of(300) + long + "behind = 1\n" * 40).snapshot()
-    found = "".join(around(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
+    found = "".join(with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
     assert "behind = 1" in found and "name_0_299" in found
     assert "xxx" not in found and "yyy" not in found and "Zq83" not in found
 
 
 def test_what_is_far_from_the_cursor_is_left_out(monkeypatch):
-    monkeypatch.setattr(module, "REACH", 5)
+    monkeypatch.setattr(module, "REACH_CHUNKS", 5)
     text = text_of(2000)
     snapshot = document(text).snapshot()
-    context = around(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
+    context = with_rest_of_document(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
     first, last = context.window
     assert context.lookup_text == (*snapshot.chunks[last : last + 5], "", *snapshot.chunks[first - 5 : first], "")
 
@@ -121,7 +121,7 @@ def test_other_documents_stand_farther_away_in_the_order_given(three):
 
 def test_of_other_documents_only_what_is_around_their_windows(three, monkeypatch):
     made, snapshots = three
-    monkeypatch.setattr(module, "REACH_OF_OTHERS", 1)
+    monkeypatch.setattr(module, "OTHER_DOCUMENT_REACH_CHUNKS", 1)
     first, last = asked(made, snapshots[1], 5000).window
     made.update(snapshots[1])
     context = asked(made, snapshots[0], 0, (snapshots[1].uri,))
@@ -142,4 +142,4 @@ def test_chunks_of_old_versions_are_forgotten():
         asked(made, snapshot, 0)
         worked(made)
     [text] = made._texts.values()
-    assert len(text.clean) <= 4 * module.REACH + len(snapshot.chunks)
+    assert len(text.clean) <= 4 * module.REACH_CHUNKS + len(snapshot.chunks)

@@ -56,7 +56,7 @@ def test_who_looks_at_the_tree_has_it_parsed(typist):
     assert not typist.open.snapshot(URI).is_parsed
     assert typist.open.parsed(URI).is_parsed and typist.parsed == [0, 4]
     typist.type(4, 20, "0")
-    typist.open.settle(URI)
+    typist.open.finish_parsing(URI)
     assert typist.open.snapshot(URI).is_parsed and typist.parsed == [0, 4, 5]
 
 

@@ -9,7 +9,7 @@ from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, l
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
-from mercury_lsp.context.workspace.library import MAX_FILE_BYTES, Library, Prepared, View
+from mercury_lsp.context.workspace.library import MAX_FILE_BYTES, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.documents.document import Document
 
@@ -21,8 +21,8 @@ def written(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def opened(*roots: Path) -> tuple[Library, dict[str, Prepared]]:
-    prepared: dict[str, Prepared] = {}
+def opened(*roots: Path) -> tuple[Library, dict[str, PreparedSnippets]]:
+    prepared: dict[str, PreparedSnippets] = {}
     library = Library(Pace(), prepared.__setitem__, lambda _: None)
     library.open(roots)
     finish(library)
@@ -41,7 +41,7 @@ def found(root: Path) -> set[str]:
 
 def looked(library: Library, path: Path, text: str) -> None:
     document = Document(path.as_uri(), "python", 1, text)
-    library.look(View(path.as_uri(), path.as_posix(), document.snapshot(), 0, {}))
+    library.look(DocumentView(path.as_uri(), path.as_posix(), document.snapshot(), 0, {}))
 
 
 # Ignored files

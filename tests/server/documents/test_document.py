@@ -107,7 +107,7 @@ def test_the_incremental_tree_equals_a_fresh_one(edits):
         document.apply([partial((line, 5), (line, 6), new)], 2)
         document.apply([partial((line, 5), (line, 5 + len(new.encode("utf-16-le")) // 2), "a")], 3)
         document.parsed()
-        document.settle()
+        document.finish_parsing()
         snapshot = document.snapshot()
         fresh = Parser(Language(tree_sitter_python.language())).parse(encode(snapshot.text))
         assert str(snapshot.tree.root_node) == str(fresh.root_node)
@@ -200,11 +200,11 @@ def test_a_line_of_ten_megabytes_is_plain_text_and_an_edit_renews_only_what_is_a
 def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_settles(monkeypatch):
     document = open_document(CODE)
     document.snapshot()
-    monkeypatch.setattr("mercury_lsp.documents.document.KEYSTROKE_SECONDS", 0.0)
+    monkeypatch.setattr("mercury_lsp.documents.document.KEYSTROKE_PARSE_SECONDS", 0.0)
     document.apply([partial((0, 0), (0, 0), "g(1)\n")], 2)
     late = document.parsed().tree.root_node
     assert late.has_changes and late.end_byte == len(CODE) + 5
-    document.settle()
+    document.finish_parsing()
     settled = document.snapshot().tree.root_node
     assert not settled.has_changes and settled.children[0].type == "expression_statement"
 
@@ -214,10 +214,10 @@ def test_parses_that_take_too_long_are_tried_ever_more_rarely_and_at_each_key_ag
     document.snapshot()
     parse = module.parse
     monkeypatch.setattr(module, "parse", lambda *given: parsed.append(document.version) or parse(*given))
-    monkeypatch.setattr(module, "KEYSTROKE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "KEYSTROKE_PARSE_SECONDS", 0.0)
     for version in range(2, 42):
         if version == 38:
-            monkeypatch.setattr(module, "KEYSTROKE_SECONDS", 60.0)
+            monkeypatch.setattr(module, "KEYSTROKE_PARSE_SECONDS", 60.0)
         document.apply([partial((0, 0), (0, 0), "g(1)\n")], version)
         assert document.parsed() is document.parsed()
     assert parsed == [2, 4, 7, 12, 21, 38, 39, 40, 41]
@@ -225,7 +225,7 @@ def test_parses_that_take_too_long_are_tried_ever_more_rarely_and_at_each_key_ag
 
 
 def test_code_that_takes_too_long_to_parse_is_plain_text(monkeypatch):
-    monkeypatch.setattr("mercury_lsp.documents.document.WHOLE_SECONDS", 0.0)
+    monkeypatch.setattr("mercury_lsp.documents.document.FIRST_PARSE_SECONDS", 0.0)
     assert open_document(CODE).snapshot().tree is None
 
 

@@ -21,9 +21,9 @@ def test_the_whole_text_inserted_at_once_is_accepted(desk: Desk):
 
 def test_a_record_has_the_circumstances(desk: Desk):
     desk.observer.client, desk.observer.model = "Neovim", "bundled"
-    request = desk.observer.asked(URI, 4, "rust", automatic=False)
+    request = desk.observer.requested(URI, 4, "rust", automatic=False)
     desk.now += 0.125
-    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.observer.answered(request, [desk.suggestion(TEXT)])
     record = desk.close()
     assert (record.language, record.client, record.model, record.automatic) == ("rust", "Neovim", "bundled", False)
     assert (record.confidence, record.latency_ms, record.length) == (0.8, 125.0, 8)

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_lsp.statistics.impression import Impression
-from mercury_lsp.statistics.observer import KEPT_AFTER, TOLD_WITHIN
+from mercury_lsp.statistics.observer import KEPT_AFTER_SECONDS, REPORT_WITHIN_SECONDS
 from tests.support.statistics_desk import TEXT, URI, Desk, result
 
 
@@ -35,7 +35,7 @@ def test_deleting_what_stands_before_it_is_a_rejection(desk: Desk):
 
 def test_asking_elsewhere_means_that_the_user_went_away(desk: Desk):
     desk.show(TEXT)
-    desk.observer.asked(URI, 0, "python", True)
+    desk.observer.requested(URI, 0, "python", True)
     assert desk.close().outcome == "rejected"
 
 
@@ -64,8 +64,8 @@ def test_an_acceptance_counts_for_the_last_shown_only(desk: Desk):
 def test_more_to_choose_from_beside_what_is_shown_already_is_one_and_the_same(desk: Desk):
     desk.show(TEXT, name="one")
     desk.type("va")
-    request = desk.observer.asked(URI, 6, "python", False)
-    desk.observer.shown(request, [desk.suggestion("lue(1)", "one"), desk.suggestion("rious", "two")])
+    request = desk.observer.requested(URI, 6, "python", False)
+    desk.observer.answered(request, [desk.suggestion("lue(1)", "one"), desk.suggestion("rious", "two")])
     desk.insert("rious")
     assert result(desk.close()) == ("accepted", 2, 5, 5)
 
@@ -80,47 +80,47 @@ def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Des
 
 
 def test_what_two_features_ask_for_at_one_place_counts_once(desk: Desk):
-    requests = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
+    requests = [desk.observer.requested(URI, 4, "python", True) for _ in range(2)]
     for request in requests:
-        desk.observer.shown(request, [desk.suggestion(TEXT, name="one")])
+        desk.observer.answered(request, [desk.suggestion(TEXT, name="one")])
     desk.insert(TEXT)
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
 def test_one_features_answer_counts_also_when_the_others_never_comes(desk: Desk):
-    request, _ = [desk.observer.asked(URI, 4, "python", True) for _ in range(2)]
-    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    request, _ = [desk.observer.requested(URI, 4, "python", True) for _ in range(2)]
+    desk.observer.answered(request, [desk.suggestion(TEXT)])
     desk.insert(TEXT)
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
 def test_what_comes_too_late_to_be_seen_does_not_count(desk: Desk):
-    request = desk.observer.asked(URI, 4, "python", True)
+    request = desk.observer.requested(URI, 4, "python", True)
     desk.type("x")
-    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.observer.answered(request, [desk.suggestion(TEXT)])
     desk.observer.close()
     assert desk.records == []
 
 
 def test_what_was_typed_while_the_model_worked_is_neither_typed_nor_saved(desk: Desk):
-    request = desk.observer.asked(URI, 4, "python", True)
+    request = desk.observer.requested(URI, 4, "python", True)
     desk.type("va")
-    desk.observer.shown(request, [desk.suggestion(TEXT)])
+    desk.observer.answered(request, [desk.suggestion(TEXT)])
     desk.insert("lue(1)")
     assert result(desk.close()) == ("accepted", 0, 6, 6)
 
 
 def test_the_answer_of_a_superseded_request_does_not_count(desk: Desk):
-    older = desk.observer.asked(URI, 4, "python", True)
-    desk.observer.asked(URI, 2, "python", True)
-    desk.observer.shown(older, [desk.suggestion(TEXT)])
+    older = desk.observer.requested(URI, 4, "python", True)
+    desk.observer.requested(URI, 2, "python", True)
+    desk.observer.answered(older, [desk.suggestion(TEXT)])
     desk.observer.close()
     assert desk.records == []
 
 
 def test_what_is_hidden_by_a_popup_does_not_count(desk: Desk):
     desk.show(TEXT)
-    desk.observer.hidden(URI)
+    desk.observer.retract(URI)
     desk.observer.close()
     assert desk.records == []
 
@@ -154,7 +154,7 @@ def test_a_word_changed_later_is_not_kept(desk: Desk):
 def test_a_change_after_half_a_minute_matters_no_more(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
-    desk.wait(KEPT_AFTER)
+    desk.wait(KEPT_AFTER_SECONDS)
     desk.change(0, len(desk.text), "")
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
@@ -185,7 +185,7 @@ def test_what_is_not_accepted_is_recorded_soon(desk: Desk):
     desk.show(TEXT)
     desk.type("x")
     assert desk.observer.is_waiting
-    desk.wait(TOLD_WITHIN)
+    desk.wait(REPORT_WITHIN_SECONDS)
     assert [each.outcome for each in desk.records] == ["rejected"]
     assert not desk.observer.is_waiting
 

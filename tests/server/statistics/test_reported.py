@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_lsp.statistics.impression import Impression
-from mercury_lsp.statistics.observer import MAX_HELD, TOLD_WITHIN
+from mercury_lsp.statistics.observer import MAX_UNRECORDED, REPORT_WITHIN_SECONDS
 from tests.support.statistics_desk import TEXT, URI, Desk, result
 
 
@@ -20,20 +20,20 @@ def desk() -> Desk:
 def test_a_told_acceptance_is_not_counted_again(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert(TEXT)
-    desk.observer.told_accepted("one")
+    desk.observer.reported_accepted("one")
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
 def test_it_may_be_told_before_the_edit(desk: Desk):
     desk.show(TEXT, name="one")
-    desk.observer.told_accepted("one")
+    desk.observer.reported_accepted("one")
     desk.insert(TEXT)
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
 def test_told_and_undone_it_is_not_kept(desk: Desk):
     desk.show(TEXT, name="one")
-    desk.observer.told_accepted("one")
+    desk.observer.reported_accepted("one")
     desk.insert(TEXT)
     desk.change(4, 8, "")
     assert result(desk.close()) == ("accepted", 0, 8, 0)
@@ -42,14 +42,14 @@ def test_told_and_undone_it_is_not_kept(desk: Desk):
 def test_a_single_character_is_accepted_if_the_client_says_so(desk: Desk):
     desk.show(")", name="one")
     desk.insert(")")
-    desk.observer.told_accepted("one")
+    desk.observer.reported_accepted("one")
     assert result(desk.close()) == ("accepted", 0, 1, 1)
 
 
 def test_the_clients_word_counts_where_the_edit_says_otherwise(desk: Desk):
     desk.show("f(a, b)", name="one")
     desk.insert("f(b=b, a=a)")
-    desk.observer.told_accepted("one")
+    desk.observer.reported_accepted("one")
     record = desk.close()
     assert (record.outcome, record.saved) == ("accepted", 7)
     assert 0 < record.kept <= 7
@@ -60,40 +60,40 @@ def test_pieces_and_then_the_last_one_told_as_whole_add_up(desk: Desk):
     desk.type("o")
     desk.insert("ne ")
     desk.insert("two")
-    desk.observer.told_accepted("one")
+    desk.observer.reported_accepted("one")
     assert result(desk.close()) == ("accepted", 1, 6, 6)
 
 
 def test_a_part_that_is_told_is_counted_by_its_edit(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert("value")
-    desk.observer.told_accepted("one", in_part=True)
+    desk.observer.reported_accepted("one", in_part=True)
     assert result(desk.close()) == ("partly", 0, 5, 5)
 
 
 def test_a_part_of_one_character_is_one_if_the_client_says_so(desk: Desk):
     desk.show("(x)", name="one")
     desk.insert("(")
-    desk.observer.told_accepted("one", in_part=True)
+    desk.observer.reported_accepted("one", in_part=True)
     assert result(desk.close()) == ("partly", 0, 1, 1)
 
 
 def test_a_told_rejection_is_one(desk: Desk):
     desk.show(TEXT, name="one")
-    desk.observer.told_rejected("one")
+    desk.observer.reported_rejected("one")
     assert desk.close().outcome == "rejected"
 
 
 def test_rejecting_the_others_to_choose_from_does_not_undo_an_acceptance(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert(TEXT)
-    desk.observer.told_rejected("one")
+    desk.observer.reported_rejected("one")
     assert desk.close().outcome == "accepted"
 
 
 def test_if_the_client_tells_what_it_shows_the_rest_was_not_seen(desk: Desk):
     desk.show(TEXT, name="one")
-    desk.observer.told_shown("one")
+    desk.observer.reported_shown("one")
     desk.type("x")
     desk.show(TEXT, name="two")
     desk.type("x")
@@ -104,10 +104,10 @@ def test_if_the_client_tells_what_it_shows_the_rest_was_not_seen(desk: Desk):
 
 
 def test_an_id_that_nobody_knows_does_no_harm(desk: Desk):
-    desk.observer.told_accepted("nobody")
-    desk.observer.told_accepted("", in_part=True)
-    desk.observer.told_rejected("nobody")
-    desk.observer.told_shown("nobody")
+    desk.observer.reported_accepted("nobody")
+    desk.observer.reported_accepted("", in_part=True)
+    desk.observer.reported_rejected("nobody")
+    desk.observer.reported_shown("nobody")
 
 
 # Limits
@@ -116,7 +116,7 @@ def test_an_id_that_nobody_knows_does_no_harm(desk: Desk):
 def test_switched_off_nothing_is_observed(desk: Desk):
     desk.show(TEXT)
     desk.observer.switch(False)
-    assert desk.observer.asked(URI, 4, "python", True) is None
+    assert desk.observer.requested(URI, 4, "python", True) is None
     desk.show(TEXT)
     desk.insert(TEXT)
     desk.observer.close()
@@ -126,10 +126,10 @@ def test_switched_off_nothing_is_observed(desk: Desk):
 def test_few_are_held_and_the_accepted_ones_longest(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
-    for _ in range(3 * MAX_HELD):
+    for _ in range(3 * MAX_UNRECORDED):
         desk.show(TEXT)
         desk.type("x")
-    assert len(desk.records) == 2 * MAX_HELD + 1
+    assert len(desk.records) == 2 * MAX_UNRECORDED + 1
     assert "accepted" not in [each.outcome for each in desk.records]
 
 
@@ -144,12 +144,12 @@ def test_a_keystroke_follows_no_more_places_than_may_be_held(desk: Desk, monkeyp
     followed = []
     follow = Impression.follow
     monkeypatch.setattr(Impression, "follow", lambda self, edits: (followed.append(self), follow(self, edits))[1])
-    for _ in range(3 * MAX_HELD):
+    for _ in range(3 * MAX_UNRECORDED):
         desk.show(TEXT)
         desk.insert(TEXT)
     followed.clear()
     desk.observer.edited(URI, [desk.edit(0, 0, "x")])
-    assert len(followed) == MAX_HELD
+    assert len(followed) == MAX_UNRECORDED
 
 
 EDITS = st.lists(
@@ -186,11 +186,11 @@ def happen(desk: Desk, step: str) -> None:
         case "rest" if "value" in desk.text:
             desk.show("(1)", name="one", at=desk.text.index("value") + 5)
         case "told" | "part":
-            desk.observer.told_accepted("one", in_part=step == "part")
+            desk.observer.reported_accepted("one", in_part=step == "part")
         case "no":
-            desk.observer.told_rejected("one")
+            desk.observer.reported_rejected("one")
         case "later":
-            desk.wait(TOLD_WITHIN)
+            desk.wait(REPORT_WITHIN_SECONDS)
         case "here":
             desk.insert(TEXT, at=len(desk.text) // 2)
 

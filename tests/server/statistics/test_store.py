@@ -193,7 +193,7 @@ def test_a_file_that_cannot_be_written_to_costs_one_line_of_the_log(path: Path, 
 def test_the_file_of_a_newer_version_is_left_as_it_is(path: Path, caplog):
     written(path)
     with sqlite3.connect(path) as newer:
-        newer.execute(f"PRAGMA user_version = {store.SCHEMA + 1}")
+        newer.execute(f"PRAGMA user_version = {store.SCHEMA_VERSION + 1}")
     newer.close()
     before = path.read_bytes()
     written(path)
@@ -218,7 +218,7 @@ def test_old_rows_are_deleted(path: Path):
 
 
 def test_the_oldest_of_too_many_rows_are_deleted(path: Path, monkeypatch):
-    monkeypatch.setattr(store, "MOST_ROWS", 10)
+    monkeypatch.setattr(store, "MAX_ROWS", 10)
     written(path, *[replace(ROW, shown_at=ROW.shown_at - age) for age in range(30)])
     written(path)
     assert [ROW.shown_at - row.shown_at for row in store.read(path, 0)] == [*range(9, 0, -1), 0, 0]

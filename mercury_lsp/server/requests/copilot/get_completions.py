@@ -27,16 +27,16 @@ class GetCompletionsParams:
 
 async def get_completions(server: MercuryServer, params: GetCompletionsParams) -> dict[str, Any]:
     """Ghost text while typing."""
-    return await _completions(server, params.doc, triggered=True)
+    return await _completions(server, params.doc, automatic=True)
 
 
 async def get_completions_cycling(server: MercuryServer, params: GetCompletionsParams) -> dict[str, Any]:
     """All there is at the cursor, for the user asks."""
-    return await _completions(server, params.doc, triggered=False)
+    return await _completions(server, params.doc, automatic=False)
 
 
-async def _completions(server: MercuryServer, doc: Doc, triggered: bool) -> dict[str, Any]:
-    found, snapshot = await server.suggest(doc.uri, doc.position, "inline", triggered)
+async def _completions(server: MercuryServer, doc: Doc, automatic: bool) -> dict[str, Any]:
+    found, snapshot = await server.suggest(doc.uri, doc.position, "inline", automatic)
     whole_lines = from_line_start(found, snapshot)
     return {
         "completions": [

@@ -33,7 +33,7 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
     """One edit at most. Never an error for being superseded: one client waits for it, another shows it."""
     uri = params.text_document.uri
     try:
-        found, snapshot = await server.suggest(uri, params.position, "edit", triggered=True)
+        found, snapshot = await server.suggest(uri, params.position, "edit", automatic=True)
         if not found and server.is_current(snapshot):  # else the next edit would be one of a newer text
             found, snapshot = await server.next_edit(uri, "edit", params.position)
     except Cancelled:

@@ -71,29 +71,29 @@ def did_focus(server: MercuryServer, params: Focus) -> None:
 
 def did_show(server: MercuryServer, params: Shown) -> None:
     """From now on only what the client tells of counts as shown."""
-    server.statistics.observer.told_shown(params.item.suggestion_id)
+    server.statistics.observer.reported_shown(params.item.suggestion_id)
 
 
 def did_partially_accept(server: MercuryServer, params: PartlyAccepted) -> None:
     """The edit tells which part remains."""
-    server.statistics.observer.told_accepted(params.item.suggestion_id, in_part=True)
+    server.statistics.observer.reported_accepted(params.item.suggestion_id, in_part=True)
 
 
 def notify_shown(server: MercuryServer, params: OneNotice) -> str:
     """The same as didShowCompletion."""
-    server.statistics.observer.told_shown(params.uuid)
+    server.statistics.observer.reported_shown(params.uuid)
     return "OK"
 
 
 def notify_accepted(server: MercuryServer, params: OneNotice) -> str:
     """With a length it may be a part; the edits tell which."""
-    server.statistics.observer.told_accepted(params.uuid, in_part=params.accepted_length is not None)
+    server.statistics.observer.reported_accepted(params.uuid, in_part=params.accepted_length is not None)
     return "OK"
 
 
 def notify_rejected(server: MercuryServer, params: ManyNotices) -> str:
     """A fill that was not taken may be offered again where it fits; the last change is not, in the same place."""
     for each in params.uuids:
-        server.statistics.observer.told_rejected(each)
+        server.statistics.observer.reported_rejected(each)
         server.completer.next_edits.dismissed(each)
     return "OK"

@@ -33,7 +33,7 @@ class GetPanelCompletionsParams:
 async def panel_completion(server: MercuryServer, params: PanelCompletionParams) -> dict[str, Any]:
     """Items as in inline completion; sent ahead one by one if the client wants that."""
     with ClientProgress(server, params.work_done_token, "Completing", cancellable=True):
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, "panel", triggered=False)
+        found, snapshot = await server.suggest(params.text_document.uri, params.position, "panel", automatic=False)
     result = to_lsp(from_line_start(found, snapshot))
     if params.partial_result_token is None:
         return result
@@ -43,7 +43,7 @@ async def panel_completion(server: MercuryServer, params: PanelCompletionParams)
 
 async def get_panel_completions(server: MercuryServer, params: GetPanelCompletionsParams) -> dict[str, Any]:
     """Solutions in notifications; the answer tells how many. They insert at the cursor: one client ignores ranges."""
-    found, snapshot = await server.suggest(params.doc.uri, params.doc.position, "panel", triggered=False)
+    found, snapshot = await server.suggest(params.doc.uri, params.doc.position, "panel", automatic=False)
     for each, whole in zip(found, from_line_start(found, snapshot), strict=True):
         solution = {
             "panelId": params.panel_id,
