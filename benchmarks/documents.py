@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[Fi
             for line in range(FIRST_LINE, FIRST_LINE + lines)
         ]
         contexts = [builder.build(snapshot, end, each.name) for end in ends]
-        found.append([context.request(give_up_below=gate, multiline=True) for context in contexts])
+        found.append([replace(context.request(), give_up_below=gate, multiline=True) for context in contexts])
     return found
 
 

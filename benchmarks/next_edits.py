@@ -27,10 +27,10 @@ from mercury_engine.evaluation.gaps import HeldOutFile as File
 from mercury_engine.evaluation.gaps import documents
 from rich.table import Table
 
-from mercury_lsp.completion.next_edits.judging import chance, question
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.judging import probability_of_new, scoring_request
 from mercury_lsp.completion.next_edits.next_edits import SITES_JUDGED_UNASKED
-from mercury_lsp.completion.next_edits.places import EditSite
-from mercury_lsp.completion.next_edits.repeating import RepeatableEdits
+from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.documents.document import HeldOutFile, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES
@@ -60,7 +60,7 @@ class Judged:
     is_right: bool
     is_for_key: bool
     """Only who asks is offered it."""
-    chance: float
+    probability_of_new: float
     change_not_shown: float
     seconds: float
     """That the engine took to judge it, with what was read for the places before in its caches."""
@@ -110,46 +110,46 @@ def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
 
 def judged(engine: Engine, case: Case) -> list[Judged]:
     """What the model says of the places that the rules find, in their order, after the user's changes."""
-    document, repeating = HeldOutFile("file:///a", case.language, 1, case.text), RepeatableEdits()
+    document, repeatable = HeldOutFile("file:///a", case.language, 1, case.text), RepeatableEdits()
     found: Replacement | None = None
     for swap in case.made:
         snapshot = document.parsed()
         span = (types.Position(*snapshot.position_at(at)) for at in (swap.start, swap.start + len(swap.old)))
         change = types.TextDocumentContentChangePartial(types.Range(*span), swap.new)
-        repeating.record(document.apply([change], 1) or [])
-        found = repeating.replacement(document.parsed())
+        repeatable.record(document.apply([change], 1) or [])
+        found = repeatable.replacement(document.parsed())
     if found is None:
         return []
     snapshot = document.parsed()
-    places = repeating.places(found, snapshot, invoked=True)[:SITES_JUDGED_UNASKED]
-    unasked = repeating.places(found, snapshot, invoked=False)
-    return [each for place in places if (each := _judged(engine, case, found, place, snapshot, place not in unasked))]
+    sites = repeatable.sites(found, snapshot, invoked=True)[:SITES_JUDGED_UNASKED]
+    unasked = repeatable.sites(found, snapshot, invoked=False)
+    return [each for site in sites if (each := _judged(engine, case, found, site, snapshot, site not in unasked))]
 
 
 def _judged(
-    engine: Engine, case: Case, change: Replacement, place: EditSite, snapshot: Snapshot, is_for_key: bool
+    engine: Engine, case: Case, change: Replacement, site: EditSite, snapshot: Snapshot, is_for_key: bool
 ) -> Judged | None:
-    if (request := question(place, change, snapshot, case.name, Event())) is None:
+    if (request := scoring_request(site, change, snapshot, case.name, Event())) is None:
         return None
-    started, texts = perf_counter(), (place.old, place.new)
-    with_change = chance(*engine.score(request, texts))
+    started, texts = perf_counter(), (site.old, site.new)
+    with_change = probability_of_new(*engine.score(request, texts))
     seconds = perf_counter() - started
-    without = chance(*engine.score(replace(request, far=request.far[:-1]), texts))
-    return Judged(is_right(case, place, snapshot.text), is_for_key, with_change, without, seconds)
+    without = probability_of_new(*engine.score(replace(request, far=request.far[:-1]), texts))
+    return Judged(is_right(case, site, snapshot.text), is_for_key, with_change, without, seconds)
 
 
-def is_right(case: Case, place: EditSite, text: str) -> bool:
+def is_right(case: Case, site: EditSite, text: str) -> bool:
     """Whether the edit makes the text what one of the right swaps would, blanks aside."""
     swap = case.swaps[-1]
     wanted = {_bare(text[:at] + swap.new + text[at + len(swap.old) :]) for at in case.right}
-    return _bare(text[: place.start] + place.new + text[place.end :]) in wanted
+    return _bare(text[: site.start] + site.new + text[site.end :]) in wanted
 
 
 def is_offered(judged: Judged, way: str, gate: float) -> bool:
     """Whether an edit is offered in its place, unless one is before it."""
     if judged.is_for_key and way != "by_key":
         return False
-    return (judged.change_not_shown if way == "change_not_shown" else judged.chance) >= gate
+    return (judged.change_not_shown if way == "change_not_shown" else judged.probability_of_new) >= gate
 
 
 def by_gate(rows: Sequence[tuple[Case, list[Judged]]], way: str, kind: str) -> dict[str, dict[str, Any]]:

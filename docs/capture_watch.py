@@ -1,6 +1,7 @@
 """Draw docs/watch.svg: the denoising of two examples, step by step, as `mercury-lsp watch` shows it."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -27,7 +28,7 @@ def main() -> None:
         assert example is not None
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
         context = ContextBuilder().build(document.snapshot(), len(example.before), name)
-        fill = engine.fill(context.request(give_up_below=engine.gate))
+        fill = engine.fill(replace(context.request(), give_up_below=engine.gate))
         console.print(Text(name, "bold"))
         for number, slots in enumerate(views(fill), 1):
             line = Text(f"{number:3} ", "dim") + Text(context.line_prefix) + canvas(slots)

@@ -3,10 +3,11 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 
 from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.place import FilePosition
-from mercury_lsp.completion.postprocessing import trim
+from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.settings import Settings
 
 
@@ -22,8 +23,8 @@ def run(arguments: argparse.Namespace) -> int:
     context, snapshot = FilePosition.parse(arguments.place).context()
     settings = Settings(model=arguments.model)
     engine = load(settings)
-    fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots))
-    text = trim(fill.text, context, snapshot)
+    fill = engine.fill(replace(context.request(), effort=settings.effort, max_slots=settings.max_slots))
+    text = postprocess(fill.text, context, snapshot)
     answer = {
         "text": text,
         "confidence": round(fill.confidence, 4),

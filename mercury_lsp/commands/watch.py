@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mercury_engine.api import SlotView
 from rich.console import Console
@@ -34,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings(model=arguments.model)
     engine = load(settings)
     steps: list[tuple[SlotView, ...]] = []
-    fill = engine.fill(context.request(effort=settings.effort, max_slots=settings.max_slots, on_step=steps.append))
+    request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots, on_step=steps.append)
+    fill = engine.fill(request)
     if console.is_terminal:
         _play(console, context, steps, arguments.delay)
     else:

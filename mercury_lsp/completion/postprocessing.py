@@ -1,4 +1,4 @@
-"""Makes a fill fit the text around it: no doubled suffix, no doubled brackets, no trailing blanks."""
+"""Fits a fill to the text around it: no repeated suffix, no doubled brackets, no trailing blanks."""
 
 import re
 from collections import Counter
@@ -11,11 +11,11 @@ from mercury_lsp.documents.document import Snapshot
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
 _REPEATED_LINES_REACH_CHARS = 2000
-"""How far after the cursor repeated lines are looked for."""
+"""Characters after the cursor that are searched for lines which the fill repeats."""
 
 
-def trim(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
-    """The part of a fill worth showing; empty if there is none. The snapshot is that of the context."""
+def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
+    """The part of a fill worth showing; empty if there is none. `snapshot` is the version of the context."""
     text = fill_text if context.multiline else _BREAK.split(fill_text, maxsplit=1)[0]
     if context.line_suffix.strip():
         text = without_overlap(text, context.line_suffix)
@@ -27,7 +27,7 @@ def trim(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
 
 
 def without_overlap(text: str, line_suffix: str) -> str:
-    """Drop the longest tail that repeats the start of the line's rest, unless text would be left unbalanced.
+    """Drop the longest tail that repeats the start of the line's suffix, unless that leaves the text unbalanced.
 
     A tail of closing brackets alone is left to `without_doubled_closers`, which counts them.
     """
@@ -40,7 +40,7 @@ def without_overlap(text: str, line_suffix: str) -> str:
 
 
 def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> str:
-    """Drop closing brackets from the tail that have no opening one once the line's rest took its own."""
+    """Drop closing brackets from the tail that have no opening bracket left after those of the line's suffix."""
     in_prefix, _, quote = _scan(line_prefix)
     quote = quote if quote and quote in text else ""  # else it may be an apostrophe
     _, surplus, quote = _scan(text, quote)
@@ -59,7 +59,7 @@ def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> st
 
 
 def without_repeated_lines(text: str, line_prefix: str, following: str) -> str:
-    """Drop the last lines that equal the next lines of the document; following starts at the cursor."""
+    """Drop the last lines that equal the next lines of the document; `following` starts at the cursor."""
     lines = _BREAK.split(text)
     filled = [number for number, line in enumerate(lines) if (line_prefix * (number == 0) + line).strip()]
     ahead = [line.rstrip() for line in _BREAK.split(following)[1:] if line.strip()]
@@ -73,7 +73,7 @@ def without_repeated_lines(text: str, line_prefix: str, following: str) -> str:
 
 
 def without_trailing_blanks(text: str, line_suffix: str) -> str:
-    """Strip the tail's white space, but keep what separates text from the rest of the line."""
+    """Strip trailing white space, unless it separates the text from the line's suffix."""
     stripped = text.rstrip()
     if not stripped:
         return ""
@@ -85,7 +85,7 @@ def without_trailing_blanks(text: str, line_suffix: str) -> str:
 
 
 def _first_lines(text: str, count: int) -> str:
-    """The first lines of text, without the last one's terminator."""
+    """The first `count` lines of text, without the last one's terminator."""
     if count == 0:
         return ""
     breaks = [found.start() for found in _BREAK.finditer(text)]
@@ -93,7 +93,7 @@ def _first_lines(text: str, count: int) -> str:
 
 
 def _unclosed(text: str) -> int:
-    """Brackets and strings that text leaves open."""
+    """The number of brackets and strings that text leaves open."""
     opened, _, quote = _scan(text)
     return len(opened) + bool(quote)
 

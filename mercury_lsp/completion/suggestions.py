@@ -1,4 +1,4 @@
-"""What is offered to the user."""
+"""A suggestion: text to insert at the cursor, with its confidence."""
 
 import re
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _TO_FIRST_LINE_END = re.compile(r"\s*[^\r\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Text to insert between two positions of one line; the cursor stands there."""
+    """Text that replaces [start, end) of the cursor's line."""
 
     id: str
     text: str
@@ -25,14 +25,14 @@ class Suggestion:
     confidence: float
     """Between 0 and 1."""
     steps: int
-    """Denoising steps; 0 when no model was asked."""
+    """Denoise steps; 0 when no model was called."""
     elapsed_ms: float
     unsure_from: int | None = None
-    """Character from which on the text is likelier wrong than right; None when it is not."""
+    """Index of the first character from which the text is more likely wrong than right; None if there is none."""
 
     @classmethod
     def at_cursor(cls, context: CompletionContext, text: str, fill: Fill) -> "Suggestion":
-        """A fill, already trimmed to text, as a new suggestion."""
+        """A new suggestion from a fill; `text` is its postprocessed text."""
         return cls(
             id=uuid4().hex,
             text=text,
@@ -45,17 +45,17 @@ class Suggestion:
         )
 
     def behind(self, count: int) -> "Suggestion":
-        """What remains once its first characters stand in the document."""
+        """The remainder once its first `count` characters stand in the document."""
         unsure_from = None if self.unsure_from is None else max(0, self.unsure_from - count)
         return replace(self, text=self.text[count:], unsure_from=unsure_from)
 
     def led_by(self, before: str, start: Position) -> "Suggestion":
-        """The same with text that already stands in the document before it."""
+        """The suggestion extended to the left by `before`, which already stands in the document from `start`."""
         unsure_from = None if self.unsure_from is None else self.unsure_from + len(before)
         return replace(self, text=before + self.text, start=start, unsure_from=unsure_from)
 
     def first_line(self) -> "Suggestion | None":
-        """The text up to the end of its first line that is not blank, to be chosen instead; None if that is all."""
+        """A shorter alternative that ends with the first line that is not blank; None if there are no more lines."""
         found = _TO_FIRST_LINE_END.match(self.text)
         shorter = found[0].rstrip() if found else ""
         if shorter in ("", self.text.rstrip()):
@@ -63,5 +63,5 @@ class Suggestion:
         return replace(self, id=uuid4().hex, text=shorter, unsure_from=_within(self.unsure_from, shorter))
 
 
-def _within(place: int | None, text: str) -> int | None:
-    return place if place is not None and place < len(text) else None
+def _within(index: int | None, text: str) -> int | None:
+    return index if index is not None and index < len(text) else None

@@ -1,4 +1,4 @@
-"""What the user's last edits mean for suggestions: typing through one, taking it back, deleting text."""
+"""What the user's latest edits mean for suggestions: typing through one, taking it back, deleting text."""
 
 from dataclasses import dataclass, replace
 
@@ -8,22 +8,22 @@ from mercury_lsp.documents.document import Edit, Snapshot
 
 @dataclass(slots=True)
 class SuggestionAnchor:
-    """Where a completion was asked for, and what has since been typed there."""
+    """The offset of a completion request, and the text typed there since."""
 
     start: int
     end: int
-    """The text typed since then reaches from start up to here."""
+    """The typed text stands at [start, end)."""
     suggestion: Suggestion | None = None
-    """Shown with the cursor at start; None while the model works on it."""
+    """Shown with the cursor at `start`; None while the model works on it."""
     ahead: Suggestion | None = None
-    """What to show once the suggestion stands in the text, prepared before anybody asked."""
-    accepted: bool = False
+    """The next suggestion, prepared for when the user accepts this one."""
+    is_accepted: bool = False
     """The suggestion is not offered again."""
     earlier: Suggestion | None = None
-    """What was shown here already when the completion was asked for."""
+    """The suggestion that was on display here when the request came."""
 
-    def known(self, suggestion: Suggestion) -> Suggestion:
-        """The suggestion under the id that its text has here already, for clients that list several answers in one."""
+    def with_known_id(self, suggestion: Suggestion) -> Suggestion:
+        """The suggestion, under the earlier one's id if the texts are equal: some clients list several answers."""
         if self.earlier is None or self.earlier.text != suggestion.text:
             return suggestion
         return replace(suggestion, id=self.earlier.id)
@@ -37,82 +37,86 @@ class SuggestionAnchor:
 
 
 class TypingThrough:
-    """Of one open document; told every edit in order."""
+    """Follows the edits of one open document at its suggestion; every edit is recorded, in order."""
 
     def __init__(self) -> None:
-        self._place: SuggestionAnchor | None = None
-        self._shown: SuggestionAnchor | None = None
-        self._deleted: Edit | None = None
+        self._anchor: SuggestionAnchor | None = None
+        """Of the newest request."""
+        self._shown_anchor: SuggestionAnchor | None = None
+        """Of the suggestion shown last before that."""
+        self._deletion: Edit | None = None
 
     @property
-    def shown(self) -> SuggestionAnchor | None:
-        """The last place where a suggestion was shown, also after the user typed something else than it says."""
-        place = self._place if self._place is not None and self._place.suggestion is not None else self._shown
-        return None if place is None or place.accepted else place
+    def shown_anchor(self) -> SuggestionAnchor | None:
+        """Where a suggestion was last shown, also after the user typed something different."""
+        has_suggestion = self._anchor is not None and self._anchor.suggestion is not None
+        anchor = self._anchor if has_suggestion else self._shown_anchor
+        return None if anchor is None or anchor.is_accepted else anchor
 
     def record(self, edit: Edit) -> None:
-        """Take note of one edit."""
-        if self._shown is not None and not self._shown.follow(edit):
-            self._shown = None
-        if self._place is not None and not self._place.follow(edit):
-            self._place = None
-        self._deleted = _joined(self._deleted, edit) if edit.removed and not edit.inserted else None
+        """Follow one edit."""
+        if self._shown_anchor is not None and not self._shown_anchor.follow(edit):
+            self._shown_anchor = None
+        if self._anchor is not None and not self._anchor.follow(edit):
+            self._anchor = None
+        self._deletion = _joined(self._deletion, edit) if edit.removed and not edit.inserted else None
 
     def reset(self) -> None:
-        """Forget everything, for the document was replaced as a whole."""
-        self._place = self._shown = self._deleted = None
+        """Forget everything: the whole document was replaced."""
+        self._anchor = self._shown_anchor = self._deletion = None
 
-    def ask(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
-        """The place of a new request; edits are followed from now on, while the model works too."""
-        self._shown = self.shown
-        earlier = self._remaining(self._shown, snapshot, offset) if self._shown is not None else None
-        self._place = SuggestionAnchor(offset, offset, earlier=earlier)
-        return self._place
+    def anchor_at(self, snapshot: Snapshot, offset: int) -> SuggestionAnchor:
+        """The anchor of a new request; it follows the edits that come while the model works."""
+        self._shown_anchor = self.shown_anchor
+        shown = self._shown_anchor
+        earlier = self._remaining(shown, snapshot, offset) if shown is not None else None
+        self._anchor = SuggestionAnchor(offset, offset, earlier=earlier)
+        return self._anchor
 
-    def drop(self, suggestion_id: str) -> None:
+    def accepted(self, suggestion_id: str) -> None:
         """The suggestion was accepted: it is not offered again."""
-        if self._place and self._place.suggestion and self._place.suggestion.id == suggestion_id:
-            self._place.accepted = True
+        if self._anchor and self._anchor.suggestion and self._anchor.suggestion.id == suggestion_id:
+            self._anchor.is_accepted = True
 
-    def rest(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
-        """What remains of the last suggestion when exactly a prefix of it was typed; behind all of it what is ahead."""
-        place = self._place
-        if place is None or place.suggestion is None or place.end != offset:
+    def remainder(self, snapshot: Snapshot, offset: int) -> Suggestion | None:
+        """The rest of the last suggestion if exactly a prefix of it was typed; after all of it, the one ahead."""
+        anchor = self._anchor
+        if anchor is None or anchor.suggestion is None or anchor.end != offset:
             return None
-        if snapshot.slice(place.start, offset) == place.suggestion.text:
-            return _at(place.ahead, snapshot, offset) if place.ahead else None
-        return self._remaining(place, snapshot, offset)
+        if snapshot.slice(anchor.start, offset) == anchor.suggestion.text:
+            return _at(anchor.ahead, snapshot, offset) if anchor.ahead else None
+        return self._remaining(anchor, snapshot, offset)
 
     def was_deleted(self, offset: int, text: str) -> bool:
-        """Whether text is, or starts with, what the last deletion removed at offset."""
-        if self._deleted is None or self._deleted.start != offset or not self._deleted.removed.strip():
+        """Whether the last deletion, at offset, removed the text, a prefix of it, or text that starts with it."""
+        if self._deletion is None or self._deletion.start != offset or not self._deletion.removed.strip():
             return False
-        removed, offered = self._deleted.removed.rstrip(), text.rstrip()
+        removed, offered = self._deletion.removed.rstrip(), text.rstrip()
         return offered.startswith(removed) or removed.startswith(offered)
 
-    def _remaining(self, place: SuggestionAnchor, snapshot: Snapshot, offset: int) -> Suggestion | None:
-        """The rest of a place's suggestion behind what was typed of it; None if that is none, or was taken back."""
-        if place.suggestion is None or place.accepted or place.end != offset:
+    def _remaining(self, anchor: SuggestionAnchor, snapshot: Snapshot, offset: int) -> Suggestion | None:
+        """The untyped rest of an anchor's suggestion; None if nothing is left or the user took it back."""
+        if anchor.suggestion is None or anchor.is_accepted or anchor.end != offset:
             return None
-        typed, text = snapshot.slice(place.start, offset), place.suggestion.text
+        typed, text = snapshot.slice(anchor.start, offset), anchor.suggestion.text
         if typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
             return None
-        return _at(place.suggestion.behind(len(typed)), snapshot, offset)
+        return _at(anchor.suggestion.behind(len(typed)), snapshot, offset)
 
     def _took_back(self, offset: int, rest: str) -> bool:
         """Whether the last deletion removed the whole rest, which had been typed or accepted before."""
-        deleted = self._deleted
-        return deleted is not None and deleted.start == offset and deleted.removed.startswith(rest)
+        deletion = self._deletion
+        return deletion is not None and deletion.start == offset and deletion.removed.startswith(rest)
 
 
 def _at(suggestion: Suggestion, snapshot: Snapshot, offset: int) -> Suggestion:
-    """The suggestion for a cursor at offset, without asking a model again."""
-    here = snapshot.position_at(offset)
-    return replace(suggestion, start=here, end=here, steps=0, elapsed_ms=0.0)
+    """The suggestion for a cursor at offset, without another model call."""
+    position = snapshot.position_at(offset)
+    return replace(suggestion, start=position, end=position, steps=0, elapsed_ms=0.0)
 
 
 def _joined(earlier: Edit | None, later: Edit) -> Edit:
-    """One deletion out of two at the same place, by backspace or by delete."""
+    """Two deletions at the same place, by backspace or by delete, as one; otherwise the later one."""
     if earlier is None:
         return later
     if later.start + len(later.removed) == earlier.start:

@@ -5,7 +5,6 @@ Lines that look like secrets are cut out of every block, but for the cursor's ow
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
@@ -67,16 +66,15 @@ class CompletionContext:
         line = (self.line_prefix + text).rpartition("\n")[2]
         return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX_CHARS:])
 
-    def request(self, **overrides: Any) -> FillRequest:
-        """The engine's request for this place; overrides are fields of `FillRequest`."""
-        fields: dict[str, Any] = {
-            "near": self.near,
-            "far": (*self.snippets, *self.far),
-            "suffix": self.suffix,
-            "lookup_text": self.lookup_text,
-            "multiline": self.multiline,
-        }
-        return FillRequest(**(fields | overrides))
+    def request(self) -> FillRequest:
+        """The engine's request to fill the gap here."""
+        return FillRequest(
+            near=self.near,
+            far=(*self.snippets, *self.far),
+            suffix=self.suffix,
+            lookup_text=self.lookup_text,
+            multiline=self.multiline,
+        )
 
 
 class ContextBuilder:

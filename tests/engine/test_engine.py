@@ -35,7 +35,7 @@ def engine(request, folders):
 
 def request_at(text: str, cursor: int, **overrides) -> FillRequest:
     snapshot = Document("file:///a.py", "python", 1, text).snapshot()
-    return ContextBuilder(400, 200).build(snapshot, cursor, None).request(**{"max_slots": 6, **overrides})
+    return replace(ContextBuilder(400, 200).build(snapshot, cursor, None).request(), **{"max_slots": 6, **overrides})
 
 
 def assert_honest(engine: Engine, request: FillRequest) -> None:

@@ -36,7 +36,7 @@ def requests(**changes) -> list[FillRequest]:
         snapshot = Document(f"file:///{name}", "python", 1, text).snapshot()
         cursor = text.index("\n", 1000 + 300 * number)
         context = ContextBuilder(800, 400).build(snapshot, cursor, name)
-        found.append(context.request(max_slots=4 + number, multiline=True, **changes))
+        found.append(replace(context.request(), max_slots=4 + number, multiline=True, **changes))
     return found
 
 

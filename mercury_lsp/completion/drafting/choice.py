@@ -1,48 +1,48 @@
-"""Which of several lines is the draft: the text around the cursor, and how candidates rank."""
+"""Chooses the draft among candidate lines: reads the lines around the cursor and ranks the candidates."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mercury_lsp.completion.drafting.changes import lines_of
+from mercury_lsp.completion.drafting.changed_range import lines_of
 from mercury_lsp.completion.drafting.lines import LineBelow
 from mercury_lsp.completion.drafting.matching import Prefix, before_suffix, match, renaming_between
 from mercury_lsp.context.context import CompletionContext
 
 NEAR_LINES = 16
-"""So many lines on either side of the cursor are compared without being looked up."""
+"""Lines on either side of the cursor that are compared without an index lookup."""
 
 Rank = tuple[int, int, int, int]
-"""The greater wins: 1 for a line near the cursor, nearness or 1 for the same document, last edit, last change."""
+"""The greatest wins: 1 if near the cursor, nearness or 1 if in the same document, last edit, line stamp."""
 
 
 class Candidate(NamedTuple):
-    """A line that the cursor's line may go on like."""
+    """A line that may show how the cursor's line continues."""
 
     text: str
     rank: Rank
-    """Among equal matches."""
+    """Decides among equal matches."""
     names: tuple[str, str] | None = None
-    """The line above it and the one above the cursor: how they differ tells of names."""
+    """The line above it and the line above the cursor; their differences reveal renamings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorLines:
-    """Lines around that of the cursor, with indentation, nearest first; blank ones are left out."""
+    """The lines around the cursor's line, with indentation, nearest first; blank ones are left out."""
 
     above: list[str]
     below: list[str]
 
     @classmethod
     def of(cls, context: CompletionContext) -> "CursorLines":
-        """Those that the context's blocks next to the cursor hold, `NEAR_LINES` at most."""
+        """The lines in the context's blocks next to the cursor, at most `NEAR_LINES` on either side."""
         before = "".join((*context.far[-2:], context.near))
         after = "".join(context.suffix[:3])
         above = lines_of(before[: max(0, len(before) - len(context.line_prefix))])
         return cls(above[::-1][:NEAR_LINES], lines_of(after[len(context.line_suffix) :])[:NEAR_LINES])
 
     def candidates(self) -> Iterator[Candidate]:
-        """All of them."""
+        """All the lines as candidates."""
         for lines, step in ((self.above, 1), (self.below, -1)):
             for at, line in enumerate(lines):
                 upper = lines[at + step] if 0 <= at + step < len(lines) else None
@@ -50,13 +50,13 @@ class CursorLines:
                 yield Candidate(line.strip(), (1, -at, 0, 0), names)
 
     def comes_next(self, text: str) -> bool:
-        """Whether a line is already there, below the cursor."""
+        """Whether the line below the cursor is this text already."""
         return bool(self.below) and self.below[0].strip() == text
 
     def line_like_below(self, typed: str) -> str:
-        """What lacks on a line of blanks, judged by the nearest line like the one above it, but for names.
+        """The draft for a blank line: what stands below the nearest line that equals the one above it up to renaming.
 
-        The line below that one must show what the other names mean; else nothing.
+        The line below that one must contain a renamed word; otherwise empty.
         """
         pairs = [*zip(self.above[2:], self.above[1:], strict=False), *zip(self.below, self.below[1:], strict=False)]
         for like, below in pairs:
@@ -67,8 +67,8 @@ class CursorLines:
         return ""
 
 
-def best_rest(context: CompletionContext, prefix: Prefix, candidates: Iterable[Candidate]) -> str:
-    """How the best candidate goes on, as far as it fits before the rest of the cursor's line; empty if none does."""
+def best_continuation(context: CompletionContext, prefix: Prefix, candidates: Iterable[Candidate]) -> str:
+    """How the best candidate continues, as far as it fits before the line's suffix; empty if none does."""
     under_cursor = (context.line_prefix + context.line_suffix).strip()
     best: tuple[tuple[int, Rank], str] | None = None
     for candidate in candidates:

@@ -1,4 +1,4 @@
-"""Lines of documents, found by what they begin with and by the line before them, within a bound of memory."""
+"""Indexes lines of documents by their prefixes and by the line above them, within a memory budget."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -8,35 +8,35 @@ from typing import NamedTuple
 from mercury_lsp.completion.drafting.matching import MAX_DRAFT_LINE_CHARS, MIN_MATCH_CHARS, keys
 
 LINES_PER_KEY = 16
-"""So many lines are kept under one key, those that came last."""
+"""Lines kept under one key: the latest ones."""
 
 LINES_BELOW_KEPT = 2
-"""So many of the lines that came last behind a line are kept."""
+"""Lines kept as standing below one line: the latest ones."""
 
 LINE_BYTES = 400
 KEY_BYTES = 170
 REFERENCE_BYTES = 8
-"""What a line without its text, a key and a line under a key cost; measured with tracemalloc."""
+"""Bytes taken by a line without its text, by a key, and by a line under a key; measured with tracemalloc."""
 
 
 class LineBelow(NamedTuple):
-    """A line that stood below another one."""
+    """A line that stood below another one, with its relative indentation."""
 
     text: str
     deeper: str
     """Its indentation beyond that of the line above."""
     shallower: int
-    """How many characters less it is indented, when it is."""
+    """By how many characters it is indented less than the line above, if it is."""
 
     @classmethod
     def of(cls, above: str, below: str) -> "LineBelow":
-        """Of two lines with their indentation."""
+        """From two lines with their indentation."""
         blanks, others = indentation(above), indentation(below)
         deeper = others.removeprefix(blanks) if others.startswith(blanks) else ""
         return cls(below.strip(), deeper, max(0, len(blanks) - len(others)))
 
     def completes(self, typed: str, above: str) -> str:
-        """What it lacks below a line where only blanks are typed; empty if it is indented differently."""
+        """The rest of it where `typed` blanks stand below `above`; empty if they are indented differently."""
         blanks = indentation(above)
         blanks = blanks[: len(blanks) - self.shallower] + self.deeper
         return blanks.removeprefix(typed) + self.text if blanks.startswith(typed) else ""
@@ -44,19 +44,19 @@ class LineBelow(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class IndexedLine:
-    """A line of a document, wherever and however often it stands there."""
+    """A line of a document, counted once however often it occurs there."""
 
     document: int
     text: str
-    """Without the blanks around it."""
+    """Stripped of the blanks around it."""
     stamp: int
-    """Lines that came later have a greater one."""
+    """Greater in lines added later."""
     count: int = 1
-    followers: tuple[LineBelow, ...] = ()
+    below: tuple[LineBelow, ...] = ()
 
 
 class LineIndex:
-    """Lines by document number and text; beyond `budget` bytes those go first that came, or came again, first."""
+    """Lines by document number and text; beyond `budget` bytes the lines added least recently are dropped."""
 
     def __init__(self, budget: int):
         self._budget = budget
@@ -68,12 +68,12 @@ class LineIndex:
 
     @property
     def bytes(self) -> int:
-        """Memory in use, by estimate."""
+        """Estimated memory use."""
         fixed = len(self._lines) * LINE_BYTES + len(self._by_key) * KEY_BYTES
         return fixed + self._references * REFERENCE_BYTES + self._text_bytes
 
     def add(self, document: int, text: str) -> None:
-        """Take in one more occurrence of a line."""
+        """Add one occurrence of a line."""
         text = text.strip()
         if not MIN_MATCH_CHARS <= len(text) <= MAX_DRAFT_LINE_CHARS:
             return
@@ -91,7 +91,7 @@ class LineIndex:
             self._drop(self._lines.popitem(last=False)[1])
 
     def remove(self, document: int, text: str) -> None:
-        """One occurrence of a line is gone; nothing happens if it had made room for others."""
+        """Remove one occurrence of a line, unless the line was dropped already."""
         text = text.strip()
         if (line := self._lines.get((document, text))) is None:
             return
@@ -101,20 +101,20 @@ class LineIndex:
             self._drop(line)
 
     def link(self, document: int, above: str, below: str) -> None:
-        """Take note that one line, given with its indentation, stands below another."""
+        """Record that one line stands below another; both are given with their indentation."""
         line, later = self.find(document, above), self.find(document, below)
         if line is None or later is None:
             return
-        follower = LineBelow.of(above, below)._replace(text=later.text)
-        kept = [each for each in line.followers if each != follower and self.find(document, each.text)]
-        line.followers = (*kept, follower)[-LINES_BELOW_KEPT:]
+        line_below = LineBelow.of(above, below)._replace(text=later.text)
+        kept = [each for each in line.below if each != line_below and self.find(document, each.text)]
+        line.below = (*kept, line_below)[-LINES_BELOW_KEPT:]
 
     def find(self, document: int, text: str) -> IndexedLine | None:
-        """A line by its text."""
+        """The line with this text, blanks around it aside."""
         return self._lines.get((document, text.strip()))
 
     def under(self, key: int) -> tuple[IndexedLine, ...]:
-        """Lines that may match what has the key."""
+        """Lines that may match a prefix with this key."""
         return self._by_key.get(key, ())
 
     def _drop(self, line: IndexedLine) -> None:
@@ -134,5 +134,5 @@ class LineIndex:
 
 
 def indentation(line: str) -> str:
-    """The blanks a line starts with."""
+    """The blanks at the start of a line."""
     return line[: len(line) - len(line.lstrip())]

@@ -1,4 +1,4 @@
-"""How a line goes on that begins like the text before the cursor; compared token by token, blanks do not count."""
+"""Finds how a line continues that matches the text before the cursor, compared token by token; blanks do not count."""
 
 import re
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from functools import lru_cache
 
 from mercury_engine.text.brackets import CLOSING, bracket_step, unclosed_brackets
 
-from mercury_lsp.completion.drafting.renaming import Renaming, are_alike, changes
+from mercury_lsp.completion.drafting.renaming import Renaming, affects, are_alike
 
 MIN_MATCH_CHARS = 4
-"""Fewer characters in common, not counting blanks, are no match; one of the tokens must be a word."""
+"""Fewest common characters of a match, blanks not counted; one of the tokens must be a word."""
 
 WORD_START_CHARS = (3, 4)
-"""Of an unfinished word so many characters are looked up: the fewer with what stands before it, the more alone."""
+"""Characters of an unfinished word that are looked up: fewer with the token before it, more on its own."""
 
 MAX_DRAFT_LINE_CHARS = 200
-"""Of a longer line before the cursor only the end is compared; longer lines are never a draft."""
+"""Longest line of a draft, in characters; of a longer line prefix only the end is compared."""
 
 LINE_START = ""
 """The token that every line starts with."""
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class LineTokens:
-    """Words and single other characters of a text, and where each starts and ends in it."""
+    """The tokens of a text (words and other single characters), with their start and end offsets in it."""
 
     texts: tuple[str, ...]
     starts: tuple[int, ...]
@@ -35,21 +35,21 @@ class LineTokens:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A line up to the cursor."""
+    """A line up to the cursor, in tokens."""
 
     tokens: tuple[str, ...]
-    """Those before the unfinished word; first `LINE_START`, unless the line is too long."""
+    """The tokens before the unfinished word; the first is `LINE_START`, unless the line is too long."""
     word: str
-    """The word that touches the cursor, or nothing."""
+    """The word that touches the cursor, or empty."""
     alone: str
-    """The unfinished word when it is enough for a match; else what no line has."""
+    """The unfinished word if it suffices for a match, else a string that occurs in no line."""
     after_blank: bool
     unclosed: int
-    """Brackets that it leaves open."""
+    """Number of brackets left open."""
 
     @classmethod
     def of(cls, text: str) -> "Prefix":
-        """The text of a line up to the cursor."""
+        """From the text of a line up to the cursor."""
         found = _TOKEN.findall(text[-MAX_DRAFT_LINE_CHARS:])
         word = found.pop() if found and is_word(text[-1]) else ""
         start = (LINE_START,) if len(text) <= MAX_DRAFT_LINE_CHARS else ()
@@ -57,16 +57,16 @@ class Prefix:
         return cls((*start, *found), word, alone, text[-1:].isspace(), unclosed_brackets(text[-MAX_DRAFT_LINE_CHARS:]))
 
     def may_match(self, line: str) -> bool:
-        """Whether a line holds what the prefix ends with."""
+        """Whether a line contains the end of the prefix."""
         return bool(self.tokens) and (self.tokens[-1] in line or self.alone in line)
 
-    def places(self, texts: Sequence[str]) -> list[int]:
-        """Before which tokens of a line the prefix may end."""
+    def possible_ends(self, texts: Sequence[str]) -> list[int]:
+        """Indices of the tokens of a line before which the prefix may end."""
         last, word = self.tokens[-1], self.alone
         return [end for end in range(1, len(texts)) if texts[end - 1] == last or texts[end].startswith(word)]
 
     def keys(self) -> list[int]:
-        """Under which keys of `keys` the lines are that may match, the closer ones first."""
+        """The index keys (see `keys`) of lines that may match, closest first."""
         starts = [self.word[:size] for size in WORD_START_CHARS if len(self.word) >= size] or [""]
         found = (_key(self.tokens, len(self.tokens), start) for start in starts)
         return [key for key in found if key is not None]
@@ -74,19 +74,19 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How a line goes on behind what it has in common with a prefix."""
+    """A line's continuation after the part it has in common with a prefix."""
 
     rest: str
     reach: int
-    """Characters in common, those of words carried over included; the start of the line counts as one."""
+    """Characters in common, including renamed words; the start of the line counts as one."""
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is a word rather than a sign."""
+    """Whether a token is a word and not punctuation."""
     return token[:1].isalnum() or token[:1] == "_"
 
 
-@lru_cache(4096)  # those around sixteen cursors, and some
+@lru_cache(4096)  # the lines around some sixteen cursors
 def line_tokens(text: str) -> LineTokens:
     """The tokens of a line, `LINE_START` first."""
     found = tokens(text)
@@ -101,7 +101,7 @@ def tokens(text: str) -> LineTokens:
 
 
 def keys(text: str) -> set[int]:
-    """Under which keys a line is to be found: one for every place in it where a prefix may end."""
+    """The index keys of a line: one for every position where a prefix may end."""
     texts = (LINE_START, *_TOKEN.findall(text))
     found = {_key(texts, end) for end in range(2, len(texts))}
     for size in WORD_START_CHARS:
@@ -110,21 +110,21 @@ def keys(text: str) -> set[int]:
 
 
 def match(prefix: Prefix, line: str, least: int = 0, names: tuple[str, str] | None = None) -> Match | None:
-    """The longest match that ends at some place of the line, where the line goes on; None below a least reach.
+    """The longest match within the line that leaves a continuation; None if its reach is below `least`.
 
-    `names`: two lines, one near the line and one near the prefix, from which names may be learnt too.
+    `names`: a line near the line and one near the prefix, from which renamings may be learned too.
     """
     if len(line) > MAX_DRAFT_LINE_CHARS or not prefix.may_match(line):
         return None
     found = line_tokens(line)
     carried = (renaming_between(*names) if names else None) or Renaming()
-    matches = [_match_at(prefix, found, end, line, carried, least) for end in prefix.places(found.texts)]
+    matches = [_match_at(prefix, found, end, line, carried, least) for end in prefix.possible_ends(found.texts)]
     return max((each for each in matches if each is not None), key=lambda each: each.reach, default=None)
 
 
 @lru_cache(2048)
 def renaming_between(theirs: str, ours: str) -> Renaming | None:
-    """How names of one line became those of another that is like it throughout; None if they are not alike."""
+    """The renaming that turns one line into another; None if they differ in more than names."""
     if max(len(theirs), len(ours)) > MAX_DRAFT_LINE_CHARS:
         return None
     one, other = line_tokens(theirs).texts, line_tokens(ours).texts
@@ -139,9 +139,9 @@ def renaming_between(theirs: str, ours: str) -> Renaming | None:
 
 
 def before_suffix(rest: str, line_suffix: str) -> str:
-    """The part of a line's rest that fits before what follows the cursor on its line; empty if none does.
+    """The part of a continuation that fits before the line's suffix; empty if none does.
 
-    What follows either occurs in the rest outside of brackets, or closes the bracket that the rest closes too.
+    The suffix must occur in the continuation outside of brackets, or close the same bracket.
     """
     suffix, depth = line_suffix.strip(), 0
     if not suffix:
@@ -157,7 +157,7 @@ def before_suffix(rest: str, line_suffix: str) -> str:
 
 
 def _key(texts: Sequence[str], end: int, word: str = "") -> int | None:
-    """Of the fewest tokens before end that, with the start of a word behind them, are enough for a match."""
+    """The key of the fewest tokens before `end` that, with the start of a word after them, suffice for a match."""
     chars, has_word, start = len(word), bool(word), end
     while (chars < MIN_MATCH_CHARS or not has_word) and start:
         start -= 1
@@ -189,14 +189,14 @@ def _match_at(prefix: Prefix, found: LineTokens, end: int, line: str, carried: R
 
 
 def _is_explained(ours: str, theirs: str, rest: str, carried: Renaming) -> bool:
-    """Whether a word that differs is known to, or the rest shows what the difference means."""
-    return are_alike(ours, theirs) and (carried.apply(theirs) == ours or changes(theirs, ours, rest))
+    """Whether a differing word is a known renaming, or the rest of the line uses it."""
+    return are_alike(ours, theirs) and (carried.apply(theirs) == ours or affects(theirs, ours, rest))
 
 
 def _balanced(rest: str, theirs: int, ours: int) -> str:
-    """The rest of a line without closing brackets too many, when its start left more of them open than ours does.
+    """The rest of a line without surplus closing brackets, if its start left more open than our prefix does.
 
-    A rest that closes brackets of the lines before is left as it is.
+    A rest that closes brackets of earlier lines is left as it is.
     """
     if theirs <= ours:
         return rest

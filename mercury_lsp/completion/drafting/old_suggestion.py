@@ -1,7 +1,6 @@
-"""What may still fit of a suggestion after the user typed something else than it says."""
+"""The part of a suggestion that may still fit after the user typed something different."""
 
 from functools import lru_cache
-from typing import Protocol
 
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -12,38 +11,29 @@ from mercury_lsp.documents.document import Snapshot
 
 MAX_TYPED_TOKENS = 24
 MAX_SUGGESTED_TOKENS = 64
-"""So many tokens from the first difference on are aligned; who typed more has left the suggestion behind."""
+"""Tokens aligned from the first difference on; a user who typed more has abandoned the suggestion."""
 
 MAX_ALIGNED_CHARS = 2000
-"""Of longer suggestions only the start is looked at."""
+"""Characters of a suggestion that are aligned, from its start."""
 
 MIN_SKIPPING_WORD_CHARS = 2
-"""An unfinished word of fewer characters does not skip words of the suggestion to continue a later one."""
+"""Shortest unfinished word, in characters, that may skip words of the suggestion to continue a later one."""
 
 TokenPair = tuple[int, int]
 
 
-class RemembersShown(Protocol):
-    """The part of an edit history that is needed here."""
-
-    @property
-    def shown(self) -> SuggestionAnchor | None:
-        """The last place where a suggestion was shown, and the text typed there since."""
-
-
-def old_suggestion(history: RemembersShown, snapshot: Snapshot, offset: int) -> str:
-    """The rest of the suggestion shown last that may still fit at offset; empty if none does, or all of it does."""
-    place = history.shown
-    if place is None or place.suggestion is None or place.end != offset:
+def old_suggestion(anchor: SuggestionAnchor | None, snapshot: Snapshot, offset: int) -> str:
+    """The rest of an anchor's suggestion that may still fit at offset; empty if none of it does, or all of it."""
+    if anchor is None or anchor.suggestion is None or anchor.end != offset:
         return ""
-    return remaining(place.suggestion.text, snapshot.slice(place.start, offset))
+    return remaining(anchor.suggestion.text, snapshot.slice(anchor.start, offset))
 
 
 def remaining(suggested: str, typed: str) -> str:
-    """What of the suggestion follows the part that has its like in the typed text.
+    """The part of the suggestion after its last token that matches the typed text.
 
-    Both are aligned by their longest common sequence of tokens. A word typed in place of another is put for that
-    one in the rest too.
+    Both are aligned by their longest common subsequence of tokens. Where the user typed one word in place of another,
+    it replaces that word in the rest too.
     """
     suggested = suggested[:MAX_ALIGNED_CHARS]
     if suggested.startswith(typed) or typed.startswith(suggested) or len(typed) > MAX_ALIGNED_CHARS:
@@ -69,13 +59,13 @@ def remaining(suggested: str, typed: str) -> str:
 
 
 _suggested = lru_cache(256)(tokens)
-"""It stays the same while the user types."""
+"""Cached, for the suggestion stays the same while the user types."""
 
 
 def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> list[TokenPair] | None:
-    """Equal tokens of both in order, as many as can be, and as far to the left; None when too much was typed.
+    """The longest alignment of equal tokens, as far left as possible; None when too much was typed.
 
-    The last of ours is left out when it may be unfinished.
+    The last of our tokens is left out if it may be unfinished.
     """
     end = len(ours) - has_word
     lead = common_prefix(ours[:end], theirs)
@@ -86,7 +76,7 @@ def _aligned(ours: tuple[str, ...], theirs: tuple[str, ...], has_word: bool) -> 
 
 
 def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[TokenPair]:
-    """The longest common subsequence, as indices; of equally long ones that which ends first in theirs."""
+    """The longest common subsequence, as pairs of indices; among equals the one that ends first in theirs."""
     lengths = [[0] * (len(theirs) + 1)]
     for one in ours:
         above, row = lengths[-1], [0]
@@ -107,7 +97,7 @@ def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[TokenPair]:
 
 
 def _renaming(pairs: list[TokenPair], ours: tuple[str, ...], theirs: tuple[str, ...]) -> Renaming:
-    """Words that stand alone between the same neighbours in both."""
+    """The renaming implied by words that stand alone between the same neighbours in both."""
     renaming = Renaming()
     for _, other in pairs:
         renaming.learn(theirs[other], theirs[other])
@@ -118,7 +108,7 @@ def _renaming(pairs: list[TokenPair], ours: tuple[str, ...], theirs: tuple[str, 
 
 
 def _continued(trailing: tuple[str, ...], theirs: tuple[str, ...], at: int) -> int | None:
-    """Which token of theirs, from at on, the unfinished word begins."""
+    """The index, from `at` on, of the first of their tokens that the unfinished word may become."""
     if len(trailing) != 1:
         return None
     word = trailing[0]
@@ -127,7 +117,7 @@ def _continued(trailing: tuple[str, ...], theirs: tuple[str, ...], at: int) -> i
 
 
 def _from(suggested: str, theirs: LineTokens, at: int, typed: str) -> str:
-    """The suggestion from a token on, with the blanks before it that are not typed yet."""
+    """The suggestion from token `at` on, with the blanks before it that are not typed yet."""
     if at == len(theirs.texts):
         return ""
     blanks = suggested[theirs.ends[at - 1] if at else 0 : theirs.starts[at]]

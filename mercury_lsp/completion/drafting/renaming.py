@@ -1,4 +1,4 @@
-"""Names that differ systematically between two pieces of code, carried over from one to the other."""
+"""Learns which names differ between two similar pieces of code and applies the difference to further text."""
 
 import re
 from functools import lru_cache
@@ -13,7 +13,7 @@ def are_alike(one: str, other: str) -> bool:
 
 
 class Renaming:
-    """Maps words of one piece of code to those that stand in their places in another."""
+    """Maps words of one piece of code to the words in the same positions of another."""
 
     def __init__(self) -> None:
         self._words: dict[str, str] = {}
@@ -21,9 +21,9 @@ class Renaming:
         self._changes = False
 
     def learn(self, old: str, new: str) -> bool:
-        """Take note that new stands where old stood; False, and nothing learnt, when something else does already.
+        """Map `old` to `new`; False, and nothing learned, if `old` is mapped to something else already.
 
-        When one part of the name differs (`set_width`, `set_height`), the part is carried over in every case style.
+        If one part of the name differs (`set_width`, `set_height`), the part is mapped too, in every case style.
         """
         if self._words.setdefault(old, new) != new:
             return False
@@ -33,14 +33,14 @@ class Renaming:
         return True
 
     def adopt(self, other: "Renaming") -> None:
-        """Take over what another one learnt of words that are new to this one."""
+        """Add the mappings of another renaming for words that this one does not know."""
         if other._changes:
             self._changes = True
             self._words = other._words | self._words
             self._parts = other._parts | self._parts
 
     def apply(self, text: str) -> str:
-        """Text with every word that has another in its place replaced."""
+        """The text with every mapped word replaced."""
         return _WORD.sub(lambda found: self._renamed(found[0]), text) if self._changes else text
 
     def _renamed(self, word: str) -> str:
@@ -51,8 +51,8 @@ class Renaming:
         return "".join(self._parts.get(part, part) for part in _PARTS.findall(word))
 
 
-def changes(old: str, new: str, text: str) -> bool:
-    """Whether new in the place of old makes a difference to text."""
+def affects(old: str, new: str, text: str) -> bool:
+    """Whether renaming `old` to `new` would change the text."""
     if old not in text and not any(part in text for part in _differing_part(old, new)):
         return False
     renaming = Renaming()
@@ -62,7 +62,7 @@ def changes(old: str, new: str, text: str) -> bool:
 
 @lru_cache(1024)
 def _differing_part(old: str, new: str) -> dict[str, str]:
-    """The only part in which two names differ and what takes its place, in every case style; empty for others."""
+    """The single part in which two names differ, mapped to its replacement in every case style; otherwise empty."""
     ours, theirs = _PARTS.findall(old), _PARTS.findall(new)
     while ours and theirs and ours[0] == theirs[0]:
         del ours[0], theirs[0]

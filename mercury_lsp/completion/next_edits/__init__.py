@@ -1,4 +1,8 @@
-"""The user's last change, offered for other places of the document, one at a time; the model judges each."""
+"""Next edits: offers the user's last change for other places in the document, one at a time, if the model agrees.
+
+Edits become changes (change.py, change_log.py), a change becomes a replacement of whole words or calls (replacement.py,
+calls.py), rules find its edit sites (edit_sites.py, repeatable_edits.py), and the model judges each one (judging.py).
+"""
 
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 

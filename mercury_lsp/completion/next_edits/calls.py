@@ -1,4 +1,4 @@
-"""Arguments that a call got or lost, for other calls of the same name: at the end of its list or at the start."""
+"""Repeats a change of a call's arguments, at the start or the end of its list, in other calls of the same name."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _SIGNS = OPENING + CLOSING + ","
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call that stands on one line: a word and its arguments as they are written."""
+    """A call on one line: its name, and its arguments as they are written."""
 
     start: int
     name: str
@@ -22,7 +22,7 @@ class CallSite:
 
 
 def call_around(line: str, start: int, end: int) -> CallSite | None:
-    """The innermost call of a line whose brackets hold the text from start up to end."""
+    """The innermost call of a line whose brackets enclose [start, end)."""
     holding = [
         each for each in calls(line) if each.start + len(each.name) < start and end < each.start + len(each.text)
     ]
@@ -30,7 +30,7 @@ def call_around(line: str, start: int, end: int) -> CallSite | None:
 
 
 def calls(line: str) -> Iterator[CallSite]:
-    """The calls of a line, those within others first."""
+    """The calls of a line, inner ones before outer ones."""
     opened: list[tuple[int, list[int]]] = []
     for at, character in _signs(line):
         if character in OPENING:
@@ -50,9 +50,9 @@ def calls(line: str) -> Iterator[CallSite]:
 
 
 def changed_alike(old: CallSite, new: CallSite, other: CallSite) -> str | None:
-    """The text of another call after the change that made new of old; None when that is not to be done there.
+    """The text of another call after the change that turned `old` into `new`; None if the change does not apply there.
 
-    What is left as it was comes first in all of them, or last.
+    The unchanged arguments must come first in all of them, or last.
     """
     if other.name != old.name or old.name != new.name:
         return None
@@ -60,17 +60,17 @@ def changed_alike(old: CallSite, new: CallSite, other: CallSite) -> str | None:
         return new.text
     same = common_prefix(old.arguments, new.arguments)
     if same or not old.arguments or not new.arguments:
-        gone, come = old.arguments[same:], new.arguments[same:]
-        kept = other.arguments[: len(other.arguments) - len(gone)]
-        found = (*kept, *come)
-        fits = other.arguments == (*kept, *gone)
+        removed, added = old.arguments[same:], new.arguments[same:]
+        kept = other.arguments[: len(other.arguments) - len(removed)]
+        found = (*kept, *added)
+        fits = other.arguments == (*kept, *removed)
     else:
         same = common_prefix(old.arguments[::-1], new.arguments[::-1])
-        gone, come = old.arguments[: len(old.arguments) - same], new.arguments[: len(new.arguments) - same]
-        kept = other.arguments[len(gone) :]
-        found = (*come, *kept)
-        fits = bool(same) and other.arguments == (*gone, *kept)
-    if not fits or any(each in kept for each in come):
+        removed, added = old.arguments[: len(old.arguments) - same], new.arguments[: len(new.arguments) - same]
+        kept = other.arguments[len(removed) :]
+        found = (*added, *kept)
+        fits = bool(same) and other.arguments == (*removed, *kept)
+    if not fits or any(each in kept for each in added):
         return None
     return f"{other.name}({', '.join(found)})"
 

@@ -1,4 +1,4 @@
-"""What the user changed last: edits that touch each other are one change, however many keys and pauses it took."""
+"""A change by the user: edits that touch each other make up one change, however many keys and pauses it took."""
 
 import re
 from collections.abc import Sequence
@@ -9,15 +9,16 @@ from mercury_lsp.documents.document import Edit
 _PART_OF_A_WORD = re.compile(r"\w*")
 
 MAX_CHANGE_CHARS = 400
-"""A change of more is none that could be made elsewhere; it bounds the work for a key."""
+"""Longest change, old and new text together: a longer one cannot be repeated. It bounds the work per key."""
 
 MAX_COMPARED_CHARS = 4000
-"""Characters of an edit, removed and inserted, in which what changed is looked for: some clients send whole lines."""
+"""Longest edit, removed and inserted characters together, that is compared for what really changed: some clients
+send whole lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The text at [start, end) of the document as it is now, and what stood there before."""
+    """The text at [start, end) of the document as it is now, and the text that stood there before."""
 
     start: int
     old: str
@@ -29,7 +30,7 @@ class Change:
         return self.start + len(self.new)
 
     def then(self, edit: Edit) -> "Change | None":
-        """This one and an edit that touches it, as one; None for an edit elsewhere."""
+        """This change merged with an edit that touches it; None for an edit elsewhere."""
         stop = edit.start + len(edit.removed)
         if stop < self.start or edit.start > self.end:
             return None
@@ -39,13 +40,13 @@ class Change:
         return Change(min(self.start, edit.start), before + self.old + after, kept[0] + edit.inserted + kept[1])
 
     def moved(self, edit: Edit) -> "Change | None":
-        """This one after an edit elsewhere, at a cost that does not depend on either; None if that changes it."""
+        """This change after an edit elsewhere, in constant time; None if the edit touches it."""
         if edit.start + len(edit.removed) <= self.start:
             return Change(self.start + len(edit.inserted) - len(edit.removed), self.old, self.new)
         return self if edit.start >= self.end else None
 
     def is_left_by(self, edit: Edit) -> bool:
-        """Whether it changes a word, and the edit what follows the word, directly behind the new text."""
+        """Whether this change is within a word, and the edit changes the text directly after that word."""
         texts = (self.old, self.new)
         if edit.start != self.end or not all(_PART_OF_A_WORD.fullmatch(text) for text in texts):
             return False
@@ -53,10 +54,10 @@ class Change:
 
 
 def extended_change(change: Change | None, edits: Sequence[Edit]) -> Change | None:
-    """The change after more edits; None when it has become too large, or was none yet."""
+    """The change after more edits; None if there is none, or it has become too large."""
     for edit in edits:
         made = differing(Change(edit.start, edit.removed, edit.inserted))
-        if made.old == made.new:  # a document that was sent again
+        if made.old == made.new:  # the client sent the same text again
             continue
         change = (change.then(Edit(made.start, made.old, made.new)) if change else None) or made
         if len(change.old) + len(change.new) > MAX_CHANGE_CHARS:
@@ -65,9 +66,9 @@ def extended_change(change: Change | None, edits: Sequence[Edit]) -> Change | No
 
 
 def differing(change: Change) -> Change:
-    """The change without what both texts begin and end with, unless it is large.
+    """The change without the common prefix and suffix of both texts, unless it is large.
 
-    A key typed over a selection changes all of it, also when its letter happens to be the last one selected.
+    A key typed over a selection replaces all of it, even if the selection happens to end with the same letter.
     """
     old, new, lead = change.old, change.new, 0
     if len(old) + len(new) > MAX_COMPARED_CHARS or len(new) == 1 < len(old):

@@ -1,4 +1,4 @@
-"""A change as something that can be made elsewhere: whole words in the place of whole words."""
+"""A change in a form that can be repeated elsewhere: whole words replaced by whole words, or a call by a call."""
 
 import re
 from dataclasses import dataclass
@@ -8,32 +8,32 @@ from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.documents.document import Snapshot
 
 MAX_REPLACEMENT_CHARS = 80
-"""Of either text; longer ones hardly stand anywhere else."""
+"""Longest old or new text; longer ones hardly occur anywhere else."""
 
 MAX_REPEATED_LINE_CHARS = 2000
-"""Characters of a line that is looked at as a whole; what is changed in longer ones is not repeated."""
+"""Longest line, in characters, in which a change is repeated."""
 
 _WORD_REACH_CHARS = 200
-"""Characters around a change that are looked at."""
+"""Characters on either side of a change that are searched for the rest of a word."""
 
 _WORD_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[^\W\d]\w*")
 _LED_BY_A_WORD = re.compile(r"[.\[(?!]")
-"""What is put behind a word, and belongs to it."""
+"""Starts text that belongs to the word before it."""
 _LIST = re.compile(r"[,;]")
-"""What belongs to no single word."""
+"""Separates list items, so it belongs to no single word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """An old text, the new one, and where the new one stands already."""
+    """An old text, the new text, and the offset where the new text already stands."""
 
     old: str
     new: str
     start: int
     calls: tuple[CallSite, CallSite] | None = None
-    """The whole of it before and after, where a call got or lost an argument."""
+    """The whole call before and after, if a call got or lost an argument."""
 
     @property
     def end(self) -> int:
@@ -42,35 +42,35 @@ class Replacement:
 
     @property
     def is_of_name(self) -> bool:
-        """Whether a single name took the place of another one."""
+        """Whether a single name replaced another one."""
         return bool(_NAME.fullmatch(self.old) and _NAME.fullmatch(self.new))
 
     def lines(self, snapshot: Snapshot) -> tuple[str, str]:
-        """The line that it stands in, as it was and as it is."""
+        """The line of the change, before and after."""
         line, start = snapshot.line_at(self.start)
         return line[: self.start - start] + self.old + line[self.end - start :], line
 
     def is_same(self, other: "Replacement") -> bool:
-        """Whether the other one makes the same of the same, wherever."""
+        """Whether both replace the same text by the same text, wherever they stand."""
         if self.calls and other.calls:
             return changed_alike(*self.calls, other.calls[0]) == other.new
         return (self.old, self.new) == (other.old, other.new)
 
     def undoes(self, other: "Replacement") -> bool:
-        """Whether this one takes the other one back."""
+        """Whether this replacement reverts the other one."""
         return (self.old, self.new) == (other.new, other.old)
 
 
 def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
-    """The change without what both texts have in common, grown to whole words; None for one not worth repeating.
+    """The change reduced to what differs, extended to whole words; None if it is not worth repeating.
 
-    What only came in or went belongs to the word that it leads (`self.`) or follows (`.strip()`), or to a call.
+    A pure insertion or deletion belongs to the word after it (`self.`) or before it (`.strip()`), or to a call.
     """
     change = differing(change)
     start, old, new = change.start, change.old, change.new
     before = snapshot.slice(start - _WORD_REACH_CHARS, start)
     after = snapshot.slice(start + len(new), start + len(new) + _WORD_REACH_CHARS)
-    left, right = _around(before, old, new, after)
+    left, right = _word_parts(before, old, new, after)
     whole = Replacement(left + old + right, left + new + right, start - len(left))
     line_start, line_end = snapshot.source.line_bounds(start)
     if line_end - line_start > MAX_REPEATED_LINE_CHARS:
@@ -80,7 +80,7 @@ def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
 
 
 def _of_call(start: int, old: str, new: str, snapshot: Snapshot) -> Replacement | None:
-    """The call that a change stands in, as a whole."""
+    """The whole call around a change."""
     line, line_start = snapshot.line_at(start)
     at = start - line_start
     call = call_around(line, at, at + len(new))
@@ -90,8 +90,8 @@ def _of_call(start: int, old: str, new: str, snapshot: Snapshot) -> Replacement 
     return Replacement(before.text, call.text, line_start + call.start, (before, call))
 
 
-def _around(before: str, old: str, new: str, after: str) -> tuple[str, str]:
-    """The parts of words, or whole ones, that belong to a change on both of its sides."""
+def _word_parts(before: str, old: str, new: str, after: str) -> tuple[str, str]:
+    """The words, or parts of words, that belong to a change, before and after it."""
     ahead, behind = _WORD_END.search(before), _WORD.match(after)
     left = ahead[0] if ahead and (_is_word(old[:1]) or _is_word(new[:1])) else ""
     right = behind[0] if behind and (_is_word(old[-1:]) or _is_word(new[-1:])) else ""

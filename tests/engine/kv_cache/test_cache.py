@@ -1,7 +1,7 @@
 """Caches change how much is read, never what is answered."""
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
@@ -56,7 +56,7 @@ class Editor:
 
     def request(self, **overrides) -> FillRequest:
         snapshot = self.document.snapshot()
-        return self.builder.build(snapshot, self.cursor, "pkg/views.py").request(**overrides)
+        return replace(self.builder.build(snapshot, self.cursor, "pkg/views.py").request(), **overrides)
 
 
 def editor(text: str, cursor: int | None = None) -> Editor:

@@ -1,4 +1,4 @@
-"""Which questions stand side by side, which give way, and which are one and the same."""
+"""Which requests run side by side, which are superseded, and which share a fill."""
 
 import asyncio
 import gc
@@ -29,7 +29,7 @@ async def editor():
 async def asking(
     editor: CompleterDesk, feature: Feature = "inline", column: int = 4, invoked: bool = False
 ) -> asyncio.Task:
-    """A question whose fill is under way, or waits for its turn."""
+    """A request whose fill is under way or queued."""
     task = asyncio.ensure_future(editor.ask(column, automatic=not invoked, feature=feature))
     await asyncio.sleep(0)
     return task
@@ -52,7 +52,7 @@ async def test_features_that_ask_at_one_cursor_share_a_fill(editor: CompleterDes
     assert len(editor.engine.asked) == 1
 
 
-async def test_the_same_question_again_does_not_begin_anew(editor: CompleterDesk):
+async def test_a_repeated_request_shares_the_fill_under_way(editor: CompleterDesk):
     older = await asking(editor)
     await begun(editor.engine)
     newer = await asking(editor)
@@ -60,7 +60,7 @@ async def test_the_same_question_again_does_not_begin_anew(editor: CompleterDesk
     assert len(editor.engine.asked) == 1
 
 
-async def test_a_shared_fill_goes_on_for_as_long_as_somebody_waits_for_it(editor: CompleterDesk):
+async def test_a_shared_fill_runs_while_any_feature_waits_for_it(editor: CompleterDesk):
     asked = [await asking(editor, feature) for feature in ("inline", "popup")]
     await begun(editor.engine)
     asked[0].cancel()
@@ -72,7 +72,7 @@ async def test_a_shared_fill_goes_on_for_as_long_as_somebody_waits_for_it(editor
     assert request.cancel.is_set()
 
 
-async def test_once_text_was_typed_no_feature_needs_an_older_answer(editor: CompleterDesk):
+async def test_typing_supersedes_the_older_requests_of_every_feature(editor: CompleterDesk):
     older = [await asking(editor, feature) for feature in ("inline", "popup", "edit")]
     editor.replace(0, 1, "y")
     newer = await asking(editor, "popup")
@@ -80,7 +80,7 @@ async def test_once_text_was_typed_no_feature_needs_an_older_answer(editor: Comp
     assert await answers(editor, newer) == [["suggested"]]
 
 
-async def test_an_edit_that_changes_nothing_leaves_the_question_as_it_was(editor: CompleterDesk):
+async def test_an_edit_that_changes_nothing_supersedes_no_request(editor: CompleterDesk):
     older = await asking(editor)
     editor.replace(4, 4, "")
     newer = await asking(editor)
@@ -88,7 +88,7 @@ async def test_an_edit_that_changes_nothing_leaves_the_question_as_it_was(editor
     assert len(editor.engine.asked) == 1
 
 
-async def test_elsewhere_in_the_text_only_the_same_feature_gives_way(editor: CompleterDesk):
+async def test_a_request_elsewhere_supersedes_only_its_own_feature(editor: CompleterDesk):
     ghost, popup = await asking(editor, "inline"), await asking(editor, "popup")
     newer = await asking(editor, "inline", column=2)
     assert await is_cancelled(ghost)
@@ -96,20 +96,20 @@ async def test_elsewhere_in_the_text_only_the_same_feature_gives_way(editor: Com
 
 
 @pytest.mark.parametrize("feature", EVERY_FEATURE)
-async def test_what_was_asked_by_key_outlives_what_the_editor_asks_by_itself(editor: CompleterDesk, feature: Feature):
+async def test_an_invoked_request_outlives_automatic_ones(editor: CompleterDesk, feature: Feature):
     invoked = await asking(editor, feature, invoked=True)
     by_itself = await asking(editor, "inline")
     assert await answers(editor, invoked, by_itself) == [["suggested"], ["suggested"]]
     assert [request.candidates for request in editor.engine.asked] == [3], "the answer by key serves both"
 
 
-async def test_an_unsure_answer_by_key_stays_hidden_from_what_the_editor_asked_by_itself(editor: CompleterDesk):
+async def test_an_unsure_invoked_answer_is_not_shown_for_an_automatic_request(editor: CompleterDesk):
     editor.engine.confidence = 0.4
     invoked, by_itself = await asking(editor, invoked=True), await asking(editor)
     assert await answers(editor, invoked, by_itself) == [["suggested"], []]
 
 
-async def test_what_was_asked_by_key_for_another_window_stays_when_the_user_types_on(editor: CompleterDesk):
+async def test_a_request_invoked_for_another_window_survives_typing(editor: CompleterDesk):
     panel, ghost = await asking(editor, "panel", invoked=True), await asking(editor, "inline", invoked=True)
     editor.replace(0, 1, "y")
     newer = await asking(editor, "inline")
@@ -117,7 +117,7 @@ async def test_what_was_asked_by_key_for_another_window_stays_when_the_user_type
     assert await answers(editor, panel, newer) == [["suggested"], ["suggested"]]
 
 
-async def test_a_key_stops_what_its_feature_asked_by_itself(editor: CompleterDesk):
+async def test_an_invoked_request_supersedes_the_automatic_one_of_its_feature(editor: CompleterDesk):
     by_itself, edit = await asking(editor, "inline"), await asking(editor, "edit")
     invoked = await asking(editor, "inline", invoked=True)
     assert await is_cancelled(by_itself)
@@ -125,13 +125,13 @@ async def test_a_key_stops_what_its_feature_asked_by_itself(editor: CompleterDes
     assert [request.candidates for request in editor.engine.asked] == [1, 3]
 
 
-async def test_a_closed_document_needs_no_answers_at_all(editor: CompleterDesk):
+async def test_closing_a_document_cancels_all_its_requests(editor: CompleterDesk):
     asked = [await asking(editor, "inline"), await asking(editor, "panel", invoked=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
 
 
-async def test_what_the_engine_had_ready_for_a_closed_document_brings_nothing_of_it_back(
+async def test_a_fill_that_finishes_after_its_document_was_closed_leaves_nothing_behind(
     editor: CompleterDesk, monkeypatch
 ):
     monkeypatch.setattr("mercury_lsp.completion.completer.LOOK_AHEAD_AFTER_SECONDS", 0.001)
@@ -142,27 +142,27 @@ async def test_what_the_engine_had_ready_for_a_closed_document_brings_nothing_of
     go.set()
     assert await is_cancelled(asked)
     await editor.completer._lease.fill(FillRequest(near="", suffix=()))
-    assert not editor.completer._histories and editor.completer._ahead is None
+    assert not editor.completer._typing and editor.completer._ahead is None
 
 
-async def test_a_search_that_is_given_up_before_it_begins_leaves_no_warning(recwarn):
+async def test_a_search_cancelled_before_it_starts_leaves_no_warning(recwarn):
     async def found() -> list[Suggestion]:
         return []
 
-    questions, snapshot = Coalescer(), Document("file:///a", "python", 1, "x = ").snapshot()
-    question = SuggestionRequest("edit", snapshot, 0, is_away=True)
-    asked = asyncio.ensure_future(questions.ask(question, lambda: SharedAnswer.of(found(), Event())))
+    coalescer, snapshot = Coalescer(), Document("file:///a", "python", 1, "x = ").snapshot()
+    request = SuggestionRequest("edit", snapshot, 0, is_next_edit=True)
+    asked = asyncio.ensure_future(coalescer.answer(request, lambda: SharedAnswer.of(found(), Event())))
     await asyncio.sleep(0)
-    questions.supersede(lambda _: True)
+    coalescer.cancel_where(lambda _: True)
     assert await is_cancelled(asked)
     await asyncio.sleep(0)
     gc.collect()
     assert not recwarn.list
 
 
-def test_an_edit_elsewhere_is_no_answer_to_who_asks_for_a_fill_and_gives_way_to_a_newer_one():
+def test_a_next_edit_does_not_answer_a_fill_and_is_superseded_by_a_newer_one():
     snapshot = Document("file:///a", "python", 1, "x = ").snapshot()
-    fill, away = SuggestionRequest("edit", snapshot, 4), SuggestionRequest("edit", snapshot, 4, is_away=True)
+    fill, away = SuggestionRequest("edit", snapshot, 4), SuggestionRequest("edit", snapshot, 4, is_next_edit=True)
     assert not fill.is_answered_by(away) and not away.is_answered_by(fill)
     assert fill.supersedes(away) and away.is_answered_by(away)
     assert not SuggestionRequest("inline", snapshot, 4).supersedes(away)

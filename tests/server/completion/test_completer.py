@@ -91,7 +91,7 @@ async def test_below_the_gate_only_an_invoked_suggestion_is_shown(editor: Comple
     assert await editor.ask(4, automatic=False) == ["suggested"]
 
 
-async def test_the_gate_of_the_settings_goes_before_the_models(editor: CompleterDesk):
+async def test_the_gate_in_the_settings_overrides_the_models(editor: CompleterDesk):
     editor.completer.settings = Settings(gate=0.3)
     editor.engine.confidence = 0.4
     assert await editor.ask(4) == ["suggested"]
@@ -108,7 +108,7 @@ async def test_a_disabled_language_asks_no_model(editor: CompleterDesk):
     assert editor.engine.asked == []
 
 
-async def test_typing_through_needs_no_model_and_deleting_back_restores(editor: CompleterDesk):
+async def test_typing_through_needs_no_model_and_deleting_restores_the_suggestion(editor: CompleterDesk):
     await editor.ask(4)
     editor.replace(4, 4, "sug")
     assert await editor.ask(7) == ["gested"]
@@ -119,7 +119,7 @@ async def test_typing_through_needs_no_model_and_deleting_back_restores(editor: 
     assert len(editor.engine.asked) == 1
 
 
-async def test_what_was_typed_while_the_model_worked_counts_as_typed(editor: CompleterDesk):
+async def test_text_typed_while_the_model_works_counts_as_typed_through(editor: CompleterDesk):
     editor.engine.held = True
     asked = asyncio.ensure_future(editor.ask(4))
     await begun(editor.engine)
@@ -135,27 +135,27 @@ async def test_what_was_typed_while_the_model_worked_counts_as_typed(editor: Com
     [((4, 4, "other"), 9), ((0, 1, "y"), 4), ((4, 4, "suggested"), 13)],
     ids=["other text typed", "text before the cursor changed", "typed to its end"],
 )
-async def test_any_other_edit_asks_the_model_anew(editor: CompleterDesk, edit: tuple[int, int, str], column: int):
+async def test_any_other_edit_calls_the_model_again(editor: CompleterDesk, edit: tuple[int, int, str], column: int):
     await editor.ask(4)
     editor.replace(*edit)
     await editor.ask(column)
     assert len(editor.engine.asked) == 2
 
 
-async def test_a_rest_is_not_offered_elsewhere(editor: CompleterDesk):
+async def test_a_remainder_is_not_offered_elsewhere(editor: CompleterDesk):
     await editor.ask(4)
     editor.engine.text = "elsewhere"
     assert await editor.ask(2) == ["elsewhere"]
 
 
-async def test_what_was_just_deleted_is_not_offered_again(editor: CompleterDesk):
+async def test_text_just_deleted_is_not_offered_again(editor: CompleterDesk):
     editor.replace(4, 4, "suggested")
     for end in range(13, 4, -1):
         editor.replace(end - 1, end, "")
     assert await editor.ask(4) == []
 
 
-async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: CompleterDesk):
+async def test_text_just_deleted_is_offered_when_invoked(editor: CompleterDesk):
     editor.engine.text = "1 + 1"
     await editor.ask(4)
     editor.replace(4, 4, "1 + 1")
@@ -165,7 +165,7 @@ async def test_what_was_just_deleted_may_be_asked_for_by_key(editor: CompleterDe
 
 
 @pytest.mark.parametrize(("text", "unasked"), [("1", []), ("rn ", []), ("1) ", []), ("urn", ["urn"])])
-async def test_what_saves_a_single_key_is_shown_to_those_who_ask_alone(
+async def test_a_suggestion_that_saves_one_key_is_shown_only_when_invoked(
     editor: CompleterDesk, text: str, unasked: list[str]
 ):
     editor.engine.text = text
@@ -173,13 +173,13 @@ async def test_what_saves_a_single_key_is_shown_to_those_who_ask_alone(
     assert await editor.ask(4, automatic=False) == [text.rstrip()]
 
 
-async def test_the_last_characters_of_a_suggestion_typed_through_stay(editor: CompleterDesk):
+async def test_the_last_characters_of_a_suggestion_typed_through_stay_on_display(editor: CompleterDesk):
     assert await editor.ask(4) == ["suggested"]
     editor.replace(4, 4, "suggest")
     assert await editor.ask(11) == ["ed"]
 
 
-async def test_alternatives_that_are_hardly_sure_are_not_worth_a_key(editor: CompleterDesk):
+async def test_unsure_alternatives_are_left_out(editor: CompleterDesk):
     def fill(request: FillRequest) -> Fill:
         others = [Fill(text, sure, steps=2, elapsed=0.0) for text, sure in (("two", 0.06), ("three", 0.04))]
         return Fill("one", editor.engine.confidence, steps=2, elapsed=0.0, others=tuple(others))
@@ -203,7 +203,7 @@ async def test_after_a_deletion_something_else_is_offered(editor: CompleterDesk)
     assert await editor.ask(4) == ["suggested"]
 
 
-async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: CompleterDesk):
+async def test_deleted_text_is_offered_once_the_user_types_on(editor: CompleterDesk):
     editor.replace(4, 4, "gested")
     editor.replace(4, 10, "")
     editor.replace(4, 4, "s")
@@ -211,7 +211,7 @@ async def test_what_was_deleted_may_be_offered_once_the_user_goes_on(editor: Com
     assert await editor.ask(5) == ["gested"]
 
 
-async def test_what_is_shown_already_keeps_its_id_when_the_user_asks_for_more(editor: CompleterDesk):
+async def test_a_suggestion_on_display_keeps_its_id_when_the_user_invokes_more(editor: CompleterDesk):
     async def ids(column: int, automatic: bool) -> list[str]:
         context, snapshot = editor.documents.context_at(URI, types.Position(0, column))
         return [each.id for each in await editor.completer.complete(context, snapshot, automatic)]

@@ -1,4 +1,4 @@
-"""What follows a shown suggestion is prepared while nobody asks."""
+"""While the engine is idle, the suggestion after the one on display is prepared."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.support.fake_engine import FakeEngine, begun
 
 
 class Counting(FakeEngine):
-    """Fills `one`, then `two` behind it."""
+    """Fills `one`, then ` two` after it."""
 
     def answer(self, request):
         text = " two" if request.near.endswith("one") else "one"
@@ -47,7 +47,7 @@ async def test_after_an_accept_the_next_suggestion_is_there_without_the_model(ed
 
 async def test_an_accepted_suggestion_is_not_offered_again_where_it_was_taken_back(editor):
     await editor.ask(4)
-    suggestion = editor.completer._history("file:///sample.py")._place.suggestion
+    suggestion = editor.completer._typing_through("file:///sample.py")._anchor.suggestion
     editor.completer.accepted(suggestion.id)
     editor.replace(4, 4, "one")
     editor.replace(6, 7, "")
@@ -56,7 +56,7 @@ async def test_an_accepted_suggestion_is_not_offered_again_where_it_was_taken_ba
     assert len(editor.engine.asked) == asked + 1
 
 
-async def test_whoever_asks_stops_the_looking_ahead(editor):
+async def test_a_request_stops_looking_ahead(editor):
     await editor.ask(4)
     editor.engine.begun.clear()
     editor.engine.held = True
@@ -69,7 +69,7 @@ async def test_whoever_asks_stops_the_looking_ahead(editor):
     assert (await asked)[0] == "one"
 
 
-async def test_what_fails_ahead_is_logged_and_asked_for_again(editor, monkeypatch, caplog):
+async def test_a_failed_look_ahead_is_logged_and_retried_by_the_next_request(editor, monkeypatch, caplog):
     await editor.ask(4)
     with monkeypatch.context() as failing:
         failing.setattr(editor.engine, "fill", raising(MemoryError("no room")))
@@ -86,7 +86,7 @@ def raising(error: Exception) -> Callable[..., Fill]:
     return fill
 
 
-async def test_what_is_not_sure_enough_is_not_prepared(editor):
+async def test_an_unsure_suggestion_is_not_prepared(editor):
     await editor.ask(4)
     editor.engine.confidence = 0.1
     await looked_ahead(editor)
@@ -94,6 +94,6 @@ async def test_what_is_not_sure_enough_is_not_prepared(editor):
     assert await editor.ask(7) == []
 
 
-async def test_several_suggestions_come_only_when_asked_for(editor):
+async def test_several_suggestions_come_only_when_invoked(editor):
     assert await editor.ask(4) == ["one"]
     assert await editor.ask(4, automatic=False) == ["one", "uno"]

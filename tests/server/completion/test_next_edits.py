@@ -9,8 +9,8 @@ from lsprotocol import types
 
 from mercury_lsp.completion.next_edits.calls import call_around, calls, changed_alike
 from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing, extended_change
-from mercury_lsp.completion.next_edits.judging import chance, question
-from mercury_lsp.completion.next_edits.repeating import MAX_OFFERED_SITES, RepeatableEdits
+from mercury_lsp.completion.next_edits.judging import probability_of_new, scoring_request
+from mercury_lsp.completion.next_edits.repeatable_edits import MAX_OFFERED_SITES, RepeatableEdits
 from mercury_lsp.documents import document as module
 from mercury_lsp.documents.document import Document, Edit
 
@@ -20,7 +20,7 @@ class Desk:
 
     def __init__(self, text: str, language: str = "python"):
         self.document = Document("file:///a", language, 1, dedent(text))
-        self.repeating = RepeatableEdits()
+        self.repeatable = RepeatableEdits()
 
     @property
     def text(self) -> str:
@@ -36,7 +36,7 @@ class Desk:
         snapshot = self.document.parsed()
         start, end = (types.Position(*snapshot.position_at(at)) for at in (start, start + len(removed)))
         change = types.TextDocumentContentChangePartial(types.Range(start, end), inserted)
-        self.repeating.record(self.document.apply([change], 1))
+        self.repeatable.record(self.document.apply([change], 1))
 
     def replace(self, old: str, new: str, number: int = 0) -> "Desk":
         self.put(self.find(old, number), old, new)
@@ -53,27 +53,27 @@ class Desk:
         return self
 
     def change(self) -> tuple[str, str] | None:
-        found = self.repeating.replacement(self.document.parsed())
+        found = self.repeatable.replacement(self.document.parsed())
         return (found.old, found.new) if found else None
 
     def lines(self, invoked: bool = False) -> list[int]:
         """The numbers of the lines where the change may be made."""
         snapshot = self.document.parsed()
-        found = self.repeating.replacement(snapshot)
+        found = self.repeatable.replacement(snapshot)
         return (
-            [snapshot.position_at(each.start)[0] for each in self.repeating.places(found, snapshot, invoked)]
+            [snapshot.position_at(each.start)[0] for each in self.repeatable.sites(found, snapshot, invoked)]
             if found
             else []
         )
 
     def is_unfinished(self, cursor: int) -> bool:
-        found = self.repeating.replacement(self.document.parsed())
-        return found is None or self.repeating.is_unfinished(found, cursor)
+        found = self.repeatable.replacement(self.document.parsed())
+        return found is None or self.repeatable.is_unfinished(found, cursor)
 
     def texts(self, invoked: bool = False) -> list[tuple[str, str]]:
         snapshot = self.document.parsed()
-        found = self.repeating.replacement(snapshot)
-        return [(each.old, each.new) for each in self.repeating.places(found, snapshot, invoked)] if found else []
+        found = self.repeatable.replacement(snapshot)
+        return [(each.old, each.new) for each in self.repeatable.sites(found, snapshot, invoked)] if found else []
 
 
 RENAMED = """\
@@ -310,11 +310,11 @@ def test_without_a_syntax_tree_there_are_no_places():
 def test_a_place_that_was_offered_and_then_edited_is_over():
     desk = Desk(RENAMED).replace("count", "total")
     snapshot = desk.document.parsed()
-    first, second = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, invoked=False)
-    desk.repeating.offer("1", first)
+    first, second = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot, invoked=False)
+    desk.repeatable.offer("1", first)
     desk.put(first.start, "count", "total")
     assert desk.lines() == [2]
-    desk.repeating.dismiss("1")
+    desk.repeatable.dismiss("1")
     desk.put(0, "", "\n")  # another change: what was over for the first one is not for this one
     assert desk.change() is None
     assert second.old == "count"
@@ -323,9 +323,9 @@ def test_a_place_that_was_offered_and_then_edited_is_over():
 def test_line_breaks_of_two_characters_and_astral_characters_do_not_move_places():
     desk = Desk('s = "𝒳"; count = 1\r\nt = "𝒳𝒳"; print(count)\r\n').replace("count", "total")
     snapshot = desk.document.parsed()
-    [place] = desk.repeating.places(desk.repeating.replacement(snapshot), snapshot, invoked=False)
-    assert snapshot.slice(place.start, place.end) == "count"
-    assert snapshot.position_at(place.start) == (1, 18)
+    [site] = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot, invoked=False)
+    assert snapshot.slice(site.start, site.end) == "count"
+    assert snapshot.position_at(site.start) == (1, 18)
 
 
 # While it is being made
@@ -452,7 +452,7 @@ def test_finished_changes_stay_where_their_text_is(text, edits):
         start = min(start, len(desk.text))
         desk.put(start, desk.text[start : start + count], inserted)
         snapshot = desk.document.parsed()
-        for each in desk.repeating._changes.finished(snapshot):
+        for each in desk.repeatable._change_log.finished(snapshot):
             assert snapshot.slice(each.start, each.end) == each.new
 
 
@@ -462,9 +462,9 @@ def test_finished_changes_stay_where_their_text_is(text, edits):
 def test_the_model_sees_the_text_without_the_old_one():
     desk = Desk(RENAMED).replace("count", "total")
     snapshot = desk.document.parsed()
-    change = desk.repeating.replacement(snapshot)
-    [place, _] = desk.repeating.places(change, snapshot, invoked=False)
-    request = question(place, change, snapshot, "a.py", None)
+    change = desk.repeatable.replacement(snapshot)
+    [site, _] = desk.repeatable.sites(change, snapshot, invoked=False)
+    request = scoring_request(site, change, snapshot, "a.py", None)
     shown = "".join(request.far[1:-1]) + request.near + "".join(request.suffix)
     assert shown == desk.text.replace("x = count", "x = ", 1)
     assert request.near.endswith("x = ")
@@ -472,9 +472,9 @@ def test_the_model_sees_the_text_without_the_old_one():
 
 
 def test_a_chance_is_one_half_where_both_are_alike_and_never_out_of_bounds():
-    assert chance(-3.0, -3.0) == 0.5
-    assert chance(-1e6, 0.0) == 1.0
-    assert chance(0.0, -1e6) == pytest.approx(0.0)
+    assert probability_of_new(-3.0, -3.0) == 0.5
+    assert probability_of_new(-1e6, 0.0) == 1.0
+    assert probability_of_new(0.0, -1e6) == pytest.approx(0.0)
 
 
 # Calls

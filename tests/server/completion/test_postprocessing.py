@@ -2,16 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.completion.postprocessing import trim
+from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 
 
-def trimmed(marked: str, fill: str, language_id: str = "python") -> str:
-    """What is left of a fill at the bar."""
+def postprocessed(marked: str, fill: str, language_id: str = "python") -> str:
+    """The part of a fill at the bar that is shown."""
     before, after = marked.split("|")
     snapshot = Document("file:///a", language_id, 1, before + after).snapshot()
-    return trim(fill, ContextBuilder().build(snapshot, len(before), None), snapshot)
+    return postprocess(fill, ContextBuilder().build(snapshot, len(before), None), snapshot)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def trimmed(marked: str, fill: str, language_id: str = "python") -> str:
         ("x = |\n", "", ""),
     ],
 )
-def test_a_fill_of_one_line_is_trimmed(marked, fill, expected):
-    assert trimmed(marked, fill) == expected
+def test_a_fill_of_one_line_is_postprocessed(marked, fill, expected):
+    assert postprocessed(marked, fill) == expected
 
 
 @pytest.mark.parametrize(
@@ -62,21 +62,21 @@ def test_a_fill_of_one_line_is_trimmed(marked, fill, expected):
         ("def f():\n    |\n", "x = 1\n\n    y = 2\n", "x = 1\n\n    y = 2"),
     ],
 )
-def test_lines_that_follow_already_are_dropped(marked, fill, expected):
-    assert trimmed(marked, fill) == expected
+def test_lines_that_already_follow_are_dropped(marked, fill, expected):
+    assert postprocessed(marked, fill) == expected
 
 
 def test_a_closing_brace_is_dropped_only_when_the_fill_does_not_open_it():
     text = "function f() {\n|\n}\n"
-    assert trimmed(text, "return 1\n}", "javascript") == "return 1"
-    assert trimmed(text, "if (a) {\n}", "javascript") == "if (a) {\n}"
+    assert postprocessed(text, "return 1\n}", "javascript") == "return 1"
+    assert postprocessed(text, "if (a) {\n}", "javascript") == "if (a) {\n}"
 
 
 SOME = st.text("ab()[]{}\"' ,;\n\r\\", max_size=12)
 
 
 @given(SOME, SOME, SOME)
-def test_a_trimmed_fill_is_a_start_of_the_fill(before, after, fill):
-    kept = trimmed(f"{before}|{after}", fill)
+def test_a_postprocessed_fill_is_a_prefix_of_the_fill(before, after, fill):
+    kept = postprocessed(f"{before}|{after}", fill)
     assert fill.startswith(kept)
     assert kept == "" or kept.strip()

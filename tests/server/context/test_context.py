@@ -1,4 +1,5 @@
 import string
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,8 +103,8 @@ def test_the_empty_document_has_an_empty_context():
     assert (context.near, context.far, context.suffix, context.multiline) == ("", (), (), True)
 
 
-def test_the_request_carries_the_blocks_and_takes_overrides():
+def test_the_request_carries_the_blocks():
     context = ContextBuilder().build(document().snapshot(), 5000, None)
-    request = context.request(max_slots=8, multiline=True)
+    request = replace(context.request(), max_slots=8, multiline=True)
     assert (request.near, request.far, request.suffix) == (context.near, context.far, context.suffix)
     assert request.max_slots == 8 and request.multiline

@@ -1,6 +1,7 @@
 """Typing beside snippets of other files."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_typing_beside_snippets_reads_two_tokens_a_key_at_most(engine: Engine, t
                 workspace.prepare(uri)
             asked = context(column + 1)
             assert "reserve_items" in asked.snippets[0]
-            read.append(engine.fill(asked.request(max_slots=1, max_steps=1)).tokens_read)
+            read.append(engine.fill(replace(asked.request(), max_slots=1, max_steps=1)).tokens_read)
     finally:
         workspace.close()
     assert max(read[1:]) <= 2

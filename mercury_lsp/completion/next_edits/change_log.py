@@ -1,4 +1,4 @@
-"""What the user changed in a document: the last change, the name it may have begun with, and the ones before."""
+"""The user's changes to a document: the last one, the renaming it may have begun with, and earlier ones."""
 
 import re
 from collections.abc import Iterator
@@ -8,25 +8,25 @@ from mercury_lsp.completion.next_edits.replacement import Replacement, replaceme
 from mercury_lsp.documents.document import Edit, Snapshot
 
 FINISHED_CHANGES_KEPT = 16
-"""Finished changes; moving one for an edit takes a microsecond at most."""
+"""Number of earlier changes kept; moving one for an edit takes at most a microsecond."""
 
 _GOES_ON = re.compile(r"\.|\?\.|::|->|[(\[!]")
-"""What makes a longer expression of a name that was typed (`self` and then `.path`)."""
+"""Extends a typed name to a longer expression (`self`, then `.path`)."""
 
 
 class ChangeLog:
-    """Told every edit in order, at a cost that does not depend on the document's length."""
+    """Records every edit, in order, in time that does not depend on the document's length."""
 
     def __init__(self) -> None:
         self._last: Change | None = None
         self._word: Change | None = None
-        """The last change as it was before something was put behind it that belongs to no word."""
+        """The last change as it was before the user typed punctuation or blanks after it."""
         self._finished: list[Change] = []
         self.is_growing = False
-        """The last edit put text in."""
+        """The last edit inserted text."""
 
     def record(self, edit: Edit) -> None:
-        """Take note of an edit; one that changes nothing, as in a document that is sent again, is none."""
+        """Record an edit; one that changes nothing, as when the client sends the same text again, is ignored."""
         made = differing(Change(edit.start, edit.removed, edit.inserted))
         if made.old == made.new:
             return
@@ -42,19 +42,19 @@ class ChangeLog:
             self._word = before
 
     def replacement(self, snapshot: Snapshot) -> Replacement | None:
-        """What the last change may be elsewhere: a name that was put in place of one, although something follows it."""
+        """The last change as a replacement; a renamed word counts without the text typed after it."""
         word = replacement_of(self._word, snapshot) if self._word is not None else None
         if word is not None and word.is_of_name and not _GOES_ON.match(snapshot.slice(word.end, word.end + 2)):
             return word
         return replacement_of(self._last, snapshot) if self._last is not None else None
 
     def finished(self, snapshot: Snapshot) -> Iterator[Replacement]:
-        """The changes before, oldest first, as far as they still stand and are worth repeating."""
+        """The earlier changes, oldest first, that still stand and are worth repeating."""
         found = (replacement_of(each, snapshot) for each in self._finished)
         return (each for each in found if each is not None)
 
     def _finish(self, change: Change | None, edit: Edit) -> None:
-        """An edit elsewhere has begun another change."""
+        """Keep a change: an edit elsewhere has begun another one."""
         self._word = None
         if change is None or change.old == change.new:
             return
@@ -63,7 +63,7 @@ class ChangeLog:
 
 
 def _edited(word: Change, edit: Edit) -> Change | None:
-    """A change of a word after an edit of it, or of what follows it."""
+    """A word's change after an edit of the word, or of the text after it."""
     if word.is_left_by(edit):
         return word
     grown = word.then(edit) or word.moved(edit)

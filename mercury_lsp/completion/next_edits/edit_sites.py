@@ -1,4 +1,4 @@
-"""Where else the old text of a replacement stands, in a place of the same kind."""
+"""Finds edit sites: where else the old text of a replacement occurs with the same syntactic kind."""
 
 import re
 from collections.abc import Container, Iterator
@@ -14,12 +14,13 @@ from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import Language, language
 
 SEARCH_REACH_CHARS = 100_000
-"""Characters on either side of the change in which they are looked for."""
+"""Characters on either side of the change that are searched."""
 
 MAX_CLASSIFIED_OCCURRENCES = 200
-"""Occurrences whose kind is asked for, at some 20 microseconds each."""
+"""Occurrences whose syntactic kind is determined, at some 20 microseconds each."""
 
 OWNER_REACH_CHARS = 60
+"""Characters before a name that are searched for its owner."""
 
 _OWNER = re.compile(r"(\w*)[)\]?]*\s*(?:\.|->|::)\s*\Z")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -30,7 +31,7 @@ _CLASS = re.compile("class|impl|interface|trait")
 
 @dataclass(frozen=True, slots=True)
 class EditSite:
-    """Text at an offset, and what is to stand there instead."""
+    """Text at an offset, and its replacement."""
 
     start: int
     old: str
@@ -44,57 +45,58 @@ class EditSite:
 
 @dataclass(frozen=True, slots=True)
 class SyntaxKind:
-    """What the syntax says of a name: those of different kinds are not the same thing."""
+    """What the syntax says about a name; names of different kinds denote different things."""
 
     role: str
     owner: str
-    """The word of which a member is one; empty for others."""
-    around: tuple[int, ...]
-    """Where the definitions begin, outermost first, outside of which the name may mean something else."""
+    """The word before the dot, for members; otherwise empty."""
+    enclosing: tuple[int, ...]
+    """Offsets of the enclosing definitions, outermost first, outside of which the name may mean something else."""
     is_type: bool
     is_defined: bool
-    """It is the name in the header of a function or class, which only looks like a call."""
+    """It is the name in the header of a function or class, which merely looks like a call."""
 
     @property
     def scope(self) -> int | None:
-        """Where the innermost of them begins; None for what means the same in the whole file, as types do."""
-        return self.around[-1] if self.around and not self.is_type else None
+        """The offset of the innermost one; None for names with the same meaning in the whole file, such as types."""
+        return self.enclosing[-1] if self.enclosing and not self.is_type else None
 
-    def may_be(self, other: "SyntaxKind", scope: int | None) -> bool:
-        """Whether two names may be one thing, of which the other one is known in a scope."""
-        return (self.role, self.owner) == (other.role, other.owner) and (scope is None or scope in self.around)
+    def may_match(self, other: "SyntaxKind", scope: int | None) -> bool:
+        """Whether this name may denote the same thing as another one, which has that scope."""
+        return (self.role, self.owner) == (other.role, other.owner) and (scope is None or scope in self.enclosing)
 
 
 def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
-    """The kind of what was changed; None for what is no name or call, and where the syntax is not known (yet)."""
+    """The kind of the changed name or call; None if it is neither, or the document is not parsed (yet)."""
     if snapshot.tree is None or not snapshot.is_parsed:
         return None
     kind = _kind_at(snapshot, _name_in(replacement.new, replacement.start))
     return None if kind is not None and kind.is_defined and replacement.calls else kind
 
 
-def places(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Iterator[EditSite]:
-    """Where the old text stands as a name of this kind and scope, in whole words, or a call of its name.
+def sites(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Iterator[EditSite]:
+    """Occurrences of the old text as a name of this kind and scope, in whole words, or calls of its name.
 
-    The nearest behind the new one come first, then those before it; none that reads as the new text.
+    Those after the change come first, then those before it, each nearest first; an occurrence that is already part of
+    the new text is left out.
     """
-    for place in islice(_found(replacement, snapshot), MAX_CLASSIFIED_OCCURRENCES):
-        other = _kind_at(snapshot, _name_in(place.old, place.start))
+    for site in islice(_occurrences(replacement, snapshot), MAX_CLASSIFIED_OCCURRENCES):
+        other = _kind_at(snapshot, _name_in(site.old, site.start))
         if other is None or (other.is_defined and replacement.calls):
             continue
-        if other.may_be(kind, scope):
-            yield place
+        if other.may_match(kind, scope):
+            yield site
 
 
 def occurs_elsewhere(
-    replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot, but: Container[int]
+    replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot, except_at: Container[int]
 ) -> bool:
-    """Whether the new text stands in the scope already: then the change was to another thing, and no renaming.
+    """Whether the new text already occurs in the scope: then the user chose another name instead of renaming one.
 
-    `but` are offsets where the user has just put it.
+    `except_at`: offsets where the user has just put it.
     """
-    back = Replacement(replacement.new, replacement.new, replacement.start)
-    return any(place.start not in but for place in places(back, kind, scope, snapshot))
+    unchanged = Replacement(replacement.new, replacement.new, replacement.start)
+    return any(site.start not in except_at for site in sites(unchanged, kind, scope, snapshot))
 
 
 def _kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
@@ -107,8 +109,8 @@ def _kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
     if role is None:
         return None
     owner = before[1] if before and role == "member" else ""
-    around = [snapshot.source.offset_of_byte(node.start_byte) for node in _around(path, rules, role, owner)]
-    return SyntaxKind(role, owner, tuple(around), _is_type(path), _is_defined(path, rules))
+    enclosing = [snapshot.source.offset_of_byte(node.start_byte) for node in _enclosing(path, rules, role, owner)]
+    return SyntaxKind(role, owner, tuple(enclosing), _is_type(path), _is_defined(path, rules))
 
 
 def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
@@ -127,13 +129,13 @@ def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
 
 
 def _is_type(path: list[Node]) -> bool:
-    """Whether a name is used as a type; type parameters are named like variables."""
+    """Whether a name is used as a type; type parameters count as variables."""
     kinds = [node.type for node in path[-3:]]
     return ("type_identifier" in kinds or "type" in kinds) and not any(each.startswith("type_param") for each in kinds)
 
 
 def _is_defined(path: list[Node], rules: Language) -> bool:
-    """Whether a name is that of a definition, or of a declaration: its parameters come behind it."""
+    """Whether a name is being defined or declared: its parameters follow it."""
     leaf = path[-1]
     for node in path[-3:-1]:
         parameters = node.child_by_field_name("parameters")
@@ -144,8 +146,8 @@ def _is_defined(path: list[Node], rules: Language) -> bool:
     return False
 
 
-def _around(path: list[Node], rules: Language, role: str, owner: str) -> list[Node]:
-    """Functions around a name, classes around a member of oneself; what is defined stands outside of itself."""
+def _enclosing(path: list[Node], rules: Language, role: str, owner: str) -> list[Node]:
+    """The enclosing functions of a name, or classes of a member of `self`; a defined name is outside its definition."""
     if role == "member":
         wanted = _CLASS if owner in ("self", "this") else None
     else:
@@ -157,13 +159,13 @@ def _around(path: list[Node], rules: Language, role: str, owner: str) -> list[No
 
 
 def _name_in(text: str, start: int) -> int:
-    """Where the first name of a text lies that stands at start."""
+    """The offset of the first name in a text that starts at `start`."""
     found = _NAME.search(text)
     return start + (found.start() if found else 0)
 
 
-def _found(replacement: Replacement, snapshot: Snapshot) -> Iterator[EditSite]:
-    """Where the old text stands, but for what is a part of the new text."""
+def _occurrences(replacement: Replacement, snapshot: Snapshot) -> Iterator[EditSite]:
+    """Occurrences of the old text, except those that are already part of the new text."""
     pattern = _call(replacement.calls[0].name) if replacement.calls else _whole(replacement.old)
     first = max(0, replacement.start - SEARCH_REACH_CHARS)
     before, after = (
@@ -173,15 +175,15 @@ def _found(replacement: Replacement, snapshot: Snapshot) -> Iterator[EditSite]:
     behind = (replacement.end + found.start() for found in pattern.finditer(after))
     ahead = [first + found.start() for found in pattern.finditer(before)]
     for at in chain(behind, reversed(ahead)):
-        place = (
+        site = (
             _call_at(replacement, snapshot, at) if replacement.calls else EditSite(at, replacement.old, replacement.new)
         )
-        if place is not None and (place.old == place.new or not _reads_as_new(place, snapshot)):
-            yield place
+        if site is not None and (site.old == site.new or not _is_part_of_new(site, snapshot)):
+            yield site
 
 
 def _call_at(replacement: Replacement, snapshot: Snapshot, at: int) -> EditSite | None:
-    """The call that begins at an offset, if the change can be made in it."""
+    """The call that starts at an offset, if the change applies to it."""
     assert replacement.calls is not None
     _, end = snapshot.source.line_bounds(at)
     found = (call for call in calls(snapshot.slice(at, min(end, at + MAX_REPLACEMENT_CHARS))) if call.start == 0)
@@ -199,6 +201,6 @@ def _whole(text: str) -> re.Pattern[str]:
     return re.compile(left + re.escape(text) + right)
 
 
-def _reads_as_new(place: EditSite, snapshot: Snapshot) -> bool:
-    starts = (place.start - found.start() for found in re.finditer(f"(?={re.escape(place.old)})", place.new))
-    return any(snapshot.slice(start, start + len(place.new)) == place.new for start in starts)
+def _is_part_of_new(site: EditSite, snapshot: Snapshot) -> bool:
+    starts = (site.start - found.start() for found in re.finditer(f"(?={re.escape(site.old)})", site.new))
+    return any(snapshot.slice(start, start + len(site.new)) == site.new for start in starts)

@@ -1,0 +1,143 @@
+"""The state of next edits in one document: the last change, its scope, and the sites not to offer again."""
+
+from collections.abc import Container, Sequence
+from itertools import islice
+
+from mercury_lsp.completion.next_edits.change_log import ChangeLog
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, SyntaxKind, occurs_elsewhere, sites, syntax_kind
+from mercury_lsp.completion.next_edits.replacement import Replacement
+from mercury_lsp.documents.document import Edit, Snapshot
+from mercury_lsp.documents.redaction import is_secret_line
+
+MAX_OFFERED_SITES = 8
+"""Sites offered for one change before the user accepts the next one."""
+
+MIN_FINISHED_NAME_CHARS = 2
+"""Shortest new name, in characters, that counts as finished with the cursor at its end."""
+
+RENAMINGS_KEPT = 16
+"""Number of renamings kept; one is recorded for every key of a name at which the editor asks."""
+
+
+class RepeatableEdits:
+    """Records every edit, in order, in time that does not depend on the document's length."""
+
+    def __init__(self) -> None:
+        self._change_log = ChangeLog()
+        self._repeated: Replacement | None = None
+        """The replacement last requested; kept while the user makes the same change elsewhere."""
+        self._scope: int | None = None
+        """The offset of the definition to which the replacement is confined, if any."""
+        self._is_switch = False
+        """The new name was there before, so the user chose another name instead of renaming one."""
+        self._is_use = False
+        """The old name also occurs further up in its scope, so the user may have meant only this site."""
+        self._renamings: dict[tuple[str, str], int | None] = {}
+        """Scopes by old and new name, to recognise a renaming that the user continues by hand."""
+        self._finished_offsets: list[int] = []
+        """Offsets where the replacement was offered and then edited or dismissed."""
+        self._offered: dict[str, tuple[int, int]] = {}
+        """Start and end of the last offer, by suggestion id."""
+
+    def record(self, edits: Sequence[Edit]) -> None:
+        """Record edits."""
+        for edit in edits:
+            self._change_log.record(edit)
+            for suggestion_id, (start, end) in list(self._offered.items()):
+                if edit.start <= end and edit.start + len(edit.removed) >= start:
+                    self.dismiss(suggestion_id)
+            self._finished_offsets = [_moved(offset, edit) for offset in self._finished_offsets]
+            self._scope = _moved_scope(self._scope, edit)
+            self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
+            self._offered = {name: (_moved(a, edit), _moved(b, edit)) for name, (a, b) in self._offered.items()}
+
+    def replacement(self, snapshot: Snapshot) -> Replacement | None:
+        """The replacement to offer elsewhere in this version; None if the user took the last change back.
+
+        Nothing is recorded until the syntactic kind is known: the name would be taken to mean the same everywhere.
+        """
+        found = self._change_log.replacement(snapshot)
+        if found is None or _is_secret(found, snapshot):
+            return None
+        if self._repeated is not None and found.undoes(self._repeated):
+            return None
+        if (kind := syntax_kind(found, snapshot)) is not None:
+            if not self._continues(found, kind):
+                self._begin(found, kind, snapshot)
+            self._repeated = found
+        return found
+
+    def is_unfinished(self, replacement: Replacement, cursor: int) -> bool:
+        """Whether the cursor is in the new text and the user seems to be still typing or erasing it."""
+        if replacement.calls is not None or not replacement.start <= cursor <= replacement.end:
+            return False
+        new = replacement.new
+        return not self._change_log.is_growing or len(new) < MIN_FINISHED_NAME_CHARS or replacement.old.startswith(new)
+
+    def sites(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> list[EditSite]:
+        """The sites found by rules alone, in the order to offer them; fewer if the user did not ask."""
+        if self._is_switch or (self._is_use and not invoked) or (kind := syntax_kind(replacement, snapshot)) is None:
+            return []
+        found = sites(replacement, kind, self._scope, snapshot)
+        return list(islice((site for site in found if site.start not in self._finished_offsets), MAX_OFFERED_SITES))
+
+    def _continues(self, replacement: Replacement, kind: SyntaxKind) -> bool:
+        """Whether it repeats the last replacement where the name means the same."""
+        if self._repeated is None or not replacement.is_same(self._repeated):
+            return False
+        return self._scope is None or self._scope in kind.enclosing
+
+    def _begin(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
+        """Start over with a replacement made for the first time."""
+        self._finished_offsets.clear()
+        self._offered.clear()
+        self._scope, self._is_switch, self._is_use = None, False, False
+        if replacement.calls is not None:
+            return
+        self._scope = kind.scope
+        if replacement.is_of_name:
+            earlier = [each for each in self._change_log.finished(snapshot) if each.is_same(replacement)]
+            made = [each.start for each in (*earlier, replacement)]
+            for each in (*earlier, replacement):
+                if (kind_there := syntax_kind(each, snapshot)) is not None:
+                    self._rename(each, kind_there, snapshot, made)
+
+    def _rename(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot, offsets: Container[int]) -> None:
+        """Determine the scope of a renaming that the user has made at these offsets, last of them here."""
+        names = (replacement.old, replacement.new)
+        self._scope, self._is_switch, self._is_use = kind.scope, False, False
+        if names in self._renamings and self._renamings[names] in (None, *kind.enclosing):
+            self._scope = self._renamings[names]
+            return
+        self._is_switch = occurs_elsewhere(replacement, kind, self._scope, snapshot, offsets)
+        found = sites(replacement, kind, self._scope, snapshot)
+        self._is_use = self._scope is not None and any(site.start < replacement.start for site in found)
+        if not self._is_switch and not self._is_use:
+            self._renamings[names] = self._scope
+            for oldest in list(self._renamings)[:-RENAMINGS_KEPT]:
+                del self._renamings[oldest]
+
+    def offer(self, suggestion_id: str, site: EditSite) -> None:
+        """Record an offer; an earlier one that was neither edited nor dismissed may be offered again."""
+        self._offered = {suggestion_id: (site.start, site.end)}
+
+    def dismiss(self, suggestion_id: str) -> None:
+        """Do not offer the replacement at this site again."""
+        if suggestion_id in self._offered:
+            self._finished_offsets.append(self._offered.pop(suggestion_id)[0])
+
+
+def _moved(offset: int, edit: Edit) -> int:
+    """An offset after an edit; clamped to the edit's start if it lies within the removed text."""
+    if offset >= edit.start + len(edit.removed):
+        return offset + len(edit.inserted) - len(edit.removed)
+    return min(offset, edit.start)
+
+
+def _moved_scope(scope: int | None, edit: Edit) -> int | None:
+    return None if scope is None else _moved(scope, edit)
+
+
+def _is_secret(replacement: Replacement, snapshot: Snapshot) -> bool:
+    """Whether the changed line looks like a secret, before or after the change."""
+    return any(is_secret_line(line, snapshot.language_id) for line in replacement.lines(snapshot))

@@ -1,0 +1,54 @@
+"""The part of a suggestion that still fits after the user typed something different."""
+
+import pytest
+
+from mercury_lsp.completion.drafting import old_suggestion
+from mercury_lsp.completion.drafting.old_suggestion import remaining
+from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.completion.typing_through import SuggestionAnchor
+from tests.support.draft_desk import URI, DraftDesk
+
+
+@pytest.mark.parametrize(
+    ("suggested", "typed", "expected"),
+    [
+        ("compute(x, y)", "compute(a", ", y)"),
+        ("compute(x, y)", "consume(", "x, y)"),
+        ("x = foo(b, c)", "x = bar(b, ", "c)"),
+        ("self.items = items", "self.items += ", "items"),
+        ("first, second, third)", "second", ", third)"),
+        ("first, second, third)", "sec", "ond, third)"),
+        ("for a in items:\n    print(a)", "for b in items:\n", "    print(b)"),
+        ("for a in items:\n    print(a)", "for key in items:", "\n    print(key)"),
+        ("width = self.width\nreturn width", "height", " = self.height\nreturn height"),
+    ],
+)
+def test_what_may_still_fit_of_a_suggestion_is_left_of_it(suggested: str, typed: str, expected: str):
+    assert remaining(suggested, typed) == expected
+
+
+@pytest.mark.parametrize(
+    ("suggested", "typed"),
+    [
+        ("compute(x, y)", "comp"),
+        ("compute(x)", "compute(x) + 1"),
+        ("compute(x, y)", "yield"),
+        ("compute(x, y)", "["),
+        ("return x", "return y"),
+        ("compute(x, y)", "compute(" + "a + " * 30),
+    ],
+    ids=["its start", "all of it", "other word", "other sign", "nothing left", "much else"],
+)
+def test_nothing_is_left_of_a_suggestion_that_was_followed_or_left_behind(suggested: str, typed: str):
+    assert remaining(suggested, typed) == ""
+
+
+def test_the_old_suggestion_counts_only_where_its_typed_text_ends():
+    desk = DraftDesk()
+    desk.open("x = compute(a")
+    suggestion = Suggestion("1", "compute(x, y)", (0, 4), (0, 4), 0.9, 1, 1.0)
+    snapshot = desk.documents.snapshot(URI)
+    assert old_suggestion(SuggestionAnchor(4, 13, suggestion), snapshot, 13) == ", y)"
+    assert old_suggestion(SuggestionAnchor(4, 12, suggestion), snapshot, 13) == ""
+    assert old_suggestion(SuggestionAnchor(4, 13), snapshot, 13) == ""
+    assert old_suggestion(None, snapshot, 13) == ""
