@@ -140,7 +140,7 @@ def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float
     target = engine.tokenizer.encode(cut.spell + truth)
     around = engine.surroundings(request, [*cut.read, *cut.known], 0)
     reading = Verifier(engine.reader, around.context.before, around.last, around.ends)
-    [logp] = finished(reading.look([[]], [target]), engine.reader)
+    [logp] = finished(reading.verify([[]], [target]), engine.reader)
     return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.context.tokens_read
 
 

@@ -48,17 +48,21 @@ Way = Callable[[FillRequest], Timed]
 class Endless(Denoiser):
     """Writes on to the last slot."""
 
-    def write(self, canvases: list[Canvas], place: CanvasContext, window: int | None = None) -> list[Tensor | None]:
+    def write(
+        self, canvases: list[Canvas], canvas_context: CanvasContext, window: int | None = None
+    ) -> list[Tensor | None]:
         """The writer's opinion, that never ends."""
-        found = super().write(canvases, place, window)
+        found = super().write(canvases, canvas_context, window)
         for written_SV in found:
             if written_SV is not None:
                 written_SV[:, self.vocabulary.end_id] = NEVER
         return found
 
-    def mix(self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, ahead: int) -> Tensor:
+    def mix(
+        self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, drafts_before: int
+    ) -> Tensor:
         """Both opinions, without the end."""
-        mixed_V = super().mix(request, canvas, written_V, read_V, ahead)
+        mixed_V = super().mix(request, canvas, written_V, read_V, drafts_before)
         mixed_V[self.vocabulary.end_id] = NEVER
         return mixed_V.log_softmax(-1)
 
@@ -73,12 +77,12 @@ class Forgetful(Endless):
     remembered: "RememberedCache"
 
     def _step(
-        self, request: FillRequest, live: list[Canvas], place: CanvasContext, reading: Verifier
+        self, request: FillRequest, live: list[Canvas], canvas_context: CanvasContext, verifier: Verifier
     ) -> ForwardSteps[None]:
         """One step, after all has been read once more."""
         if live[0].steps:
-            place.context = yield from self.remembered.again()
-        yield from super()._step(request, live, place, reading)
+            canvas_context.context = yield from self.remembered.again()
+        yield from super()._step(request, live, canvas_context, verifier)
 
 
 class RememberedCache(BlockCache):

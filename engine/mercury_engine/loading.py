@@ -9,7 +9,7 @@ import torch
 from platformdirs import user_data_path
 
 from mercury_engine.denoising.calibration import Calibration
-from mercury_engine.denoising.loop import DenoisingRule
+from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, networks

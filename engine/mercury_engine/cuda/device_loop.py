@@ -14,8 +14,8 @@ from mercury_engine.api import FillRequest
 from mercury_engine.cuda.graphs import SLOT_BUCKETS, CanvasJob, FilledCanvas, GraphDenoiser
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
+from mercury_engine.denoising.slot_masks import SlotLimits, first_slot_limits
 from mercury_engine.denoising.verifier import CanvasContext
-from mercury_engine.denoising.writer_step import SlotLimits, first_slot_limits
 from mercury_engine.models.network import Network
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class DeviceLoop:
     """Runs the loop for one model; `options` are those of `GraphDenoiser`. One caller at a time."""
 
     def __init__(self, writer: Network, denoiser: Denoiser, **options: Any) -> None:
-        self.denoiser, self.writing = denoiser, denoiser.writing
+        self.denoiser = denoiser
         self.filler = GraphDenoiser(writer, **options)
 
     def takes(self, request: FillRequest, canvases: list[Canvas]) -> bool:
@@ -73,7 +73,7 @@ class DeviceLoop:
 
     def _job(self, request: FillRequest, canvas: Canvas, place: CanvasContext) -> CanvasJob:
         """The canvas as it is; what is written behind the settled slots is a draft."""
-        assert not canvas.ahead
+        assert not canvas.committed
         behind = range(canvas.settled, len(canvas.ids))
         more = {} if request.max_steps is None else {"most": request.max_steps - canvas.steps}
         return CanvasJob(
@@ -90,15 +90,15 @@ class DeviceLoop:
         )
 
     def _list(self, limits: SlotLimits) -> int:
-        return self.filler.forbidden.number(limits, partial(self.writing.forbidden, limits))
+        return self.filler.forbidden.number(limits, partial(self.denoiser.masks.hidden_tokens, limits))
 
-    def _enough(self, request: FillRequest, canvas: Canvas, steps: int, filled: list[FilledCanvas]) -> bool:
+    def _enough(self, request: FillRequest, canvas: Canvas, steps: int, canvases: list[FilledCanvas]) -> bool:
         """Take over what a chunk has filled; true when further ones would be in vain."""
-        (found,) = filled
+        (found,) = canvases
         first = canvas.settled
         canvas.ids[first:] = found.ids[first:]
-        final = range(first, len(found.ids))
-        canvas.ahead = {s: found.chances[s] for s in final if canvas.ids[s] != self.filler.mask_id and found.chances[s]}
+        filled = [slot for slot in range(first, len(found.ids)) if canvas.ids[slot] != self.filler.mask_id]
+        canvas.committed = {slot: found.chances[slot] for slot in filled if found.chances[slot]}
         canvas.steps = steps + found.steps
         self.denoiser.advance(canvas)
         in_part = bool(canvas.spell) and canvas.settled > first

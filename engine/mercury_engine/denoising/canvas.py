@@ -1,4 +1,8 @@
-"""The canvas: the slots of one fill and what is known of them.
+"""The canvas: the slots of one fill and their state.
+
+A slot is *settled* when it is final and so is every slot to its left; settled slots are a run from the left. A slot is
+*committed* when the writer, deciding alone, has made it final anywhere on the canvas; it becomes settled once the slots
+to its left are. All other slots are open: masked, or holding a draft that later steps may change.
 
 Dimensions: S open slots, V vocabulary with mask and end.
 """
@@ -13,7 +17,7 @@ from mercury_engine.api import OnStep, SlotView
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What token numbers mean: their texts ("" where there is none), the mask and the end marker."""
+    """The tokens: their texts ("" for a token without text), the mask and the end marker."""
 
     texts: list[str]
     mask_id: int
@@ -25,39 +29,44 @@ class Vocabulary:
 
 @dataclass(slots=True)
 class Canvas:
-    """The state of one fill; slots [0, settled) are final unless they are opened again."""
+    """The state of one fill. Slots [0, settled) are settled; only `reopen` opens them again."""
 
     vocabulary: Vocabulary
     ids: list[int]
     settled: int
     begun: str = ""
-    """Text before the cursor that the slots behind those settled at the start spell again."""
+    """Text before the cursor that the first open slots have to spell."""
     draft: list[int] = field(default_factory=list)
-    """Tokens to try in the first step, in place of the writer's own guesses."""
+    """Tokens to verify in the first step, in place of the writer's guesses."""
     choice: int = 0
-    """The first slot that nothing need be spelled in gets the token of this rank: 0 is the best one."""
+    """Rank of the token for the first slot that has nothing to spell: 0 is the best one."""
     known: int = field(init=False)
+    """Number of slots that were settled at the start."""
     capacity: int = field(init=False)
+    """Number of slots at the start."""
     spell: str = field(init=False)
+    """The part of `begun` that is still to be spelled."""
     chances: list[float] = field(init=False)
+    """Probability of each settled slot when it was settled, and of the end marker if the canvas has ended with one."""
     confidence: float = 1.0
+    """Product of `chances`."""
     ended: bool = False
     banned: dict[int, int] = field(default_factory=dict)
-    """Tokens that proved wrong, by slot."""
-    ahead: dict[int, float] = field(default_factory=dict)
-    """Slots behind the settled ones that are final as well, with their chances: where the writer decides alone."""
+    """The token that proved wrong, by slot."""
+    committed: dict[int, float] = field(default_factory=dict)
+    """Probability of each committed slot that is not settled yet; empty unless the writer decides alone."""
     steps: int = 0
     on_step: OnStep | None = None
-    """Wants to see the canvas after every step."""
+    """Called with a view of the canvas after every step."""
     follows: str = ""
-    """What stands behind the gap."""
+    """Text behind the gap."""
 
     def __post_init__(self) -> None:
         self.known, self.capacity, self.spell = self.settled, len(self.ids), self.begun
         self.chances = [1.0] * self.settled
 
     def settle(self, token: int, chance: float) -> None:
-        """Make the next slot final; forced spelling does not count against the confidence."""
+        """Settle the next slot; a token that spells `begun` does not count against the confidence."""
         end = token == self.vocabulary.end_id
         text = "" if end else self.vocabulary.texts[token]
         forced = bool(text) and self.spell.startswith(text)
@@ -71,9 +80,9 @@ class Canvas:
         self.settled += 1
 
     def reopen(self, position: int) -> None:
-        """Mask all slots again from the one that writes the character at a position of the text.
+        """Mask every slot from the one that writes the character at `position` of the text.
 
-        Its token is banned there. A canvas that was opened before ends at that slot instead.
+        Its token is banned there. If the canvas was reopened before, it ends at that slot instead.
         """
         slot = self._slot_at(position + len(self.begun))
         self.ended = bool(self.banned)
@@ -82,15 +91,15 @@ class Canvas:
         self.settled, self.chances = slot, self.chances[:slot]
         self.spell = self.begun[len(self.vocabulary.spelled(self.ids[self.known : slot])) :]
         self.confidence = math.prod(self.chances)
-        self.ahead.clear()
+        self.committed.clear()
 
     def write_again(self) -> None:
-        """Open all slots behind the settled ones again; of a draft that those follow the rest stays."""
+        """Open all slots behind the settled ones; a draft that the settled slots follow keeps its remainder."""
         done = self.settled - self.known
         kept = self.draft[done:] if self.ids[self.known : self.settled] == self.draft[:done] else []
         masks = [self.vocabulary.mask_id] * (self.capacity - self.settled - len(kept))
         self.ids = [*self.ids[: self.settled], *kept, *masks]
-        self.ahead.clear()
+        self.committed.clear()
 
     def _slot_at(self, position: int) -> int:
         for slot in range(self.known, self.settled):
@@ -100,7 +109,7 @@ class Canvas:
         return self.settled - 1
 
     def step_done(self, written_SV: Tensor | None, first: int) -> None:
-        """Count a step and show it, for what the writer said of the slots from `first` on."""
+        """Count a step and report it; `written_SV` are the writer's log-probabilities of the slots from `first` on."""
         self.steps += 1
         if self.on_step is not None:
             self.on_step(self.view(written_SV, first))
@@ -115,7 +124,7 @@ class Canvas:
         return tuple(views)
 
     def sure_slots(self, least: float) -> int:
-        """How many slots from the start have at least this chance to be right all together."""
+        """Length of the longest run of slots from the left that is right with at least this probability."""
         chance = 1.0
         for slot, each in enumerate(self.chances[: self.settled]):
             chance *= each
@@ -127,11 +136,10 @@ class Canvas:
         token = self.ids[slot]
         if slot < self.settled:
             return SlotView(self.vocabulary.texts[token], "committed", self.chances[slot])
-        if slot in self.ahead:
+        if slot in self.committed:
             end = token == self.vocabulary.end_id
-            return SlotView(
-                "" if end else self.vocabulary.texts[token], "end" if end else "committed", self.ahead[slot]
-            )
+            text = "" if end else self.vocabulary.texts[token]
+            return SlotView(text, "end" if end else "committed", self.committed[slot])
         if token == self.vocabulary.mask_id or written_SV is None or slot - first >= len(written_SV):
             return SlotView("", "mask", 0.0)
         chance = float(written_SV[slot - first, token].exp())

@@ -1,6 +1,6 @@
-"""Which of several texts a gap holds: the reader's log-probability of each, the rest of the line read behind it.
+"""Scores texts in a gap: the reader's log-probability of each, followed by the rest of the line.
 
-Dimensions: V vocabulary.
+Dimensions: S slots, V vocabulary.
 """
 
 import math
@@ -14,34 +14,34 @@ from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 
 REST_CHARS = 60
-"""So much of what follows the gap on its line has a say."""
+"""Number of characters scored behind the gap on its line."""
 
 
 def score_texts(
     reader: Network,
     tokenizer: Tokenizer,
-    place: CanvasContext,
+    canvas_context: CanvasContext,
     cut: PrefixCut,
     request: FillRequest,
     texts: Sequence[str],
 ) -> ForwardSteps[list[float]]:
-    """Nats of each text with the rest of the line; above it the near prefix, and before that what stands below.
+    """Log-probability of each text and the rest of the line in nats, given all that the reader sees before the gap.
 
-    `place` stands behind the tokens of `cut.read`. Raises ModelCorrupt when the weights compute no numbers.
+    `canvas_context` stands behind the tokens of `cut.read`. Raises ModelCorrupt when the weights compute NaN.
     """
     rest = rest_of_line(request.follows)
     rows = [tokenizer.encode(cut.spell + text + rest) for text in texts]
-    stack = Verifier(reader, place.context.before, place.last, place.ends)
-    stack.push(cut.known)
-    looked = yield from stack.look([[] for _ in rows], rows)
-    found = []
-    for row, logp_SV in zip(rows, looked, strict=True):
-        found.append(sum(float(logp_V[token]) for token, logp_V in zip(row, logp_SV, strict=False)))
-    if any(map(math.isnan, found)):
-        raise ModelCorrupt("the weights compute no numbers; fetch the model again, or set mercury.model to null")
-    return found
+    verifier = Verifier(reader, canvas_context.context.before, canvas_context.last, canvas_context.ends)
+    verifier.push(cut.known)
+    read = yield from verifier.verify([[] for _ in rows], rows)
+    scores = []
+    for row, logp_SV in zip(rows, read, strict=True):
+        scores.append(sum(float(logp_V[token]) for token, logp_V in zip(row, logp_SV, strict=False)))
+    if any(map(math.isnan, scores)):
+        raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
+    return scores
 
 
 def rest_of_line(follows: str) -> str:
-    """What stands behind the gap up to the line break, which is part of it."""
+    """The text behind the gap up to and with its line break, at most `REST_CHARS`."""
     return follows[: follows.find("\n") + 1 or len(follows)][:REST_CHARS]

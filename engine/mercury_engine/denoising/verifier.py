@@ -1,4 +1,4 @@
-"""The reader's opinion of a canvas: settled slots and drafts, read as if typed behind the context.
+"""The verifier: the reader's opinion of a canvas, from reading settled slots and drafts as if typed behind the context.
 
 Dimensions: V vocabulary.
 """
@@ -18,12 +18,13 @@ from mercury_engine.text.common_prefix import common_prefix
 
 @dataclass(slots=True)
 class CanvasContext:
-    """Where canvases stand: behind the near prefix; `settled` slots are on the reader's stack."""
+    """What stands around canvases: the cached context, and the near prefix that they follow."""
 
     context: CachedContext
     near: TokenIds
-    """The last one is the first row of every canvas."""
+    """Tokens of the near prefix; the last one is the first row of every canvas."""
     settled: int
+    """Number of slots that are settled on every canvas; the verifier holds them."""
     ngrams: NgramLookup
 
     @property
@@ -33,34 +34,34 @@ class CanvasContext:
 
     @property
     def ends(self) -> int:
-        """Its position in the prefix frame."""
+        """The position of that token, counted from the start of the near prefix."""
         return len(self.near) - 1
 
 
 class Verifier:
-    """The last prefix token, then slots that are settled on every canvas.
+    """Keys and values of the last prefix token and of the slots that are settled on every canvas.
 
-    What was read of a draft is kept for the next push, so a draft token that is settled is not read again.
+    The keys and values of a draft are kept until the next push, so a draft token that is settled is not read again.
     """
 
     def __init__(self, reader: Network, before: Sequence[KeyValueSegment], last: int, ends: int) -> None:
         self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
         self.side: KeyValueSegment | None = None
         self._fresh: KeyValueSegment | None = None
-        """What the last look read: pending tokens, then the draft."""
+        """What the last pass read: pending tokens, then the draft."""
         self._draft: Sequence[int] = ()
         self._kept = 0
-        """How many tokens of `_fresh` are on the stack."""
+        """Number of tokens of `_fresh` that were pushed."""
 
     def push(self, ids: Sequence[int]) -> None:
-        """Put ids on the stack; those that were not just read as a draft are read with the next look."""
+        """Add settled slots; those that were not just read as a draft are read in the next pass."""
         known = common_prefix(ids, self._draft)
         self._kept += known
         self._draft = ()
         self.pending += ids[known:]
 
-    def look(self, settled: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Tensor]]]:
-        """For every canvas log-probabilities [V] behind its settled run, and behind every token of its draft."""
+    def verify(self, settled: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Tensor]]]:
+        """For every canvas, log-probabilities [V] behind its settled run and behind every token of its draft."""
         self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
         rows = [[*self.pending, *run, *draft] for run, draft in zip(settled, drafts, strict=True)]
@@ -77,7 +78,7 @@ class Verifier:
         return [list(part) for part in logp.split([len(part) for part in wanted])]
 
     def _keep(self) -> None:
-        """Put what was read of tokens on the stack behind those read before."""
+        """Join the pushed part of what the last pass read to the tokens read before."""
         if self._fresh is not None and (kept := first_tokens(self._fresh, self._kept)):
             self.side = kept if self.side is None else join([self.side, kept])
             self.position += self._kept

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.loop import DenoisingRule
+from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.denoising.verifier import Verifier
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
@@ -60,7 +60,7 @@ def places(engine: Engine, gap: Gap, rng: random.Random) -> list[ScoredPosition]
     reading = Verifier(engine.reader, around.context.before, around.last, around.ends)
     next_token = truth[settled]
     behind = [] if next_token == engine.reader.config.end_id else [next_token]
-    [read] = finished(reading.look([truth[:settled]], [behind]), engine.reader)
+    [read] = finished(reading.verify([truth[:settled]], [behind]), engine.reader)
     found = [ScoredPosition(gap.request, canvas, written[0], read[0], 0, next_token)]
     if behind:
         canvas = Canvas(engine.denoiser.vocabulary, ids, settled + 1, follows=gap.request.follows)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.loop import DenoisingRule
 from mercury_engine.denoising.ngram_lookup import LONGEST_MATCH, IndexedText, NgramLookup, NgramMatch
+from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled
 

@@ -29,7 +29,7 @@ def token_by_token(engine, request: FillRequest, text: str) -> float:
         place = engine.surroundings(request, near, 0)
         stack = Verifier(engine.reader, place.context.before, place.last, place.ends)
         with torch.inference_mode():
-            [[logp_V]] = batching.finished(stack.look([[]], [[]]), engine.reader)
+            [[logp_V]] = batching.finished(stack.verify([[]], [[]]), engine.reader)
         nats += float(logp_V[token])
         near = [*near, token]
     return nats
@@ -93,5 +93,5 @@ def test_without_memory_the_engine_says_so_and_can_be_asked_again(engine, monkey
 def test_weights_that_compute_no_numbers_are_told(tmp_path):
     broken = tiny.load(tiny.folder(tmp_path))
     broken.reader.norm.data.fill_(float("nan"))
-    with pytest.raises(ModelCorrupt, match="no numbers"):
+    with pytest.raises(ModelCorrupt, match="weights compute NaN"):
         broken.score(FillRequest(near="x = "), ["a", "b"])

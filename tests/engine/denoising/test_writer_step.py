@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.loop import DenoisingRule
-from mercury_engine.denoising.writer_step import SlotLimits
+from mercury_engine.denoising.rule import DenoisingRule
+from mercury_engine.denoising.slot_masks import SlotLimits
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_kernels import reference
@@ -41,8 +41,8 @@ def opinion(engine, tokens, sureness=9.0):
     return logits_SV.log_softmax(-1)
 
 
-def decide(engine, canvas, written_SV, bound=0.0, threshold=None, final=False, multiline=True):
-    engine.denoiser.writing.decide(canvas, written_SV, multiline, bound, threshold, final)
+def decide(engine, canvas, written_SV, bound=0.0, threshold=None, is_last_step=False, multiline=True):
+    engine.denoiser.writer_step.decide(canvas, written_SV, multiline, bound, threshold, is_last_step)
 
 
 def tokens_of(engine, *texts):
@@ -56,16 +56,16 @@ def test_drafts_that_the_writer_would_choose_stay_and_the_others_are_masked(engi
     canvas.ids[:3] = canvas.draft
     decide(engine, canvas, opinion(engine, [right, other, right, other]), bound=100.0)
     assert canvas.ids == [right, mask, right, mask]  # the open slot waits: its opinion was one of a wrong draft
-    assert sorted(canvas.ahead) == [0, 2]
+    assert sorted(canvas.committed) == [0, 2]
     engine.denoiser.advance(canvas)
-    assert (canvas.settled, sorted(canvas.ahead)) == (1, [2])
+    assert (canvas.settled, sorted(canvas.committed)) == (1, [2])
 
 
 def test_the_last_step_replaces_a_wrong_draft_and_fills_all_that_is_open(engine):
     right, wrong = tokens_of(engine, "a", "b")
     canvas = canvas_of(engine, 3, draft=[wrong])
     canvas.ids[:1] = canvas.draft
-    decide(engine, canvas, opinion(engine, [right] * 3), final=True)
+    decide(engine, canvas, opinion(engine, [right] * 3), is_last_step=True)
     assert canvas.ids == [right] * 3
 
 
@@ -86,7 +86,7 @@ def test_another_candidate_begins_with_its_own_token_and_nothing_else(engine):
     canvas = canvas_of(engine, 3, choice=1)
     decide(engine, canvas, written_SV, bound=100.0)
     assert canvas.ids[0] == second
-    assert list(canvas.ahead) == [0]
+    assert list(canvas.committed) == [0]
     assert canvas.choice == 0
 
 
@@ -106,64 +106,64 @@ def test_a_word_spelled_in_part_is_written_on_without_what_stood_behind(engine):
     canvas = canvas_of(engine, 4, begun="rq", draft=[part, rest, other])
     canvas.ids[:3] = canvas.draft
     canvas.ids[3] = other
-    canvas.ahead = {0: 0.5, 3: 0.5}
+    canvas.committed = {0: 0.5, 3: 0.5}
     engine.denoiser.advance(canvas)
-    assert (canvas.settled, canvas.spell, canvas.ahead) == (1, "q", {})
+    assert (canvas.settled, canvas.spell, canvas.committed) == (1, "q", {})
     assert canvas.ids == [part, rest, other, mask]  # the draft goes on
     canvas = canvas_of(engine, 3, begun="rq")
     canvas.ids = [part, other, other]
-    canvas.ahead = dict.fromkeys(range(3), 0.5)
+    canvas.committed = dict.fromkeys(range(3), 0.5)
     engine.denoiser.advance(canvas)
     assert canvas.ids == [part, mask, mask]
 
 
 def test_limits_forbid_what_does_not_spell_breaks_the_line_or_was_wrong(engine):
-    writing, vocabulary = engine.denoiser.writing, engine.denoiser.vocabulary
+    masks, vocabulary = engine.denoiser.masks, engine.denoiser.vocabulary
     allowed = {
         vocabulary.texts[i]
-        for i, hidden in enumerate(writing.forbidden(SlotLimits("re", False, None))[:-2])
+        for i, hidden in enumerate(masks.hidden_tokens(SlotLimits("re", False, None))[:-2])
         if not hidden
     }
     assert allowed and all("re".startswith(text) or text.startswith("re") for text in allowed)
     (line,) = tokens_of(engine, "\n")
     (a,) = tokens_of(engine, "a")
     for multiline in (False, True):
-        row = writing.forbidden(SlotLimits("", multiline, a))
+        row = masks.hidden_tokens(SlotLimits("", multiline, a))
         assert (bool(row[line]), bool(row[a])) == (not multiline, True)
         assert bool(row[vocabulary.mask_id]) and not row[vocabulary.end_id]
-    assert writing.forbidden(SlotLimits("re", True))[vocabulary.end_id]
+    assert masks.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
 
 
-SLOT = st.tuples(st.sampled_from(["mask", "draft", "final"]), st.integers(0, 3), st.integers(0, 3), st.floats(0, 9))
+SLOT = st.tuples(st.sampled_from(["mask", "draft", "committed"]), st.integers(0, 3), st.integers(0, 3), st.floats(0, 9))
 
 
 @given(st.lists(SLOT, min_size=1, max_size=10), st.floats(0, 3), st.booleans())
-def test_one_step_decides_as_the_step_on_the_device_does(engine, slots, bound, final):
+def test_one_step_decides_as_the_step_on_the_device_does(engine, slots, bound, is_last_step):
     vocabulary = engine.denoiser.vocabulary
     known = [*tokens_of(engine, "a", "b", "c"), vocabulary.end_id]
     canvas = canvas_of(engine, len(slots))
     for slot, (kind, now, _, _) in enumerate(slots):
         if kind != "mask":
             canvas.ids[slot] = known[min(now, 2)]
-        if kind == "final":
-            canvas.ahead[slot] = 0.5
+        if kind == "committed":
+            canvas.committed[slot] = 0.5
     logits_SV = torch.zeros(len(slots), len(vocabulary.texts) + 2)
     for slot, (_, _, best, sureness) in enumerate(slots):
         logits_SV[slot, known[best]] = sureness + 1
     before = list(canvas.ids)
     chances = [
         1.0,
-        *(canvas.ahead.get(s, 0.0 if canvas.ids[s] != vocabulary.mask_id else 1.0) for s in range(len(slots))),
+        *(canvas.committed.get(s, 0.0 if canvas.ids[s] != vocabulary.mask_id else 1.0) for s in range(len(slots))),
     ]
-    decide(engine, canvas, logits_SV.log_softmax(-1), bound, final=final)
+    decide(engine, canvas, logits_SV.log_softmax(-1), bound, is_last_step=is_last_step)
 
-    row = engine.denoiser.writing.forbidden(SlotLimits("", True))[None]
+    row = engine.denoiser.masks.hidden_tokens(SlotLimits("", True))[None]
     hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts nothing
     choice = choices_of(hidden.masked_fill(row, float("-inf")))
     one = torch.ones(1, dtype=torch.int32)
     made = Slots(
         torch.tensor([[1, *before]], dtype=torch.int32), one * (len(slots) + 1), torch.tensor([bound]),
-        one * (1 if final else 99), torch.tensor([chances]), one * 0, one * 0,
+        one * (1 if is_last_step else 99), torch.tensor([chances]), one * 0, one * 0,
     )  # fmt: skip
     reference.commit(made, choice, vocabulary.mask_id, vocabulary.end_id)
     assert made.ids[0, 1:].tolist() == canvas.ids
@@ -175,7 +175,7 @@ def choices_of(logits_SV) -> Choice:
     return Choice(logits_SV.argmax(-1).int(), logits_SV.amax(-1), logits_SV.logsumexp(-1), entropy_S)
 
 
-def test_final_slots_ahead_of_the_settled_ones_are_shown_as_committed(engine):
+def test_committed_slots_are_shown_as_committed_before_they_are_settled(engine):
     seen = tiny.watched(engine, FillRequest(near="x = 1", suffix=("\n",), max_slots=12, multiline=True))[1]
     assert any(
         view[at].state == "mask" and view[at + 1].state == "committed" for view in seen for at in range(len(view) - 1)

@@ -1,0 +1,50 @@
+"""Draft choice: the tokens that the reader verifies in a step, and the guesses that stay on the canvas behind them.
+
+Dimensions: S slots, V vocabulary with mask and end.
+"""
+
+import torch
+from torch import Tensor
+
+from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.denoising.rule import DenoisingRule
+from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy, entropy
+
+SLOTS_BEHIND_END = 4
+"""Slots kept behind a drafted end marker, in case it comes too early."""
+
+
+def best_guesses(written_SV: Tensor, end_id: int) -> tuple[list[int], bool]:
+    """The writer's best tokens up to an end marker, and whether there is one."""
+    ids = [int(i) for i in written_SV.argmax(-1)]
+    return (ids[: ids.index(end_id)], True) if end_id in ids else (ids, False)
+
+
+def keep_drafts(rule: DenoisingRule, canvas: Canvas, open_SV: Tensor) -> None:
+    """Write the surest guesses for the open slots onto the canvas and mask the others again.
+
+    `open_SV` are the writer's log-probabilities of the slots that are not settled. The first one stays masked: the
+    mixture decides it in the next step.
+    """
+    if len(open_SV) < 2:
+        return
+    vocabulary, best = canvas.vocabulary, open_SV.argmax(-1).tolist()
+    kept_S = sure_guesses(rule, open_SV)
+    kept_S[0] = False
+    kept = kept_S.tolist()
+    for i, token in enumerate(best):
+        canvas.ids[canvas.settled + i] = token if kept[i] else vocabulary.mask_id
+    ends = [i for i, token in enumerate(best) if kept[i] and token == vocabulary.end_id]
+    if ends:  # slots far behind a sure end marker cost time and are end markers too
+        canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLOTS_BEHIND_END]
+
+
+def sure_guesses(rule: DenoisingRule, open_SV: Tensor) -> Tensor:
+    """bool [S]: slots whose best guess may stay as a draft, by the threshold if there is one, else by the bound."""
+    masked_S = torch.ones(len(open_SV), dtype=torch.bool, device=open_SV.device)
+    if rule.threshold is not None:
+        confidence_S = open_SV.amax(-1).exp()
+        return choose_by_confidence(confidence_S, masked_S, rule.threshold) & (confidence_S >= rule.threshold)
+    entropy_S = entropy(open_SV)
+    entropy_S[0] = float("inf")
+    return choose_by_entropy(entropy_S, masked_S, rule.bound) & (entropy_S <= rule.bound)

@@ -1,0 +1,51 @@
+"""Mixing opinions on the next slot: the reader's, the writer's, and that of text the reader has not read.
+
+Dimensions: V vocabulary; the reader's rows lack mask and end, which stand last in the others.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from mercury_engine.denoising.ngram_lookup import NgramMatch
+from mercury_engine.denoising.rule import DenoisingRule
+from mercury_engine.denoising.stopping import StopTokens
+
+NEGATIVE_INFINITY = float("-inf")
+
+LARGEST_LOOKUP_SHARE = 0.9
+"""Share of the n-gram's opinion for the longest matches; the reader's opinion always counts."""
+
+
+def mix_opinions(
+    rule: DenoisingRule, stop: StopTokens | None, written_V: Tensor | None, read_V: Tensor, is_first: bool
+) -> Tensor:
+    """Unnormalised log-probabilities [V] of a slot: a log-linear mixture, with odds of its own for the end.
+
+    The reader's opinion of the end is the probability of the `stop` tokens; without them the fill cannot end here.
+    `is_first`: the slot is the leftmost open one, so the writer has seen everything before it.
+    """
+    end = NEGATIVE_INFINITY if stop is None else float(read_V[stop.tokens].logsumexp(0))
+    content_V = read_V
+    if written_V is not None:
+        share = rule.next_weight if is_first else rule.later_weight
+        content_V = share * written_V[: len(read_V)] + (1 - share) * read_V
+        if stop is not None:
+            end = rule.end_weight * float(written_V[-1]) + (1 - rule.end_weight) * end
+    return torch.cat((content_V, content_V.new_tensor([NEGATIVE_INFINITY, end])))
+
+
+def mix_in_unread(read_V: Tensor, match: NgramMatch, recall: float) -> Tensor:
+    """Log-probabilities [V] of a slot: a linear mixture of the reader's and those of the match in unread text.
+
+    The match's share is `recall` for each matching token beyond the first.
+    """
+    share = min(LARGEST_LOOKUP_SHARE, recall * (match.length - 1))
+    if share <= 0 or not match.unread:
+        return read_V
+    tokens = torch.tensor([*match.unread], device=read_V.device)
+    unread = share * torch.tensor([*match.unread.values()], device=read_V.device)
+    mixed_V = read_V + math.log1p(-share)
+    mixed_V[tokens] = (mixed_V[tokens].exp() + unread).log()
+    return mixed_V

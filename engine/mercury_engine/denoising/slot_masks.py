@@ -1,0 +1,67 @@
+"""Slot masks: which tokens a slot may not get, from what it has to spell and whether it may break the line.
+
+Dimensions: V vocabulary with mask and end.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mercury_engine.denoising.canvas import Canvas, Vocabulary
+from mercury_engine.denoising.stopping import StoppingCriteria
+from mercury_engine.prompt.tokenizer import Tokenizer
+
+REMEMBERED_MASKS = 64
+"""Number of masks that are remembered."""
+
+
+class SlotLimits(NamedTuple):
+    """What limits a slot: text to spell, whether it may break the line, a token that proved wrong there."""
+
+    spell: str
+    multiline: bool
+    banned: int | None = None
+
+
+def first_slot_limits(canvas: Canvas, multiline: bool) -> SlotLimits:
+    """The limits of the first slot that is not settled."""
+    return SlotLimits(canvas.spell, multiline, canvas.banned.get(canvas.settled))
+
+
+class SlotMasks:
+    """The masks of one vocabulary."""
+
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, stopping: StoppingCriteria) -> None:
+        self._tokenizer, self._vocabulary, self._stopping = tokenizer, vocabulary, stopping
+        self._masks: dict[SlotLimits, Tensor] = {}
+
+    def hidden_tokens(self, limits: SlotLimits) -> Tensor:
+        """bool [V]: tokens that a slot within these limits may not get."""
+        if limits not in self._masks:
+            if len(self._masks) >= REMEMBERED_MASKS:
+                self._masks.clear()
+            self._masks[limits] = self._made(limits)
+        return self._masks[limits]
+
+    def apply(self, limits: SlotLimits, logp_V: Tensor) -> Tensor:
+        """The log-probabilities [V] with hidden tokens at -inf, not normalised again."""
+        return logp_V.masked_fill(self.hidden_tokens(limits).to(logp_V.device), float("-inf"))
+
+    def _made(self, limits: SlotLimits) -> Tensor:
+        hidden_V = torch.zeros(len(self._vocabulary.texts) + 2, dtype=torch.bool)
+        if limits.spell:
+            hidden_V[:] = True
+            hidden_V[self._allowed(limits.spell, limits.multiline)] = False
+        elif not limits.multiline:
+            hidden_V[self._stopping.breaks] = True
+        hidden_V[self._stopping.ends_text] = True
+        hidden_V[self._vocabulary.mask_id] = True
+        if limits.banned is not None:
+            hidden_V[limits.banned] = True
+        return hidden_V
+
+    def _allowed(self, spell: str, multiline: bool) -> list[int]:
+        """Tokens that continue a text to spell and, unless `multiline`, do not break the line behind it."""
+        texts = self._vocabulary.texts
+        return [i for i in self._tokenizer.spelling(spell) if multiline or "\n" not in texts[i][len(spell) :]]
