@@ -47,8 +47,8 @@ class Settings:
         values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
         return cls(**values)
 
-    def seen_from(self, folder: Path | None) -> "Settings":
-        """The same; a model that is a folder below this one is named by its whole path."""
+    def resolved_from(self, folder: Path | None) -> "Settings":
+        """These settings, with the absolute path of a model that is a folder below this one."""
         if folder is None or self.model is None:
             return self
         path = folder / Path(self.model).expanduser()

@@ -21,7 +21,7 @@ class _Open:
 
 
 class OpenDocuments:
-    """By uri. Every method but `open` and `finish_parsing` raises UnknownDocument for a uri that is not open."""
+    """By uri. Methods other than `open`, `finish_parsing` and `is_current` raise UnknownDocument if it is not open."""
 
     def __init__(self) -> None:
         self.roots: tuple[Path, ...] = ()
@@ -63,6 +63,10 @@ class OpenDocuments:
         if found.document.has_new_lines or is_blank_before(snapshot, offset):
             snapshot = found.document.parsed()
         return found.builder.build(snapshot, offset, found.path), snapshot
+
+    def is_current(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot's text is still that of the open document."""
+        return snapshot.uri in self and self.snapshot(snapshot.uri).source is snapshot.source
 
     def path(self, uri: str) -> str:
         """The document's path as the model is told it: relative to its folder, or its name."""

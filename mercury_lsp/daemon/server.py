@@ -20,7 +20,7 @@ from mercury_lsp.daemon.welcome import welcome
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.transport.framing import Decoder, framed
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Daemon:
 
     async def _serve_editor(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create_server(self.engines)
-        server.started_in = Path(hello.folder)
+        server.configuration.started_in = Path(hello.folder)
         server.protocol.set_writer(_Bounded(writer))
         self._servers.add(server)
         if self._idle is not None:
@@ -118,7 +118,7 @@ class Daemon:
             self._servers.discard(server)
             server.shutdown()
             self._rest()
-            await asyncio.to_thread(server.statistics.wait)
+            await asyncio.to_thread(server.session.statistics.wait)
 
     def _rest(self) -> None:
         """Stop after a while if nobody is there."""

@@ -14,8 +14,8 @@ from pygls.lsp.server import LanguageServer
 
 logger = logging.getLogger(__name__)
 
-CLIENT_ANSWERS_IN = 2.0
-"""Seconds that a client has for saying yes to a progress."""
+CLIENT_ANSWER_SECONDS = 2.0
+"""How long the server waits for a client to accept a progress, or to send its configuration."""
 
 
 class ClientProgress:
@@ -55,7 +55,7 @@ async def new_token(server: LanguageServer) -> str | None:
         return None
     token = uuid4().hex
     try:
-        async with asyncio.timeout(CLIENT_ANSWERS_IN):
+        async with asyncio.timeout(CLIENT_ANSWER_SECONDS):
             await server.work_done_progress.create_async(token)
     except (TimeoutError, JsonRpcException) as error:
         logger.warning("the client refused a progress: %r", error)

@@ -19,7 +19,7 @@ from mercury_lsp.server.requests.execute_command import COMMANDS, execute_comman
 from mercury_lsp.server.requests.initialize import initialize
 from mercury_lsp.server.requests.initialized import initialized
 from mercury_lsp.server.requests.inline_completion import inline_completion
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 LSP: dict[str, Callable[..., Any]] = {
     types.INITIALIZE: initialize,
@@ -36,7 +36,7 @@ LSP: dict[str, Callable[..., Any]] = {
 """Completion and code actions come in at initialize, for clients that can do with them."""
 
 BEYOND_LSP: dict[str, Callable[..., Any]] = {
-    status.METHOD: status.status,
+    status.STATUS_METHOD: status.status,
     "textDocument/copilotInlineEdit": inline_edit.inline_edit,
     "textDocument/copilotPanelCompletion": panel.panel_completion,
     "textDocument/didFocus": notices.did_focus,
@@ -69,7 +69,7 @@ def create_server(engines: Engines) -> MercuryServer:
     server = MercuryServer(engines)
     for method, handler in (LSP | BEYOND_LSP).items():
         server.feature(method, OPTIONS.get(method))(handler)
-    for name in (ACCEPTED, status.STATUS):
+    for name in (ACCEPTED, status.STATUS_COMMAND):
         server.command(name)(COMMANDS[name])
     ours = BEYOND_LSP | {types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion}
     server.protocol.params_types = {method: get_type_hints(handler)["params"] for method, handler in ours.items()}

@@ -28,7 +28,7 @@ from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import parse
 from mercury_lsp.errors import UnknownDocument
 from mercury_lsp.server.routes import BEYOND_LSP
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -109,7 +109,7 @@ class TextParams:
 def text(server: MercuryServer, params: TextParams) -> str | None:
     """A document as the server has it; None if it is not open."""
     try:
-        return server.documents.snapshot(params.uri).text
+        return server.session.documents.snapshot(params.uri).text
     except UnknownDocument:
         return None
 

@@ -1,4 +1,4 @@
-"""What commands that edit a document have in common: the client applies the edit and moves its cursor behind it."""
+"""Shared by commands that edit a document: the client applies the edit and moves its cursor behind it."""
 
 import logging
 
@@ -8,32 +8,33 @@ from pygls.exceptions import JsonRpcException
 from mercury_lsp.completion.suggestions import Position, Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 logger = logging.getLogger(__name__)
 
-CHANGED = "the document has changed; ask again"
+CHANGED_REASON = "the document has changed; ask again"
 
 
 async def apply(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestion, title: str) -> dict[str, bool]:
-    """Have the client put a suggestion into this version of a document; the command's answer.
+    """Have the client insert a suggestion into this version of a document; the command's answer.
 
-    Of two commands for one text, which may share an answer, the later one does nothing.
+    When two commands apply to the same text, the later one does nothing: both may have got the same suggestion.
     """
-    if server.applying.get(snapshot.uri) is snapshot.source:
+    applying = server.editor.applying
+    if applying.get(snapshot.uri) is snapshot.source:
         return {"applied": False}
-    server.applying[snapshot.uri] = snapshot.source
+    applying[snapshot.uri] = snapshot.source
     try:
         applied = await _is_applied(server, snapshot, suggestion, title)
     finally:
-        server.applying.pop(snapshot.uri, None)
-    if applied and server.editor.shows_documents:
+        applying.pop(snapshot.uri, None)
+    if applied and server.editor.capabilities.shows_documents:
         await _go_behind(server, snapshot.uri, suggestion)
     return {"applied": applied}
 
 
 def refused(server: MercuryServer, reason: str) -> dict[str, bool]:
-    """Tell the user why nothing is applied; the command's answer."""
+    """Show the user why nothing is applied; the command's answer."""
     server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Mercury: {reason}"))
     return {"applied": False}
 
@@ -41,7 +42,7 @@ def refused(server: MercuryServer, reason: str) -> dict[str, bool]:
 async def _is_applied(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestion, title: str) -> bool:
     span = types.Range(types.Position(*suggestion.start), types.Position(*suggestion.end))
     edit = types.TextEdit(span, suggestion.text)
-    if server.editor.takes_versioned_edits:
+    if server.editor.capabilities.takes_versioned_edits:
         document = types.OptionalVersionedTextDocumentIdentifier(snapshot.uri, snapshot.version)
         changes = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, [edit])])
     else:

@@ -6,43 +6,43 @@ from lsprotocol import types
 
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.requests import fill_here, next_edit
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
-KIND = types.CodeActionKind.RefactorRewrite
+ACTION_KIND = types.CodeActionKind.RefactorRewrite
 
-ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[KIND])
+ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[ACTION_KIND])
 
 
 def code_action(server: MercuryServer, params: types.CodeActionParams) -> Sequence[types.CodeAction | types.Command]:
-    """The actions at a cursor; the model is asked only when one is chosen, for some clients list them all the time."""
-    snapshot = server.documents.parsed(params.text_document.uri)
+    """The actions at a cursor; only a chosen action asks the model, because some clients list them all the time."""
+    snapshot = server.session.documents.parsed(params.text_document.uri)
     if not (_is_cursor(params.range) and _is_asked_for(params.context.only)):
         return []
-    if not server.completer.settings.allows(snapshot.language_id):
+    if not server.session.settings.allows(snapshot.language_id):
         return []
     commands = list(_commands(server, snapshot, params.range.start))
-    if not server.editor.takes_action_literals:
+    if not server.editor.capabilities.takes_action_literals:
         return commands
-    return [types.CodeAction(command.title, kind=KIND, command=command) for command in commands]
+    return [types.CodeAction(command.title, kind=ACTION_KIND, command=command) for command in commands]
 
 
 def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position) -> Iterator[types.Command]:
     document = {"uri": snapshot.uri, "version": snapshot.version}
-    if server.has_next_edits(snapshot):
-        yield types.Command(next_edit.TITLE, next_edit.NEXT_EDIT, arguments=[{"textDocument": document}])
+    if server.suggester.may_have_next_edit(snapshot):
+        yield types.Command(next_edit.NEXT_EDIT_TITLE, next_edit.NEXT_EDIT, arguments=[{"textDocument": document}])
     position = {"line": cursor.line, "character": cursor.character}
-    place = {"textDocument": document, "position": position}
-    yield types.Command(fill_here.TITLE, fill_here.FILL, arguments=[place])
+    argument = {"textDocument": document, "position": position}
+    yield types.Command(fill_here.FILL_TITLE, fill_here.FILL, arguments=[argument])
 
 
 def _is_cursor(span: types.Range) -> bool:
-    """Nothing is selected; a cursor that is a block covers one character, of one or two UTF-16 units."""
+    """Whether nothing is selected; a block cursor covers one character, of one or two UTF-16 units."""
     return span.start.line == span.end.line and 0 <= span.end.character - span.start.character <= 2
 
 
 def _is_asked_for(only: Sequence[types.CodeActionKind | str] | None) -> bool:
-    """Whether our kind is below one of these."""
+    """Whether our kind is one of these or below one."""
     if only is None:
         return True
     kinds = [kind.value if isinstance(kind, types.CodeActionKind) else kind for kind in only]
-    return any(not kind or KIND.value == kind or KIND.value.startswith(kind + ".") for kind in kinds)
+    return any(not kind or ACTION_KIND.value == kind or ACTION_KIND.value.startswith(kind + ".") for kind in kinds)

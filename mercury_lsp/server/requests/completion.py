@@ -1,4 +1,4 @@
-"""textDocument/completion, for clients without inline completion: the suggestion as the popup's first item."""
+"""textDocument/completion, for clients without inline completion: the suggestion is the popup's first item."""
 
 import re
 from dataclasses import replace
@@ -12,34 +12,36 @@ from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.convert import accepted_command, to_range
 from mercury_lsp.server.progress import ClientProgress
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 COMPLETION_OPTIONS = types.CompletionOptions(trigger_characters=[*".([{,=:<>+-*/&|!%@ "], work_done_progress=True)
 
-BEFORE_ALL_OTHERS = "!"
-"""Sorts ahead of letters and digits."""
+FIRST_SORT_TEXT = "!"
+"""Sort text: it comes ahead of letters and digits."""
 
 LABEL_CHARS = 80
+"""Longest label, in characters."""
 
-_WORD_BEFORE = re.compile(r"\w*\Z")
+_WORD_AT_END = re.compile(r"\w*\Z")
 
 _INDENTATION = re.compile(r"[ \t]*")
 
 
 async def completion(server: MercuryServer, params: types.CompletionParams) -> dict[str, Any]:
-    """One item at most. Its list is never complete: with more text typed the model may know better."""
+    """A list of one item or none. It is never complete: once more is typed the model may know better."""
+    uri, editor = params.text_document.uri, server.editor.capabilities
     with ClientProgress(server, params.work_done_token, "Completing", cancellable=True):
-        # A client does not say whether the user asked, so what is unsure is never shown.
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, "popup", automatic=True)
-    if server.editor.adds_indentation:
+        # Clients do not say whether the user asked, so the silence gate always applies.
+        found, snapshot = await server.suggester.suggest(uri, params.position, "popup", automatic=True)
+    if editor.adds_indentation:
         found = [shown for each in found if (shown := _less_indented(each, snapshot)) is not None]
-    return {"isIncomplete": True, "items": [_item(each, snapshot, server.editor) for each in found]}
+    return {"isIncomplete": True, "items": [_item(each, snapshot, editor) for each in found]}
 
 
 def _less_indented(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion | None:
-    """The same for a client that indents all lines but the first like the line they are inserted in.
+    """The suggestion for a client that indents all its lines but the first like the line it is inserted in.
 
-    A line that is indented less cannot be said to such a client: the text ends before it. None if nothing is left.
+    The text ends before the first line that is indented less than that. None if nothing is left.
     """
     offset = snapshot.offset_at(*suggestion.start)
     line, start = snapshot.line_at(offset)
@@ -53,7 +55,7 @@ def _less_indented(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion | N
 
 
 def _item(suggestion: Suggestion, snapshot: Snapshot, editor: EditorCapabilities) -> dict[str, Any]:
-    """Clients filter by the word before the cursor, so the item replaces that word by itself and the text."""
+    """The item also replaces the word before the cursor, because clients filter by that word."""
     word = _word_before(suggestion, snapshot)
     text = word + suggestion.text
     line, column = suggestion.start
@@ -63,7 +65,7 @@ def _item(suggestion: Suggestion, snapshot: Snapshot, editor: EditorCapabilities
         "kind": types.CompletionItemKind.Text.value,
         "detail": "Mercury",
         "documentation": _preview(suggestion.text, snapshot.language_id, editor),
-        "sortText": BEFORE_ALL_OTHERS,
+        "sortText": FIRST_SORT_TEXT,
         "filterText": text.lstrip().partition("\n")[0],
         "insertText": text,
         "insertTextFormat": types.InsertTextFormat.PlainText.value,
@@ -77,12 +79,12 @@ def _item(suggestion: Suggestion, snapshot: Snapshot, editor: EditorCapabilities
 
 def _word_before(suggestion: Suggestion, snapshot: Snapshot) -> str:
     offset = snapshot.offset_at(*suggestion.start)
-    found = _WORD_BEFORE.search(snapshot.slice(max(0, offset - LABEL_CHARS), offset))
+    found = _WORD_AT_END.search(snapshot.slice(max(0, offset - LABEL_CHARS), offset))
     return found[0] if found else ""
 
 
 def _label(text: str) -> str:
-    """The first line that is not blank; dots say that there is more."""
+    """The first line that is not blank, with an ellipsis if there is more."""
     line, _, rest = text.strip().partition("\n")
     line = line.rstrip()
     cut = line[:LABEL_CHARS]

@@ -2,9 +2,9 @@
 
 from lsprotocol import types
 
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 async def did_change_configuration(server: MercuryServer, params: types.DidChangeConfigurationParams) -> None:
-    """Take them over."""
-    await server.reconfigure(params.settings)
+    """Go over to them."""
+    await server.configuration.update(params.settings)

@@ -3,10 +3,10 @@
 from lsprotocol import types
 
 from mercury_lsp.documents.uris import path_of
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 def did_change_watched_files(server: MercuryServer, params: types.DidChangeWatchedFilesParams) -> None:
-    """Files were made, changed or deleted."""
+    """Tell the server which files were made, changed or deleted."""
     paths = [path_of(change.uri) for change in params.changes]
     server.files_changed([path for path in paths if path is not None])

@@ -1,11 +1,11 @@
-"""workspace/didChangeWorkspaceFolders."""
+"""workspace/didChangeWorkspaceFolders: folders were added to the workspace or removed from it."""
 
 from lsprotocol import types
 
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 def did_change_workspace_folders(server: MercuryServer, params: types.DidChangeWorkspaceFoldersParams) -> None:
-    """Paths told to the model are relative to these folders."""
-    event = params.event
-    server.change_folders([folder.uri for folder in event.added], [folder.uri for folder in event.removed])
+    """Tell the session."""
+    added, removed = ([folder.uri for folder in folders] for folders in (params.event.added, params.event.removed))
+    server.session.folders_changed(added, removed)

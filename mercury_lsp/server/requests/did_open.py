@@ -1,17 +1,13 @@
-"""textDocument/didOpen: a document's text is ours from now on."""
+"""textDocument/didOpen: the client hands over a document's text."""
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 def did_open(server: MercuryServer, params: types.DidOpenTextDocumentParams) -> None:
-    """Take it over; opened anew it is replaced."""
+    """Tell the session."""
     if not isinstance(params.text_document.language_id, str):  # lsprotocol lets anything pass here
         raise JsonRpcInvalidParams(f"languageId is {params.text_document.language_id!r}; it must be a string")
-    server.completer.forget(params.text_document.uri)
-    server.lookup_text.forget(params.text_document.uri)
-    server.statistics.observer.closed(params.text_document.uri)
-    server.documents.open(params.text_document)
-    server.settle_soon(params.text_document.uri)
+    server.session.document_opened(params.text_document)

@@ -1,4 +1,4 @@
-"""workspace/executeCommand."""
+"""workspace/executeCommand: runs one of our commands."""
 
 import inspect
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from pygls.exceptions import JsonRpcInvalidParams
 from mercury_lsp.server.convert import ACCEPTED
 from mercury_lsp.server.requests.fill_here import FILL, fill_here
 from mercury_lsp.server.requests.next_edit import NEXT_EDIT, next_edit
-from mercury_lsp.server.requests.status import STATUS, status_command
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.requests.status import STATUS_COMMAND, status_command
+from mercury_lsp.server.server import MercuryServer
 
 
 async def execute_command(server: MercuryServer, params: types.ExecuteCommandParams) -> Any:
-    """Run one of our commands; a notification is obeyed too, for one client sends acceptance so."""
+    """The command's result; a notification runs it too, because one client reports acceptance that way."""
     command = COMMANDS.get(params.command)
     if command is None:
         raise JsonRpcInvalidParams(f"there is no command {params.command!r}; there are {', '.join(COMMANDS)}")
@@ -24,20 +24,19 @@ async def execute_command(server: MercuryServer, params: types.ExecuteCommandPar
 
 
 def accepted(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> None:
-    """The user took a suggestion: [id], or [id, length] for its first UTF-16 units only."""
+    """The user accepted a suggestion: [id], or [id, length] for its first `length` UTF-16 units."""
     match arguments:
         case [str() as suggestion_id]:
-            server.completer.accepted(suggestion_id)
-            server.statistics.observer.reported_accepted(suggestion_id)
-        case [str() as suggestion_id, int()]:  # the edits tell which part remains
-            server.statistics.observer.reported_accepted(suggestion_id, in_part=True)
+            server.session.suggestion_accepted(suggestion_id)
+        case [str() as suggestion_id, int()]:  # the edits show which part remains
+            server.session.statistics.observer.reported_accepted(suggestion_id, in_part=True)
         case _:
             raise JsonRpcInvalidParams(f"{ACCEPTED} takes [id] or [id, accepted length]")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     ACCEPTED: accepted,
-    STATUS: status_command,
+    STATUS_COMMAND: status_command,
     FILL: fill_here,
     NEXT_EDIT: next_edit,
 }

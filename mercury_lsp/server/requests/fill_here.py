@@ -1,4 +1,4 @@
-"""The command "Mercury: fill here": asks the model and has the client insert what it says."""
+"""The command "Mercury: fill here": asks the model and has the client insert its fill."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import attrs
 from lsprotocol import types
 
 from mercury_lsp.server.progress import ClientProgress, new_token
-from mercury_lsp.server.requests.applying import CHANGED, apply, refused
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, refused
+from mercury_lsp.server.server import MercuryServer
 
 FILL = "mercury.fill"
 
-TITLE = "Mercury: fill here"
+FILL_TITLE = "Mercury: fill here"
 
 
 @attrs.define
@@ -23,13 +23,13 @@ class FillHere:
 
 
 async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, bool]:
-    """Insert a fill at a place of one version of a document, and put the cursor behind it."""
-    place = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, FillHere)
-    uri = place.text_document.uri
-    with ClientProgress(server, token or await new_token(server), TITLE, cancellable=True):
-        found, snapshot = await server.suggest(uri, place.position, "action", automatic=False)
-    if server.documents.snapshot(uri).version != place.text_document.version or not server.is_current(snapshot):
-        return refused(server, CHANGED)
+    """Insert a fill at a position of one version of a document, and put the cursor behind it."""
+    argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, FillHere)
+    uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
+    with ClientProgress(server, token or await new_token(server), FILL_TITLE, cancellable=True):
+        found, snapshot = await server.suggester.suggest(uri, argument.position, "action", automatic=False)
+    if documents.snapshot(uri).version != version or not documents.is_current(snapshot):
+        return refused(server, CHANGED_REASON)
     if not found:
         return refused(server, "nothing to fill in here")
-    return await apply(server, snapshot, found[0], TITLE)
+    return await apply(server, snapshot, found[0], FILL_TITLE)

@@ -2,7 +2,7 @@
 
 from lsprotocol import types
 
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 async def initialized(server: MercuryServer, params: types.InitializedParams) -> None:

@@ -5,32 +5,32 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
-METHOD = "mercury/status"
+STATUS_METHOD = "mercury/status"
 
-STATUS = "mercury.status"
+STATUS_COMMAND = "mercury.status"
 
 
 @attrs.define
 class StatusParams:
-    """All optional."""
+    """Parameters; all are optional."""
 
     text_document: types.TextDocumentIdentifier | None = None
-    """Asks whether anything would be suggested in this one."""
+    """A document, to learn whether anything would be suggested in it."""
 
 
 def status(server: MercuryServer, params: StatusParams) -> dict[str, Any]:
-    """How the server, its model and a document are."""
-    told = server.status.current.to_lsp() | {"version": server.version, "model": server.completer.settings.model}
-    if engine := server.completer.engine:
-        told |= {"engine": {"name": engine.name, "device": engine.device, "backend": engine.backend}}
+    """The state of the server and its model, and whether the document gets suggestions."""
+    answer = server.status.current.to_lsp() | {"version": server.version, "model": server.session.settings.model}
+    if engine := server.session.completer.engine:
+        answer |= {"engine": {"name": engine.name, "device": engine.device, "backend": engine.backend}}
     if params.text_document is not None:
-        language = server.documents.snapshot(params.text_document.uri).language_id
-        told |= {"languageId": language, "suggests": server.completer.settings.allows(language)}
-    return told
+        language = server.session.documents.snapshot(params.text_document.uri).language_id
+        answer |= {"languageId": language, "suggests": server.session.settings.allows(language)}
+    return answer
 
 
 def status_command(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, Any]:
-    """The same; takes the request's parameters, or none."""
+    """The answer to mercury/status; takes that request's parameters, or none."""
     return status(server, server.protocol.structure(arguments[0] if arguments else {}, StatusParams))

@@ -1,24 +1,24 @@
-"""Signing in and the like: there is no account, so every client is signed in already, as a local user."""
+"""Signing in: there is no account, so every client is already signed in as a local user."""
 
 from typing import Any
 
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 USER = "local"
 
 
 def check_status(server: MercuryServer, params: Any) -> dict[str, str]:
-    """checkStatus."""
+    """checkStatus: signed in."""
     return {"status": "OK", "user": USER}
 
 
 def sign_in(server: MercuryServer, params: Any) -> dict[str, str]:
-    """signIn and signInInitiate."""
+    """signIn and signInInitiate: signed in already."""
     return {"status": "AlreadySignedIn", "user": USER}
 
 
 def sign_in_confirm(server: MercuryServer, params: Any) -> dict[str, str]:
-    """signInConfirm."""
+    """signInConfirm: signed in."""
     return {"status": "OK", "user": USER}
 
 
@@ -28,18 +28,18 @@ def sign_out(server: MercuryServer, params: Any) -> dict[str, str]:
 
 
 def set_editor_info(server: MercuryServer, params: Any) -> str:
-    """setEditorInfo: what matters of the client stood in initialize."""
+    """setEditorInfo: ignored, because initialize said what matters about the client."""
     return "OK"
 
 
 def get_version(server: MercuryServer, params: Any) -> dict[str, str]:
-    """getVersion."""
+    """getVersion: the server's."""
     return {"version": server.version}
 
 
 def models(server: MercuryServer, params: Any) -> list[dict[str, Any]]:
-    """copilot/models: the one that is loaded, if one is."""
-    engine = server.completer.engine
+    """copilot/models: the loaded model, if there is one."""
+    engine = server.session.completer.engine
     if engine is None:
         return []
     return [{"id": engine.name, "modelName": engine.name, "scopes": ["completion"], "default": True, "preview": False}]

@@ -6,12 +6,12 @@ import attrs
 from lsprotocol import types
 
 from mercury_lsp.server.convert import from_line_start, to_position, to_range
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 @attrs.define
 class Doc:
-    """A place; the version counts what the client likes and is sent back as it came."""
+    """A document and a position in it; the version is the client's own and is sent back unchanged."""
 
     uri: str
     position: types.Position
@@ -20,7 +20,7 @@ class Doc:
 
 @attrs.define
 class GetCompletionsParams:
-    """What both carry."""
+    """Parameters of both requests."""
 
     doc: Doc
 
@@ -31,12 +31,12 @@ async def get_completions(server: MercuryServer, params: GetCompletionsParams) -
 
 
 async def get_completions_cycling(server: MercuryServer, params: GetCompletionsParams) -> dict[str, Any]:
-    """All there is at the cursor, for the user asks."""
+    """Every suggestion at the cursor, because the user asked."""
     return await _completions(server, params.doc, automatic=False)
 
 
 async def _completions(server: MercuryServer, doc: Doc, automatic: bool) -> dict[str, Any]:
-    found, snapshot = await server.suggest(doc.uri, doc.position, "inline", automatic)
+    found, snapshot = await server.suggester.suggest(doc.uri, doc.position, "inline", automatic)
     whole_lines = from_line_start(found, snapshot)
     return {
         "completions": [

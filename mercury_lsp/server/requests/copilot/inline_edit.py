@@ -1,4 +1,4 @@
-"""textDocument/copilotInlineEdit: the fill at the cursor as an edit, else the last change for another place."""
+"""textDocument/copilotInlineEdit: the fill at the cursor as an edit, or else the next edit."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,12 +10,12 @@ from mercury_engine.errors import Cancelled
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.convert import accepted_command, to_range
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 @attrs.define
 class VersionedDocument:
-    """A document whose uri and version are sent back as they came, for clients compare them."""
+    """A document; its uri and version are sent back unchanged because clients compare them."""
 
     uri: str
     version: int | None = None
@@ -23,19 +23,20 @@ class VersionedDocument:
 
 @attrs.define
 class InlineEditParams:
-    """What the request carries."""
+    """The request's parameters."""
 
     text_document: VersionedDocument
     position: types.Position
 
 
 async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[str, Any]:
-    """One edit at most. Never an error for being superseded: one client waits for it, another shows it."""
+    """One edit or none. A superseded request gets none instead of an error, which one client shows to its user."""
     uri = params.text_document.uri
     try:
-        found, snapshot = await server.suggest(uri, params.position, "edit", automatic=True)
-        if not found and server.is_current(snapshot):  # else the next edit would be one of a newer text
-            found, snapshot = await server.next_edit(uri, "edit", params.position)
+        found, snapshot = await server.suggester.suggest(uri, params.position, "edit", automatic=True)
+        is_current = server.session.documents.is_current(snapshot)
+        if not found and is_current:  # otherwise the next edit would belong to a newer text
+            found, snapshot = await server.suggester.next_edit(uri, "edit", params.position)
     except Cancelled:
         return {"edits": []}
     return {"edits": [_edit(_with_line_rest(each, snapshot), params.text_document) for each in found]}
@@ -52,7 +53,7 @@ def _edit(suggestion: Suggestion, document: VersionedDocument) -> dict[str, Any]
 
 
 def _with_line_rest(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
-    """At the start of a line the edit takes in all of it: there cursortab drops what stands behind an insertion."""
+    """At the start of a line the edit covers the whole line: cursortab drops the text behind an insertion there."""
     line, column = suggestion.end
     offset = snapshot.offset_at(line, column)
     text, start = snapshot.line_at(offset)

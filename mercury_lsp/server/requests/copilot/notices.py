@@ -1,17 +1,19 @@
-"""What clients tell of suggestions and windows: for the statistics. Suggestions themselves go by the edits alone, for
-not every client reports."""
+"""What clients report about suggestions and windows, for the statistics.
+
+Completion itself relies on the edits alone, because not every client reports.
+"""
 
 from collections.abc import Sequence
 
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 @attrs.define
 class Focus:
-    """The document is left out when none has the focus."""
+    """Parameters of didFocus; without a document when none has the focus."""
 
     text_document: types.TextDocumentIdentifier | None = None
 
@@ -53,7 +55,7 @@ class OneNotice:
 
     uuid: str
     accepted_length: int | None = None
-    """Not to be relied on: copilot.lua sends the whole length for a word."""
+    """Not reliable: copilot.lua sends the whole length for a word."""
 
 
 @attrs.define
@@ -64,36 +66,35 @@ class ManyNotices:
 
 
 def did_focus(server: MercuryServer, params: Focus) -> None:
-    """Finish the parse of the document that is looked at before anything is typed in it."""
+    """Tell the session which document the user looks at."""
     if params.text_document is not None:
-        server.settle_soon(params.text_document.uri)
+        server.session.document_focused(params.text_document.uri)
 
 
 def did_show(server: MercuryServer, params: Shown) -> None:
-    """From now on only what the client tells of counts as shown."""
-    server.statistics.observer.reported_shown(params.item.suggestion_id)
+    """From now on only suggestions that the client reports count as shown."""
+    server.session.statistics.observer.reported_shown(params.item.suggestion_id)
 
 
 def did_partially_accept(server: MercuryServer, params: PartlyAccepted) -> None:
-    """The edit tells which part remains."""
-    server.statistics.observer.reported_accepted(params.item.suggestion_id, in_part=True)
+    """Count a partial acceptance; the edits show which part remains."""
+    server.session.statistics.observer.reported_accepted(params.item.suggestion_id, in_part=True)
 
 
 def notify_shown(server: MercuryServer, params: OneNotice) -> str:
     """The same as didShowCompletion."""
-    server.statistics.observer.reported_shown(params.uuid)
+    server.session.statistics.observer.reported_shown(params.uuid)
     return "OK"
 
 
 def notify_accepted(server: MercuryServer, params: OneNotice) -> str:
-    """With a length it may be a part; the edits tell which."""
-    server.statistics.observer.reported_accepted(params.uuid, in_part=params.accepted_length is not None)
+    """With a length it may be partial; the edits show which part."""
+    server.session.statistics.observer.reported_accepted(params.uuid, in_part=params.accepted_length is not None)
     return "OK"
 
 
 def notify_rejected(server: MercuryServer, params: ManyNotices) -> str:
-    """A fill that was not taken may be offered again where it fits; the last change is not, in the same place."""
+    """Tell the session which suggestions were dismissed."""
     for each in params.uuids:
-        server.statistics.observer.reported_rejected(each)
-        server.completer.next_edits.dismissed(each)
+        server.session.suggestion_rejected(each)
     return "OK"

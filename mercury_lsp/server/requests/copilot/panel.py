@@ -1,4 +1,4 @@
-"""textDocument/copilotPanelCompletion and the older getPanelCompletions: all suggestions, in a window of their own."""
+"""textDocument/copilotPanelCompletion and the older getPanelCompletions: every suggestion, in a separate window."""
 
 from typing import Any
 from uuid import uuid4
@@ -9,12 +9,12 @@ from lsprotocol import types
 from mercury_lsp.server.convert import from_line_start, to_lsp, to_range
 from mercury_lsp.server.progress import ClientProgress, stream
 from mercury_lsp.server.requests.copilot.get_completions import Doc
-from mercury_lsp.server.session import MercuryServer
+from mercury_lsp.server.server import MercuryServer
 
 
 @attrs.define
 class PanelCompletionParams:
-    """What the newer request carries."""
+    """Parameters of the newer request."""
 
     text_document: types.TextDocumentIdentifier
     position: types.Position
@@ -24,16 +24,17 @@ class PanelCompletionParams:
 
 @attrs.define
 class GetPanelCompletionsParams:
-    """What the older request carries."""
+    """Parameters of the older request."""
 
     doc: Doc
     panel_id: str
 
 
 async def panel_completion(server: MercuryServer, params: PanelCompletionParams) -> dict[str, Any]:
-    """Items as in inline completion; sent ahead one by one if the client wants that."""
+    """Items as in inline completion, or as partial results one by one if the client asks for them."""
     with ClientProgress(server, params.work_done_token, "Completing", cancellable=True):
-        found, snapshot = await server.suggest(params.text_document.uri, params.position, "panel", automatic=False)
+        uri = params.text_document.uri
+        found, snapshot = await server.suggester.suggest(uri, params.position, "panel", automatic=False)
     result = to_lsp(from_line_start(found, snapshot))
     if params.partial_result_token is None:
         return result
@@ -42,8 +43,8 @@ async def panel_completion(server: MercuryServer, params: PanelCompletionParams)
 
 
 async def get_panel_completions(server: MercuryServer, params: GetPanelCompletionsParams) -> dict[str, Any]:
-    """Solutions in notifications; the answer tells how many. They insert at the cursor: one client ignores ranges."""
-    found, snapshot = await server.suggest(params.doc.uri, params.doc.position, "panel", automatic=False)
+    """Solutions as notifications, and their number. They insert at the cursor, because one client ignores ranges."""
+    found, snapshot = await server.suggester.suggest(params.doc.uri, params.doc.position, "panel", automatic=False)
     for each, whole in zip(found, from_line_start(found, snapshot), strict=True):
         solution = {
             "panelId": params.panel_id,

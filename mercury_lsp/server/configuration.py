@@ -1,0 +1,62 @@
+"""The settings of one connection: where they come from, and what follows from a change."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from mercury_lsp.errors import SettingsError
+from mercury_lsp.server.editor import Editor
+from mercury_lsp.server.model_loading import ModelLoading
+from mercury_lsp.server.session import Session
+from mercury_lsp.server.status import StatusBoard
+from mercury_lsp.settings import Settings, section_of
+
+
+class Configuration:
+    """The editor's settings, over the options that it sent at initialize."""
+
+    def __init__(self, session: Session, editor: Editor, status: StatusBoard):
+        self.model = ModelLoading(session, editor, status)
+        self.started_in: Path | None = None
+        """Where the editor was started, if not in our own working folder: a relative `model` counts from there."""
+        self._session, self._editor, self._status = session, editor, status
+        self._options: Any = None
+        self._watches_sources = False
+
+    def begin(self, options: Any) -> None:
+        """Keep the options; the object `mercury` in them is ours, or all of them."""
+        if isinstance(options, Mapping):
+            options = options.get("mercury", None if self._editor.capabilities.is_copilot else options)
+        self._options = options
+
+    async def update(self, pushed: Any = None) -> None:
+        """Take over the settings that the editor pushed, or ask for them; load the model if they name another.
+
+        Wrong settings change nothing and are reported to the user.
+        """
+        section = pushed.get("mercury") if isinstance(pushed, Mapping) else None
+        if section is None:
+            section = await self._editor.settings_section()
+        try:
+            settings = Settings.parse(section_of(self._options) | section_of(section))
+            self._session.configure(settings.resolved_from(self.started_in))
+        except SettingsError as error:
+            self._editor.show_message(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
+        self._status.change(enabled=self._session.settings.enabled)
+        self._watch_sources()
+        await self.model.use(self._session.settings)
+
+    def close(self) -> None:
+        """Load no more models."""
+        self.model.close()
+
+    def _watch_sources(self) -> None:
+        """Read other files of the workspace, or none, as the settings say."""
+        is_wanted = self._session.settings.workspace_context
+        can_watch = bool(self._session.folders) and self._editor.capabilities.registers_files
+        if is_wanted and can_watch and not self._watches_sources:
+            self._watches_sources = True
+            self._editor.watch_source_files()
+        self._session.other_files.enable(is_wanted, client_watches=self._watches_sources)

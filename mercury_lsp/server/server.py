@@ -1,0 +1,108 @@
+"""The language server: one connection, and the parts that serve it. `requests/` handles its messages."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lsprotocol import types
+from pygls.io_ import StdoutWriter
+from pygls.lsp.server import LanguageServer
+
+from mercury_lsp.documents import redaction
+from mercury_lsp.engine_host.engines import Engines
+from mercury_lsp.server.capabilities import EditorCapabilities
+from mercury_lsp.server.configuration import Configuration
+from mercury_lsp.server.editor import Editor
+from mercury_lsp.server.logs import ClientLog, spoken_for
+from mercury_lsp.server.protocol import MercuryProtocol
+from mercury_lsp.server.session import Session
+from mercury_lsp.server.status import StatusBoard
+from mercury_lsp.server.structuring import converter
+from mercury_lsp.server.suggester import Suggester
+from mercury_lsp.transport.stdin import messages
+
+
+class MercuryServer(LanguageServer):
+    """Completes code in the documents of one client."""
+
+    protocol: MercuryProtocol
+
+    def __init__(self, engines: Engines):
+        super().__init__(
+            "mercury-lsp", version("mercury-lsp"), protocol_cls=MercuryProtocol, converter_factory=converter
+        )
+        self.editor = Editor(self)
+        self.status = StatusBoard(self.editor.show_status)
+        self.session = Session(engines)
+        self.suggester = Suggester(self.session, self.editor, self.status)
+        self.configuration = Configuration(self.session, self.editor, self.status)
+        self._is_stopped = False
+        self._log: ClientLog | None = None
+
+    def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
+        """Serve one client until it sends exit or closes the pipe."""
+        self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
+        try:
+            asyncio.run(self.serve(messages(stdin or sys.stdin.buffer)))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.shutdown()
+            self.session.statistics.wait()
+
+    async def serve(self, messages: AsyncIterator[Any]) -> None:
+        """Handle what the client sends until it sends exit or there is no more."""
+        spoken_for.set(self)
+        async for message in messages:
+            self.protocol.receive(message)
+            # A request begins now, so that it sees the document as it was when it was sent.
+            await asyncio.sleep(0)
+            if self._is_stopped:
+                return
+
+    def stop(self) -> None:
+        """Leave the main loop once the current message is handled."""
+        self._is_stopped = True
+
+    def begin(self, params: types.InitializeParams) -> None:
+        """Keep what the client says of itself."""
+        self.editor.capabilities = EditorCapabilities.of(params)
+        self.session.statistics.observer.client = self.editor.capabilities.name
+        self.protocol.trace = params.trace or types.TraceValue.Off
+        self.configuration.begin(params.initialization_options)
+        uris = [folder.uri for folder in params.workspace_folders or ()]
+        if not uris and params.root_uri:
+            uris = [params.root_uri]
+        self.session.folders_changed(uris, ())
+        self._log = ClientLog(asyncio.get_running_loop(), self.window_log_message, self)
+        self._log.attach()
+
+    async def start(self) -> None:
+        """The client listens now: register with it, ask for its settings and load the model."""
+        asyncio.get_running_loop().run_in_executor(None, redaction.load_rules)
+        self.editor.watch_settings()
+        await self.configuration.update()
+
+    def files_changed(self, paths: list[Path]) -> None:
+        """The client reports files that were made, changed or deleted, of the workspace or of the model."""
+        self.session.other_files.files_changed(paths)
+        self.configuration.model.files_changed(paths)
+
+    @property
+    def exit_code(self) -> int:
+        """What the process is to end with."""
+        return self.protocol.exit_code
+
+    def shutdown(self) -> None:
+        """Stop without waiting: a thread may still be reading stdin or loading a model."""
+        self._is_stopped = True
+        self.configuration.close()
+        if self._log is not None:
+            self._log.detach()
+        self.session.close()
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Nothing: pygls has logged it, and users need not read what their client sends wrongly."""

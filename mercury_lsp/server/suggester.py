@@ -1,0 +1,85 @@
+"""Suggestions and next edits at a place of an open document, for every request that shows them."""
+
+import logging
+from collections.abc import Awaitable
+
+from lsprotocol import types
+from mercury_engine.api import OnStep
+from mercury_engine.errors import Cancelled, MercuryError
+
+from mercury_lsp.completion.coalescing import Feature
+from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.server.editor import Editor
+from mercury_lsp.server.session import Session, is_secret_document
+from mercury_lsp.server.status import StatusBoard
+
+logger = logging.getLogger(__name__)
+
+
+class Suggester:
+    """When the engine fails there are no suggestions, and the user is told once."""
+
+    def __init__(self, session: Session, editor: Editor, status: StatusBoard):
+        self._session, self._editor, self._status = session, editor, status
+
+    async def suggest(
+        self, uri: str, at: types.Position, feature: Feature, automatic: bool, on_step: OnStep | None = None
+    ) -> tuple[list[Suggestion], Snapshot]:
+        """Suggestions at a position of a document as it is now, and that document; several if not `automatic`.
+
+        `feature` shows them; `automatic`: the editor asked by itself. `on_step` sees the denoising. Raises
+        UnknownDocument and Cancelled.
+        """
+        context, snapshot = self._session.documents.context_at(uri, at)
+        if is_secret_document(uri):
+            return [], snapshot
+        observer = self._session.statistics.observer
+        request = observer.requested(uri, context.offset, context.language_id, automatic)
+        context = self._session.with_surroundings(context, snapshot)
+        found = await self._answer(self._session.completer.complete(context, snapshot, automatic, on_step, feature))
+        if found is None:
+            return [], snapshot
+        if not automatic:
+            found = [each for first in found for each in (first, first.first_line()) if each is not None]
+        observer.answered(request, found)
+        return found, snapshot
+
+    async def next_edit(
+        self, uri: str, feature: Feature, at: types.Position | None = None
+    ) -> tuple[list[Suggestion], Snapshot]:
+        """The last change for one more place of a document as it is now, if any, and that document; not counted.
+
+        `at` is the cursor if the editor asked by itself; without it the user did, and waits for the parse of a large
+        file. Raises UnknownDocument and Cancelled.
+        """
+        documents = self._session.documents
+        if at is None:
+            documents.finish_parsing(uri)
+        snapshot = documents.parsed(uri)
+        if not self._allows_next_edits(snapshot):
+            return [], snapshot
+        path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
+        found = await self._answer(self._session.completer.next_edits.find(snapshot, path, feature, cursor))
+        return (found or []) if documents.is_current(snapshot) else [], snapshot
+
+    def may_have_next_edit(self, snapshot: Snapshot) -> bool:
+        """Whether there is a place to ask the model about, as far as settings and rules say."""
+        return self._allows_next_edits(snapshot) and self._session.completer.next_edits.has_candidates(snapshot)
+
+    def _allows_next_edits(self, snapshot: Snapshot) -> bool:
+        settings = self._session.settings
+        return settings.next_edits and settings.allows(snapshot.language_id) and not is_secret_document(snapshot.uri)
+
+    async def _answer(self, asking: Awaitable[list[Suggestion]]) -> list[Suggestion] | None:
+        """What the completer finds; None when the engine fails. Raises Cancelled."""
+        try:
+            with self._status.busy():
+                return await asking
+        except Cancelled:
+            raise
+        except Exception as error:
+            logger.exception("a fill failed")
+            reason = str(error) if isinstance(error, MercuryError) else f"{type(error).__name__}: {error}"
+            self._editor.show_message(types.MessageType.Error, f"Mercury: {reason}; run mercury-lsp doctor")
+            return None

@@ -1,0 +1,50 @@
+"""Work that waits until the user pauses: finishing the parse of a document, then indexing a slice at a time."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mercury_lsp.debounce import Debounced
+
+TYPING_PAUSE_SECONDS = 0.5
+"""Seconds without an edit after which the user is taken to have stopped typing."""
+
+INDEX_INTERVAL_SECONDS = 0.002
+"""Seconds between slices of indexing, each of about a millisecond."""
+
+
+class TypingPauses:
+    """Timers of one session; to be used from the event loop's thread."""
+
+    def __init__(self, on_pause: Callable[[str], None], slices: Sequence[Callable[[], bool]]):
+        """`on_pause` gets a document's uri; `slices` each index a little and return whether more is left."""
+        self._on_pause, self._slices = on_pause, slices
+        self._waiting: dict[str, Debounced] = {}
+        self._indexing: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def wait_for_pause(self, uri: str) -> None:
+        """Call `on_pause` once no call of this method for the document has come for a while."""
+        if uri not in self._waiting:
+            self._waiting[uri] = Debounced(partial(self._pause, uri))
+        self._waiting[uri].put_off(TYPING_PAUSE_SECONDS)
+
+    def index_soon(self) -> None:
+        """Go on indexing, in slices that let everything else go first."""
+        if self._indexing is None and not self._is_closed:
+            self._indexing = asyncio.get_running_loop().call_later(INDEX_INTERVAL_SECONDS, self._index)
+
+    def close(self) -> None:
+        """Start nothing more."""
+        self._is_closed = True
+        for waiting in self._waiting.values():
+            waiting.cancel()
+
+    def _pause(self, uri: str) -> None:
+        del self._waiting[uri]
+        self._on_pause(uri)
+
+    def _index(self) -> None:
+        self._indexing = None
+        if not self._is_closed and any(work() for work in self._slices):
+            self.index_soon()
