@@ -33,8 +33,8 @@ def tokenizer(size: int = 500) -> Tokenizer:
     digits = pre_tokenizers.Digits(individual_digits=True)
     made.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
     made.decoder = decoders.ByteLevel()
-    vocabulary = pre_tokenizers.ByteLevel.alphabet()
-    options = {"special_tokens": [START], "initial_alphabet": vocabulary, "show_progress": False}
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    options = {"special_tokens": [START], "initial_alphabet": alphabet, "show_progress": False}
     made.train_from_iterator([SAMPLE], trainers.BpeTrainer(vocab_size=size, **options))
     return made
 

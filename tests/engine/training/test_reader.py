@@ -151,7 +151,7 @@ def test_an_exported_reader_is_a_base_that_reads_as_it_was_trained(run, tmp_path
 def test_a_writer_is_trained_on_a_taught_reader_and_both_are_exported(run, tmp_path):
     run.leg(2)
     export(tmp_path / "base", run.folder, tmp_path / "taught", "unused")
-    writer = training_data.Run(tmp_path / "taught", tmp_path / "corpus", tmp_path / "writer", PLAN, CPU)
+    writer = training_data.WriterRun(tmp_path / "taught", tmp_path / "corpus", tmp_path / "writer", PLAN, CPU)
     taught = weights.load(tmp_path / "taught", torch.bfloat16, CPU)
     assert torch.equal(writer.network.layers[0].qkv.weight, taught.layers[0].qkv.weight)
     writer.save()
