@@ -9,7 +9,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.training.data.corpus import MANIFEST, read
+from mercury_engine.training.data.corpus import MANIFEST, read_files
 
 
 def unpack(folder: Path, out: Path, packages: list[str] | None = None) -> int:
@@ -17,7 +17,7 @@ def unpack(folder: Path, out: Path, packages: list[str] | None = None) -> int:
     if not (folder / MANIFEST).is_file():
         raise ModelNotFound(f"no {MANIFEST} in {folder}; name a folder written by the corpus step with --from")
     count = 0
-    for file in read(folder):
+    for file in read_files(folder):
         if packages is None or file.package in packages:
             path = out / file.package / _below(file.path, file.package)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.loading import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASED_PER_CHARACTER, Tokenizer
-from mercury_engine.training.conversion.base import build_tokenizer, cut
+from mercury_engine.training.conversion.base import build_tokenizer, cut_vocabulary
 
 from tests.support import tiny
 
@@ -127,7 +127,7 @@ def whole_and_cut(used: set[int]) -> tuple[tokenizers.Tokenizer, tokenizers.Toke
     numbers = trained.get_vocab()
     tokens = sorted(numbers, key=lambda token: numbers[token])
     merges = [" ".join(pair) for pair in json.loads(trained.to_str())["model"]["merges"]]
-    keep, alive = cut(tokens, merges, 1, used)
+    keep, alive = cut_vocabulary(tokens, merges, 1, used)
     return build_tokenizer(tokens, merges, 1), build_tokenizer([tokens[i] for i in keep], alive, 1), keep
 
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.training.data.contamination import (
-    COMMON,
-    GRAM,
-    RUN,
-    SHARE,
-    SHORT,
+    CONTAMINATED_RUN_WORDS,
+    CONTAMINATED_SHARE,
+    GRAM_WORDS,
+    MAX_FILES_PER_GRAM,
+    MIN_RUN_WORDS,
     Fingerprints,
     FingerprintsCorrupt,
     Overlap,
-    grams,
+    gram_hashes,
 )
 
 
@@ -37,26 +37,28 @@ def test_the_same_text_laid_out_otherwise_is_a_held_out_file():
 
 
 def test_a_run_as_long_as_the_rule_says_is_too_much_in_a_file_of_any_length():
-    assert KNOWN.overlap(mixed(RUN, 9_000)) == Overlap(RUN / (9_000 + RUN), RUN)
-    assert KNOWN.fault(mixed(RUN, 9_000)) == "held-out part"
-    assert KNOWN.fault(mixed(RUN - 1, 9_000)) is None
+    assert KNOWN.overlap(mixed(CONTAMINATED_RUN_WORDS, 9_000)) == Overlap(
+        CONTAMINATED_RUN_WORDS / (9_000 + CONTAMINATED_RUN_WORDS), CONTAMINATED_RUN_WORDS
+    )
+    assert KNOWN.fault(mixed(CONTAMINATED_RUN_WORDS, 9_000)) == "held-out part"
+    assert KNOWN.fault(mixed(CONTAMINATED_RUN_WORDS - 1, 9_000)) is None
 
 
 def test_a_share_as_large_as_the_rule_says_is_too_much_in_a_short_file():
-    others = round(SHORT / SHARE) - SHORT
-    assert KNOWN.fault(mixed(SHORT, others)) == "held-out part"
-    assert KNOWN.fault(mixed(SHORT, others + 1)) is None
+    others = round(MIN_RUN_WORDS / CONTAMINATED_SHARE) - MIN_RUN_WORDS
+    assert KNOWN.fault(mixed(MIN_RUN_WORDS, others)) == "held-out part"
+    assert KNOWN.fault(mixed(MIN_RUN_WORDS, others + 1)) is None
 
 
 def test_runs_too_short_to_be_copied_do_not_add_up():
-    pieces = ([*HELD[at : at + SHORT - 1], f"between{at}"] for at in range(0, 400, SHORT))
+    pieces = ([*HELD[at : at + MIN_RUN_WORDS - 1], f"between{at}"] for at in range(0, 400, MIN_RUN_WORDS))
     text = " ".join(word for piece in pieces for word in piece)
-    assert KNOWN.overlap(text) == Overlap(0.0, SHORT - 1)
+    assert KNOWN.overlap(text) == Overlap(0.0, MIN_RUN_WORDS - 1)
     assert KNOWN.fault(text) is None
 
 
 def test_case_punctuation_and_numbers_hide_nothing():
-    text = "".join(f"{word.upper()}({n}, -1.5e3);\n" for n, word in enumerate(HELD[:RUN]))
+    text = "".join(f"{word.upper()}({n}, -1.5e3);\n" for n, word in enumerate(HELD[:CONTAMINATED_RUN_WORDS]))
     assert KNOWN.fault(text) == "held-out part"
 
 
@@ -68,25 +70,30 @@ def test_a_table_of_numbers_shares_nothing_with_another():
 def test_what_stands_in_many_files_is_nobodys_own():
     header = " ".join(words("licence", 80))
     held = f"{header} {' '.join(HELD)}"
-    copies = [f"{header} {' '.join(words(f'file{n}x', 50))}" for n in range(COMMON)]
-    rare, common = (Fingerprints.of([held]).without_common([held, *copies[:count]]) for count in (COMMON - 1, COMMON))
+    copies = [f"{header} {' '.join(words(f'file{n}x', 50))}" for n in range(MAX_FILES_PER_GRAM)]
+    rare, common = (
+        Fingerprints.of([held]).without_common([held, *copies[:count]])
+        for count in (MAX_FILES_PER_GRAM - 1, MAX_FILES_PER_GRAM)
+    )
     assert rare.fault(copies[0]) == "held-out part"
     assert common.fault(copies[0]) is None
-    assert common.fault(mixed(RUN, 900)) == "held-out part"
+    assert common.fault(mixed(CONTAMINATED_RUN_WORDS, 900)) == "held-out part"
 
 
 def overlap_by_sets(held: list[str], text: list[str]) -> Overlap:
     """The rule told plainly: sets of 13-grams, word by word."""
-    known = {tuple(held[at : at + GRAM]) for at in range(len(held) - GRAM + 1)}
-    starts = [at for at in range(len(text) - GRAM + 1) if tuple(text[at : at + GRAM]) in known]
+    known = {tuple(held[at : at + GRAM_WORDS]) for at in range(len(held) - GRAM_WORDS + 1)}
+    starts = [at for at in range(len(text) - GRAM_WORDS + 1) if tuple(text[at : at + GRAM_WORDS]) in known]
     runs: list[list[int]] = []
     for at in starts:
         if runs and at == runs[-1][-1] + 1:
             runs[-1].append(at)
         else:
             runs.append([at])
-    lengths = [len(run) + GRAM - 1 for run in runs]
-    covered = {run[0] + n for run, size in zip(runs, lengths, strict=True) if size >= SHORT for n in range(size)}
+    lengths = [len(run) + GRAM_WORDS - 1 for run in runs]
+    covered = {
+        run[0] + n for run, size in zip(runs, lengths, strict=True) if size >= MIN_RUN_WORDS for n in range(size)
+    }
     return Overlap(len(covered) / max(1, len(text)), max(lengths, default=0))
 
 
@@ -109,7 +116,7 @@ def test_the_overlap_is_that_of_sets_of_13_grams(held, text):
 def test_any_text_has_one_gram_less_than_its_words_and_thirteen(text):
     words = re.findall(rb"[\w\x80-\xff]+", text.lower().encode("utf-8", "surrogatepass"))
     count = sum(not word[:1].isdigit() for word in words)
-    assert len(grams(text)) == max(0, count - GRAM + 1)
+    assert len(gram_hashes(text)) == max(0, count - GRAM_WORDS + 1)
 
 
 def test_fingerprints_survive_being_stored_and_are_the_same_bytes_each_time():

@@ -164,7 +164,7 @@ def written(folder: Path, path: str = "toy/a.py") -> Path:
 
 def test_what_is_written_is_read_back_and_the_same_each_time(tmp_path: Path):
     first, second = written(tmp_path / "first"), written(tmp_path / "second")
-    assert [file.text for file in corpus.read(first, ["python"])] == [CODE]
+    assert [file.text for file in corpus.read_files(first, ["python"])] == [CODE]
     assert {path.name: path.read_bytes() for path in first.iterdir()} == {
         path.name: path.read_bytes() for path in second.iterdir()
     }
@@ -201,8 +201,8 @@ def test_a_copy_of_held_out_text_under_another_name_is_dropped_and_a_corpus_with
     built.keep_out(known)
     built.write(tmp_path / "clean")
     corpus.assert_no_held_out(tmp_path / "clean")
-    assert [file.path for file in corpus.read(tmp_path / "clean")] == ["toy/a.py"]
-    told = corpus.manifest(tmp_path / "clean")
+    assert [file.path for file in corpus.read_files(tmp_path / "clean")] == ["toy/a.py"]
+    told = corpus.read_manifest(tmp_path / "clean")
     assert (told["dropped"], told["contaminated"]) == ({fault: 1}, ["toy/b.py"])
     assert [(package["files"], package["bytes"]) for package in told["packages"]] == [(1, len(CODE))]
 
@@ -214,7 +214,7 @@ def test_a_corpus_that_knows_no_held_out_text_is_told_of(tmp_path: Path, capsys:
 
 def test_a_folder_without_a_corpus_is_told_how_to_get_one(tmp_path: Path):
     with pytest.raises(SourceError, match="mercury_engine.training corpus --out"):
-        list(corpus.read(tmp_path))
+        list(corpus.read_files(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"", gzip.compress(CODE.encode())[:-9], gzip.compress(b'{"path": 1}'), b"text"])
@@ -222,7 +222,7 @@ def test_a_damaged_language_file_is_told_by_name(tmp_path: Path, content: bytes)
     folder = written(tmp_path / "corpus")
     (folder / "python.jsonl.gz").write_bytes(content or gzip.compress(b"[]"))
     with pytest.raises(SourceError, match="python.jsonl.gz cannot be read.*build the corpus again"):
-        list(corpus.read(folder))
+        list(corpus.read_files(folder))
 
 
 def put_wheel(folder: Path, source: PackageSource, members: Mapping[str, str]) -> None:
@@ -248,9 +248,9 @@ def test_a_build_reuses_archives_and_reports_what_is_missing(tmp_path: Path, lis
     put_wheel(tmp_path / "corpus", TOY, members)
     put_wheel(tmp_path / "held_out", listed.held_out[0], {"keptout/a.py": HELD})
     assert corpus.main(["--out", str(tmp_path / "corpus")]) == 1
-    assert [file.path for file in corpus.read(tmp_path / "held_out")] == ["keptout/a.py"]
-    assert [file.path for file in corpus.read(tmp_path / "corpus")] == ["toy/a.py"]
-    told = corpus.manifest(tmp_path / "corpus")
+    assert [file.path for file in corpus.read_files(tmp_path / "held_out")] == ["keptout/a.py"]
+    assert [file.path for file in corpus.read_files(tmp_path / "corpus")] == ["toy/a.py"]
+    told = corpus.read_manifest(tmp_path / "corpus")
     assert [entry["name"] for entry in told["missing"]] == ["gone"]
     assert told["dropped"].keys() <= {"held out", "held-out part", "near duplicate"}
 
@@ -268,7 +268,7 @@ def test_a_broken_archive_is_told_with_its_mend(tmp_path: Path, content: bytes):
         archive = tmp_path / f"{registry}.archive"
         archive.write_bytes(content)
         with pytest.raises(SourceError, match="delete its folder"):
-            list(sources.files(PackageSource(registry, "toy", "1.0", "MIT"), archive))
+            list(sources.archive_files(PackageSource(registry, "toy", "1.0", "MIT"), archive))
 
 
 def test_a_source_archive_is_read_below_the_folders_that_are_asked_for(tmp_path: Path):
@@ -279,7 +279,7 @@ def test_a_source_archive_is_read_below_the_folders_that_are_asked_for(tmp_path:
             member.size = len(CODE)
             tar.addfile(member, io.BytesIO(CODE.encode()))
     source = PackageSource("debian-source", "toy", "1.0", "MIT", include=("src/",))
-    assert list(sources.files(source, archive)) == [("toy/src/a.c", CODE.encode())]
+    assert list(sources.archive_files(source, archive)) == [("toy/src/a.c", CODE.encode())]
 
 
 def test_of_a_source_package_only_the_authors_archive_is_kept(tmp_path: Path):
@@ -336,8 +336,8 @@ def test_installed_python_files_become_a_corpus_without_what_is_held_out(tmp_pat
         tmp_path / "new",
     ]
     assert corpus.main([str(option) for option in options]) == 0
-    assert [file.path for file in corpus.read(tmp_path / "new")] == ["old/a.py", "toy/a.py"]
-    told = corpus.manifest(tmp_path / "new")
+    assert [file.path for file in corpus.read_files(tmp_path / "new")] == ["old/a.py", "toy/a.py"]
+    told = corpus.read_manifest(tmp_path / "new")
     assert [entry["name"] for entry in told["missing"]] == ["closed", "rich"]
     assert [entry["registry"] for entry in told["packages"]] == ["installed"]
 
@@ -363,17 +363,17 @@ SHIPPED = sorted(
 )
 def test_no_file_of_the_real_corpus_holds_text_of_a_held_out_file():
     """By fingerprints that leave out only what is common, and so know 99 % of what the held-out files say."""
-    kept_out = [file.text for file in corpus.read(REAL_HELD_OUT)] + [path.read_text("utf-8") for path in SHIPPED]
-    known, everything = corpus.fingerprints(REAL), Fingerprints.of(kept_out)
+    kept_out = [file.text for file in corpus.read_files(REAL_HELD_OUT)] + [path.read_text("utf-8") for path in SHIPPED]
+    known, everything = corpus.read_fingerprints(REAL), Fingerprints.of(kept_out)
     assert known is not None
     assert known.digests >= everything.digests
     assert np.isin(everything.hashes, known.hashes).mean() > 0.99
-    assert [(file.path, fault) for file in corpus.read(REAL) if (fault := known.fault(file.text))] == []
+    assert [(file.path, fault) for file in corpus.read_files(REAL) if (fault := known.fault(file.text))] == []
 
 
 @pytest.mark.skipif(not REAL.exists(), reason=f"no corpus in {REAL}; build one, or set MERCURY_CORPUS")
 def test_the_real_corpus_is_refused_as_soon_as_one_evaluated_file_is_in_it():
-    known = corpus.fingerprints(REAL)
+    known = corpus.read_fingerprints(REAL)
     assert known is not None
     assert [known.fault(path.read_text("utf-8")) for path in SHIPPED] == ["held-out file"] * len(SHIPPED)
     excerpts = [path.read_text("utf-8")[1_000:] for path in SHIPPED if path.stat().st_size > 3_000]

@@ -38,7 +38,7 @@ from mercury_engine.training.edits import (
 from mercury_engine.training.edits.plan import EditPlan, Site, applied, flipped, plan
 from mercury_engine.training.edits.source import Source
 from mercury_engine.training.edits.stage import Stage, steps
-from mercury_engine.training.examples.gaps import Spans
+from mercury_engine.training.examples.gaps import GapSettings
 
 from tests.support import tiny
 
@@ -622,7 +622,7 @@ def test_blocks_keep_their_limits():
 
 
 def test_gaps_are_laid_out_as_the_document_stands(tokenizer):
-    sampler = EditSampler(tokenizer, random.Random(4), Spans(prefix_chars=400, suffix_chars=200))
+    sampler = EditSampler(tokenizer, random.Random(4), GapSettings(prefix_chars=400, suffix_chars=200))
     decode = tokenizer.decode
     count = 0
     for example in sampler.examples(shop(), 30):
@@ -664,8 +664,8 @@ def test_a_file_is_parsed_once_while_it_is_kept(tokenizer, monkeypatch):
 def test_a_long_file_is_cut_between_definitions(tokenizer):
     long = "".join(SHOP.replace("Shop", f"Shop{n}").replace('"""A shop."""\n', "") for n in range(20))
     for seed in range(20):
-        text = source.part(shop(long), random.Random(seed)).text
-        assert len(text) <= source.PART_CHARS
+        text = source.cut_source(shop(long), random.Random(seed)).text
+        assert len(text) <= source.MAX_SOURCE_CHARS
         assert ast.parse(text)
         assert text in long
 
@@ -685,7 +685,7 @@ def test_text_that_is_no_python_and_a_file_without_anything_draw_what_they_can(t
 def no_tree_sitter(monkeypatch):
     tree_facts._grammar.cache_clear()
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
-    monkeypatch.setattr(source, "_told", set())
+    monkeypatch.setattr(source, "_reported_languages", set())
     yield
     tree_facts._grammar.cache_clear()
 

@@ -10,10 +10,10 @@ from mercury_engine.prompt.layout import path_block
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus
 from mercury_engine.training.data.sources import SourceFile
-from mercury_engine.training.examples.gaps import GapSampler, Spans, TrainingGap
-from mercury_engine.training.examples.mixture import Mixture, Window, WindowSampler, edit_window
+from mercury_engine.training.examples.gaps import GapSampler, GapSettings, TrainingGap
+from mercury_engine.training.examples.mixture import GapWindow, Mixture, WindowSampler, edit_window
 from mercury_engine.training.examples.snippets import snippet_blocks
-from mercury_engine.training.examples.steps import Steps
+from mercury_engine.training.examples.steps import WriterSteps
 from mercury_engine.training.optimisation.objective import Noise, corrupt, lay_rows
 
 from tests.support import tiny, training_data
@@ -29,7 +29,7 @@ def tokenizer(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory):
-    return Mixture(corpus.read(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus")))
+    return Mixture(corpus.read_files(training_data.corpus(tmp_path_factory.mktemp("mixture") / "corpus")))
 
 
 def file(mixture, path):
@@ -41,7 +41,7 @@ def gap(*target):
 
 
 def drawn(gaps, slots, noise, seed=0):
-    return corrupt(CONFIG, Window(gaps, slots), random.Random(seed), noise)
+    return corrupt(CONFIG, GapWindow(gaps, slots), random.Random(seed), noise)
 
 
 def test_gaps_hold_the_text_between_their_sides(tokenizer, mixture):
@@ -56,8 +56,8 @@ def test_gaps_hold_the_text_between_their_sides(tokenizer, mixture):
 
 
 def test_the_same_generator_draws_the_same_windows_whatever_was_drawn_before(tokenizer, mixture):
-    sampler = WindowSampler(tokenizer, mixture, 6, 0.3, Spans())
-    steps = Steps(sampler, CONFIG, 2, Noise(), 7, packed=False)
+    sampler = WindowSampler(tokenizer, mixture, 6, 0.3, GapSettings())
+    steps = WriterSteps(sampler, CONFIG, 2, Noise(), 7, packed=False)
     first = steps[5]
     steps[4], steps[6]
     assert [layout.gaps for layout in steps[5]] == [layout.gaps for layout in first]
@@ -93,7 +93,7 @@ def test_snippets_are_the_first_far_blocks_of_some_windows(tokenizer, mixture):
 
 
 def test_a_share_of_the_gaps_are_edits_that_fit_their_canvases(tokenizer, mixture):
-    sampler = WindowSampler(tokenizer, mixture, 16, 0.25, Spans())
+    sampler = WindowSampler(tokenizer, mixture, 16, 0.25, GapSettings())
     windows = sampler.windows(30, random.Random(3))
     kinds = Counter(found.kind for window in windows for found in window.gaps)
     edits = kinds["edit"] + kinds["edit_none"]
@@ -104,7 +104,7 @@ def test_a_share_of_the_gaps_are_edits_that_fit_their_canvases(tokenizer, mixtur
 
 
 def test_edits_can_be_left_out(tokenizer, mixture):
-    windows = WindowSampler(tokenizer, mixture, 8, 0.0, Spans()).windows(6, random.Random(3))
+    windows = WindowSampler(tokenizer, mixture, 8, 0.0, GapSettings()).windows(6, random.Random(3))
     assert not any(found.kind.startswith("edit") for window in windows for found in window.gaps)
 
 

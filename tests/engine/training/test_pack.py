@@ -65,9 +65,9 @@ def test_a_packed_folder_reads_like_the_folder(tmp_path: Path):
     ]
     assert pack.main([str(option) for option in options]) == 0
     packed = tmp_path / "new" / "x.shard"
-    assert list(corpus.read(packed)) == list(corpus.read(tmp_path / "folder")) == FILES
-    assert list(corpus.read(packed, ["rust"])) == FILES[1:]
-    ours, theirs = corpus.manifest(packed), corpus.manifest(tmp_path / "folder")
+    assert list(corpus.read_files(packed)) == list(corpus.read_files(tmp_path / "folder")) == FILES
+    assert list(corpus.read_files(packed, ["rust"])) == FILES[1:]
+    ours, theirs = corpus.read_manifest(packed), corpus.read_manifest(tmp_path / "folder")
     assert [p["name"] for p in ours["packages"]] == [p["name"] for p in theirs["packages"]] == ["toy"]
     assert {n: t["bytes"] for n, t in ours["languages"].items()} == {
         n: t["bytes"] for n, t in theirs["languages"].items()
@@ -85,7 +85,7 @@ def tokenizer(folder: Path) -> Path:
 def test_any_text_comes_back_unchanged(tmp_path_factory, texts):
     files = [file(f"{n}.py", text) for n, text in enumerate(texts)]
     path = put(tmp_path_factory.mktemp("shard") / "x.shard", pack.pack(whole(files), TOKENIZER, 10**6))
-    assert list(corpus.read(path)) == files
+    assert list(corpus.read_files(path)) == files
 
 
 def test_a_text_that_the_tokens_cannot_spell_is_stored_as_it_is(tmp_path: Path):
@@ -93,8 +93,8 @@ def test_a_text_that_the_tokens_cannot_spell_is_stored_as_it_is(tmp_path: Path):
     speller = Speller(blind())
     assert [speller.spell(each.text) is None for each in files] == [False, True, False]
     path = put(tmp_path / "x.shard", pack.pack(whole(files), blind(), 10**6))
-    assert shard.section(path, "plain") == b"Zebra Z\n"
-    assert list(corpus.read(path)) == files
+    assert shard.read_section(path, "plain") == b"Zebra Z\n"
+    assert list(corpus.read_files(path)) == files
 
 
 @given(st.lists(st.integers(0, TOKENIZER.get_vocab_size() - 1), max_size=60))
@@ -115,12 +115,12 @@ def test_what_does_not_fit_is_cut_to_a_balanced_sample_of_whole_files(tmp_path: 
     limit = everything // 2
     path = put(tmp_path / "x.shard", pack.pack(whole(files), TOKENIZER, limit))
     assert 0.8 * limit < path.stat().st_size <= limit
-    read = list(corpus.read(path))
+    read = list(corpus.read_files(path))
     assert set(read) < set(files)
-    totals = corpus.manifest(path)["languages"]
+    totals = corpus.read_manifest(path)["languages"]
     assert totals["lua"]["files"] == 2
     assert abs(totals["python"]["bytes"] - totals["go"]["bytes"] - totals["lua"]["bytes"]) <= 8_000
-    assert corpus.manifest(path)["of"]["go"]["files"] == 30
+    assert corpus.read_manifest(path)["of"]["go"]["files"] == 30
 
 
 @given(
@@ -145,13 +145,13 @@ def test_a_limit_below_what_any_shard_needs_is_told():
 )
 def test_a_foreign_file_is_refused(tmp_path: Path, content: bytes):
     with pytest.raises(ShardCorrupt, match="is not a corpus shard"):
-        list(corpus.read(put(tmp_path / "x.shard", content)))
+        list(corpus.read_files(put(tmp_path / "x.shard", content)))
 
 
 @pytest.mark.parametrize("size", [len(MAGIC), len(MAGIC) + 3, len(MAGIC) + 40, len(PACKED) // 2, len(PACKED) - 1])
 def test_a_shard_cut_short_is_refused(tmp_path: Path, size: int):
     with pytest.raises(ShardCorrupt, match="copy it again"):
-        list(corpus.read(put(tmp_path / "x.shard", PACKED[:size])))
+        list(corpus.read_files(put(tmp_path / "x.shard", PACKED[:size])))
 
 
 @settings(max_examples=60)
@@ -161,7 +161,7 @@ def test_no_changed_byte_goes_unnoticed(tmp_path_factory, place, change):
     changed[place] ^= change
     path = put(tmp_path_factory.mktemp("shard") / "x.shard", bytes(changed))
     with pytest.raises(ShardCorrupt):
-        assert corpus.fingerprints(path) and list(corpus.read(path))
+        assert corpus.read_fingerprints(path) and list(corpus.read_files(path))
 
 
 def test_a_corpus_with_a_held_out_package_is_not_packed(tmp_path: Path):
@@ -188,4 +188,4 @@ def test_what_is_installed_is_packed_onto_a_shard(tmp_path: Path):
     old = put(tmp_path / "old.shard", PACKED)
     options = ["--installed", "--environment", environment, "--onto", old, "--out", tmp_path / "x.shard"]
     assert pack.main([str(option) for option in [*options, "--tokenizer", tokenizer(tmp_path)]]) == 0
-    assert [each.path for each in corpus.read(tmp_path / "x.shard")] == ["toy/a.py", "new.py", "toy/b.rs"]
+    assert [each.path for each in corpus.read_files(tmp_path / "x.shard")] == ["toy/a.py", "new.py", "toy/b.rs"]

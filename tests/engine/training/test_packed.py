@@ -8,12 +8,12 @@ import torch
 from mercury_engine.models import weights
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus
-from mercury_engine.training.examples.gaps import Spans
+from mercury_engine.training.examples.gaps import GapSettings
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
-from mercury_engine.training.examples.steps import Steps
+from mercury_engine.training.examples.steps import WriterSteps
 from mercury_engine.training.optimisation import attention
-from mercury_engine.training.optimisation.attention import TILE, Ranges, tiles
-from mercury_engine.training.optimisation.loss import Final, Totals, layout_loss, report
+from mercury_engine.training.optimisation.attention import TILE_SIZE, Ranges, tiles
+from mercury_engine.training.optimisation.loss import LateStage, LossDivisors, layout_loss, mean_nats
 from mercury_engine.training.optimisation.objective import Noise, corrupt
 from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
 from mercury_engine.training.optimisation.sharing import StepCost
@@ -28,7 +28,9 @@ from tests.support import tiny, training_data
 def sampler(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     tokenizer = Tokenizer(training_data.base(folder / "base"))
-    return WindowSampler(tokenizer, Mixture(corpus.read(training_data.corpus(folder / "corpus"))), 5, 0.3, Spans())
+    return WindowSampler(
+        tokenizer, Mixture(corpus.read_files(training_data.corpus(folder / "corpus"))), 5, 0.3, GapSettings()
+    )
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def network():
 
 
 def steps(sampler, network, *, packed):
-    return Steps(sampler, network.config, 2, Noise(complement=True), 0, packed)
+    return WriterSteps(sampler, network.config, 2, Noise(complement=True), 0, packed)
 
 
 def plain(q, k, v, block_mask, scale, enable_gqa):
@@ -49,7 +51,7 @@ def plain(q, k, v, block_mask, scale, enable_gqa):
 
 
 def learned(network, layouts, final):
-    totals = Totals.of(layouts)
+    totals = LossDivisors.of(layouts)
     network.zero_grad()
     loss, told = 0.0, []
     for layout in layouts:
@@ -58,10 +60,10 @@ def learned(network, layouts, final):
         loss += float(part.detach())
         told.append(of_part)
     gradients = {n: p.grad.clone() for n, p in weights.adapter_parameters(network).items()}
-    return loss, report(told, network.config.end_id), gradients
+    return loss, mean_nats(told, network.config.end_id), gradients
 
 
-@pytest.mark.parametrize("final", [Final(), Final(guesses=True, sharpen=0.05)])
+@pytest.mark.parametrize("final", [LateStage(), LateStage(guesses=True, sharpen=0.05)])
 def test_packed_rows_have_the_loss_and_the_gradients_of_padded_ones(sampler, network, monkeypatch, final):
     monkeypatch.setattr(attention, "_attention", lambda on_gpu: plain)
     loss, told, gradients = learned(network, steps(sampler, network, packed=False)[0], final)
@@ -76,7 +78,7 @@ def test_packed_rows_have_the_loss_and_the_gradients_of_padded_ones(sampler, net
         torch.testing.assert_close(gradients_packed[name], gradient, rtol=1e-3, atol=1e-4 * float(gradient.abs().max()))
 
 
-BEFORE, ROWS, BEHIND = 2 * TILE, 2 * TILE, TILE
+BEFORE, ROWS, BEHIND = 2 * TILE_SIZE, 2 * TILE_SIZE, TILE_SIZE
 """Keys toward the prefix, the rows' own, keys toward the suffix."""
 
 KEYS = BEFORE + ROWS + BEHIND
@@ -89,7 +91,7 @@ def ranges():
     prefix, suffix = torch.randint(0, BEFORE - 40, (ROWS,)), torch.randint(0, BEHIND - 40, (ROWS,)) + BEFORE + ROWS
     low = torch.stack((prefix, BEFORE + row // 16 * 16, suffix))
     size = torch.stack((torch.randint(0, 40, (ROWS,)), torch.full((ROWS,), 16), torch.randint(0, 40, (ROWS,))))
-    low[0, :TILE], size[0, :TILE] = 0, BEFORE - TILE // 2  # so that some tiles are seen by all
+    low[0, :TILE_SIZE], size[0, :TILE_SIZE] = 0, BEFORE - TILE_SIZE // 2  # so that some tiles are seen by all
     return Ranges.of(low.int(), (low + size).int(), KEYS)
 
 
@@ -120,7 +122,7 @@ def test_flex_attention_over_ranges_is_segmented_attention_with_a_bias_forward_a
 
 def test_tiles_are_left_out_exactly_where_no_row_sees_a_key():
     seen = ranges()
-    dense = seen.dense(KEYS).view(ROWS // TILE, TILE, KEYS // TILE, TILE)
+    dense = seen.dense(KEYS).view(ROWS // TILE_SIZE, TILE_SIZE, KEYS // TILE_SIZE, TILE_SIZE)
     touched, covered = tiles(seen.low, seen.high, KEYS)
     assert torch.equal(touched, dense.any(3).any(1))
     assert torch.equal(covered, dense.all(3).all(1))
@@ -138,11 +140,11 @@ def test_every_step_has_the_same_shapes(sampler, network):
 def test_windows_without_room_are_left_out_of_a_step(sampler, network):
     made = steps(sampler, network, packed=True)
     (whole,) = made[0]
-    small = replace(made, room=replace(whole.room, rows=whole.room.rows - TILE))
+    small = replace(made, room=replace(whole.room, rows=whole.room.rows - TILE_SIZE))
     (part,) = small[0]
     assert 0 < part.rows.slots < whole.rows.slots
     with pytest.raises(Overflow, match="rows has room for 128 tokens"):
-        replace(made, room=Room(rows=TILE))[0]
+        replace(made, room=Room(rows=TILE_SIZE))[0]
 
 
 def test_windows_without_room_for_all_are_validated_in_parts(sampler, network):
@@ -167,12 +169,12 @@ def test_layers_are_compiled_once_for_all_steps(sampler, network, monkeypatch):
     for layer in network.layers:
         layer.compile(dynamic=False, backend=compiler)
     for step in range(2):
-        learned(network, made[step], Final())
+        learned(network, made[step], LateStage())
         assert len(graphs) == 3, "one for blocks, one for near stacks, one for canvases"
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("final", [Final(), Final(guesses=True, sharpen=0.05)])
+@pytest.mark.parametrize("final", [LateStage(), LateStage(guesses=True, sharpen=0.05)])
 def test_a_gpu_learns_from_packed_rows_what_a_cpu_learns_from_padded_ones(sampler, final):
     torch.compiler.reset()
     shape = {"head_dim": 16, "num_attention_heads": 6, "num_key_value_heads": 2}
@@ -192,6 +194,6 @@ def test_a_gpu_learns_from_packed_rows_what_a_cpu_learns_from_padded_ones(sample
 def test_the_work_of_a_step_is_what_its_operations_cost(sampler, network):
     layouts = steps(sampler, network, packed=False)[0]
     with FlopCounterMode(display=False) as counter:
-        learned(network, layouts, Final())
+        learned(network, layouts, LateStage())
     counted = sum((layout.work for layout in layouts), StepCost()).flops(network.config)
     assert 0.5 * counter.get_total_flops() < counted < counter.get_total_flops()  # the rest is padding

@@ -20,8 +20,8 @@ from mercury_engine.training.optimisation import reader
 from mercury_engine.training.optimisation.options import parser, setup_of
 from mercury_engine.training.optimisation.plan import Setup
 from mercury_engine.training.optimisation.reader import ReaderRun
-from mercury_engine.training.optimisation.train import prepare
-from mercury_engine.training.optimisation.tuned import passage_nats, tuned_reader
+from mercury_engine.training.optimisation.train import fresh_writer
+from mercury_engine.training.optimisation.tuned import fresh_reader, passage_nats
 from safetensors.torch import load_file, save_file
 
 from tests.support import tiny, training_data
@@ -86,8 +86,8 @@ def test_two_legs_have_the_losses_of_one(tmp_path):
 def test_a_fresh_change_changes_nothing(tmp_path):
     tokenizer, steps, _ = drawn(tmp_path)
     passages = steps[0][0]
-    plain = prepare(tmp_path / "codec", 2, CPU)
-    tuned = tuned_reader(tmp_path / "codec", 2, CPU)
+    plain = fresh_writer(tmp_path / "codec", 2, CPU)
+    tuned = fresh_reader(tmp_path / "codec", 2, CPU)
     assert torch.equal(
         passage_nats(tuned, passages, tokenizer.start_id), passage_nats(plain, passages, tokenizer.start_id)
     )
@@ -95,7 +95,7 @@ def test_a_fresh_change_changes_nothing(tmp_path):
 
 def test_a_passage_is_read_as_the_engine_reads_it(tmp_path):
     tokenizer, steps, _ = drawn(tmp_path)
-    network = tuned_reader(tmp_path / "codec", 2, CPU).float()
+    network = fresh_reader(tmp_path / "codec", 2, CPU).float()
     passage = next(p for p in steps[0][0] if len(p.far) > 2)
     context = finished(BlockCache(network, tokenizer.start_id).context(passage.far, (), []), network)
     hidden, _ = network.read(torch.tensor([passage.near]), context.before)

@@ -13,7 +13,7 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.data.sources import HeldOut
 from mercury_engine.training.optimisation import train
-from mercury_engine.training.optimisation.loss import Final
+from mercury_engine.training.optimisation.loss import LateStage
 from mercury_engine.training.optimisation.train import WriterRun
 
 from tests.support import tiny, training_data
@@ -188,7 +188,7 @@ def test_the_learning_rate_warms_up_and_falls_with_the_time_of_the_whole_run():
 
 
 def test_the_last_part_of_a_run_shows_the_models_own_guesses_and_sharpens(run):
-    assert PLAN.final(0) == Final()
+    assert PLAN.final(0) == LateStage()
     assert PLAN.final(59 * 60).guesses
     layouts = run.steps[0]
     early = run.one_step(layouts)["loss"]

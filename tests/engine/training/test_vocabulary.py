@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from mercury_engine.loading import BUNDLED_MODEL
 from mercury_engine.training.conversion import compression
 from mercury_engine.training.conversion.base import SMOLLM2
-from mercury_engine.training.conversion.vocabulary import build_tokenizer, cut, sample, used_tokens
+from mercury_engine.training.conversion.vocabulary import (
+    build_tokenizer,
+    cut_vocabulary,
+    sample_by_language,
+    used_tokens,
+)
 from mercury_engine.training.data.corpus import Corpus, SourceFile
 from tokenizers import Tokenizer, pre_tokenizers
 
@@ -35,7 +40,7 @@ def words(tokenizer: Tokenizer, text: str) -> list[str]:
 @settings(max_examples=400)
 @given(st.sets(st.sampled_from(range(1 + len(ALPHABET), len(TOKENS)))), st.lists(LETTERS, min_size=1, max_size=20))
 def test_whatever_is_cut_the_words_of_kept_tokens_are_read_as_before(used, texts):
-    keep, alive = cut(TOKENS, MERGES, 1, used)
+    keep, alive = cut_vocabulary(TOKENS, MERGES, 1, used)
     whole, small = build_tokenizer(TOKENS, MERGES, 1), build_tokenizer([TOKENS[i] for i in keep], alive, 1)
     assert set(keep) >= used | set(range(1 + len(ALPHABET)))
     for text in texts:
@@ -46,7 +51,7 @@ def test_whatever_is_cut_the_words_of_kept_tokens_are_read_as_before(used, texts
 
 
 def test_nothing_unused_is_kept_but_bytes_and_the_way_to_what_is_used():
-    keep, alive = cut(TOKENS, MERGES, 1, {TOKENS.index("xyxy")})
+    keep, alive = cut_vocabulary(TOKENS, MERGES, 1, {TOKENS.index("xyxy")})
     assert [TOKENS[i] for i in keep if len(TOKENS[i]) > 1] == ["<|endoftext|>", "xy", "xyxy"]
     assert alive == ["x y", "xy xy"]
 
@@ -123,8 +128,8 @@ def corpus(folder: Path, sizes: dict[str, int]) -> Path:
 
 def test_a_sample_takes_about_what_is_wanted_from_all_parts_of_a_language(tmp_path):
     folder = corpus(tmp_path, {"python": 1_000, "lua": 10})
-    taken = list(sample(folder, {"python": 20_000, "lua": 20_000}))
-    assert taken == list(sample(folder, {"python": 20_000, "lua": 20_000}))
+    taken = list(sample_by_language(folder, {"python": 20_000, "lua": 20_000}))
+    assert taken == list(sample_by_language(folder, {"python": 20_000, "lua": 20_000}))
     counts = Counter(file.language for file in taken)
     assert counts["lua"] == 10
     assert 130 < counts["python"] < 270

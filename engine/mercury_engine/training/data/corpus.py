@@ -32,7 +32,7 @@ from mercury_engine.training.data.sources import SourceFile as SourceFile
 
 MANIFEST = "manifest.json"
 FINGERPRINTS = "held_out.bin"
-DOWNLOADS = 4
+CONCURRENT_DOWNLOADS = 4
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Corpus:
     @classmethod
     def load(cls, path: Path) -> "Corpus":
         """A corpus folder or shard, in memory; raises HeldOut as read_checked does."""
-        return cls(read_checked(path), manifest(path).get("packages", []), known=fingerprints(path))
+        return cls(read_checked(path), read_manifest(path).get("packages", []), known=read_fingerprints(path))
 
     def add(self, source: PackageSource, found: list[SourceFile]) -> None:
         self.packages.append(asdict(source) | _totals(found))
@@ -133,7 +133,7 @@ def build(folder: Path, held_out: Path, *, near: bool = True) -> Corpus:
             raise SourceError(
                 f"the held-out set is incomplete, so nothing can be checked against it: {lost[0]['reason']}"
             )
-    kept_out = [file.text for file in read(held_out)]
+    kept_out = [file.text for file in read_files(held_out)]
     duplicates = Duplicates(near)
     for text in kept_out:
         duplicates.add(text)
@@ -160,12 +160,12 @@ def build_installed(environment: Path | None = None, onto: Path | None = None, *
         source = PackageSource(
             "installed", distribution.name, distribution.version, installed.licence_of(distribution) or ""
         )
-        held = sources.plain(source.name) in listed.held_names
+        held = sources.normalised_name(source.name) in listed.held_names
         if held or not source.licence:
             reason = "is kept for evaluation" if held else "has no licence that is known to be permissive"
             corpus.missing.append({**asdict(source), "reason": f"{source.name} {reason}"})
             continue
-        found = installed.files(distribution)
+        found = installed.distribution_files(distribution)
         corpus.add(source, select(source, found, duplicates, listed.held_names, listed.caps, corpus.dropped))
     if corpus.known:
         corpus.keep_out(corpus.known)
@@ -188,7 +188,7 @@ def _collect(
             if isinstance(archive, SourceError):
                 corpus.missing.append({**asdict(source), "reason": str(archive)})
                 continue
-            found = sources.files(source, archive)
+            found = sources.archive_files(source, archive)
             corpus.add(source, select(source, found, duplicates, names, caps, corpus.dropped))
 
 
@@ -201,32 +201,34 @@ def _archives(chosen: list[PackageSource], folder: Path) -> Iterator[tuple[Packa
         except SourceError as error:
             return error
 
-    with ThreadPoolExecutor(DOWNLOADS) as pool:
+    with ThreadPoolExecutor(CONCURRENT_DOWNLOADS) as pool:
         fetched = zip(chosen, pool.map(fetch, chosen), strict=True)
         yield from track(fetched, "Reading packages", total=len(chosen))
 
 
-def manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
     """What a corpus folder or shard says of itself."""
     if path.is_file():
-        return shard.manifest(path)
+        return shard.read_manifest(path)
     if not (path / MANIFEST).is_file():
         raise SourceError(f"no corpus in {path}; build one with `mercury_engine.training corpus --out {path}`")
     return json.loads((path / MANIFEST).read_bytes())
 
 
-def fingerprints(path: Path) -> Fingerprints | None:
+def read_fingerprints(path: Path) -> Fingerprints | None:
     """What a corpus folder or shard knows of the held-out files; None if it was made without them."""
     stored = path / FINGERPRINTS
-    packed = shard.section(path, "held_out") if path.is_file() else stored.read_bytes() if stored.is_file() else b""
+    packed = (
+        shard.read_section(path, "held_out") if path.is_file() else stored.read_bytes() if stored.is_file() else b""
+    )
     return Fingerprints.from_bytes(packed) if packed else None
 
 
-def read(path: Path, languages: Iterable[str] | None = None) -> Iterator[SourceFile]:
+def read_files(path: Path, languages: Iterable[str] | None = None) -> Iterator[SourceFile]:
     """The files of a corpus folder or shard, language by language; all languages by default."""
-    wanted = sorted(manifest(path)["languages"]) if languages is None else list(languages)
+    wanted = sorted(read_manifest(path)["languages"]) if languages is None else list(languages)
     if path.is_file():
-        yield from (SourceFile(**record) for record in shard.read(path) if record["language"] in wanted)
+        yield from (SourceFile(**record) for record in shard.read_entries(path) if record["language"] in wanted)
         return
     for language in wanted:
         stored = path / f"{language}.jsonl.gz"
@@ -244,7 +246,7 @@ def read_checked(path: Path) -> list[SourceFile]:
     Held-out names are looked for always, held-out text where the corpus says what it looks like; a warning says
     where it does not.
     """
-    names, known, files = sources.load().held_names, fingerprints(path), list(read(path))
+    names, known, files = sources.load().held_names, read_fingerprints(path), list(read_files(path))
     if known is None:
         print(f"warning: {path} knows no held-out text, only names are checked; build it again", file=sys.stderr)
     for file in files:
@@ -283,10 +285,10 @@ def main(argv: list[str] | None = None) -> int:
         corpus = build(options.out, options.held_out_set or beside, near=options.near_dedup)
     if not options.held_out:
         assert_no_held_out(options.out)
-    return report(corpus, complete=options.installed)
+    return print_totals(corpus, complete=options.installed)
 
 
-def report(corpus: Corpus, *, complete: bool = False) -> int:
+def print_totals(corpus: Corpus, *, complete: bool = False) -> int:
     """Print totals and what is missing; 1 if that is a fault, which it is not where it was left out on purpose."""
     told = corpus.manifest()
     for language, totals in told["languages"].items():

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-INDEX = ".index"
+INDEX_FOLDER = ".index"
 INDEX_SECONDS = 600
 
-_INDEXING = threading.Lock()
+_INDEX_LOCK = threading.Lock()
 
-_INSTALLED = re.compile(
+_INSTALLED_ROOT = re.compile(
     r"usr/(?:share/gocode/src|share/go-[\d.]+/src|share/cargo/registry/[^/]+|share/lua/5\.\d|include|src|share|lib|bin"
     r"|libexec)/"
 )
@@ -29,14 +29,14 @@ def fetch_binary(name: str, version: str) -> tuple[str, ...]:
 
 def fetch_source(name: str, version: str, archives: Path) -> tuple[str, ...]:
     """The command that fetches a source package's archives into the working folder; needs the index."""
-    with _INDEXING:
+    with _INDEX_LOCK:
         options = _index(archives)
     return "apt-get", *options, "source", "--quiet", "--download-only", f"{name}={version}"
 
 
 def _index(archives: Path) -> tuple[str, ...]:
     """apt's options for an index of source packages below `archives`, which is fetched if not there."""
-    folder = (archives / INDEX).resolve()
+    folder = (archives / INDEX_FOLDER).resolve()
     entries, lists, cache = folder / "entries.list", folder / "lists", folder / "cache"
     places = {"Etc::SourceList": entries, "Etc::SourceParts": "/dev/null", "State::Lists": lists, "Cache": cache}
     options = [f"-oDir::{key}={value}" for key, value in places.items()]
@@ -79,7 +79,7 @@ def installed_files(name: str, archive: Path) -> Iterator[tuple[str, bytes]]:
     with subprocess.Popen(("dpkg", "--fsys-tarfile", archive), stdout=subprocess.PIPE) as process:
         with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
             for path, content in tar_files(tar):
-                root = _INSTALLED.match(path)
+                root = _INSTALLED_ROOT.match(path)
                 if root and not path.startswith("usr/share/doc/"):
                     yield prefix + path[root.end() :], content
         if process.stdout:

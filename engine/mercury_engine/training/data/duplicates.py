@@ -7,11 +7,11 @@ from zlib import crc32
 
 from mercury_engine.training.data.sources import SourceError
 
-PERMUTATIONS = 64
-SIMILARITY = 0.7
+MINHASH_PERMUTATIONS = 64
+NEAR_DUPLICATE_SIMILARITY = 0.7
 """Files whose sets of lines have a larger Jaccard index than about this are one file."""
 
-MIN_LINE = 8
+MIN_LINE_CHARS = 8
 """Shorter lines (brackets, `else:`) say nothing about likeness."""
 
 
@@ -42,12 +42,12 @@ class Duplicates:
         except ImportError as error:
             raise SourceError("near copies are found with datasketch; install it or say --no-near-dedup") from error
         if not isinstance(self._index, MinHashLSH):
-            self._index = MinHashLSH(threshold=SIMILARITY, num_perm=PERMUTATIONS)
+            self._index = MinHashLSH(threshold=NEAR_DUPLICATE_SIMILARITY, num_perm=MINHASH_PERMUTATIONS)
         lines = {line.strip() for line in text.splitlines()}
-        hashes = sorted(crc32(line.encode()) for line in lines if len(line) >= MIN_LINE)
+        hashes = sorted(crc32(line.encode()) for line in lines if len(line) >= MIN_LINE_CHARS)
         if not hashes:
             return False
-        signature = MinHash(num_perm=PERMUTATIONS, hashfunc=int)
+        signature = MinHash(num_perm=MINHASH_PERMUTATIONS, hashfunc=int)
         signature.update_batch(hashes)
         known = bool(self._index.query(signature))
         if not known:

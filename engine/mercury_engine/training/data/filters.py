@@ -8,10 +8,10 @@ from string import digits
 
 MAX_BYTES = 200_000
 MAX_DATA_BYTES = 30_000
-MIN_CHARS = 80
-MAX_LINE = 1_000
-MAX_MEAN_LINE = 120
-MAX_DIGITS = 0.25
+MIN_TEXT_CHARS = 80
+MAX_LINE_CHARS = 1_000
+MAX_MEAN_LINE_CHARS = 120
+MAX_DIGIT_SHARE = 0.25
 """Share of digits above which a file is a table of numbers rather than code."""
 
 MIN_SECRET_BITS = 3.7
@@ -105,12 +105,12 @@ def text_of(content: bytes, language: str) -> str | None:
 
 def text_fault(text: str) -> str | None:
     """Why the text keeps a file out: short, minified, a table, generated, copyleft, secret; None if it may stay."""
-    if len(text.strip()) < MIN_CHARS:
+    if len(text.strip()) < MIN_TEXT_CHARS:
         return "short"
     lines = text.splitlines()
-    if max(map(len, lines)) > MAX_LINE or len(text) > MAX_MEAN_LINE * len(lines):
+    if max(map(len, lines)) > MAX_LINE_CHARS or len(text) > MAX_MEAN_LINE_CHARS * len(lines):
         return "minified"
-    if sum(map(text.count, digits)) > MAX_DIGITS * len(text):
+    if sum(map(text.count, digits)) > MAX_DIGIT_SHARE * len(text):
         return "table"
     if _GENERATED.search(text[:1_500]):
         return "generated"

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from mercury_engine.training.data.sources import SourceError, is_permissive, plain
+from mercury_engine.training.data.sources import SourceError, is_permissive, normalised_name
 
-OURS = "mercury-lsp"
+OUR_DISTRIBUTION = "mercury-lsp"
 
-_CLASSIFIERS = {
+_SPDX_BY_CLASSIFIER = {
     "Apache Software License": "Apache-2.0",
     "BSD License": "BSD-3-Clause",
     "Boost Software License 1.0 (BSL-1.0)": "BSL-1.0",
@@ -22,7 +22,7 @@ _CLASSIFIERS = {
     "zlib/libpng License": "Zlib",
 }
 
-_NAMES = {
+_SPDX_BY_NAME = {
     "apache": "Apache-2.0",
     "apache 2": "Apache-2.0",
     "apache 2.0": "Apache-2.0",
@@ -56,9 +56,13 @@ def licence_of(distribution: metadata.Distribution) -> str | None:
     ]
     told = [name for name in told if name != "OSI Approved"]
     if told:
-        return " AND ".join(sorted(_CLASSIFIERS[name] for name in told)) if set(told) <= _CLASSIFIERS.keys() else None
+        return (
+            " AND ".join(sorted(_SPDX_BY_CLASSIFIER[name] for name in told))
+            if set(told) <= _SPDX_BY_CLASSIFIER.keys()
+            else None
+        )
     text = _field(distribution, "License")
-    text = _NAMES.get(text.lower(), text)
+    text = _SPDX_BY_NAME.get(text.lower(), text)
     return text if is_permissive(text) else None
 
 
@@ -69,8 +73,8 @@ def distributions(environment: Path | None = None) -> list[metadata.Distribution
     by_name: dict[str, metadata.Distribution] = {}
     for distribution in found:  # as in an import, the first of a name counts
         if name := _field(distribution, "Name"):
-            by_name.setdefault(plain(name), distribution)
-    return [by_name[name] for name in sorted(by_name) if name != OURS]
+            by_name.setdefault(normalised_name(name), distribution)
+    return [by_name[name] for name in sorted(by_name) if name != OUR_DISTRIBUTION]
 
 
 def _site_packages(environment: Path) -> list[Path]:
@@ -81,7 +85,7 @@ def _site_packages(environment: Path) -> list[Path]:
     return folders
 
 
-def files(distribution: metadata.Distribution) -> Iterator[tuple[str, bytes]]:
+def distribution_files(distribution: metadata.Distribution) -> Iterator[tuple[str, bytes]]:
     """Path from the import path on and content of every Python file that the distribution installed."""
     for path in distribution.files or ():
         if path.suffix == ".py" and ".." not in path.parts and not re.search(r"\.(dist-info|data)$", path.parts[0]):

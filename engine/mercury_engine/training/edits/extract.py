@@ -4,7 +4,7 @@ import random
 import re
 
 from mercury_engine.training.edits.facts import Chain
-from mercury_engine.training.edits.names import renamed
+from mercury_engine.training.edits.names import new_name
 from mercury_engine.training.edits.plan import EditPlan, Site, flipped, line_start, plan
 from mercury_engine.training.edits.source import Source
 
@@ -26,7 +26,7 @@ _FIRST = re.compile(r"\n\n(?!else|elif|except|finally)(?=[^\s)\]}#/*\"'])")
 _WORDS = re.compile(r"[A-Za-z\d]+")
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan that starts with the new definition."""
     ways = [_constant, _variable]
     rng.shuffle(ways)
@@ -70,7 +70,7 @@ def _variable(source: Source, rng: random.Random) -> EditPlan | None:
     places = groups[key]
     last = key[1].rpartition(".")[2].lstrip("_")
     is_free = not re.search(rf"(?<![\w.]){re.escape(last)}\b", source.text)
-    name = last if is_free else renamed(last, source.tokens.names, source.language, rng)
+    name = last if is_free else new_name(last, source.tokens.names, source.language, rng)
     if not name or len(name) < 2:
         return None
     line = places[0].line

@@ -7,10 +7,10 @@ from mercury_engine.training.edits import python_facts
 from mercury_engine.training.edits.plan import EditPlan, Site, applied, flipped, plan
 from mercury_engine.training.edits.source import Source
 
-MOST_USES = 3
+MAX_USES = 3
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan that writes the statements with a name of the file and then imports it; the import is last."""
     candidates = list(source.facts.imports)
     rng.shuffle(candidates)
@@ -28,7 +28,7 @@ def _uses(source: Source, name: str, removal: Site) -> list[Site]:
     """The statements that use a name, when they are few and can be written alone; else nothing."""
     word = re.compile(rf"\b{re.escape(name)}\b")
     places = [m.start() for m in word.finditer(source.text) if not removal.start <= m.start() < removal.end]
-    if not 1 <= len(places) <= 2 * MOST_USES:
+    if not 1 <= len(places) <= 2 * MAX_USES:
         return []
     found: dict[Site, None] = {}
     for at in places:
@@ -36,4 +36,4 @@ def _uses(source: Source, name: str, removal: Site) -> list[Site]:
         if not around:
             return []
         found[min(around, key=lambda s: s.end - s.start)] = None
-    return list(found) if len(found) <= MOST_USES else []
+    return list(found) if len(found) <= MAX_USES else []

@@ -3,12 +3,12 @@
 import random
 import re
 
-from mercury_engine.training.edits.names import renamed
+from mercury_engine.training.edits.names import new_name
 from mercury_engine.training.edits.plan import EditPlan, Site, plan
 from mercury_engine.training.edits.source import Source
 from mercury_engine.training.edits.tokens import DATA_LANGUAGES
 
-MOST = 12
+MAX_KEY_SITES = 12
 
 _KEY = re.compile(r"[A-Za-z][\w-]{1,30}")
 _BEFORE_VALUE = re.compile(r"\s*(?:=>|:(?!:))")
@@ -16,7 +16,7 @@ _LOOKED_UP = re.compile(r"(?:[\w\])]\[|\.get\(|\.pop\(|\.setdefault\()\s*$")
 _BARE = re.compile(r"^[ \t]*(?:- )?([A-Za-z][\w-]+)[ \t]*[:=](?=\s)", re.M)
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one key that occurs more than once."""
     text = source.text
     places: dict[str, list[int]] = {}
@@ -28,12 +28,12 @@ def draw(source: Source, rng: random.Random) -> EditPlan | None:
     if source.language in ("yaml", "toml"):
         for match in _BARE.finditer(text):
             places.setdefault(match[1], []).append(match.start(1))
-    several = sorted(name for name, found in places.items() if 2 <= len(found) <= MOST)
+    several = sorted(name for name, found in places.items() if 2 <= len(found) <= MAX_KEY_SITES)
     if not several:
         return None
     old = rng.choice(several)
     taken = source.tokens.names.keys() | places.keys()
-    new = renamed(old, taken, source.language, rng)
+    new = new_name(old, taken, source.language, rng)
     if new is None or (source.language not in DATA_LANGUAGES and not _KEY.fullmatch(new)):
         return None
     return plan("key", text, [Site(at, at + len(old), new) for at in sorted(set(places[old]))])

@@ -6,17 +6,17 @@ from mercury_engine.training.edits import python_facts
 from mercury_engine.training.edits.plan import EditPlan, applied, flipped, plan
 from mercury_engine.training.edits.source import Source
 
-MOST = 10
-REMOVED_SHARE = 0.2
+MAX_FIELD_SITES = 10
+REMOVAL_SHARE = 0.2
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan that adds a field of the file in all its places, or seldom takes it out."""
-    several = sorted(key for key, sites in source.facts.members.items() if 2 <= len(sites) <= MOST)
+    several = sorted(key for key, sites in source.facts.members.items() if 2 <= len(sites) <= MAX_FIELD_SITES)
     if not several:
         return None
     sites = sorted(source.facts.members[rng.choice(several)], key=lambda site: site.start)
     made = plan("field", source.text, sites)
     if made is None or (source.language == "python" and not python_facts.parses(applied(source.text, sites))):
         return None
-    return made if rng.random() < REMOVED_SHARE else flipped(made)
+    return made if rng.random() < REMOVAL_SHARE else flipped(made)

@@ -5,22 +5,24 @@ import random
 import re
 from collections.abc import Container
 
-TRIES = 8
+MAX_NAME_ATTEMPTS = 8
 
-_PARTS = re.compile(r"[A-Z][A-Z\d]*(?![a-z])|[A-Z]?[a-z][a-z\d]*|\d+|[^\W\d_]+")
-_SNAKE = frozenset(("python", "rust", "c", "cpp", "lua", "shell", "json", "yaml", "toml"))
+_NAME_PART = re.compile(r"[A-Z][A-Z\d]*(?![a-z])|[A-Z]?[a-z][a-z\d]*|\d+|[^\W\d_]+")
+_SNAKE_CASE_LANGUAGES = frozenset(("python", "rust", "c", "cpp", "lua", "shell", "json", "yaml", "toml"))
 """Languages in which a name of two words is written with an underscore unless it already shows another way."""
 
 _SEPARATOR = re.compile(r"[-_]")
 
-_WORDS = """active actual all base batch buffer cached child client config content context count current data default
-    entry event field file final first group handler id index info input inner item key last limit line list local
-    main map max message mode model name next node number options order original other outer output owner page params
-    parent path pattern payload position previous query raw record request response result root row scope section
-    selected session settings size source start state step stream table target task temp text token total type unique
-    update user value visible width""".split()  # noqa: SIM905
+_COMMON_WORDS = """
+    active actual all base batch buffer cached child client config content context count current data default entry
+    event field file final first group handler id index info input inner item key last limit line list local main map
+    max message mode model name next node number options order original other outer output owner page params parent
+    path pattern payload position previous query raw record request response result root row scope section selected
+    session settings size source start state step stream table target task temp text token total type unique update
+    user value visible width
+    """.split()  # noqa: SIM905
 
-_SAME = (
+_SYNONYM_GROUPS = (
     {"get", "fetch", "load", "read", "find"},
     {"make", "create", "build", "new"},
     {"remove", "delete", "drop", "clear"},
@@ -45,17 +47,17 @@ _SAME = (
     {"req", "request", "query"},
     {"name", "label", "title", "key"},
 )
-_ALIKE: dict[str, list[str]] = {}
-for _group in _SAME:
+_SYNONYMS: dict[str, list[str]] = {}
+for _group in _SYNONYM_GROUPS:
     for _word in sorted(_group):
-        _ALIKE.setdefault(_word, []).extend(sorted(_group - {_word}))
+        _SYNONYMS.setdefault(_word, []).extend(sorted(_group - {_word}))
 
 
-def renamed(old: str, taken: Container[str], language: str, rng: random.Random) -> str | None:
+def new_name(old: str, taken: Container[str], language: str, rng: random.Random) -> str | None:
     """Another name in the style of the old one that is not in `taken`; None when chance finds none."""
-    parts = _PARTS.findall(old)
-    for _ in range(TRIES if parts else 0):
-        new = _joined(_changed(parts, rng), old, language in _SNAKE)
+    parts = _NAME_PART.findall(old)
+    for _ in range(MAX_NAME_ATTEMPTS if parts else 0):
+        new = _joined(_changed(parts, rng), old, language in _SNAKE_CASE_LANGUAGES)
         is_name = new.replace("-", "_").replace("$", "_").isidentifier() and not keyword.iskeyword(new)
         if is_name and new != old and new not in taken:
             return new
@@ -65,15 +67,15 @@ def renamed(old: str, taken: Container[str], language: str, rng: random.Random) 
 def _changed(parts: list[str], rng: random.Random) -> list[str]:
     at = rng.randrange(len(parts))
     draw = rng.random()
-    alike = _ALIKE.get(parts[at].lower())
+    alike = _SYNONYMS.get(parts[at].lower())
     if alike and draw < 0.6:
         return [*parts[:at], rng.choice(alike), *parts[at + 1 :]]
     if len(parts) > 1 and draw < 0.3:
         return [*parts[:at], *parts[at + 1 :]]
     if draw < 0.6 and len(parts) < 4:
         at = rng.choice((0, len(parts)))
-        return [*parts[:at], rng.choice(_WORDS), *parts[at:]]
-    return [*parts[:at], rng.choice(_WORDS), *parts[at + 1 :]]
+        return [*parts[:at], rng.choice(_COMMON_WORDS), *parts[at:]]
+    return [*parts[:at], rng.choice(_COMMON_WORDS), *parts[at + 1 :]]
 
 
 def _joined(parts: list[str], old: str, is_snake: bool) -> str:

@@ -8,14 +8,28 @@ from mercury_engine.training.edits.facts import Call, Function, ListItem
 from mercury_engine.training.edits.plan import EditPlan, Site, flipped, plan, without_item
 from mercury_engine.training.edits.source import Source
 
-_COMMON = frozenset(
+_COMMON_FUNCTION_NAMES = frozenset(
     """add append call clone close copy count decode encode extend filter find format get index init items join keys
     len main map new open pop push read replace run set sort split strip to_string update values write""".split()  # noqa: SIM905
 )
 
-_PLAIN = ("None", "True", "False", "null", "nil", "true", "false", "undefined", "nullptr", "NULL", "[]", "{}", "()")
+_PLAIN_VALUES = (
+    "None",
+    "True",
+    "False",
+    "null",
+    "nil",
+    "true",
+    "false",
+    "undefined",
+    "nullptr",
+    "NULL",
+    "[]",
+    "{}",
+    "()",
+)
 
-_NEW = {
+_NEW_PARAMETERS = {
     "timeout": ("float", "30", "number", "int", "u64"),
     "limit": ("int", "100", "number", "int", "usize"),
     "depth": ("int", "0", "number", "int", "u32"),
@@ -32,10 +46,14 @@ _NEW = {
 """Type and value in Python, and types in TypeScript, Go and Rust."""
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one function with its calls, in all of the ways."""
     facts = source.facts
-    functions = [f for f in facts.functions if f.name and f.name not in _COMMON and facts.only(f.called) and f.opening]
+    functions = [
+        f
+        for f in facts.functions
+        if f.name and f.name not in _COMMON_FUNCTION_NAMES and facts.only(f.called) and f.opening
+    ]
     pairs = [
         (
             f,
@@ -62,7 +80,7 @@ def draw(source: Source, rng: random.Random) -> EditPlan | None:
 def _synthetic(source: Source, function: Function, calls: list[Call], rng: random.Random) -> EditPlan | None:
     """A parameter that the file does not know, added or taken out."""
     items = function.parameters
-    names = [name for name in sorted(_NEW) if name not in source.tokens.names]
+    names = [name for name in sorted(_NEW_PARAMETERS) if name not in source.tokens.names]
     by_name = source.language == "python" and rng.random() < 0.5
     given = [argument for call in calls for argument in call.arguments]
     is_open = all(item.is_plain for item in (*items, *given))
@@ -139,7 +157,7 @@ def _given(call: Call, item: ListItem, place: int) -> int | None:
 def _is_foreseen(argument: str, name: str) -> bool:
     """Whether one may guess the argument from the parameter: its name, or a plain value."""
     value = argument.rpartition("=")[2].strip()
-    return name in value or value in _PLAIN or value[:1] in "\"'" or value.isdigit()
+    return name in value or value in _PLAIN_VALUES or value[:1] in "\"'" or value.isdigit()
 
 
 def _appended(items: Sequence[ListItem], opening: int, text: str) -> Site:
@@ -156,7 +174,7 @@ def _exchange(text: str, first: ListItem, second: ListItem) -> Site:
 
 def _declared(source: Source, function: Function, name: str) -> str:
     """The new parameter as the language, and this function, write them."""
-    python, _, script, go, rust = _NEW[name]
+    python, _, script, go, rust = _NEW_PARAMETERS[name]
     match source.language:
         case "python":
             typed = any(":" in source.text[slice(*item.span)] for item in function.parameters)
@@ -173,7 +191,7 @@ def _declared(source: Source, function: Function, name: str) -> str:
 
 
 def _value(language: str, name: str, rng: random.Random) -> str:
-    value = _NEW[name][1]
+    value = _NEW_PARAMETERS[name][1]
     if value.isdigit():
         return str(rng.choice((int(value), 2 * int(value) + 1, 10)))
     if language == "python":

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 TextSpan = tuple[int, int]
 
-MOST_SITES = 40
+MAX_SITES = 40
 
 _BETWEEN = re.compile(r"\s*,\s*")
 _REST = re.compile(r"[ \t]*[,;]?[ \t]*(?:\n|$)")
@@ -43,7 +43,7 @@ def plan(kind: str, text: str, sites: Sequence[Site], *, ordered: bool = False) 
     """
     real = [site for site in dict.fromkeys(sites) if text[site.start : site.end] != site.text]
     inside = sorted(real, key=_place)
-    if not real or len(real) > MOST_SITES or any(a.end > b.start for a, b in pairwise(inside)):
+    if not real or len(real) > MAX_SITES or any(a.end > b.start for a, b in pairwise(inside)):
         return None
     if any(a.end == b.start and not a.text and not b.text for a, b in pairwise(inside)):
         return None

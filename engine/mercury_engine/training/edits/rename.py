@@ -4,15 +4,15 @@ import random
 import re
 
 from mercury_engine.training.edits.facts import Function
-from mercury_engine.training.edits.names import renamed
+from mercury_engine.training.edits.names import new_name
 from mercury_engine.training.edits.plan import EditPlan, Site, TextSpan, plan
 from mercury_engine.training.edits.source import Source
 from mercury_engine.training.edits.tokens import DATA_LANGUAGES
 
-MOST = 14
+MAX_OCCURRENCES = 14
 """Names that occur more often are left alone."""
 
-REACH = 1000
+LOCAL_REACH_CHARS = 1000
 """Characters on either side within which all places of a name make it look local."""
 
 _DEFINED = re.compile(
@@ -25,7 +25,7 @@ _KEYWORD_ARGUMENT = re.compile(r"[(,]\s*$")
 _DISTINCT = re.compile(r"[a-z\d]_[a-z\d]|[a-z][A-Z]|.-.")
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan to rename something; the first site is where it is defined."""
     kinds = [_defined, _local, _attribute]
     rng.shuffle(kinds)
@@ -64,10 +64,10 @@ def _local(source: Source, rng: random.Random) -> EditPlan | None:
         return None
     else:
         at = rng.randint(0, len(source.text))
-        span = (max(0, at - REACH), at + REACH)
+        span = (max(0, at - LOCAL_REACH_CHARS), at + LOCAL_REACH_CHARS)
         names = [name for name in source.tokens.names if name.islower() and _all_inside(source, name, span)]
     found = {name: _inside(source, name, span, function) for name in names}
-    candidates = [name for name, places in found.items() if 2 <= len(places) <= MOST]
+    candidates = [name for name, places in found.items() if 2 <= len(places) <= MAX_OCCURRENCES]
     if not candidates:
         return None
     old = rng.choice(candidates)
@@ -79,7 +79,9 @@ def _attribute(source: Source, rng: random.Random) -> EditPlan | None:
     places: dict[str, list[int]] = {}
     for match in _OF_SELF.finditer(source.text):
         places.setdefault(match[1], []).append(match.start(1))
-    names = [name for name, found in places.items() if 2 <= len(found) <= MOST and _only_dotted(source, name)]
+    names = [
+        name for name, found in places.items() if 2 <= len(found) <= MAX_OCCURRENCES and _only_dotted(source, name)
+    ]
     names = [name for name in names if len(name) > 2 and not name.startswith("__")]
     if not names:
         return None
@@ -88,7 +90,7 @@ def _attribute(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _plan(source: Source, old: str, places: list[int], first: int, rng: random.Random) -> EditPlan | None:
-    new = renamed(old, source.tokens.names, source.language, rng)
+    new = new_name(old, source.tokens.names, source.language, rng)
     if new is None:
         return None
     order = sorted(set(places), key=lambda at: (at != first, at < first, at))
@@ -96,7 +98,7 @@ def _plan(source: Source, old: str, places: list[int], first: int, rng: random.R
 
 
 def _often(source: Source, name: str) -> bool:
-    return 2 <= len(source.tokens.names.get(name, ())) <= MOST
+    return 2 <= len(source.tokens.names.get(name, ())) <= MAX_OCCURRENCES
 
 
 def _inside(source: Source, name: str, span: TextSpan, function: Function | None) -> list[int]:

@@ -6,7 +6,7 @@ from mercury_engine.training.edits.facts import Typed
 from mercury_engine.training.edits.plan import EditPlan, Site, flipped, plan
 from mercury_engine.training.edits.source import Source
 
-_OTHERS: dict[str, dict[str, tuple[str, ...]]] = {
+_REPLACEMENT_TYPES: dict[str, dict[str, tuple[str, ...]]] = {
     "python": {
         "int": ("float", "str", "int | None"),
         "str": ("bytes", "Path", "str | None"),
@@ -45,9 +45,9 @@ _OTHERS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "c": {"int": ("size_t", "long", "unsigned int"), "char": ("uint8_t",), "size_t": ("uint32_t",)},
 }
-_OTHERS["cpp"] = _OTHERS["c"] | {"std::string": ("std::string_view",)}
+_REPLACEMENT_TYPES["cpp"] = _REPLACEMENT_TYPES["c"] | {"std::string": ("std::string_view",)}
 
-_OPTIONAL = {
+_OPTIONAL_TYPE = {
     "python": "{} | None",
     "typescript": "{} | undefined",
     "go": "*{}",
@@ -57,7 +57,7 @@ _OPTIONAL = {
 }
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for one name that is declared with one type in several places."""
     groups: dict[tuple[str, str], list[Typed]] = {}
     for typed in source.facts.types:
@@ -76,8 +76,8 @@ def draw(source: Source, rng: random.Random) -> EditPlan | None:
 
 def _changed(language: str, old: str, rng: random.Random) -> str | None:
     """Another type; generic ones are made of the old one."""
-    known = _OTHERS.get(language, {}).get(old.strip("\"'"), ())
-    outer = [_OPTIONAL[language].format(old)] if language in _OPTIONAL and "None" not in old else []
+    known = _REPLACEMENT_TYPES.get(language, {}).get(old.strip("\"'"), ())
+    outer = [_OPTIONAL_TYPE[language].format(old)] if language in _OPTIONAL_TYPE and "None" not in old else []
     if language == "python" and old.startswith(("list[", "List[")):
         outer += [f"Sequence[{old[5:]}", f"Iterable[{old[5:]}"]
     if language == "typescript" and old.endswith("[]"):

@@ -21,38 +21,38 @@ from mercury_engine.training.edits import (
     wrap,
 )
 from mercury_engine.training.edits.plan import EditPlan, Site, flipped
-from mercury_engine.training.edits.source import Source, part
-from mercury_engine.training.edits.stage import EditExample, Stage, chosen, moved, ordered, steps
+from mercury_engine.training.edits.source import Source, cut_source
+from mercury_engine.training.edits.stage import EditExample, Stage, choose_example, moved, steps, steps_in_order
 from mercury_engine.training.edits.versions import from_versions
-from mercury_engine.training.examples.gaps import PATH_KEPT, Spans, TrainingGap
+from mercury_engine.training.examples.gaps import PATH_SHARE, GapSettings, TrainingGap
 
 QUIET_SHARE = 0.25
 """Share of examples with nothing to change."""
 
-MOST_TOKENS = 48
+MAX_TARGET_TOKENS = 48
 """Of a target; regions are made smaller, or dropped, to stay within."""
 
-ELSEWHERE_SHARE = 0.1
+OTHER_FILE_SHARE = 0.1
 """Share of examples whose history is in another file, where the text can be parted so."""
 
 PRIOR_SHARE = 0.25
 """Share of examples with another finished edit in the history, where one does not touch the same lines."""
 
-KEPT_SOURCES = 32
-TRIES = 4
+MAX_CACHED_SOURCES = 32
+MAX_EDIT_ATTEMPTS = 4
 
-Draw = Callable[[Source, random.Random], EditPlan | None]
+Planner = Callable[[Source, random.Random], EditPlan | None]
 
-KINDS: dict[Draw, float] = {
-    rename.draw: 1.5,
-    parameters.draw: 3.0,
-    members.draw: 2.0,
-    retype.draw: 1.5,
-    extract.draw: 1.5,
-    imports.draw: 1.0,
-    asynchronous.draw: 1.0,
-    wrap.draw: 1.0,
-    keys.draw: 1.0,
+PLANNER_WEIGHTS: dict[Planner, float] = {
+    rename.sample_plan: 1.5,
+    parameters.sample_plan: 3.0,
+    members.sample_plan: 2.0,
+    retype.sample_plan: 1.5,
+    extract.sample_plan: 1.5,
+    imports.sample_plan: 1.0,
+    asynchronous.sample_plan: 1.0,
+    wrap.sample_plan: 1.0,
+    keys.sample_plan: 1.0,
 }
 """How readily each kind is tried first."""
 
@@ -60,8 +60,8 @@ KINDS: dict[Draw, float] = {
 class EditSampler:
     """Draws edits from files; same generator, same gaps."""
 
-    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: Spans | None = None) -> None:
-        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or Spans()
+    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
+        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
         self._sources: OrderedDict[tuple[str, int], Source] = OrderedDict()
 
     def gaps(self, file: SourceFile, count: int) -> list[TrainingGap]:
@@ -88,11 +88,11 @@ class EditSampler:
         far, near, _ = window(text, start, start, *sizes)  # the document's own chunks: the region stands in it
         _, _, suffix = window(text, end, end, *sizes)
         far += edit_blocks(example.history, text[start:end], example.language)
-        if self.rng.random() < PATH_KEPT:
+        if self.rng.random() < PATH_SHARE:
             far.insert(0, path_block(example.path, example.language))
         cut = self.tokenizer.cut(near)
         target = self.tokenizer.encode(cut.spell + example.rewritten)
-        if not near or not target or len(target) > MOST_TOKENS:
+        if not near or not target or len(target) > MAX_TARGET_TOKENS:
             return None
         return TrainingGap(
             [self.tokenizer.block(block) for block in far],
@@ -109,30 +109,30 @@ class EditSampler:
     def _source(self, file: SourceFile) -> Source:
         key = (file.path, hash(file.text))
         if key not in self._sources:
-            self._sources[key] = part(file, self.rng)
+            self._sources[key] = cut_source(file, self.rng)
         self._sources.move_to_end(key)
-        if len(self._sources) > KEPT_SOURCES:
+        if len(self._sources) > MAX_CACHED_SOURCES:
             self._sources.popitem(last=False)
         return self._sources[key]
 
     def _fits(self, example: EditExample) -> bool:
-        return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= MOST_TOKENS
+        return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= MAX_TARGET_TOKENS
 
     def _example(self, source: Source) -> EditExample | None:
         """One edit; whether there is one to make is drawn first, so that what fits does not change the share."""
         is_quiet = self.rng.random() < QUIET_SHARE
-        for _ in range(TRIES):
-            order = sorted(KINDS, key=lambda draw: -(self.rng.random() ** (1 / KINDS[draw])))
+        for _ in range(MAX_EDIT_ATTEMPTS):
+            order = sorted(PLANNER_WEIGHTS, key=lambda draw: -(self.rng.random() ** (1 / PLANNER_WEIGHTS[draw])))
             made = next((made for draw in order if (made := draw(source, self.rng)) and len(steps(made)) > 1), None)
             if made is None:
                 return None
             stage = self._stage(source, made, is_quiet)
-            if example := chosen(stage, is_quiet, self._fits, self.rng):
-                return stage.lookup_text(example, self.rng) if self.rng.random() < ELSEWHERE_SHARE else example
+            if example := choose_example(stage, is_quiet, self._fits, self.rng):
+                return stage.lookup_text(example, self.rng) if self.rng.random() < OTHER_FILE_SHARE else example
         return None
 
     def _stage(self, source: Source, made: EditPlan, is_quiet: bool) -> Stage:
-        own = ordered(made, self.rng)
+        own = steps_in_order(made, self.rng)
         done = len(own) - 1 if made.ordered else self.rng.randint(1, len(own) - 1)
         if is_quiet and self.rng.random() < 0.5:
             done = len(own)
@@ -141,7 +141,7 @@ class EditSampler:
 
     def _prior(self, source: Source, made: EditPlan, own: list[Site]) -> list[Site]:
         """The steps of another edit of the same file that touches no line of the plan; none when it does."""
-        other = self.rng.choice((rename.draw, retype.draw, keys.draw))(source, self.rng)
+        other = self.rng.choice((rename.sample_plan, retype.sample_plan, keys.sample_plan))(source, self.rng)
         if other is None or other.text != source.text:
             return []
         back = flipped(made).sites if made.text != source.text else ()

@@ -11,11 +11,11 @@ from mercury_engine.training.edits import python_facts, tree_facts
 from mercury_engine.training.edits.facts import Facts
 from mercury_engine.training.edits.tokens import SourceTokens, scan
 
-PART_CHARS = 8_000
+MAX_SOURCE_CHARS = 8_000
 """Of longer files a part is taken, for parsing time grows with the text."""
 
 _logger = logging.getLogger(__name__)
-_told: set[str] = set()
+_reported_languages: set[str] = set()
 _ITEM = re.compile(r"\n\n(?=[^\s)\]}#/*])")
 _DEFINITION = re.compile(r"\n\n(?=(?:@|def |class |async def )\S)")
 _INNER_DEFINITION = re.compile(r"\n\n(?=[ \t]*(?:@|def |class |async def )\S)")
@@ -39,8 +39,8 @@ class Source:
         if self.language == "python":
             return python_facts.read(self.text)
         found = tree_facts.read(self.text, self.language)
-        if found is None and self.language in tree_facts.LANGUAGES and self.language not in _told:
-            _told.add(self.language)
+        if found is None and self.language in tree_facts.TREE_LANGUAGES and self.language not in _reported_languages:
+            _reported_languages.add(self.language)
             _logger.warning("no tree-sitter grammar for %s: only edits of single words are drawn", self.language)
         return found or Facts()
 
@@ -50,13 +50,15 @@ class Source:
         return bool(self.facts.functions or self.facts.types or self.facts.imports or self.facts.statements)
 
 
-def part(file: SourceFile, rng: random.Random) -> Source:
-    """The file, or about PART_CHARS of it from the start of one top-level item to the end of another."""
+def cut_source(file: SourceFile, rng: random.Random) -> Source:
+    """The file, or about MAX_SOURCE_CHARS of it from the start of one top-level item to the end of another."""
     text = file.text.replace("\r\n", "\n")
-    if len(text) > PART_CHARS:
+    if len(text) > MAX_SOURCE_CHARS:
         opens, closes = (_DEFINITION, _INNER_DEFINITION) if file.language == "python" else (_ITEM, _ITEM)
-        starts = [match.end() for match in opens.finditer(text) if len(text) - match.end() > PART_CHARS // 2]
+        starts = [match.end() for match in opens.finditer(text) if len(text) - match.end() > MAX_SOURCE_CHARS // 2]
         start = rng.choice([0, *starts])
-        ends = [match.end() - 1 for match in closes.finditer(text, start + PART_CHARS // 2, start + PART_CHARS)]
-        text = text[start : ends[-1] if ends else text.rfind("\n", start, start + PART_CHARS) + 1]
+        ends = [
+            match.end() - 1 for match in closes.finditer(text, start + MAX_SOURCE_CHARS // 2, start + MAX_SOURCE_CHARS)
+        ]
+        text = text[start : ends[-1] if ends else text.rfind("\n", start, start + MAX_SOURCE_CHARS) + 1]
     return Source(file.path, file.language, text)

@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 from mercury_engine.prompt.edit_layout import REGION_CHARS, EditHunk
 from mercury_engine.training.edits.plan import EditPlan, Site, TextSpan, applied, line_end, line_start
 
-NEAR_SHARE = 0.7
+TOP_DOWN_SHARE = 0.7
 """Share of edits that are made from the first site down the file instead of in any order."""
 
-QUIET_TRIES = 8
+MAX_QUIET_ATTEMPTS = 8
 
 WORD = re.compile(r"[^\W\d]\w+")
 
@@ -89,12 +89,12 @@ def _step(text: str, span: TextSpan, members: list[Site]) -> Site:
     return Site(*span, applied(text[slice(*span)], inside))
 
 
-def ordered(made: EditPlan, rng: random.Random) -> list[Site]:
+def steps_in_order(made: EditPlan, rng: random.Random) -> list[Site]:
     """The plan's steps in the order in which this user makes them."""
     first, *others = steps(made)
     if made.ordered:
         return [first, *others]
-    if rng.random() < NEAR_SHARE:
+    if rng.random() < TOP_DOWN_SHARE:
         others.sort(key=lambda step: (step.start < first.start, step.start))
     else:
         rng.shuffle(others)
@@ -220,10 +220,12 @@ class Stage:
         return EditExample(self.path, self.language, self.before, after, self.history, region, rewritten, self.kind)
 
 
-def chosen(stage: Stage, is_quiet: bool, fits: Callable[[EditExample], bool], rng: random.Random) -> EditExample | None:
+def choose_example(
+    stage: Stage, is_quiet: bool, fits: Callable[[EditExample], bool], rng: random.Random
+) -> EditExample | None:
     """An example of the stage with some lines around it, fewer when it does not fit; None when nothing does."""
     above, below = rng.choice((0, 0, 1, 2)), rng.choice((0, 0, 1, 2))
-    places = [*islice(stage.quiet_places(rng), QUIET_TRIES)] if is_quiet else [-1]
+    places = [*islice(stage.quiet_places(rng), MAX_QUIET_ATTEMPTS)] if is_quiet else [-1]
     for at in places:
         for size in dict.fromkeys(((above, below), (min(above, 1), min(below, 1)), (0, 0))):
             example = stage.quiet(at, *size) if is_quiet else stage.next_edit(*size)

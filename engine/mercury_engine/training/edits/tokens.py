@@ -20,7 +20,7 @@ _PYTHON = r"(?:[A-Za-z]{1,2})?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|" + f"{_QUO
 _HASH = r"#[^\n]*"
 _SLASHES = r"//[^\n]*|/\*[\s\S]*?\*/"
 
-_RULES = {
+_COMMENTS_AND_STRINGS = {
     "python": (_HASH, _PYTHON),
     "javascript": (_SLASHES, f"{_QUOTED}|{_SINGLE}|{_TICKS}"),
     "go": (_SLASHES, f"{_QUOTED}|{_CHARACTER}|`[^`]*`"),
@@ -29,8 +29,8 @@ _RULES = {
     "css": (r"/\*[\s\S]*?\*/", f"{_QUOTED}|{_SINGLE}"),
     **dict.fromkeys(("shell", "yaml", "toml"), (r"(?<![^\s;])#[^\n]*", f"{_QUOTED}|{_SINGLE}")),
 }
-_RULES["typescript"] = _RULES["javascript"]
-_OTHERS = (_SLASHES, f"{_QUOTED}|{_CHARACTER}")
+_COMMENTS_AND_STRINGS["typescript"] = _COMMENTS_AND_STRINGS["javascript"]
+_DEFAULT_RULES = (_SLASHES, f"{_QUOTED}|{_CHARACTER}")
 
 _HOLES = {"python": re.compile(r"\{([^{}:!]*)"), "javascript": re.compile(r"\$\{([^{}]*)\}")}
 _HOLES["typescript"] = _HOLES["javascript"]
@@ -67,7 +67,7 @@ class SourceTokens:
 
 @cache
 def _scanner(language: str) -> re.Pattern[str]:
-    comment, string = _RULES.get(language, _OTHERS)
+    comment, string = _COMMENTS_AND_STRINGS.get(language, _DEFAULT_RULES)
     name = r"(?P<name>(?:--)?[^\W\d][\w-]*)" if language in ("css", "html") else _NAME
     return re.compile(f"(?P<comment>{comment})|(?P<string>{string})|{name}|{_NUMBER}")
 

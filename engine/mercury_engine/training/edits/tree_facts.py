@@ -15,15 +15,15 @@ from mercury_engine.training.edits.facts import Call, Facts, Function, Import, L
 from mercury_engine.training.edits.plan import Site, TextSpan, without_item, without_lines
 from mercury_engine.training.edits.queries import GRAMMARS
 
-LANGUAGES = frozenset(GRAMMARS)
+TREE_LANGUAGES = frozenset(GRAMMARS)
 
-MOST_STATEMENT_CHARS = 160
+MAX_STATEMENT_CHARS = 160
 
 _CALLEE = re.compile(r"(?:new\s+)?(?:(?P<receiver>.*?)(?:\.|::|->|:))?(?P<name>[A-Za-z_$]\w*)\s*", re.S)
 _WORD = re.compile(r"[^\W\d]\w*")
 _MODIFIERS = frozenset(("mut", "ref", "private", "public", "protected", "readonly", "final", "const"))
 _NAME_LAST = frozenset(("java", "c", "cpp"))
-_FREE = frozenset(("javascript", "typescript", "go"))
+_RECEIVERLESS_LANGUAGES = frozenset(("javascript", "typescript", "go"))
 """Languages that never name a module's own functions with a receiver."""
 
 Node = Any
@@ -97,7 +97,7 @@ class _Reader:
             case {"statement": node}:
                 start, end = self.span(node)
                 removal = without_lines(self.text, (start, end))
-                if removal and end - start <= MOST_STATEMENT_CHARS:
+                if removal and end - start <= MAX_STATEMENT_CHARS:
                     self.facts.statements.append(removal)
 
     def finished(self) -> Facts:
@@ -144,7 +144,7 @@ class _Reader:
                 bound,
                 self.span(body)[0] if body else last,
                 frozenset(item.name for item in items if item.name),
-                self.language in _FREE and node.type in ("function_declaration", "arrow_function"),
+                self.language in _RECEIVERLESS_LANGUAGES and node.type in ("function_declaration", "arrow_function"),
             )
         )
 

@@ -7,12 +7,12 @@ from difflib import SequenceMatcher
 
 from mercury_engine.prompt.edit_layout import EditHunk
 from mercury_engine.training.edits.plan import Site
-from mercury_engine.training.edits.stage import EditExample, Stage, changed_words, chosen
+from mercury_engine.training.edits.stage import EditExample, Stage, changed_words, choose_example
 
-MOST_HUNKS = 60
+MAX_HUNKS = 60
 """Files with more of them were written anew."""
 
-MERGED = 1
+MERGE_DISTANCE_LINES = 1
 """Hunks with so few equal lines between them are one."""
 
 QUIET_SHARE = 0.25
@@ -35,14 +35,14 @@ def from_versions(
     """
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     steps = tuple(hunks(old, new))
-    if len(steps) > MOST_HUNKS:
+    if len(steps) > MAX_HUNKS:
         return
     known: set[str] = set()
     for done, step in enumerate(steps):
         words = {word for word in changed_words([_change(old, step)]) if len(word) > 2}
         if done and words & known:
             stage = Stage(path, language, "version", old, steps, done)
-            if example := chosen(stage, rng.random() < QUIET_SHARE, fits, rng):
+            if example := choose_example(stage, rng.random() < QUIET_SHARE, fits, rng):
                 yield example
         known |= words
 
@@ -57,7 +57,7 @@ def hunks(old: str, new: str) -> list[Site]:
     for tag, first, last, start, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        if groups and first - groups[-1][1] <= MERGED:
+        if groups and first - groups[-1][1] <= MERGE_DISTANCE_LINES:
             groups[-1][1], groups[-1][3] = last, end
         else:
             groups.append([first, last, start, end])

@@ -18,14 +18,19 @@ _WRAPPERS = {
     "lua": ("tostring", "assert", "tonumber"),
 }
 
-MOST_CHARS = 120
+MAX_CALL_CHARS = 120
 
 
-def draw(source: Source, rng: random.Random) -> EditPlan | None:
+def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
     """A plan for the calls of one function whose value is used."""
     groups: dict[tuple[str, str], list[Call]] = {}
     for call in source.facts.calls:
-        if not call.is_statement and not call.is_base and call.awaited_at < 0 and call.end - call.start < MOST_CHARS:
+        if (
+            not call.is_statement
+            and not call.is_base
+            and call.awaited_at < 0
+            and call.end - call.start < MAX_CALL_CHARS
+        ):
             groups.setdefault((call.receiver, call.name), []).append(call)
     several = sorted(key for key, found in groups.items() if 2 <= len(found) <= 10)
     if not several or source.language not in _WRAPPERS:

@@ -10,16 +10,16 @@ from mercury_engine.prompt.layout import path_block, window
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.snippets import snippet_blocks
 
-PATH_KEPT = 0.7
+PATH_SHARE = 0.7
 """Share of windows that see the file's path."""
 
-SNIPPETS_SHOWN = 0.2
+SNIPPETS_SHARE = 0.2
 """Share of windows that see blocks of other files of their package, where there are any."""
 
-AT_START = 0.15
+FILE_START_SHARE = 0.15
 """Share of windows at the start of their file, on top of those that fall there by chance."""
 
-REACH = 500
+WINDOW_REACH_CHARS = 500
 """Gaps of a window start within so many characters of its middle."""
 
 
@@ -36,7 +36,7 @@ class TrainingGap:
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class GapSettings:
     """How a gap is chosen: shares of the kinds and the budgets of context in characters."""
 
     rest_of_line: float = 0.6
@@ -48,8 +48,8 @@ class Spans:
 class GapSampler:
     """Draws gaps from files; same generator, same gaps."""
 
-    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: Spans | None = None) -> None:
-        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or Spans()
+    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
+        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
 
     def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[TrainingGap]:
         """Up to count gaps of one window, in the order of the text, so that they share what is read.
@@ -59,8 +59,8 @@ class GapSampler:
         text = file.text.replace("\r\n", "\n")
         if len(text) < 200:
             return []
-        middle = self.rng.randrange(min(len(text), REACH) if self.rng.random() < AT_START else len(text))
-        low, high = max(0, middle - REACH), min(len(text) - 1, middle + REACH)
+        middle = self.rng.randrange(min(len(text), WINDOW_REACH_CHARS) if self.rng.random() < FILE_START_SHARE else len(text))
+        low, high = max(0, middle - WINDOW_REACH_CHARS), min(len(text) - 1, middle + WINDOW_REACH_CHARS)
         first = first_blocks(file, text[low:high], others, self.rng)
         drawn = (self._span(text, self.rng.randrange(low, high)) for _ in range(3 * count))
         found = ((span, self.gap(text, *span, first)) for span in drawn)
@@ -99,6 +99,6 @@ class GapSampler:
 
 def first_blocks(file: SourceFile, around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
     """Snippets of other files that go with the text around, and the path; each of them in some windows only."""
-    snippets = rng.random() < SNIPPETS_SHOWN
+    snippets = rng.random() < SNIPPETS_SHARE
     blocks = snippet_blocks(around, others, rng) if snippets and others else []
-    return [*blocks, path_block(file.path, file.language)] if rng.random() < PATH_KEPT else blocks
+    return [*blocks, path_block(file.path, file.language)] if rng.random() < PATH_SHARE else blocks

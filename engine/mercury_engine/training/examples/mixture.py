@@ -8,20 +8,20 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import EditSampler
-from mercury_engine.training.examples.gaps import TrainingGap, GapSampler, Spans
+from mercury_engine.training.examples.gaps import TrainingGap, GapSampler, GapSettings
 
-SLOTS = (8, 16, 16, 16, 24, 24, 32, 64)
+CANVAS_SLOT_CHOICES = (8, 16, 16, 16, 24, 24, 32, 64)
 """Lengths of tailed canvases; all gaps of a window have the same."""
 
-LONG = 32
+LONG_CANVAS_SLOTS = 32
 """Windows with more slots have half as many gaps."""
 
-EDIT_SLOTS = (16, 32, 48, 64)
+EDIT_CANVAS_SLOTS = (16, 32, 48, 64)
 """Lengths for edits, of which the shortest is taken that holds all of a window and an end marker."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class GapWindow:
     """Gaps near one another, and the slots of their tailed canvases."""
 
     gaps: list[TrainingGap]
@@ -63,23 +63,23 @@ class WindowSampler:
     mixture: Mixture
     gaps: int
     edits: float
-    spans: Spans
+    spans: GapSettings
 
-    def windows(self, files: int, rng: random.Random) -> list[Window]:
+    def windows(self, files: int, rng: random.Random) -> list[GapWindow]:
         """The windows of so many files; the same ones from the same generator, whatever was drawn before."""
         gaps, edits = GapSampler(self.tokenizer, rng, self.spans), EditSampler(self.tokenizer, rng, self.spans)
         found = []
         for _ in range(files):
             file = self.mixture.draw(rng)
-            slots = rng.choice(SLOTS)
-            count = self.gaps if slots <= LONG else max(1, self.gaps // 2)
+            slots = rng.choice(CANVAS_SLOT_CHOICES)
+            count = self.gaps if slots <= LONG_CANVAS_SLOTS else max(1, self.gaps // 2)
             changed = sum(rng.random() < self.edits for _ in range(count))
-            found.append(Window(gaps.gaps(file, count - changed, self.mixture.others(file, rng)), slots))
+            found.append(GapWindow(gaps.gaps(file, count - changed, self.mixture.others(file, rng)), slots))
             found.append(edit_window(edits.gaps(file, changed) if changed else []))
         return [window for window in found if window.gaps]
 
 
-def edit_window(gaps: Sequence[TrainingGap]) -> Window:
+def edit_window(gaps: Sequence[TrainingGap]) -> GapWindow:
     """Edits of one file."""
     longest = max((len(gap.target) for gap in gaps), default=0)
-    return Window(list(gaps), next((slots for slots in EDIT_SLOTS if slots > longest), EDIT_SLOTS[-1]))
+    return GapWindow(list(gaps), next((slots for slots in EDIT_CANVAS_SLOTS if slots > longest), EDIT_CANVAS_SLOTS[-1]))

@@ -10,20 +10,20 @@ from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, around, rest_and_below
 from mercury_engine.training.data.corpus import SourceFile
-from mercury_engine.training.examples.gaps import AT_START, first_blocks
+from mercury_engine.training.examples.gaps import FILE_START_SHARE, first_blocks
 from mercury_engine.training.examples.mixture import Mixture
 from mercury_engine.training.optimisation.sharing import TokenIds
 
-BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
+CONTEXT_BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
 """Characters of context before and behind; short ones are cheaper to read and teach as much."""
 
-WHOLE = 0.5
+WHOLE_CHUNK_SHARE = 0.5
 """Share of passages that are whole chunks; the others end at a cursor within."""
 
-NOTHING_BELOW = 0.1
+NOTHING_BELOW_SHARE = 0.1
 """Share of passages at the end of what is written."""
 
-LEAST_TOKENS, MOST_TOKENS = 8, 320
+MIN_PASSAGE_TOKENS, MAX_PASSAGE_TOKENS = 8, 320
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class PassageSteps(Dataset[list[list[Passage]]]):
     count: int
     """Passages of a file, from chunks in a row, so that they share most blocks."""
     seed: int
-    budgets: tuple[tuple[int, int], ...] = BUDGETS
+    budgets: tuple[tuple[int, int], ...] = CONTEXT_BUDGETS
 
     def __getitem__(self, step: int) -> list[list[Passage]]:
         """No passages at all of files that are too short."""
@@ -59,7 +59,7 @@ class PassageSteps(Dataset[list[list[Passage]]]):
         """Passages of one place in a file; `budget`: characters of context before and behind."""
         text = file.text.replace("\r\n", "\n")
         reach = sum(budget) * 2
-        at = 0 if rng.random() < AT_START else rng.randrange(max(1, len(text) - reach // 4))
+        at = 0 if rng.random() < FILE_START_SHARE else rng.randrange(max(1, len(text) - reach // 4))
         low = text.rfind("\n", 0, max(0, at - 2 * budget[0])) + 1
         chunks = split(text[low : at + reach + 400 * self.count])
         first = first_blocks(file, text[at : at + 1000], others, rng)
@@ -67,8 +67,8 @@ class PassageSteps(Dataset[list[list[Passage]]]):
         start = low
         for chunk in chunks:
             if start >= at and len(found) < self.count:
-                length = len(chunk) if rng.random() < WHOLE else rng.randint(len(chunk) // 3, len(chunk))
-                found += self._passage(chunks, start - low + length, budget, first, rng.random() >= NOTHING_BELOW)
+                length = len(chunk) if rng.random() < WHOLE_CHUNK_SHARE else rng.randint(len(chunk) // 3, len(chunk))
+                found += self._passage(chunks, start - low + length, budget, first, rng.random() >= NOTHING_BELOW_SHARE)
             start += len(chunk)
         return found
 
@@ -78,7 +78,7 @@ class PassageSteps(Dataset[list[list[Passage]]]):
         """The passage that ends at the cursor, if it is neither too short nor too long."""
         far, near, suffix = around(chunks, cursor, *budget)
         ids = self.tokenizer.block(near)
-        if not LEAST_TOKENS <= len(ids) <= MOST_TOKENS:
+        if not MIN_PASSAGE_TOKENS <= len(ids) <= MAX_PASSAGE_TOKENS:
             return []
         below = rest_and_below(suffix)[1] if shown else []
         return [Passage([self.tokenizer.block(b) for b in (*reversed(below), *first, *far) if b], ids)]

@@ -9,10 +9,10 @@ from mercury_engine.prompt.chunking import split
 from mercury_engine.prompt.layout import path_block
 from mercury_engine.training.data.corpus import SourceFile
 
-FILES = 3
+MAX_SNIPPET_FILES = 3
 """So many other files are looked into."""
 
-PART_CHARS = 6_000
+MAX_FILE_CHARS = 6_000
 """Of a long one so much is looked at."""
 
 _WORD = re.compile(r"[^\W\d]\w{3,}")
@@ -23,7 +23,7 @@ def snippet_blocks(around: str, others: Sequence[SourceFile], rng: random.Random
 
     A word counts for less the more of the chunks hold it.
     """
-    files = rng.sample(others, min(FILES, len(others)))
+    files = rng.sample(others, min(MAX_SNIPPET_FILES, len(others)))
     chunks = [(file, chunk) for file in files for chunk in split(_part(file, rng))]
     words = [set(_WORD.findall(chunk)) for _, chunk in chunks]
     wanted = set(_WORD.findall(around))
@@ -39,9 +39,9 @@ def snippet_block(path: str, language: str, chunk: str) -> str:
 
 
 def _part(file: SourceFile, rng: random.Random) -> str:
-    """The file's text, or whole lines of about PART_CHARS of it."""
+    """The file's text, or whole lines of about MAX_FILE_CHARS of it."""
     text = file.text.replace("\r\n", "\n")
-    if len(text) <= PART_CHARS:
+    if len(text) <= MAX_FILE_CHARS:
         return text
-    start = text.rfind("\n", 0, rng.randrange(len(text) - PART_CHARS)) + 1
-    return text[start : text.rfind("\n", start, start + PART_CHARS) + 1]
+    start = text.rfind("\n", 0, rng.randrange(len(text) - MAX_FILE_CHARS)) + 1
+    return text[start : text.rfind("\n", start, start + MAX_FILE_CHARS) + 1]

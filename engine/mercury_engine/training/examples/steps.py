@@ -11,17 +11,17 @@ from torch.utils.data import DataLoader, Dataset
 
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.training.optimisation.loss import Layout
-from mercury_engine.training.examples.mixture import Window, WindowSampler
+from mercury_engine.training.examples.mixture import GapWindow, WindowSampler
 from mercury_engine.training.optimisation.objective import TrainingCanvas, Noise, corrupt, lay_rows
 from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
 from mercury_engine.training.optimisation.padded import Padded
 
-SIZED = 3
+ROOM_SAMPLE_STEPS = 3
 """Steps by which the room of all is measured."""
 
 
 @dataclass(frozen=True)
-class Steps(Dataset[list[Layout]]):
+class WriterSteps(Dataset[list[Layout]]):
     """Step number -> layouts: one for all windows where rows are packed (GPU), else one a window."""
 
     sampler: WindowSampler
@@ -46,7 +46,7 @@ class Steps(Dataset[list[Layout]]):
                 windows.pop()  # rare: the room is measured on other steps
         return self.layouts(windows, canvases)
 
-    def layouts(self, windows: Sequence[Window], canvases: Sequence[Sequence[TrainingCanvas]]) -> list[Layout]:
+    def layouts(self, windows: Sequence[GapWindow], canvases: Sequence[Sequence[TrainingCanvas]]) -> list[Layout]:
         """All of the windows; raises Overflow when a single one has no room."""
         if not self.packed:
             return [self._padded(window, of) for window, of in zip(windows, canvases, strict=True)]
@@ -58,10 +58,10 @@ class Steps(Dataset[list[Layout]]):
                 raise
             return self.layouts(windows[:half], canvases[:half]) + self.layouts(windows[half:], canvases[half:])
 
-    def _padded(self, window: Window, canvases: Sequence[TrainingCanvas]) -> Padded:
+    def _padded(self, window: GapWindow, canvases: Sequence[TrainingCanvas]) -> Padded:
         return Padded(window.gaps, lay_rows(window.gaps, canvases), self.sampler.tokenizer.start_id)
 
-    def _packed(self, windows: Sequence[Window], canvases: Sequence[Sequence[TrainingCanvas]]) -> Packed:
+    def _packed(self, windows: Sequence[GapWindow], canvases: Sequence[Sequence[TrainingCanvas]]) -> Packed:
         gaps = [gap for window in windows for gap in window.gaps]
         first, moved = 0, []
         for window, of in zip(windows, canvases, strict=False):
@@ -69,15 +69,15 @@ class Steps(Dataset[list[Layout]]):
             first += len(window.gaps)
         return Packed(gaps, lay_rows(gaps, moved), self.sampler.tokenizer.start_id, self.room)
 
-    def with_room(self) -> "Steps":
+    def with_room(self) -> "WriterSteps":
         """The same with room for about every step, so that all steps have tensors of the same shapes."""
         if not self.packed:
             return self
-        found = [layout.room for step in range(SIZED) for layout in self[step] if isinstance(layout, Packed)]
+        found = [layout.room for step in range(ROOM_SAMPLE_STEPS) for layout in self[step] if isinstance(layout, Packed)]
         return replace(self, room=Room.covering(found)) if found else self
 
 
-def ahead(steps: Dataset[list[Any]], first: int, workers: int) -> Iterator[list[Any]]:
+def prefetched(steps: Dataset[list[Any]], first: int, workers: int) -> Iterator[list[Any]]:
     """The steps from the first on without end, drawn ahead by so many processes; 0: by this one, when asked."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     options: dict[str, Any] = {"prefetch_factor": 2, "multiprocessing_context": "fork"} if workers else {}

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-TILE = 128
+TILE_SIZE = 128
 """Rows and keys are multiples of it; whole tiles that no row sees are left out."""
 
 
@@ -31,10 +31,12 @@ class Ranges:
 
     @classmethod
     def of(cls, low: Tensor, high: Tensor, keys: int) -> "Ranges":
-        assert low.shape[1] % TILE == 0 and keys % TILE == 0, "rows and keys come in whole tiles"
+        assert low.shape[1] % TILE_SIZE == 0 and keys % TILE_SIZE == 0, "rows and keys come in whole tiles"
         touched, covered = tiles(low, high, keys)
         partial, full = _ordered(touched & ~covered), _ordered(covered)
-        return cls(low, high, BlockMask.from_kv_blocks(*partial, *full, BLOCK_SIZE=TILE, mask_mod=_seen(low, high)))
+        return cls(
+            low, high, BlockMask.from_kv_blocks(*partial, *full, BLOCK_SIZE=TILE_SIZE, mask_mod=_seen(low, high))
+        )
 
     def attend(self, near: list[Segment], away: list[Segment]) -> Tensor:
         """Attention [1,H,G*R,D] over all segments together, see `model.Attention`; biases are not looked at."""
@@ -55,8 +57,8 @@ class Ranges:
 
 def tiles(low: Tensor, high: Tensor, keys: int) -> tuple[Tensor, Tensor]:
     """For tiles of rows and keys, bool [R/TILE, T/TILE]: whether any row sees a key; whether every row sees all."""
-    row = (torch.arange(low.shape[1], device=low.device) // TILE).expand_as(low)
-    shape = low.shape[1] // TILE, keys // TILE + 1
+    row = (torch.arange(low.shape[1], device=low.device) // TILE_SIZE).expand_as(low)
+    shape = low.shape[1] // TILE_SIZE, keys // TILE_SIZE + 1
 
     def count(first: Tensor, last: Tensor) -> Tensor:
         """How many ranges of the rows of a tile hold each tile of keys."""
@@ -67,8 +69,8 @@ def tiles(low: Tensor, high: Tensor, keys: int) -> tuple[Tensor, Tensor]:
         return change.cumsum(1)[:, :-1]
 
     seen = high > low
-    touched = count(low // TILE, torch.where(seen, (high + TILE - 1) // TILE, low // TILE)) > 0
-    return touched, count((low + TILE - 1) // TILE, high // TILE) == TILE
+    touched = count(low // TILE_SIZE, torch.where(seen, (high + TILE_SIZE - 1) // TILE_SIZE, low // TILE_SIZE)) > 0
+    return touched, count((low + TILE_SIZE - 1) // TILE_SIZE, high // TILE_SIZE) == TILE_SIZE
 
 
 def _ordered(dense: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,17 +21,17 @@ from mercury_engine.training.optimisation.padded import Padded
 
 Layout = Packed | Padded
 
-LENGTH_WEIGHT = 0.1
+LENGTH_LOSS_WEIGHT = 0.1
 """Of the length head's nats beside the mean of the slots."""
 
-LOGITS = 1 << 26
+MAX_LOGITS = 1 << 26
 """So many logits are in memory at a time; the backward pass computes them again."""
 
-SLOTS_TOLD = 4
+LOGGED_SLOTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Final:
+class LateStage:
     """What the last part of a run adds."""
 
     guesses: bool = False
@@ -41,7 +41,7 @@ class Final:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class LossDivisors:
     """By what the sums over a step are divided: weight and number of predicted slots, number of lengths asked."""
 
     weight: float
@@ -49,7 +49,7 @@ class Totals:
     lengths: int
 
     @classmethod
-    def of(cls, layouts: Sequence[Layout]) -> "Totals":
+    def of(cls, layouts: Sequence[Layout]) -> "LossDivisors":
         rows = [layout.rows for layout in layouts]
         return cls(
             sum(float(r.weight.sum(dtype=np.float64)) for r in rows),
@@ -59,7 +59,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LayoutNats:
     """Figures of one layout: nats of every predicted row, which rows these are; nats of the lengths asked."""
 
     rows: Rows
@@ -68,7 +68,7 @@ class Told:
     lengths: Tensor
 
 
-def layout_loss(network: Network, layout: Layout, totals: Totals, final: Final) -> tuple[Tensor, Told]:
+def layout_loss(network: Network, layout: Layout, totals: LossDivisors, final: LateStage) -> tuple[Tensor, LayoutNats]:
     """One layout's part of the step's loss: weighted mean over slots, and a little of the length head's."""
     rows, device = layout.rows, network.embedding.device
     context = layout.read(network)
@@ -82,8 +82,8 @@ def layout_loss(network: Network, layout: Layout, totals: Totals, final: Final) 
     weighted, entropy, nats = slot_losses(network, chosen, targets, weights, sharpen=final.sharpen > 0)
     lengths = length_nats(network, hidden, rows)
     total = weighted / totals.weight + final.sharpen / totals.slots * entropy
-    total = total + LENGTH_WEIGHT / totals.lengths * lengths.sum()
-    return total, Told(rows, predicted, nats, lengths.detach())
+    total = total + LENGTH_LOSS_WEIGHT / totals.lengths * lengths.sum()
+    return total, LayoutNats(rows, predicted, nats, lengths.detach())
 
 
 @torch.no_grad()
@@ -137,7 +137,7 @@ def _chunk_on(on_gpu: bool) -> Callable[..., tuple[Tensor, ...]]:
 
 def _rows_at_once(network: Network) -> int:
     """A power of two of rows, whose logits fit."""
-    return 1 << max(6, (LOGITS // network.config.vocab_size).bit_length() - 1)
+    return 1 << max(6, (MAX_LOGITS // network.config.vocab_size).bit_length() - 1)
 
 
 def length_nats(network: Network, hidden: Tensor, rows: Rows) -> Tensor:
@@ -148,9 +148,9 @@ def length_nats(network: Network, hidden: Tensor, rows: Rows) -> Tensor:
     return F.nll_loss(network.lengths(chosen), classes, reduction="none")
 
 
-def report(told: Sequence[Told], end_id: int) -> dict[str, float | list[float]]:
+def mean_nats(told: Sequence[LayoutNats], end_id: int) -> dict[str, float | list[float]]:
     """Nats of the first slots of fully masked canvases and of the length head; nan where there are none."""
-    by_slot: list[list[float]] = [[] for _ in range(SLOTS_TOLD)]
+    by_slot: list[list[float]] = [[] for _ in range(LOGGED_SLOTS)]
     lengths: list[float] = []
     for part in told:
         rows, at = part.rows, part.predicted

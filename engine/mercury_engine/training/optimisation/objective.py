@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig
 from mercury_engine.training.examples.gaps import TrainingGap
-from mercury_engine.training.examples.mixture import Window
+from mercury_engine.training.examples.mixture import GapWindow
 
 Ints = npt.NDArray[np.int64]
 
-GUESSED = 0.25
+GUESSED_SHARE = 0.25
 """In the last part of a run so many hidden slots show the model's own guess."""
 
 
@@ -53,7 +53,7 @@ class TrainingCanvas:
     """Hidden slots that show the model's own guess in the last part of a run; empty: none."""
 
 
-def corrupt(config: ModelConfig, window: Window, rng: random.Random, noise: Noise) -> list[TrainingCanvas]:
+def corrupt(config: ModelConfig, window: GapWindow, rng: random.Random, noise: Noise) -> list[TrainingCanvas]:
     """For every gap canvases of one length: settled from the left as fills are, at random, fully masked."""
     return [
         canvas
@@ -79,7 +79,7 @@ def _canvases(
     if rng.random() < noise.full:
         asked = min(len(gap.target), LENGTH_CLASSES - 1) if tail else -1
         found.append(hidden_canvas(number, targets, value, [True] * length, config, noise, asked))
-    return [replace(c, guessed=tuple(h and rng.random() < GUESSED for h in c.masked)) for c in found]
+    return [replace(c, guessed=tuple(h and rng.random() < GUESSED_SHARE for h in c.masked)) for c in found]
 
 
 def slot_values(targets: list[int], tail: int, config: ModelConfig) -> list[float]:

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Network, PositionFrames
 from mercury_engine.training.examples.gaps import TrainingGap
-from mercury_engine.training.optimisation.attention import TILE, Ranges
+from mercury_engine.training.optimisation.attention import TILE_SIZE, Ranges
 from mercury_engine.training.optimisation.objective import Ints, Rows
 from mercury_engine.training.optimisation.sharing import StepCost, TokenIds, leaders, stack, unique_blocks
 
@@ -54,7 +54,7 @@ class Room:
 
 
 def _whole_tiles(size: int) -> int:
-    return -(-max(size, 1) // TILE) * TILE
+    return -(-max(size, 1) // TILE_SIZE) * TILE_SIZE
 
 
 @dataclass(slots=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mercury_engine.errors import RequestError
-from mercury_engine.training.examples.gaps import Spans
-from mercury_engine.training.optimisation.loss import Final
+from mercury_engine.training.examples.gaps import GapSettings
+from mercury_engine.training.optimisation.loss import LateStage
 from mercury_engine.training.optimisation.objective import Noise
 from mercury_engine.training.optimisation.optimizer import OptimizerName
 
-WARM_UP = 30
+WARM_UP_STEPS = 30
 """Steps."""
 
 
@@ -42,12 +42,12 @@ class TrainingPlan:
     def rate(self, elapsed: float, step: int) -> float:
         """Warm-up, constant, then linear to a twentieth over the last part of the planned time (seconds)."""
         left = 1.0 - elapsed / (60 * self.minutes)
-        return self.learning_rate * min(1.0, (step + 1) / WARM_UP) * max(0.05, min(1.0, left / self.decay_share))
+        return self.learning_rate * min(1.0, (step + 1) / WARM_UP_STEPS) * max(0.05, min(1.0, left / self.decay_share))
 
-    def final(self, elapsed: float) -> Final:
+    def final(self, elapsed: float) -> LateStage:
         """What is added at that time (seconds)."""
         late = elapsed > 60 * self.minutes * (1 - self.final_share)
-        return Final(guesses=True, sharpen=0.05) if late else Final()
+        return LateStage(guesses=True, sharpen=0.05) if late else LateStage()
 
     def __post_init__(self) -> None:
         least = min(self.minutes, self.files, self.gaps, self.rank, self.context, self.learning_rate)
@@ -55,8 +55,8 @@ class TrainingPlan:
             raise RequestError("minutes, files, gaps, rank, context and learning rate are above 0, edits in [0, 1)")
 
     @property
-    def spans(self) -> Spans:
-        return Spans(prefix_chars=self.context, suffix_chars=self.context // 2)
+    def spans(self) -> GapSettings:
+        return GapSettings(prefix_chars=self.context, suffix_chars=self.context // 2)
 
     @property
     def noise(self) -> Noise:

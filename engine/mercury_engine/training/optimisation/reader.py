@@ -17,14 +17,14 @@ from torch import Tensor
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.network import Network
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
-from mercury_engine.training.data.corpus import SourceFile, read
+from mercury_engine.training.data.corpus import SourceFile, read_files
 from mercury_engine.training.examples.mixture import Mixture
 from mercury_engine.training.examples.passages import Passage, PassageSteps
 from mercury_engine.training.optimisation import tuned
 from mercury_engine.training.optimisation.options import parser
-from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, start
+from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, run_leg
 
-PER_FILE = 4
+PASSAGES_PER_FILE = 4
 """Passages of a held-out file."""
 
 
@@ -35,7 +35,7 @@ class ReaderRun(TrainingRun):
     validation: list[list[Passage]] | None
 
     def _network(self, base: Path, device: torch.device) -> Network:
-        return tuned.tuned_reader(base, self.plan.rank, device)
+        return tuned.fresh_reader(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:
         self.steps = PassageSteps(self.tokenizer, Mixture(files), self.plan.files, self.plan.gaps, self.plan.seed)
@@ -43,32 +43,38 @@ class ReaderRun(TrainingRun):
 
     def _held_out(self, folder: Path) -> list[list[Passage]]:
         """Fixed passages, with all the context that the server shows."""
-        steps = PassageSteps(self.tokenizer, Mixture(read(folder)), 1, PER_FILE, 0, ((PREFIX_CHARS, SUFFIX_CHARS),))
-        found = [passages for step in range(self.setup.validation_gaps // PER_FILE) for passages in steps[step]]
+        steps = PassageSteps(
+            self.tokenizer, Mixture(read_files(folder)), 1, PASSAGES_PER_FILE, 0, ((PREFIX_CHARS, SUFFIX_CHARS),)
+        )
+        found = [
+            passages for step in range(self.setup.validation_gaps // PASSAGES_PER_FILE) for passages in steps[step]
+        ]
         if not found:
             raise ModelCorrupt(f"no file of {folder} is long enough to validate on; name another corpus folder")
         return found
 
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
-        return tuned.losses(self.network, batch, self.tokenizer.start_id)
+        return tuned.passage_losses(self.network, batch, self.tokenizer.start_id)
 
     def _figures(self, told: list[Any]) -> LogRow:
         return {"predicted": sum(map(len, told))}
 
     def _learned(self, batch: Batch) -> int:
-        return tuned.predicted(batch)
+        return tuned.predicted_tokens(batch)
 
     @torch.no_grad()
     def _measured(self) -> LogRow:
         assert self.validation is not None
-        nats = torch.cat([part for _, part in tuned.losses(self.network, self.validation, self.tokenizer.start_id)])
+        nats = torch.cat(
+            [part for _, part in tuned.passage_losses(self.network, self.validation, self.tokenizer.start_id)]
+        )
         return {"nats": float(nats.mean()), "tokens": len(nats)}
 
     def _speed(self, batch: Batch, seconds: float) -> LogRow:
         """Tokens predicted and tokens of blocks read a second."""
         return {
-            "predicted_per_second": tuned.predicted(batch) / seconds,
-            "read_per_second": tuned.read(batch) / seconds,
+            "predicted_per_second": tuned.predicted_tokens(batch) / seconds,
+            "read_per_second": tuned.read_tokens(batch) / seconds,
         }
 
 
@@ -80,5 +86,5 @@ def options() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str]) -> int:
-    start(ReaderRun, options().parse_args(argv))
+    run_leg(ReaderRun, options().parse_args(argv))
     return 0

@@ -21,8 +21,8 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import weights
 from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.training.data.corpus import SourceFile, read, read_checked
-from mercury_engine.training.examples.steps import ahead
+from mercury_engine.training.data.corpus import SourceFile, read_checked, read_files
+from mercury_engine.training.examples.steps import prefetched
 from mercury_engine.training.optimisation.optimizer import Optimizer, by_name
 from mercury_engine.training.optimisation.options import plan_of, setup_of
 from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
@@ -58,7 +58,7 @@ class TrainingRun(ABC):
     ) -> None:
         self.corpus = _digest(corpus)
         known = (folder / CHECKPOINT).is_file() and _checkpoint(folder).get("corpus") == self.corpus
-        files = read(corpus) if known else read_checked(corpus)
+        files = read_files(corpus) if known else read_checked(corpus)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.plan, self.setup = folder, plan, setup or Setup()
         torch.manual_seed(plan.seed)
@@ -141,7 +141,7 @@ class TrainingRun(ABC):
         with Progress(*columns) as progress, (self.folder / "log.jsonl").open("a") as log:
             bar = progress.add_task("training", total=60 * self.plan.minutes)
             paused = self._validate(log, first=True) if self.step == 0 else 0.0
-            for batch in ahead(self.steps, self.step, self.setup.workers):
+            for batch in prefetched(self.steps, self.step, self.setup.workers):
                 if self.elapsed - before >= 60 * minutes or self.elapsed >= 60 * self.plan.minutes:
                     break
                 last = self.elapsed
@@ -220,7 +220,7 @@ class TrainingRun(ABC):
         return {}
 
 
-def ready(network: Network, device: torch.device) -> None:
+def move_for_training(network: Network, device: torch.device) -> None:
     """Bring a network to the device, what is frozen in bfloat16 and what is trained in float32."""
     for parameter in network.parameters():
         if not parameter.requires_grad:
@@ -258,7 +258,7 @@ def _line(row: LogRow) -> str:
     return f"step {row['step']} loss {row['loss']:.2f}{first}"
 
 
-def start(kind: type[TrainingRun], options: argparse.Namespace) -> None:
+def run_leg(kind: type[TrainingRun], options: argparse.Namespace) -> None:
     """A leg of a run of this kind."""
     torch.set_num_threads(options.threads)
     plan, setup, device = plan_of(options), setup_of(options), torch.device(options.device)

@@ -11,7 +11,7 @@ from mercury_engine.training.optimisation.objective import Rows
 TokenIds = tuple[int, ...]
 
 
-READ_TOGETHER = 16
+BLOCKS_PER_PASS = 16
 """Blocks."""
 
 
@@ -28,8 +28,8 @@ def unique(blocks: Iterable[TokenIds]) -> list[TokenIds]:
 def read_blocks(network: Network, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
     """Every block as it is read alone, a few at a time."""
     read: dict[TokenIds, KeyValueBlock] = {}
-    for first in range(0, len(blocks), READ_TOGETHER):
-        part = blocks[first : first + READ_TOGETHER]
+    for first in range(0, len(blocks), BLOCKS_PER_PASS):
+        part = blocks[first : first + BLOCKS_PER_PASS]
         read.update(zip(part, read_alone(network, list(part), start_id), strict=True))
     return read
 

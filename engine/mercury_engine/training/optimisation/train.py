@@ -18,15 +18,15 @@ from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
-from mercury_engine.training.examples.steps import Steps
-from mercury_engine.training.optimisation.loss import Totals, layout_loss, report
+from mercury_engine.training.examples.steps import WriterSteps
+from mercury_engine.training.optimisation.loss import LossDivisors, layout_loss, mean_nats
 from mercury_engine.training.optimisation.options import parser
-from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, ready, start
+from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, move_for_training, run_leg
 from mercury_engine.training.optimisation.sharing import StepCost
 from mercury_engine.training.optimisation.validation import Validation
 
 
-def prepare(base: Path, rank: int, device: torch.device) -> Network:
+def fresh_writer(base: Path, rank: int, device: torch.device) -> Network:
     """The base with a fresh adapter: matrices in bfloat16, what is trained in float32."""
     config = weights.read_config(base)
     network = Network(replace(config, adapter_rank=rank))
@@ -36,7 +36,7 @@ def prepare(base: Path, rank: int, device: torch.device) -> Network:
         newline = tokenizer.encode("\n")[0]
         network.markers[0] = network.embedding.mean(0)
         network.markers[1] = network.embedding[newline]  # most gaps end where the reader expects a line break
-    ready(network, device)
+    move_for_training(network, device)
     return network
 
 
@@ -44,25 +44,25 @@ class WriterRun(TrainingRun):
     """A run of a writer."""
 
     part = "writer"
-    steps: Steps
+    steps: WriterSteps
     validation: Validation | None
 
     def _network(self, base: Path, device: torch.device) -> Network:
-        return prepare(base, self.plan.rank, device)
+        return fresh_writer(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:
         plan, config = self.plan, self.network.config
         sampler = WindowSampler(self.tokenizer, Mixture(files), plan.gaps, plan.edits, plan.spans)
-        self.steps = Steps(sampler, config, plan.files, plan.noise, plan.seed, self.setup.packed).with_room()
+        self.steps = WriterSteps(sampler, config, plan.files, plan.noise, plan.seed, self.setup.packed).with_room()
         held_out, gaps = self.setup.validation, self.setup.validation_gaps
         self.validation = Validation.of(held_out, self.tokenizer, config, gaps) if held_out else None
 
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
-        totals, final = Totals.of(batch), self.plan.final(self.elapsed)
+        totals, final = LossDivisors.of(batch), self.plan.final(self.elapsed)
         return (layout_loss(self.network, layout, totals, final) for layout in batch)
 
     def _figures(self, told: list[Any]) -> LogRow:
-        return dict(report(told, self.network.config.end_id))
+        return dict(mean_nats(told, self.network.config.end_id))
 
     def _learned(self, batch: Batch) -> int:
         return sum(layout.rows.slots for layout in batch)
@@ -86,5 +86,5 @@ class WriterRun(TrainingRun):
 
 def main(argv: list[str]) -> int:
     options = parser(__doc__).parse_args(argv)
-    start(WriterRun, options)
+    run_leg(WriterRun, options)
     return 0

@@ -15,7 +15,7 @@ from mercury_engine.kv_cache.prefill import pad_sides, read_start, side_by_side
 from mercury_engine.models import weights
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Network, PositionFrames
 from mercury_engine.training.examples.passages import Passage
-from mercury_engine.training.optimisation.run import ready
+from mercury_engine.training.optimisation.run import move_for_training
 from mercury_engine.training.optimisation.sharing import TokenIds, read_blocks, unique
 
 
@@ -33,13 +33,13 @@ class TunedReader(Network):
         return super().run(x_BRC, frames, before, after, adapted=True)
 
 
-def tuned_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
+def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
     """The base with a fresh change, which is nothing yet: matrices in bfloat16, what is trained in float32."""
     network = TunedReader(replace(weights.read_config(base), adapter_rank=rank))
     weights.fill_reader(network, base)
     network.length = None
     network.markers.requires_grad_(False)
-    ready(network, device)
+    move_for_training(network, device)
     return network
 
 
@@ -58,19 +58,21 @@ def passage_nats(network: Network, passages: Sequence[Passage], start_id: int) -
     return F.cross_entropy(logits, torch.tensor(targets, device=device), reduction="none")
 
 
-def predicted(batch: Sequence[Sequence[Passage]]) -> int:
+def predicted_tokens(batch: Sequence[Sequence[Passage]]) -> int:
     """Tokens that are predicted."""
     return sum(len(passage.near) - 1 for passages in batch for passage in passages)
 
 
-def read(batch: Sequence[Sequence[Passage]]) -> int:
+def read_tokens(batch: Sequence[Sequence[Passage]]) -> int:
     """Tokens of blocks that are read for it."""
     return sum(len(block) + 1 for passages in batch for block in _blocks(passages))
 
 
-def losses(network: Network, batch: Sequence[Sequence[Passage]], start_id: int) -> Iterator[tuple[Tensor, Tensor]]:
+def passage_losses(
+    network: Network, batch: Sequence[Sequence[Passage]], start_id: int
+) -> Iterator[tuple[Tensor, Tensor]]:
     """For the passages of every file their part of the mean over all, and their nats [P] detached."""
-    total = predicted(batch)
+    total = predicted_tokens(batch)
     for passages in batch:
         nats = passage_nats(network, passages, start_id)
         yield nats.sum() / total, nats.detach()

@@ -19,23 +19,23 @@ from mercury_engine.errors import ModelCorrupt
 from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start, side_by_side
 from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig, Network
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.training.data.corpus import read
+from mercury_engine.training.data.corpus import read_files
 from mercury_engine.training.examples.gaps import GapSampler, TrainingGap
-from mercury_engine.training.examples.mixture import Mixture, Window
-from mercury_engine.training.examples.steps import Steps
+from mercury_engine.training.examples.mixture import GapWindow, Mixture
+from mercury_engine.training.examples.steps import WriterSteps
 from mercury_engine.training.optimisation.loss import Layout, length_nats, slot_losses
 from mercury_engine.training.optimisation.objective import Noise, TrainingCanvas, hidden_canvas, slot_values
 
-RATES = (0.25, 0.5, 0.75, 1.0)
+MASK_RATES = (0.25, 0.5, 0.75, 1.0)
 
-SLOTS = 16
+VALIDATION_SLOTS = 16
 """Of every canvas; longer targets are cut there."""
 
-PER_FILE = 4
+GAPS_PER_FILE = 4
 
-SLOTS_TOLD = 8
+REPORTED_SLOTS = 8
 
-READ_TOGETHER = 16
+GAPS_PER_PASS = 16
 
 Nats = defaultdict[float, list[float]]
 """By mask rate or by slot."""
@@ -45,35 +45,35 @@ Nats = defaultdict[float, list[float]]
 class Validation:
     """Fixed gaps, each of them with a canvas of every mask rate."""
 
-    windows: list[Window]
+    windows: list[GapWindow]
     canvases: list[list[TrainingCanvas]]
 
     @classmethod
     def of(cls, corpus: Path, tokenizer: Tokenizer, config: ModelConfig, gaps: int) -> "Validation":
         """About so many gaps of the files of a corpus folder."""
         rng = random.Random("validation")
-        mixture, sampler = Mixture(read(corpus)), GapSampler(tokenizer, rng)
-        windows: list[Window] = []
+        mixture, sampler = Mixture(read_files(corpus)), GapSampler(tokenizer, rng)
+        windows: list[GapWindow] = []
         for _ in range(2 * gaps):  # some files are too short
             if sum(len(window.gaps) for window in windows) < gaps:
                 file = mixture.draw(rng)
-                found = sampler.gaps(file, min(PER_FILE, gaps), mixture.others(file, rng))
-                windows += [Window(found, SLOTS)] if found else []
+                found = sampler.gaps(file, min(GAPS_PER_FILE, gaps), mixture.others(file, rng))
+                windows += [GapWindow(found, VALIDATION_SLOTS)] if found else []
         if not windows:
             raise ModelCorrupt(f"no file of {corpus} is long enough to validate on; name another corpus folder")
         of_windows = [[c for n, gap in enumerate(w.gaps) for c in _canvases(n, gap, config, rng)] for w in windows]
         return cls(windows, of_windows)
 
     @torch.no_grad()
-    def writer(self, network: Network, steps: Steps) -> dict[str, Any]:
+    def writer(self, network: Network, steps: WriterSteps) -> dict[str, Any]:
         """Nats a slot by mask rate, at rate 1 by slot, and nats of the length head."""
         by_rate, by_slot, lengths = Nats(list), Nats(list), list[float]()
-        size = max(1, steps.files * steps.sampler.gaps // (4 * PER_FILE))  # a quarter of a step for sure has room
+        size = max(1, steps.files * steps.sampler.gaps // (4 * GAPS_PER_FILE))  # a quarter of a step for sure has room
         for first in range(0, len(self.windows), size):
             part = slice(first, first + size)
             for layout in steps.layouts(self.windows[part], self.canvases[part]):
                 _measure(network, layout, by_rate, by_slot, lengths)
-        return {"rates": _means(by_rate, RATES), "by_slot": _told(by_slot), "length": _mean(lengths)}
+        return {"rates": _means(by_rate, MASK_RATES), "by_slot": _means_by_slot(by_slot), "length": _mean(lengths)}
 
     @torch.no_grad()
     def reader(self, network: Network, start_id: int) -> dict[str, Any]:
@@ -81,19 +81,19 @@ class Validation:
         gaps = [gap for window in self.windows for gap in window.gaps]
         by_slot = Nats(list)
         with torch.compiler.set_stance("force_eager"):  # once, in many shapes
-            for first in range(0, len(gaps), READ_TOGETHER):
-                _read_on(network, gaps[first : first + READ_TOGETHER], start_id, by_slot)
-        return {"by_slot": _told(by_slot)}
+            for first in range(0, len(gaps), GAPS_PER_PASS):
+                _read_on(network, gaps[first : first + GAPS_PER_PASS], start_id, by_slot)
+        return {"by_slot": _means_by_slot(by_slot)}
 
 
 def _canvases(number: int, gap: TrainingGap, config: ModelConfig, rng: random.Random) -> list[TrainingCanvas]:
-    tail = max(1, SLOTS - len(gap.target))
-    targets = (gap.target + [config.end_id] * tail)[:SLOTS]
+    tail = max(1, VALIDATION_SLOTS - len(gap.target))
+    targets = (gap.target + [config.end_id] * tail)[:VALIDATION_SLOTS]
     plain = Noise(fade=1.0, keep=0.0)
     found = []
-    for rate in RATES:
+    for rate in MASK_RATES:
         hidden = [rng.random() < rate for _ in targets]
-        hidden[rng.randrange(SLOTS)] = True
+        hidden[rng.randrange(VALIDATION_SLOTS)] = True
         length = min(len(gap.target), LENGTH_CLASSES - 1) if all(hidden) else -1
         found.append(hidden_canvas(number, targets, slot_values(targets, tail, config), hidden, config, plain, length))
     return found
@@ -107,7 +107,7 @@ def _measure(network: Network, layout: Layout, by_rate: Nats, by_slot: Nats, len
     nats = slot_losses(network, hidden[torch.from_numpy(at).to(device)], targets, weights)[2].tolist()
     for row, value in zip(at.tolist(), nats, strict=True):
         if rows.target[row] != network.config.end_id:
-            rate = RATES[rows.canvas[row] % len(RATES)]
+            rate = MASK_RATES[rows.canvas[row] % len(MASK_RATES)]
             by_rate[rate].append(value)
             if rate == 1.0:
                 by_slot[int(rows.place[row])].append(value)
@@ -122,12 +122,12 @@ def _read_on(network: Network, gaps: Sequence[TrainingGap], start_id: int, by_sl
         blocks = [b for b in gap.far if b]
         read = read_alone(network, blocks, start_id) if blocks else []
         far.append(side_by_side(network, [start, *read], leading=True))
-    texts = [[*gap.near, *gap.target[:SLOTS_TOLD]] for gap in gaps]
+    texts = [[*gap.near, *gap.target[:REPORTED_SLOTS]] for gap in gaps]
     longest = max(map(len, texts))
     ids_BT = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts], device=device)
     hidden, _ = network.read(ids_BT, [pad_sides(far)])
     for number, gap in enumerate(gaps):
-        target = torch.tensor(gap.target[:SLOTS_TOLD], device=device)
+        target = torch.tensor(gap.target[:REPORTED_SLOTS], device=device)
         logits = network.logits(hidden[number, len(gap.near) - 1 :][: len(target)])
         for slot, value in enumerate(F.cross_entropy(logits, target, reduction="none").tolist()):
             by_slot[slot].append(value)
@@ -137,8 +137,8 @@ def _means(found: Nats, keys: Sequence[float]) -> dict[str, float]:
     return {str(key): _mean(found[key]) for key in keys}
 
 
-def _told(by_slot: Nats) -> list[float]:
-    return [_mean(by_slot[slot]) for slot in range(SLOTS_TOLD)]
+def _means_by_slot(by_slot: Nats) -> list[float]:
+    return [_mean(by_slot[slot]) for slot in range(REPORTED_SLOTS)]
 
 
 def _mean(values: Sequence[float]) -> float:
