@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE))
 
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
-from mercury_engine.evaluation.gaps import documents  # noqa: E402
+from mercury_engine.evaluation.gaps import held_out_files  # noqa: E402
 from on_connections.typists import connected  # noqa: E402
 from on_keys import editor, figures  # noqa: E402
 from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
@@ -92,7 +92,9 @@ def measured(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
 def drawn(options: argparse.Namespace, seconds: float) -> list[Script]:
     """What is typed into each connection: lines of files of the corpus, the same for the same seed."""
     keys = round(2 * seconds * options.keys_per_second / options.connections)
-    found = [each for each in documents(options.corpus) if each.language == "python"] or documents(options.corpus)
+    found = [each for each in held_out_files(options.corpus) if each.language == "python"] or held_out_files(
+        options.corpus
+    )
     chosen = random.Random(options.seed).choices(found, k=options.connections)
     return [
         retyped(each.text, *lines_to_type(each.text, keys, options.seed + number), options.seed)

@@ -20,7 +20,7 @@ from mercury_engine.api import Answer, Fill, FillRequest, Request
 from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.evaluation import suite
-from mercury_engine.evaluation.gaps import documents
+from mercury_engine.evaluation.gaps import held_out_files
 from rich.table import Table
 
 from mercury_lsp.context.context import ContextBuilder
@@ -69,7 +69,7 @@ def measured(options: argparse.Namespace, lines: int) -> dict[str, Any]:
 
 def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[FillRequest]]:
     """For each of so many documents a request at each of so many lines."""
-    long_enough = [each for each in documents(corpus) if each.text.count("\n") > FIRST_LINE + 4 * lines]
+    long_enough = [each for each in held_out_files(corpus) if each.text.count("\n") > FIRST_LINE + 4 * lines]
     found = []
     for each in long_enough[:: max(1, len(long_enough) // number)][:number]:
         snapshot = Document(f"file:///{each.name}", each.language, 1, each.text).snapshot()

@@ -25,7 +25,7 @@ from mercury_engine.api import FillRequest  # noqa: E402
 from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
-from mercury_engine.evaluation.gaps import HeldOutFile, documents  # noqa: E402
+from mercury_engine.evaluation.gaps import HeldOutFile, held_out_files  # noqa: E402
 from on_keys import editor, figures, peers  # noqa: E402
 from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402
 
@@ -81,7 +81,7 @@ class Several:
 
 def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """The record of a run, and for drawing the latencies by part."""
-    scripts = drawn(documents(options.corpus), sizes["files"], sizes["keys"], options.seed)
+    scripts = drawn(held_out_files(options.corpus), sizes["files"], sizes["keys"], options.seed)
     typed, rows = through_the_server(options, scripts, sizes)
     ways, against = compared(options, scripts, sizes)
     typing = typed["typing"]
@@ -144,7 +144,7 @@ def through_the_server(
 
 def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: argparse.Namespace) -> dict[str, Any]:
     """The same keys in turn in a long and in a short file, alike around the cursor."""
-    document = max(documents(options.corpus), key=lambda d: d.text.count("\n"))
+    document = max(held_out_files(options.corpus), key=lambda d: d.text.count("\n"))
     short = "".join(document.text.splitlines(keepends=True)[:SHORT])
     script = retyped(short, *lines_to_type(short, keys, options.seed), options.seed)
     whole, middle = repeated(short, LONG)

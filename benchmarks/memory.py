@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE))
 
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
-from mercury_engine.evaluation.gaps import documents  # noqa: E402
+from mercury_engine.evaluation.gaps import held_out_files  # noqa: E402
 from on_keys import editor  # noqa: E402
 from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
@@ -95,7 +95,7 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
 
 def opened(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> dict[str, Script]:
     """Opens all files, and asks once in each; what will be typed in them, by URI."""
-    found = documents(corpus)
+    found = held_out_files(corpus)
     chosen = found[:: max(1, len(found) // FILES)][:FILES]
     scripts = {}
     for number in range(FILES):

@@ -24,7 +24,7 @@ from lsprotocol import types
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import HeldOutFile as File
-from mercury_engine.evaluation.gaps import documents
+from mercury_engine.evaluation.gaps import held_out_files
 from rich.table import Table
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
@@ -78,7 +78,7 @@ def main() -> int:
     options = parser.parse_args()
     options.plots = None
     rng = random.Random(f"next edits {options.seed}")
-    drawn = cases(list(sources(documents(options.corpus), rng)), options.limit, rng)
+    drawn = cases(list(sources(held_out_files(options.corpus), rng)), options.limit, rng)
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
     rows = [(case, judged(engine, case)) for case in suite.progress(drawn, "judging")]
     record = {

@@ -23,7 +23,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.denoising.verifier import Verifier
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation import mixture, suite
-from mercury_engine.evaluation.gaps import Gap, HeldOutFile, documents, gap_at, places
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places
 from mercury_engine.models.batching import finished
 from rich.table import Table
 
@@ -83,7 +83,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=HERE / "results" / "snippets.json")
     options = parser.parse_args()
     options.plots = None
-    repositories = Repositories(documents(options.corpus))
+    repositories = Repositories(held_out_files(options.corpus))
     cases = list(drawn(repositories, options.limit, options.seed))
     if not cases:
         print(f"no file below {options.corpus} imports another one; name a folder of repositories", file=sys.stderr)
@@ -111,7 +111,7 @@ def drawn(repositories: Repositories, limit: int, seed: int) -> Iterator[tuple[G
     if not importing:
         return
     count = 0
-    for document, start, end in places(importing, 4 * limit, seed, "rest_of_line"):
+    for document, start, end in sample_places(importing, 4 * limit, seed, "rest_of_line"):
         text = document.text
         around = words_of(text[max(0, start - CHOICE_REACH_CHARS) : start] + text[end : end + CHOICE_REACH_CHARS])
         if shown := repositories.shown(repositories.imported(document), around):
@@ -148,7 +148,7 @@ def mixture_nats(engine: Engine, gap: Gap) -> float | None:
     """Of the true token at one place inside the gap, as fills are settled; None where the gap is too long."""
     if engine.writer is None:
         return None
-    found = [place for place in mixture.places(engine, gap, random.Random(1)) if place.ahead == 0]
+    found = [place for place in mixture.scored_positions(engine, gap, random.Random(1)) if place.ahead == 0]
     if not found:
         return None
     place = found[0]

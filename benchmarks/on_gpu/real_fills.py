@@ -14,7 +14,7 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.cuda.device_loop import DeviceLoop
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation.gaps import KINDS, Gap, gaps
+from mercury_engine.evaluation.gaps import GAP_KINDS, Gap, gaps
 
 from on_gpu.clock import Clock, spread
 
@@ -29,7 +29,7 @@ class RealFills:
 
     def __init__(self, clock: Clock, count: int, seconds: float, tiny: bool) -> None:
         self.clock, self.seconds, self.tiny = clock, seconds, tiny
-        self.gaps = [self._short(gap) for gap in gaps(HELD_OUT, max(1, count // len(KINDS)), 0, KINDS)][:count]
+        self.gaps = [self._short(gap) for gap in gaps(HELD_OUT, max(1, count // len(GAP_KINDS)), 0, GAP_KINDS)][:count]
         self.engine = cache(self._engine)
 
     def _short(self, gap: Gap) -> Gap:

@@ -13,7 +13,7 @@ from mercury_engine.cuda.device_loop import DeviceLoop, device_loop
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
-from mercury_engine.evaluation.gaps import KINDS, gaps
+from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.buffers import Buffers
 from mercury_kernels.launch import INTERPRETED
@@ -99,7 +99,7 @@ def test_200_real_fills_are_the_same_token_for_token(engine, monkeypatch):
     ends: list[int] = []
     monkeypatch.setattr(engine.denoiser, "repaired", lambda *_: ends.append(1))
     in_parts, texts = 0, set()
-    for gap in near_gaps(50, 0, *KINDS):
+    for gap in near_gaps(50, 0, *GAP_KINDS):
         before = len(rounds)
         found, plain = both(engine, gap.request)
         if len(rounds) == before + 1:

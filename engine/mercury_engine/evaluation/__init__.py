@@ -1,1 +1,1 @@
-"""How good a model's fills are, on repositories that no training saw."""
+"""Measure the quality of a model's fills on repositories that training never saw."""

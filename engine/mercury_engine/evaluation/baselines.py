@@ -1,8 +1,8 @@
-"""What else could fill a gap, each a function from gap to fill, so that every suite runs them alike.
+"""The engine and its baselines as gap fillers, functions from gap to fill, so that every suite runs them alike.
 
-- `mercury`: the engine under test, asked as the server asks it;
-- `reader`: its reader alone, decoded left to right from the plain text before the gap, read in one causal run;
-- `copy`: no model at all, the continuation of the longest repeated context;
+- `mercury_filler`: the engine under test, with the server's requests;
+- `reader_filler`: its reader alone, decoding left to right from the plain text before the gap, read in one causal run;
+- `copying`: no model, the continuation of the longest repeated context;
 - `FillInTheMiddle` (fim.py): a causal model in its own fill-in-the-middle format.
 """
 
@@ -18,31 +18,31 @@ from mercury_engine.loading import ModelParts
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, window
 from mercury_engine.text.common_prefix import common_prefix
 
-Fills = Callable[[Gap], Fill]
+GapFiller = Callable[[Gap], Fill]
 
-LEAST_REPEATED = 6
-"""Characters of context that must be repeated before anything is copied."""
+MIN_REPEATED_CHARS = 6
+"""Characters of context that must be repeated before `copying` copies."""
 
-HALF_SURE = 16
-"""Repeated characters, blanks not counted, at which copying calls itself half sure; not calibrated."""
+HALF_CONFIDENCE_CHARS = 16
+"""Repeated characters, not counting blanks, at which `copying` reports a confidence of one half; not calibrated."""
 
-MOST_LINES = 6
-"""Lines after which the reader alone stops looking for the end of a gap of several lines."""
+MAX_READER_LINES = 6
+"""Lines after which the reader alone stops looking for the end of a multi-line gap."""
 
 
-def mercury(engine: Engine, max_steps: int | None = None) -> Fills:
-    """The engine itself, with at most so many steps a fill."""
+def mercury_filler(engine: Engine, max_steps: int | None = None) -> GapFiller:
+    """The engine itself, with at most `max_steps` steps per fill."""
     return lambda gap: engine.fill(replace(gap.request, max_steps=max_steps))
 
 
 def left_to_right(engine: Engine) -> Engine:
-    """The same reader without any drafts: one token a step."""
+    """An engine with the same reader and no drafts: one token per step."""
     rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
     return Engine(ModelParts(engine.path, engine.reader, None, engine.tokenizer, rule, engine.calibration))
 
 
-def reader(engine: Engine) -> Fills:
-    """The reader alone, with as much text before the gap as the fill gets on both sides together."""
+def reader_filler(engine: Engine) -> GapFiller:
+    """The reader alone; its text before the gap is as long as the fill's text on both sides together."""
     alone = left_to_right(engine)
 
     def fill(gap: Gap) -> Fill:
@@ -55,10 +55,10 @@ def reader(engine: Engine) -> Fills:
 
 
 def _line_by_line(alone: Engine, request: FillRequest, gap: Gap) -> Fill:
-    """Line after line until the one that follows the gap: the only way a reader can tell where several lines end."""
+    """Decode line by line until the line after the gap, the only way a reader can find where several lines end."""
     fills: list[Fill] = []
     text = ""
-    while len(fills) < MOST_LINES and fitted(text, gap.request) == text:
+    while len(fills) < MAX_READER_LINES and fitted(text, gap.request) == text:
         fills.append(alone.fill(replace(request, near=request.near + text)))
         text += fills[-1].text + "\n"
     confidence = 1.0
@@ -67,25 +67,25 @@ def _line_by_line(alone: Engine, request: FillRequest, gap: Gap) -> Fill:
     return Fill(text.rstrip("\n"), confidence, sum(f.steps for f in fills), sum(f.elapsed for f in fills))
 
 
-def copy(gap: Gap) -> Fill:
-    """The rest of the line behind the place that repeats the longest context before the cursor, on either side."""
+def copying(gap: Gap) -> Fill:
+    """Copy the rest of the line after the longest repeat, on either side, of the text before the cursor."""
     started = time.perf_counter()
     before, after = "".join((*gap.request.far, gap.request.near)), "".join(gap.request.suffix)
     longest, text = 0, ""
-    for source in (after, before):  # of equally long repeats the nearest before the cursor counts
-        for end in _lookups(source, before[-LEAST_REPEATED:]):
+    for source in (after, before):  # among equally long repeats, the nearest one before the cursor wins
+        for end in _lookups(source, before[-MIN_REPEATED_CHARS:]):
             is_elsewhere = source is after or end < len(before)
             size = common_prefix(reversed(source[:end]), reversed(before)) if is_elsewhere else 0
-            if size >= max(longest, LEAST_REPEATED):
+            if size >= max(longest, MIN_REPEATED_CHARS):
                 longest, text = size, source[end:].partition("\n")[0]
     seen = len("".join(before[len(before) - longest :].split()))
-    confidence = seen / (seen + HALF_SURE)
+    confidence = seen / (seen + HALF_CONFIDENCE_CHARS)
     sure = bool(text) and confidence >= gap.request.give_up_below
     return Fill(text if sure else "", confidence, 0, time.perf_counter() - started)
 
 
 def _lookups(source: str, tail: str) -> Iterator[int]:
-    """Ends of all places where the tail stands."""
+    """The end offsets of all occurrences of `tail`."""
     at = source.find(tail) if tail else -1
     while at >= 0:
         yield at + len(tail)

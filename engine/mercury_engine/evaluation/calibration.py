@@ -1,13 +1,13 @@
-"""Calibration: `python -m mercury_engine.evaluation calibration [--json] [--corpus DIR] [--fit DIR] [--write]`.
+"""Calibrate: `python -m mercury_engine.evaluation calibration [--json] [--corpus DIR] [--fit DIR] [--write]`.
 
-Rests of lines are asked for as the server asks, at every silence gate in turn: a gate makes the engine give up early
-and show only the part it is surer of, so a higher gate shows other texts, not merely fewer. From that: precision and
-share shown by gate, and how far a confidence is the share of suggestions in which nothing is wrong.
+It requests rests of lines as the server does, at every silence gate in turn: a gate makes the engine give up early and
+show only the part it is surer of, so a higher gate shows different texts, not merely fewer. It reports precision and
+share shown by gate, and how well a confidence predicts the share of suggestions in which nothing is wrong.
 
-A logistic curve from confidence to that share, and the least gate with the wanted precision, are fitted on other
-files than those reported: those of `--fit DIR` that are not in the corpus too, or every second repository of the
-corpus. `--write` stores both in the model's settings.json: `calibration` as [confidence, share] pairs to interpolate
-between, `gate` as a confidence before calibration.
+A logistic curve from confidence to that share, and the lowest gate with the wanted precision, are fitted on different
+files from those reported: the files of `--fit DIR` that are not in the corpus, or every second repository of the
+corpus. `--write` stores both in the model's settings.json: `calibration` as [confidence, share] pairs for
+interpolation, `gate` as a confidence before calibration.
 """
 
 from collections.abc import Sequence
@@ -19,24 +19,24 @@ from rich.table import Table
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import confidence, suite
-from mercury_engine.evaluation.baselines import Fills, mercury
+from mercury_engine.evaluation.baselines import GapFiller, mercury_filler
 from mercury_engine.evaluation.confidence import GATES, ScoredFill
-from mercury_engine.evaluation.gaps import Gap, HeldOutFile, documents, gap_at, places
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places
 from mercury_engine.evaluation.judge import fitted, keeps
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """What one gap's suggestions were, from the lowest gate to the highest that shows any."""
+    """The suggestions for one gap, from the lowest gate to the highest that shows any."""
 
     pairs: tuple[ScoredFill, ...]
-    """Of different suggestions."""
+    """One for each distinct suggestion."""
     by_gate: tuple[bool | None, ...]
-    """For every gate whether nothing in what it shows is wrong; None where it shows nothing."""
+    """For every gate, whether its suggestion has nothing wrong; None where it shows none."""
 
 
-def climb(fill: Fills, gap: Gap, gates: Sequence[float] = GATES) -> Ladder:
-    """Ask at every gate; a suggestion surer than the next gate is what that gate shows too."""
+def ask_at_every_gate(fill: GapFiller, gap: Gap, gates: Sequence[float] = GATES) -> Ladder:
+    """Request a fill at every gate; a suggestion surer than the next gate is also that gate's suggestion."""
     pairs: list[ScoredFill] = []
     by_gate: list[bool | None] = []
     sure, right = -1.0, None
@@ -51,14 +51,14 @@ def climb(fill: Fills, gap: Gap, gates: Sequence[float] = GATES) -> Ladder:
     return Ladder(tuple(pairs), tuple(by_gate))
 
 
-def ladders(fill: Fills, found: Sequence[HeldOutFile], limit: int, seed: int, what: str) -> list[Ladder]:
-    """`limit` gaps at random cursors."""
-    gaps = [gap_at(*place, "rest_of_line") for place in places(found, limit, seed, "rest_of_line")]
-    return [climb(fill, gap) for gap in suite.progress(gaps, what)]
+def ladders(fill: GapFiller, found: Sequence[HeldOutFile], limit: int, seed: int, what: str) -> list[Ladder]:
+    """The suggestions for `limit` gaps at random cursors."""
+    gaps = [gap_at(*place, "rest_of_line") for place in sample_places(found, limit, seed, "rest_of_line")]
+    return [ask_at_every_gate(fill, gap) for gap in suite.progress(gaps, what)]
 
 
-def halves(found: Sequence[HeldOutFile]) -> tuple[list[HeldOutFile], list[HeldOutFile]]:
-    """Files to fit on and files to report on: every second repository, or file where there is one repository only."""
+def split_by_repository(found: Sequence[HeldOutFile]) -> tuple[list[HeldOutFile], list[HeldOutFile]]:
+    """Files to fit on and files to report on: alternate repositories, or alternate files of a single repository."""
     names = sorted({d.repository for d in found})
     if len(names) < 2:
         return list(found[::2]), list(found[1::2])
@@ -66,10 +66,10 @@ def halves(found: Sequence[HeldOutFile]) -> tuple[list[HeldOutFile], list[HeldOu
     return [d for d in found if d.repository in fitting], [d for d in found if d.repository not in fitting]
 
 
-def split(corpus: Path, fit: Path | None) -> tuple[list[HeldOutFile], list[HeldOutFile]]:
-    """Files to fit on and others to report on."""
-    found = documents(corpus)
-    fitting, reported = (documents(fit, {d.text for d in found}), found) if fit else halves(found)
+def fitting_and_reported_files(corpus: Path, fit: Path | None) -> tuple[list[HeldOutFile], list[HeldOutFile]]:
+    """Files to fit on and different files to report on; raises RequestError when there is one file only."""
+    found = held_out_files(corpus)
+    fitting, reported = (held_out_files(fit, {d.text for d in found}), found) if fit else split_by_repository(found)
     if not fitting or not reported:
         raise RequestError(f"{corpus} has one source file only; name other files to fit on with --fit")
     return fitting, reported
@@ -83,7 +83,7 @@ def gate_rows(found: Sequence[Ladder]) -> list[dict[str, float | None]]:
 
 
 def gate_for(precision: float, rows: Sequence[dict[str, float | None]]) -> float:
-    """The least gate whose precision is at least that; where none has it, the gate with the best."""
+    """The lowest gate with at least that precision; if none has it, the gate with the best precision."""
     known = [row for row in rows if row["precision"] is not None]
     fitting = [row for row in known if (row["precision"] or 0.0) >= precision]
     if not known:
@@ -93,8 +93,8 @@ def gate_for(precision: float, rows: Sequence[dict[str, float | None]]) -> float
 
 
 def figures(fitting: Sequence[Ladder], reported: Sequence[Ladder], precision: float) -> suite.SuiteRecord:
-    """What was fitted on the one half and how it holds on the other."""
-    curve = confidence.knots(*confidence.logistic(_pairs(fitting)))
+    """The curve and the gate fitted on one half, and their figures on the other."""
+    curve = confidence.calibration_knots(*confidence.fit_logistic(_pairs(fitting)))
     gate, raw = gate_for(precision, gate_rows(fitting)), _pairs(reported)
     calibrated = [(Calibration(curve).kept(sure), right) for sure, right in raw]
     rows = gate_rows(reported)
@@ -118,17 +118,17 @@ def _pairs(found: Sequence[Ladder]) -> list[ScoredFill]:
     return [pair for ladder in found for pair in ladder.pairs]
 
 
-def report(record: suite.SuiteRecord) -> Table:
+def results_table(record: suite.SuiteRecord) -> Table:
     before, after = record["calibration_error"], record["calibration_error_after_fit"]
     title = f"calibration error {before:.3f}, after the fit {after:.3f}"
     table = Table("gate", "shown", "precision", title=title)
     for row in record["gates"]:
         chosen = "  <- fitted" if row["gate"] == record["gate"] else ""
-        table.add_row(f"{row['gate']:g}{chosen}", suite.share(row["shown"]), suite.share(row["precision"]))
+        table.add_row(f"{row['gate']:g}{chosen}", suite.percent(row["shown"]), suite.percent(row["precision"]))
     return table
 
 
-def draw(record: suite.SuiteRecord, folder: Path) -> None:
+def plot(record: suite.SuiteRecord, folder: Path) -> None:
     from mercury_engine.evaluation import plots
 
     curves = {"as the engine says": record["reliability"], "after the fit": record["reliability_after_fit"]}
@@ -138,18 +138,20 @@ def draw(record: suite.SuiteRecord, folder: Path) -> None:
 
 def main(argv: list[str]) -> int:
     parser = suite.parser("calibration", __doc__, 120, "gaps to fit on, and as many to report on")
-    parser.add_argument("--fit", type=Path, help="a folder of other source files to fit on")
-    parser.add_argument("--precision", type=float, default=0.6, help="wanted of what is shown (default 0.6)")
+    parser.add_argument("--fit", type=Path, help="a folder of different source files to fit on")
+    parser.add_argument(
+        "--precision", type=float, default=0.6, help="wanted precision of shown suggestions (default 0.6)"
+    )
     parser.add_argument("--write", action="store_true", help="store the fit in the model's settings.json")
     options = parser.parse_args(argv)
-    fitting, reported = split(options.corpus, options.fit)
-    engine = suite.load(options)
+    fitting, reported = fitting_and_reported_files(options.corpus, options.fit)
+    engine = suite.load_engine(options)
     engine.calibration = Calibration()  # a new fit does not build on an earlier one
-    fill = mercury(engine)
+    fill = mercury_filler(engine)
     fitted_on = ladders(fill, fitting, options.limit, options.seed, "to fit on")
     reported_on = ladders(fill, reported, options.limit, options.seed, "to report")
     record = figures(fitted_on, reported_on, options.precision) | suite.circumstances(engine, options)
     if options.write:
-        suite.store(engine.path, calibration=record["calibration"], gate=record["gate"])
-    suite.deliver(record, report(record), options, draw)
+        suite.store_settings(engine.path, calibration=record["calibration"], gate=record["gate"])
+    suite.deliver(record, results_table(record), options, plot)
     return 0

@@ -1,6 +1,6 @@
-"""How far a confidence can be believed: reliability, gates, and a fit to the share that is right.
+"""Measure how reliable a confidence is: reliability bins, gates, and a curve fitted to the share that is right.
 
-Pairs are (confidence, right) of one suggestion each; confidences lie between 0 and 1.
+A pair is the (confidence, is right) of one suggestion; confidences lie between 0 and 1.
 """
 
 import math
@@ -10,15 +10,18 @@ from collections.abc import Sequence
 ScoredFill = tuple[float, bool]
 
 GATES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Confidences at which the silence gate is tried."""
 
-KNOTS = (0.0, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+_LOW_KNOTS = (0.0, 0.001, 0.003, 0.01, 0.02, 0.05)
+KNOT_CONFIDENCES = (*_LOW_KNOTS, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+"""Confidences at which the fitted curve is stored."""
 
-_EDGE = 1e-4
-"""Confidences nearer to 0 or 1 count as this far away, so that their odds are finite."""
+_MIN_DISTANCE = 1e-4
+"""Least distance of a confidence from 0 and from 1, so that its odds are finite."""
 
 
 def reliability(pairs: Sequence[ScoredFill], bins: int = 10) -> list[dict[str, float]]:
-    """Mean confidence and share that is right in equal bins of confidence; empty bins are left out."""
+    """Mean confidence and share of right suggestions in equal bins of confidence; empty bins are omitted."""
     rows = []
     for number in range(bins):
         inside = [p for p in pairs if min(bins - 1, int(p[0] * bins)) == number]
@@ -29,7 +32,7 @@ def reliability(pairs: Sequence[ScoredFill], bins: int = 10) -> list[dict[str, f
 
 
 def calibration_error(pairs: Sequence[ScoredFill], bins: int = 10) -> float:
-    """Expected calibration error: mean distance of confidence and share in bins, by count. arXiv 1706.04599."""
+    """Expected calibration error: mean distance between confidence and share in bins, by count. arXiv 1706.04599."""
     rows = reliability(pairs, bins)
     return sum(row["count"] * abs(row["confidence"] - row["right"]) for row in rows) / max(1, len(pairs))
 
@@ -37,21 +40,21 @@ def calibration_error(pairs: Sequence[ScoredFill], bins: int = 10) -> float:
 def gate_table(
     pairs: Sequence[ScoredFill], asked: int, gates: Sequence[float] = GATES
 ) -> list[dict[str, float | None]]:
-    """Share shown of all that was asked, and precision of what is shown (None for nothing), by gate."""
+    """By gate: the share of requests with a suggestion, and the suggestions' precision (None if there are none)."""
     return [gate_row(gate, [hit for sure, hit in pairs if sure >= gate], asked) for gate in gates]
 
 
 def gate_row(gate: float, shown: Sequence[bool], asked: int) -> dict[str, float | None]:
-    """One line of the table."""
+    """One row of `gate_table`."""
     precision = statistics.fmean(shown) if shown else None
     return {"gate": gate, "shown": len(shown) / max(1, asked), "precision": precision}
 
 
-def logistic(pairs: Sequence[ScoredFill], rounds: int = 50) -> tuple[float, float]:
-    """Slope and shift of right ~ sigmoid(slope * logit(confidence) + shift), by Newton's method (Platt's scaling).
+def fit_logistic(pairs: Sequence[ScoredFill], rounds: int = 50) -> tuple[float, float]:
+    """Slope and shift of right ~ sigmoid(slope * logit(confidence) + shift), by Newton's method (Platt scaling).
 
-    Pulled toward slope 1 and shift 0, which leave a confidence as it is, as strongly as a few pairs would; the slope
-    ends within 0.05 to 3, so that a surer suggestion always counts more.
+    A weak prior, worth a few pairs, pulls toward slope 1 and shift 0, which leave a confidence unchanged. The slope is
+    clamped to 0.05 to 3, so that a higher confidence always stays higher.
     """
     data = [(_logit(c), float(hit)) for c, hit in pairs]
     slope, shift = 1.0, 0.0
@@ -69,14 +72,14 @@ def logistic(pairs: Sequence[ScoredFill], rounds: int = 50) -> tuple[float, floa
     return max(0.05, min(3.0, slope)), shift
 
 
-def knots(slope: float, shift: float) -> list[list[float]]:
-    """The fitted curve as rising [confidence, share right] pairs to interpolate between, from [0, 0] to [1, 1]."""
-    inner = [[raw, _sigmoid(slope * _logit(raw) + shift)] for raw in KNOTS[1:-1]]
+def calibration_knots(slope: float, shift: float) -> list[list[float]]:
+    """The fitted curve as rising [confidence, share right] pairs for interpolation, from [0, 0] to [1, 1]."""
+    inner = [[raw, _sigmoid(slope * _logit(raw) + shift)] for raw in KNOT_CONFIDENCES[1:-1]]
     return [[0.0, 0.0], *inner, [1.0, 1.0]]
 
 
 def _logit(share: float) -> float:
-    share = min(1 - _EDGE, max(_EDGE, share))
+    share = min(1 - _MIN_DISTANCE, max(_MIN_DISTANCE, share))
     return math.log(share / (1 - share))
 
 

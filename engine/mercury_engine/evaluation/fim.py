@@ -1,6 +1,6 @@
-"""A causal model in its own fill-in-the-middle format: prefix, suffix, middle, decoded greedily left to right.
+"""Run a causal model in its own fill-in-the-middle format: prefix, suffix, middle, decoded greedily left to right.
 
-Keys and values of all that was read are kept; every further token is one pass of the network over one row.
+It keeps the keys and values of everything read, so every further token is one pass of the network over one row.
 """
 
 import math
@@ -16,16 +16,16 @@ from mercury_engine.errors import ModelCorrupt
 from mercury_engine.evaluation.gaps import Gap
 from mercury_engine.models.network import KeyValueSegment, join
 
-MARKS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+FIM_MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 
 
-def at_hand(folder: Path | None) -> bool:
-    """Whether the peer's folder holds a model; said on stderr when not."""
+def has_peer_model(folder: Path | None) -> bool:
+    """Whether the peer's folder holds a model; if not, stderr says how to get one."""
     if folder is not None and (folder / "config.json").is_file():
         return True
-    reason = "no --peer is named" if folder is None else f"{folder} holds no model"
+    reason = "no --peer given" if folder is None else f"{folder} holds no model"
     print(
-        f"{reason}: the figures of Qwen2.5-Coder stay empty. For them: python -m mercury_engine.training base "
+        f"{reason}: the figures of Qwen2.5-Coder stay empty. To get them: python -m mercury_engine.training base "
         "--origin qwen2.5-coder-0.5b --out runs/qwen, then --peer runs/qwen",
         file=sys.stderr,
     )
@@ -33,24 +33,24 @@ def at_hand(folder: Path | None) -> bool:
 
 
 class FillInTheMiddle:
-    """Fills gaps with a model that was trained on Qwen2.5-Coder's format; sees the same characters as Mercury."""
+    """Fills gaps with a model trained on Qwen2.5-Coder's format; it sees the same characters as Mercury."""
 
     def __init__(self, engine: Engine) -> None:
         self.network, self.tokenizer, self.name = engine.reader, engine.tokenizer, engine.name
         tokenizer = self.tokenizer.bpe
-        ids = [number for mark in MARKS if (number := tokenizer.token_to_id(mark)) is not None]
-        if len(ids) < len(MARKS):
+        ids = [number for mark in FIM_MARKERS if (number := tokenizer.token_to_id(mark)) is not None]
+        if len(ids) < len(FIM_MARKERS):
             raise ModelCorrupt(
-                f"the tokenizer of {self.name} lacks {', '.join(MARKS)}; name another folder with --peer"
+                f"the tokenizer of {self.name} lacks {', '.join(FIM_MARKERS)}; name another folder with --peer"
             )
         self._prefix, self._suffix, self._middle = ids
         self._ends = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
 
     @torch.inference_mode()
     def __call__(self, gap: Gap) -> Fill:
-        """Decode until one of the model's own end tokens, or the line's end where a gap has one line.
+        """Decode until one of the model's own end tokens, or for a single-line gap until the end of the line.
 
-        An unfinished word before the cursor is taken off the prefix and has to be spelled again, as in Mercury.
+        An unfinished word before the cursor is removed from the prefix and must be spelled again, as in Mercury.
         """
         started = time.perf_counter()
         request = gap.request
@@ -80,7 +80,7 @@ class FillInTheMiddle:
         return Fill(text, confidence, len(written), time.perf_counter() - started)
 
     def _spelling(self, logits_V: torch.Tensor, spell: str) -> torch.Tensor:
-        """Hide every token that does not continue the text to be spelled, when there is any."""
+        """Mask every token that does not continue the text still to be spelled, if there is any."""
         if not spell:
             return logits_V
         fitting = self.tokenizer.spelling(spell)

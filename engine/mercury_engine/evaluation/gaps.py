@@ -1,4 +1,4 @@
-"""Gaps cut out of held-out files, with the context the server would give."""
+"""Cut gaps out of held-out files, with the context that the server would send."""
 
 import random
 from collections import defaultdict
@@ -11,18 +11,18 @@ from mercury_engine.errors import ModelNotFound, RequestError
 from mercury_engine.prompt.layout import lookup_chunks, path_block, window
 from mercury_engine.training.data.filters import DATA_LANGUAGES, language_of
 
-KINDS = ("rest_of_line", "whole_line", "lines", "random_span")
+GAP_KINDS = ("rest_of_line", "whole_line", "lines", "random_span")
 
-LONGEST = {"lines": 200}
-"""Characters of a gap; 120 for kinds not named."""
+MAX_GAP_CHARS = {"lines": 200}
+"""Longest gap of a kind, in characters; 120 for the other kinds."""
 
-TRIES = 2000
-"""Places looked at for one gap before the corpus counts as too small."""
+MAX_PLACE_ATTEMPTS = 2000
+"""Random places tried for one gap before the corpus counts as too small."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutFile:
-    """One held-out file; `name` is its path below the corpus."""
+    """One held-out file; `name` is its path relative to the corpus folder."""
 
     path: Path
     name: str
@@ -31,13 +31,13 @@ class HeldOutFile:
 
     @property
     def repository(self) -> str:
-        """First folder of the name; empty for a file that lies in none."""
+        """The first folder of the name; empty for a file at the top."""
         return self.name.partition("/")[0] if "/" in self.name else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A fill to ask for, its true text, and all the text before it for a reader that sees nothing else."""
+    """A fill request, its true text, and the whole text before it for readers that see nothing else."""
 
     kind: str
     request: FillRequest
@@ -47,8 +47,8 @@ class Gap:
     language: str
 
 
-def documents(corpus: Path, but: Collection[str] = ()) -> list[HeldOutFile]:
-    """Source files below a folder by name, without those whose text is in `but`."""
+def held_out_files(corpus: Path, but: Collection[str] = ()) -> list[HeldOutFile]:
+    """The source files below a folder, by name, except those whose text is in `but`; raises ModelNotFound for none."""
     found = []
     for path in sorted(p for p in corpus.rglob("*") if p.is_file()):
         language = language_of(path.name, b"")
@@ -62,31 +62,33 @@ def documents(corpus: Path, but: Collection[str] = ()) -> list[HeldOutFile]:
     return found
 
 
-def gaps(corpus: Path, limit: int, seed: int, kinds: tuple[str, ...] = KINDS) -> Iterator[Gap]:
-    """`limit` gaps of every kind from the files below corpus; same seed, same gaps."""
-    found = documents(corpus)
+def gaps(corpus: Path, limit: int, seed: int, kinds: tuple[str, ...] = GAP_KINDS) -> Iterator[Gap]:
+    """`limit` gaps of every kind from the files below `corpus`; the same seed gives the same gaps."""
+    found = held_out_files(corpus)
     for kind in kinds:
-        yield from draw(found, limit, seed, kind)
+        yield from sample_gaps(found, limit, seed, kind)
 
 
-def draw(found: Sequence[HeldOutFile], limit: int, seed: int, kind: str) -> Iterator[Gap]:
+def sample_gaps(found: Sequence[HeldOutFile], limit: int, seed: int, kind: str) -> Iterator[Gap]:
     """`limit` gaps of one kind."""
-    for document, start, end in places(found, limit, seed, kind):
+    for document, start, end in sample_places(found, limit, seed, kind):
         gap = gap_at(document, start, end, kind)
         if kind == "lines":
             gap = replace(gap, request=replace(gap.request, multiline=True, max_slots=64))
         yield replace(gap, request=replace(gap.request, effort="high"))
 
 
-def places(found: Sequence[HeldOutFile], limit: int, seed: int, kind: str) -> Iterator[tuple[HeldOutFile, int, int]]:
-    """`limit` spans of one kind, every repository as likely as another."""
+def sample_places(
+    found: Sequence[HeldOutFile], limit: int, seed: int, kind: str
+) -> Iterator[tuple[HeldOutFile, int, int]]:
+    """`limit` spans (file, start, end) of one kind; every repository is equally likely."""
     rng = random.Random(f"{seed}/{kind}")
     by_repository: defaultdict[str, list[HeldOutFile]] = defaultdict(list)
     for document in found:
         by_repository[document.repository].append(document)
     groups = list(by_repository.values())
     for _ in range(limit):
-        for _ in range(TRIES):
+        for _ in range(MAX_PLACE_ATTEMPTS):
             document = rng.choice(rng.choice(groups))
             start, end = _span(kind, rng, document.text)
             if _fits(kind, document.text[start:end]):
@@ -97,7 +99,7 @@ def places(found: Sequence[HeldOutFile], limit: int, seed: int, kind: str) -> It
 
 
 def gap_at(document: HeldOutFile, start: int, end: int, kind: str) -> Gap:
-    """The gap text[start:end] of a document, as the server asks for it."""
+    """The gap text[start:end] of a document, as the server would request it."""
     far, near, suffix = window(document.text, start, end)
     rest = lookup_chunks(document.text, start, end, far, near, suffix)
     far.insert(0, path_block(document.name, document.language))
@@ -130,6 +132,6 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _fits(kind: str, truth: str) -> bool:
-    if not truth.strip() or len(truth) > LONGEST.get(kind, 120):
+    if not truth.strip() or len(truth) > MAX_GAP_CHARS.get(kind, 120):
         return False
     return ("\n" in truth) == (kind == "lines") and bool(truth.rpartition("\n")[2].strip())

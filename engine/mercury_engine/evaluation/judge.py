@@ -1,4 +1,4 @@
-"""What counts as right, and what a perfect user accepts. The same rules for every way to fill a gap."""
+"""Judge fills: what counts as right, and what a perfect user accepts; the rules are the same for every filler."""
 
 import re
 
@@ -8,14 +8,14 @@ _WORD = re.compile(r"\w")
 
 
 def exact(text: str, truth: str) -> bool:
-    """Equal up to blanks at the end."""
+    """Whether the texts are equal except for trailing blanks."""
     return text.rstrip() == truth.rstrip()
 
 
 def fitted(text: str, request: FillRequest) -> str:
-    """The text up to where it goes on with what stands behind the gap anyway, as an editor's client cuts it.
+    """The text up to where it repeats the text after the gap, as an editor's client cuts it.
 
-    That is the rest of the cursor's line, or the next line that is not blank when it holds a word.
+    The text after the gap is the rest of the cursor's line, or else the next non-blank line if it holds a word.
     """
     rest, _, below = "".join(request.suffix).partition("\n")
     begun = "".join((*request.far, request.near)).rpartition("\n")[2]
@@ -30,23 +30,23 @@ def fitted(text: str, request: FillRequest) -> str:
 
 
 def _doubled(begun: str, head: str, rest: str) -> bool:
-    """Whether the rest of the line must not stand there twice; closing brackets may, while something is open."""
+    """Whether repeating the rest of the line is wrong; closing brackets may repeat while a bracket is open."""
     line = begun + head + rest
     surplus = sum(map(line.count, ")]}")) > sum(map(line.count, "([{"))
     return surplus or bool(_WORD.search(rest)) or not any(map(rest.count, ")]}"))
 
 
 def keeps(suggestion: str, rest: str) -> bool:
-    """Whether nothing in a suggestion is wrong: a line as far as it goes, the first of several to its end."""
+    """Whether nothing in a suggestion is wrong: a single line as far as it goes, or the first of several in full."""
     first, broken, _ = suggestion.partition("\n")
     return exact(first, rest) if broken else bool(first.strip()) and rest.startswith(first.rstrip())
 
 
 def accepted(suggestion: str, rest: str) -> str:
-    """What a perfect user takes of a suggestion when `rest` is still to be typed on the line; "" for nothing.
+    """The part of a suggestion that a perfect user accepts when `rest` is still to be typed; "" for nothing.
 
-    The first line when it is right to the end of the line, else the longest right prefix of whole words, of at
-    least one word. The end of a begun word counts as a word.
+    That is the first line if it is right to its end, else the longest right prefix of whole words (at least one). The
+    remainder of a partly typed word counts as a word.
     """
     first = suggestion.partition("\n")[0].rstrip()
     if exact(first, rest):
@@ -60,5 +60,5 @@ def accepted(suggestion: str, rest: str) -> str:
 
 
 def _inside_word(text: str, at: int) -> bool:
-    """Whether a word of the text goes on across a place in it."""
+    """Whether an offset lies inside a word of the text."""
     return 0 < at < len(text) and bool(_WORD.match(text[at - 1])) and bool(_WORD.match(text[at]))

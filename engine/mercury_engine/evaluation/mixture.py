@@ -1,7 +1,7 @@
-"""Fit how the two opinions are weighed: `python -m mercury_engine.evaluation mixture --model DIR --corpus DIR`.
+"""Fit the weights of reader and writer: `python -m mercury_engine.evaluation mixture --model DIR --corpus DIR`.
 
-At random places inside held-out gaps, with the true text settled up to there, the mixture's probability of the
-true next token (or of the end) is measured over a grid of weights; the best ones go into settings.json.
+At random positions inside held-out gaps, with the true text settled up to there, it measures the mixture's probability
+of the true next token (or of the end) over a grid of weights, and stores the best weights in settings.json.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend
 from mercury_engine.models.batching import finished
 
-SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
+WEIGHT_CANDIDATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 
-SLOTS = 24
+CANVAS_SLOTS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredPosition:
-    """Both opinions about one slot; `ahead` 0 when the writer saw all that the reader did, else 1."""
+    """Both models' log probabilities for one slot; `ahead` is 0 if the writer saw all that the reader saw, else 1."""
 
     request: FillRequest
     canvas: Canvas
@@ -44,15 +44,15 @@ class ScoredPosition:
 
 
 @torch.inference_mode()
-def places(engine: Engine, gap: Gap, rng: random.Random) -> list[ScoredPosition]:
-    """One or two places inside the gap."""
+def scored_positions(engine: Engine, gap: Gap, rng: random.Random) -> list[ScoredPosition]:
+    """One or two positions inside the gap; none if the gap does not fit the canvas."""
     tokenizer = engine.tokenizer
     cut = tokenizer.cut(gap.request.near)
     truth = [*tokenizer.encode(cut.spell + gap.truth), engine.reader.config.end_id]
-    if len(truth) > SLOTS:
+    if len(truth) > CANVAS_SLOTS:
         return []
     settled = rng.randrange(len(truth))
-    ids = [*truth[:settled], *[engine.reader.config.mask_id] * (SLOTS - settled)]
+    ids = [*truth[:settled], *[engine.reader.config.mask_id] * (CANVAS_SLOTS - settled)]
     canvas = Canvas(engine.denoiser.vocabulary, ids, settled, follows=gap.request.follows)
     around = engine.surroundings(gap.request, [*cut.read, *cut.known], settled)
     [written] = engine.denoiser.write([canvas], around)
@@ -72,10 +72,12 @@ def score(engine: Engine, found: list[ScoredPosition], rule: DenoisingRule) -> t
     """Mean nats and accuracy of the mixture under a rule."""
     engine.denoiser.rule = rule
     nats = hits = 0.0
-    for place in found:
-        mixed_V = engine.denoiser.mix(place.request, place.canvas, place.written_V, place.read_V, place.ahead)
-        nats -= min(0.0, max(-20.0, float(mixed_V[place.target])))
-        hits += int(mixed_V.argmax()) == place.target
+    for position in found:
+        mixed_V = engine.denoiser.mix(
+            position.request, position.canvas, position.written_V, position.read_V, position.ahead
+        )
+        nats -= min(0.0, max(-20.0, float(mixed_V[position.target])))
+        hits += int(mixed_V.argmax()) == position.target
     return nats / len(found), hits / len(found)
 
 
@@ -84,8 +86,8 @@ def _with(rule: DenoisingRule, field: str, share: float) -> DenoisingRule:
     return replace(rule, **changed)
 
 
-def fit(engine: Engine, found: list[ScoredPosition]) -> tuple[DenoisingRule, dict[str, list[float]]]:
-    """Best weights one after another, and (nats, accuracy) of the reader alone, the writer alone, the best."""
+def fit_weights(engine: Engine, found: list[ScoredPosition]) -> tuple[DenoisingRule, dict[str, list[float]]]:
+    """The best weights, fitted one at a time, and (nats, accuracy) of reader, writer and mixture."""
     first, later = [p for p in found if p.ahead == 0], [p for p in found if p.ahead == 1]
     rule = replace(engine.denoiser.rule, next_weight=0.4, later_weight=0.15)
     for field, where in (
@@ -94,7 +96,7 @@ def fit(engine: Engine, found: list[ScoredPosition]) -> tuple[DenoisingRule, dic
         ("end_weight", first),
         ("later_weight", later),
     ):
-        rule = min((_with(rule, field, share) for share in SHARES), key=lambda r: score(engine, where, r)[0])
+        rule = min((_with(rule, field, share) for share in WEIGHT_CANDIDATES), key=lambda r: score(engine, where, r)[0])
     alone = replace(rule, next_weight=0.0, end_weight=0.0)
     figures = {"reader": alone, "writer": replace(rule, next_weight=1.0, end_weight=1.0), "mixture": rule}
     return rule, {name: list(score(engine, first, r)) for name, r in figures.items()}
@@ -103,10 +105,12 @@ def fit(engine: Engine, found: list[ScoredPosition]) -> tuple[DenoisingRule, dic
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mercury_engine.evaluation mixture", description=__doc__)
     parser.add_argument("--model", required=True, help="the model folder; its settings.json is written")
-    parser.add_argument("--corpus", type=Path, required=True, help="held-out text that no figure is reported on")
+    parser.add_argument("--corpus", type=Path, required=True, help="held-out text on which no figure is reported")
     parser.add_argument("--limit", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--gate", type=float, help="silence gate to store beside the weights; kept by default")
+    parser.add_argument(
+        "--gate", type=float, help="silence gate to store with the weights (default: keep the stored gate)"
+    )
     parser.add_argument("--backend", choices=get_args(Backend), default="auto")
     options = parser.parse_args(argv)
     cases = list(gaps(options.corpus, options.limit, options.seed, ("rest_of_line", "random_span")))
@@ -114,12 +118,12 @@ def main(argv: list[str]) -> int:
     if engine.writer is None:
         raise RequestError(f"{engine.name} has no writer, so there is nothing to weigh; name another --model")
     rng = random.Random(options.seed)
-    found = [place for gap in suite.progress(cases, "reading") for place in places(engine, gap, rng)]
+    found = [place for gap in suite.progress(cases, "reading") for place in scored_positions(engine, gap, rng)]
     if {place.ahead for place in found} != {0, 1}:
         raise RequestError("too few gaps fit the canvas; ask for more with --limit")
-    rule, figures = fit(engine, found)
+    rule, figures = fit_weights(engine, found)
     kept = {name: asdict(rule)[name] for name in ("next_weight", "later_weight", "end_weight")}
     gate = {} if options.gate is None else {"gate": options.gate}
-    suite.store(engine.path, rule=weights.read_settings(engine.path).rule | kept, **gate)
+    suite.store_settings(engine.path, rule=weights.read_settings(engine.path).rule | kept, **gate)
     print(json.dumps({"places": len(found), "rule": kept, "nats_and_accuracy": figures}, indent=2))
     return 0

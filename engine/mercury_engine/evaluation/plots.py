@@ -1,4 +1,4 @@
-"""The figures of the suites as PNG."""
+"""Plot the suites' figures as PNG."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def _axes(x: str, y: str) -> tuple[Figure, Axes]:
 
 
 def written_by_accepting(shares: Mapping[str, Sequence[float | None]], path: Path) -> None:
-    """A pair of bars for every way to fill gaps: over all files and over Python."""
+    """Two bars for every filler: over all files and over Python."""
     figure, axes = _axes("", "share of characters written by accepting")
     places = range(len(shares))
     for number, label in enumerate(("all files", "Python")):
@@ -36,7 +36,7 @@ def written_by_accepting(shares: Mapping[str, Sequence[float | None]], path: Pat
 
 
 def precision_against_shown(gates: Mapping[str, Sequence[PlotRow]], path: Path) -> None:
-    """One line for every way; every point is a gate."""
+    """One line for every filler; every point is a gate."""
     figure, axes = _axes("share of requests with a suggestion", "precision of what is shown")
     for name, rows in gates.items():
         seen = [row for row in rows if row["precision"] is not None]
@@ -51,8 +51,8 @@ def precision_against_shown(gates: Mapping[str, Sequence[PlotRow]], path: Path) 
 
 
 def quality_against_steps(by_kind: Mapping[str, Mapping[str, float]], path: Path) -> None:
-    """One line for every kind of span; "free" has no limit of steps."""
-    figure, axes = _axes("denoising steps at most", "exact match")
+    """One line for every kind of span; "free" has no step limit."""
+    figure, axes = _axes("limit of denoising steps", "exact match")
     for kind, by_steps in by_kind.items():
         axes.plot(list(by_steps), list(by_steps.values()), "o-", label=kind)
     axes.set_ylim(0, min(1.02, 0.05 + 1.2 * max((v for row in by_kind.values() for v in row.values()), default=1)))
@@ -61,7 +61,7 @@ def quality_against_steps(by_kind: Mapping[str, Mapping[str, float]], path: Path
 
 
 def reliability(curves: Mapping[str, Sequence[PlotRow]], path: Path) -> None:
-    """Measured share of right suggestions against confidence; what is well calibrated lies on the diagonal."""
+    """Measured share of right suggestions against confidence; a calibrated model lies on the diagonal."""
     figure, axes = _axes("confidence", "share of suggestions with nothing wrong")
     axes.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
     for name, rows in curves.items():

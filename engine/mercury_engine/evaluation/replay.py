@@ -1,13 +1,13 @@
-"""Keystroke replay: `python -m mercury_engine.evaluation replay [--json] [--corpus DIR] [--limit N] [--baselines]`.
+"""Replay keystrokes: `python -m mercury_engine.evaluation replay [--json] [--corpus DIR] [--limit N] [--baselines]`.
 
-Lines of otherwise complete held-out files are typed again, character by character from their indentation to their
-end. Behind every keystroke a suggestion is asked for as the server asks, with its silence gate. A perfect user takes
-the first line of a suggestion when it is right to the end of the line, or its longest right prefix of whole words;
-then typing goes on behind it. A suggestion that agrees with what is typed stays without a further call of the model.
+It types lines of otherwise complete held-out files, character by character from the indentation to the end of the
+line, and after every keystroke requests a suggestion as the server does, with the silence gate. A perfect user accepts
+the first line of a suggestion if it is right to the end of the line, or else its longest right prefix of whole words;
+typing then continues after it. Typing through a suggestion keeps the remainder; the model is not called.
 
-Left out of the server's conduct, for it needs syntax trees: headers of definitions outside the window, several lines
-only where the syntax allows them (here: on every empty line), and the syntax check of fills. Texts of one and two
-characters count as shown here, which the server keeps to itself.
+Three of the server's rules are left out because they need syntax trees: headers of definitions outside the window,
+multi-line fills only where the syntax allows them (here: on every empty line), and the syntax check of fills. Texts of
+one or two characters count as shown here; the server does not show them.
 """
 
 import statistics
@@ -18,15 +18,15 @@ from pathlib import Path
 from rich.table import Column, Table
 
 from mercury_engine.evaluation import suite
-from mercury_engine.evaluation.baselines import Fills, copy, mercury, reader
+from mercury_engine.evaluation.baselines import GapFiller, copying, mercury_filler, reader_filler
 from mercury_engine.evaluation.confidence import GATES, ScoredFill, gate_table
-from mercury_engine.evaluation.gaps import HeldOutFile, documents, gap_at, places
+from mercury_engine.evaluation.gaps import HeldOutFile, gap_at, held_out_files, sample_places
 from mercury_engine.evaluation.judge import accepted, fitted, keeps
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedLine:
-    """A line to be typed: text[start:end] of the document, without indentation and blanks at the end."""
+    """A line to type: text[start:end] of the document, without indentation and trailing blanks."""
 
     document: HeldOutFile
     start: int
@@ -35,28 +35,28 @@ class ReplayedLine:
 
 @dataclass(slots=True)
 class Tally:
-    """What happened while lines were typed."""
+    """Counts of what happened while lines were typed."""
 
     lines: int = 0
     characters: int = 0
     written: int = 0
-    """Characters that came from accepting."""
+    """Characters that came from accepted suggestions."""
     requests: int = 0
     shown: int = 0
     right: int = 0
     accepted: int = 0
     seconds: list[float] = field(default_factory=list)
-    """Of every request."""
+    """Duration of every request."""
     pairs: list[ScoredFill] = field(default_factory=list)
-    """Confidence of every shown suggestion, and whether nothing in it was wrong."""
+    """For every shown suggestion its confidence, and whether nothing in it was wrong."""
 
     def add(self, other: "Tally") -> None:
         for name in ("lines", "characters", "written", "requests", "shown", "right", "accepted", "seconds", "pairs"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def type_line(line: ReplayedLine, fill: Fills, gate: float) -> Tally:
-    """Type one line with suggestions; the server's conduct: gate, multiline on an empty line, typing through."""
+def type_line(line: ReplayedLine, fill: GapFiller, gate: float) -> Tally:
+    """Type one line with suggestions under the server's rules: gate, multiline on an empty line, typing through."""
     tally = Tally(lines=1, characters=line.end - line.start)
     text, at, shown = line.document.text, line.start, ""
     while at < line.end:
@@ -72,8 +72,8 @@ def type_line(line: ReplayedLine, fill: Fills, gate: float) -> Tally:
     return tally
 
 
-def _suggest(line: ReplayedLine, at: int, fill: Fills, gate: float, tally: Tally) -> str:
-    """What is shown with the cursor at a place of the line; counted."""
+def _suggest(line: ReplayedLine, at: int, fill: GapFiller, gate: float, tally: Tally) -> str:
+    """The suggestion shown with the cursor at offset `at`, "" for none; counts it in the tally."""
     gap = gap_at(line.document, at, line.end, "line")
     gap = replace(gap, request=replace(gap.request, multiline=at == line.start, give_up_below=gate))
     answer = fill(gap)
@@ -90,7 +90,7 @@ def _suggest(line: ReplayedLine, at: int, fill: Fills, gate: float, tally: Tally
 
 
 def figures(tally: Tally) -> suite.SuiteRecord:
-    """The figures of a replay; shares up to 1, None where nothing happened. Accepting costs a keystroke."""
+    """The figures of a replay: shares up to 1, None where nothing happened. Accepting costs one keystroke."""
     return {
         "written_by_accepting": _share(tally.written, tally.characters),
         "keystrokes_saved": _share(tally.written - tally.accepted, tally.characters),
@@ -111,14 +111,14 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def drawn(found: Sequence[HeldOutFile], limit: int, seed: int) -> list[ReplayedLine]:
-    """Lines to type, every repository as likely as another; same seed, same lines."""
-    spans = places(found, limit, seed, "line")
+def sample_lines(found: Sequence[HeldOutFile], limit: int, seed: int) -> list[ReplayedLine]:
+    """Lines to type; every repository is equally likely, and the same seed gives the same lines."""
+    spans = sample_places(found, limit, seed, "line")
     return [ReplayedLine(d, start, start + len(d.text[start:end].rstrip())) for d, start, end in spans]
 
 
-def replay(lines: Sequence[ReplayedLine], fill: Fills, gate: float, name: str) -> suite.SuiteRecord:
-    """Type all lines with one way to fill gaps: figures over all and over Python, and what higher gates had shown."""
+def replay(lines: Sequence[ReplayedLine], fill: GapFiller, gate: float, name: str) -> suite.SuiteRecord:
+    """Type all lines with one filler: figures over all and over Python, and the figures of higher gates."""
     whole, python = Tally(), Tally()
     for line in suite.progress(lines, name):
         tally = type_line(line, fill, gate)
@@ -129,18 +129,18 @@ def replay(lines: Sequence[ReplayedLine], fill: Fills, gate: float, name: str) -
     return figures(whole) | {"python": figures(python), "gates": gate_table(whole.pairs, whole.requests, gates)}
 
 
-def report(record: suite.SuiteRecord) -> Table:
+def results_table(record: suite.SuiteRecord) -> Table:
     table = Table(
         Column("typed with", no_wrap=True), "written by accepting", "shown", "accepted", "precision", "ms p50", "lines"
     )
     for name, part in {record["model"]: record, **record["baselines"]}.items():
         for title, row in ((name, part), (f"{name}, Python", part["python"])):
             shares = [row[key] for key in ("written_by_accepting", "shown_rate", "accepted_rate", "precision")]
-            table.add_row(title, *map(suite.share, shares), f"{row['ms_p50']:.0f}", str(row["count"]))
+            table.add_row(title, *map(suite.percent, shares), f"{row['ms_p50']:.0f}", str(row["count"]))
     return table
 
 
-def draw(record: suite.SuiteRecord, folder: Path) -> None:
+def plot(record: suite.SuiteRecord, folder: Path) -> None:
     from mercury_engine.evaluation import plots
 
     ways = {record["model"]: record, **record["baselines"]}
@@ -153,17 +153,17 @@ def draw(record: suite.SuiteRecord, folder: Path) -> None:
 
 def main(argv: list[str]) -> int:
     parser = suite.parser("replay", __doc__, 60, "lines to type")
-    parser.add_argument("--gate", type=float, help="least confidence that is shown; the model's own by default")
-    parser.add_argument("--baselines", action="store_true", help="type with the reader alone and with copying too")
+    parser.add_argument("--gate", type=float, help="least confidence to show (default: the model's own)")
+    parser.add_argument("--baselines", action="store_true", help="also type with the reader alone and by copying")
     options = parser.parse_args(argv)
-    lines = drawn(documents(options.corpus), options.limit, options.seed)
-    engine = suite.load(options)
+    lines = sample_lines(held_out_files(options.corpus), options.limit, options.seed)
+    engine = suite.load_engine(options)
     gate = engine.gate if options.gate is None else options.gate
-    ways = {"left to right": reader(engine), "copy": copy} if options.baselines else {}
-    record = replay(lines, mercury(engine), gate, engine.name) | {
+    ways = {"left to right": reader_filler(engine), "copy": copying} if options.baselines else {}
+    record = replay(lines, mercury_filler(engine), gate, engine.name) | {
         "gate": gate,
         "baselines": {name: replay(lines, fill, gate, name) for name, fill in ways.items()},
         **suite.circumstances(engine, options),
     }
-    suite.deliver(record, report(record), options, draw)
+    suite.deliver(record, results_table(record), options, plot)
     return 0

@@ -1,4 +1,4 @@
-"""What all suites share: options, the record of a run, and where it goes."""
+"""What all suites share: command-line options, the record of a run, and its output."""
 
 import argparse
 import json
@@ -21,13 +21,13 @@ SuiteRecord = dict[str, Any]
 
 T = TypeVar("T")
 
-PROGRESS = Console(stderr=True)
+PROGRESS_CONSOLE = Console(stderr=True)
 
 
 def parser(name: str, description: str | None, limit: int, what: str) -> argparse.ArgumentParser:
-    """The options of every suite; `limit` is the default, `what` the thing that is counted."""
+    """The options of every suite; `limit` is the default of --limit, `what` the items that it counts."""
     made = argparse.ArgumentParser(prog=f"mercury_engine.evaluation {name}", description=description)
-    made.add_argument("--model", help="a folder or a name; the bundled model by default")
+    made.add_argument("--model", help="a folder or a name (default: the bundled model)")
     made.add_argument("--corpus", type=Path, default=Path("tests/data/held_out"), help="a folder of source files")
     made.add_argument("--limit", type=_count, default=limit, help=f"{what} (default {limit})")
     made.add_argument("--seed", type=int, default=0)
@@ -35,8 +35,8 @@ def parser(name: str, description: str | None, limit: int, what: str) -> argpars
     made.add_argument("--backend", choices=get_args(Backend), default="auto")
     made.add_argument("--threads", type=_count)
     made.add_argument("--json", action="store_true", help="print the record and nothing else")
-    made.add_argument("--out", type=Path, help="write the record to this file too")
-    made.add_argument("--plots", type=Path, help="draw the figures into this folder, as PNG")
+    made.add_argument("--out", type=Path, help="also write the record to this file")
+    made.add_argument("--plots", type=Path, help="also plot the figures as PNG into this folder")
     return made
 
 
@@ -46,19 +46,19 @@ def _count(text: str) -> int:
     return number
 
 
-def load(options: argparse.Namespace, model: str | Path | None = None) -> Engine:
-    """The engine that the options name, or another model under the same circumstances."""
+def load_engine(options: argparse.Namespace, model: str | Path | None = None) -> Engine:
+    """The engine that the options name, or another model with the same options."""
     name = options.model if model is None else model
     return Engine.load(name, device=options.device, threads=options.threads, backend=options.backend)
 
 
 def progress(items: Sequence[T], what: str) -> Iterable[T]:
-    """The items, with a bar on stderr; stdout belongs to the record."""
-    return track(items, what, console=PROGRESS)
+    """The items, with a progress bar on stderr; stdout belongs to the record."""
+    return track(items, what, console=PROGRESS_CONSOLE)
 
 
 def circumstances(engine: Engine, options: argparse.Namespace) -> SuiteRecord:
-    """What a figure depends on besides the model's skill."""
+    """The settings and the machine that a figure depends on, apart from the model's skill."""
     return {
         "model": engine.name,
         "corpus": str(options.corpus),
@@ -73,7 +73,7 @@ def circumstances(engine: Engine, options: argparse.Namespace) -> SuiteRecord:
 
 
 def machine(device: str) -> str:
-    """Processor, and accelerator where one is used."""
+    """The processor, and the accelerator if one is used."""
     names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
     name = names[0] if names else platform.processor() or platform.machine()
     found = f"{name}, {len(names) or 'unknown'} cores, {platform.system()} {platform.machine()}"
@@ -86,9 +86,9 @@ def _cpuinfo() -> list[str]:
 
 
 def deliver(
-    record: SuiteRecord, table: Table, options: argparse.Namespace, draw: Callable[[SuiteRecord, Path], None]
+    record: SuiteRecord, table: Table, options: argparse.Namespace, plot: Callable[[SuiteRecord, Path], None]
 ) -> None:
-    """Print the record or the table; write the file and the plots that were asked for."""
+    """Print the record or the table; write the file and the plots that the options request."""
     text = json.dumps(record, indent=2)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def deliver(
     if options.plots:
         options.plots.mkdir(parents=True, exist_ok=True)
         try:
-            draw(record, options.plots)
+            plot(record, options.plots)
         except ModuleNotFoundError as error:
             raise RequestError(f"--plots needs {error.name}: pip install 'mercury-lsp[training]'") from error
     if options.json:
@@ -105,13 +105,13 @@ def deliver(
         Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
-def store(folder: Path, **fitted: Any) -> None:
-    """Put what was fitted into the model's settings.json; what else stands there stays."""
+def store_settings(folder: Path, **fitted: Any) -> None:
+    """Store fitted values in the model's settings.json; its other entries stay."""
     path = folder / "settings.json"
     kept = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     path.write_text(json.dumps(kept | fitted, indent=2) + "\n")
 
 
-def share(value: float | None) -> str:
-    """A share for a table."""
+def percent(value: float | None) -> str:
+    """A share as a percentage for a table; "-" for None."""
     return "-" if value is None else f"{value:.1%}"

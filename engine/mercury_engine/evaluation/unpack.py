@@ -1,7 +1,7 @@
 """Unpack a corpus: `python -m mercury_engine.evaluation unpack --from DIR --out DIR [--packages NAME ...]`.
 
-Takes a folder written by the corpus step (`--held-out` for the repositories kept for evaluation) and writes its
-files below OUT/PACKAGE, so that `--corpus OUT` and `--fit OUT` can name them.
+It reads a folder written by the corpus step (with `--held-out`: the repositories kept for evaluation) and writes its
+files below OUT/PACKAGE, so that other suites can use them with `--corpus OUT` or `--fit OUT`.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from mercury_engine.training.data.corpus import MANIFEST, read_files
 
 
 def unpack(folder: Path, out: Path, packages: list[str] | None = None) -> int:
-    """Write the files of the packages (None: of all); how many."""
+    """Write the files of the packages (None: all packages); returns the number of files. Raises ModelNotFound."""
     if not (folder / MANIFEST).is_file():
         raise ModelNotFound(f"no {MANIFEST} in {folder}; name a folder written by the corpus step with --from")
     count = 0
@@ -29,7 +29,7 @@ def unpack(folder: Path, out: Path, packages: list[str] | None = None) -> int:
 
 
 def _below(path: str, package: str) -> PurePosixPath:
-    """The path inside the package's folder; parts that would lead out of it are dropped."""
+    """The path relative to the package's folder, without parts that would lead out of it."""
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
     return PurePosixPath(*(parts[1:] if len(parts) > 1 and parts[0] == package else parts))
 

@@ -17,7 +17,7 @@ from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.evaluation import baselines, fim
 from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at
-from mercury_engine.evaluation.infill import answer, row
+from mercury_engine.evaluation.infill import answer_every_way, figures_of
 from mercury_engine.training.conversion import base
 
 from tests.support import tiny
@@ -40,41 +40,41 @@ def engine(tmp_path_factory):
 def peer(tmp_path_factory):
     folder = tiny.folder(tmp_path_factory.mktemp("peer") / "model", rank=0, vocab_size=503)
     tokenizer = tiny.tokenizer()
-    tokenizer.add_special_tokens(list(fim.MARKS))
+    tokenizer.add_special_tokens(list(fim.FIM_MARKERS))
     tokenizer.save(str(folder / "tokenizer.json"))
     return tiny.load(folder)
 
 
 def test_copying_continues_the_longest_repeated_context():
     before = "width = self.left\nheight = other.left + 1\nheight = other.left"
-    assert baselines.copy(gap(before)).text == " + 1"
+    assert baselines.copying(gap(before)).text == " + 1"
 
 
 def test_of_equally_long_repeats_the_nearest_is_copied():
     before = "x = measure(1)\nx = measure(2)\n\nx = measure("
-    assert baselines.copy(gap(before)).text == "2)"
+    assert baselines.copying(gap(before)).text == "2)"
 
 
 def test_text_behind_the_gap_is_copied_too():
-    assert baselines.copy(gap("value = measure(", "3)", "\nvalue = measure(4)\n")).text == "4)"
+    assert baselines.copying(gap("value = measure(", "3)", "\nvalue = measure(4)\n")).text == "4)"
 
 
 def test_nothing_is_copied_behind_context_that_is_new():
-    fill = baselines.copy(gap("left = 1\nright"))
+    fill = baselines.copying(gap("left = 1\nright"))
     assert (fill.text, fill.steps) == ("", 0)
 
 
 def test_a_longer_repeat_is_surer_and_the_gate_applies():
-    short, long = (baselines.copy(gap(f"{text}(1)\n{text}(")) for text in ("measure", "measure_the_whole_thing"))
+    short, long = (baselines.copying(gap(f"{text}(1)\n{text}(")) for text in ("measure", "measure_the_whole_thing"))
     assert short.confidence < long.confidence < 1
-    assert baselines.copy(gap("measure(1)\nmeasure(", give_up_below=0.9)).text == ""
+    assert baselines.copying(gap("measure(1)\nmeasure(", give_up_below=0.9)).text == ""
 
 
 def test_a_limit_of_steps_is_passed_on():
     asked: list[FillRequest] = []
     engine = SimpleNamespace(fill=asked.append)
     for limit in (None, 1, 8):
-        baselines.mercury(engine, limit)(gap("x = "))
+        baselines.mercury_filler(engine, limit)(gap("x = "))
     assert [request.max_steps for request in asked] == [None, 1, 8]
 
 
@@ -87,7 +87,7 @@ def test_the_reader_alone_sees_one_run_of_plain_text_before_the_gap():
     engine.fill = lambda request: asked.append(request) or Fill("y", 0.5, 1, 0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines, "left_to_right", lambda _: engine)
-        baselines.reader(engine)(made)
+        baselines.reader_filler(engine)(made)
     assert [(request.near, request.far, request.suffix) for request in asked] == [(CODE, (), ())]
 
 
@@ -97,14 +97,19 @@ def test_the_reader_alone_writes_several_lines_until_the_one_that_follows():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines, "left_to_right", lambda _: engine)
         made = gap("def f():\n    ", "a = 1\n    b = 2", "\n    c = 3\n", multiline=True)
-        found = answer(
-            made, {"mercury": baselines.reader(engine), "left_to_right": baselines.copy, "copy": baselines.copy}
+        found = answer_every_way(
+            made,
+            {
+                "mercury": baselines.reader_filler(engine),
+                "left_to_right": baselines.copying,
+                "copy": baselines.copying,
+            },
         )
     assert (found.right["mercury"], found.fills["mercury"].steps, found.fills["mercury"].elapsed) == (True, 6, 0.75)
-    figures = row([found])
+    figures = figures_of([found])
     assert figures is not None
     assert (figures.exact_match, figures.copy_exact_match, figures.peer_exact_match) == (1.0, 0.0, None)
-    assert row([]) is None
+    assert figures_of([]) is None
 
 
 def test_the_reader_alone_leaves_the_engine_its_writer(engine):
@@ -118,7 +123,7 @@ def test_the_peers_cache_changes_no_token(peer):
     way = fim.FillInTheMiddle(peer)
     cut = peer.tokenizer.cut("".join((*made.request.far, made.request.near)))
     after = peer.tokenizer.encode("".join(made.request.suffix))
-    marks = [peer.tokenizer.bpe.token_to_id(mark) for mark in fim.MARKS]
+    marks = [peer.tokenizer.bpe.token_to_id(mark) for mark in fim.FIM_MARKERS]
     ids = [marks[0], *cut.read, *cut.known, marks[1], *after, marks[2]]
     written: list[int] = []
     while len(written) < 6:

@@ -9,7 +9,7 @@ from mercury_engine.api import Fill
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import calibration, confidence
-from mercury_engine.evaluation.calibration import Ladder, climb
+from mercury_engine.evaluation.calibration import Ladder, ask_at_every_gate
 from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at
 
 HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
@@ -46,7 +46,7 @@ def test_a_gate_shows_what_is_at_least_as_sure():
 def test_the_fit_brings_confidence_nearer_to_what_is_right():
     pairs = overconfident()
     fitting, others = pairs[::2], pairs[1::2]
-    curve = confidence.knots(*confidence.logistic(fitting))
+    curve = confidence.calibration_knots(*confidence.fit_logistic(fitting))
     fitted = [(Calibration(curve).kept(sure), right) for sure, right in others]
     assert confidence.calibration_error(others) > 0.1
     assert confidence.calibration_error(fitted) < 0.05
@@ -54,7 +54,7 @@ def test_the_fit_brings_confidence_nearer_to_what_is_right():
 
 @pytest.mark.parametrize("pairs", [overconfident(), [], [(0.9, True)] * 5, [(0.1, True), (0.9, False)] * 9])
 def test_the_fitted_curve_rises_from_nothing_to_one(pairs):
-    curve = confidence.knots(*confidence.logistic(pairs))
+    curve = confidence.calibration_knots(*confidence.fit_logistic(pairs))
     assert (curve[0], curve[-1]) == ([0.0, 0.0], [1.0, 1.0])
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(curve))
     assert [Calibration(curve).kept(raw) for raw, _ in curve] == [pytest.approx(y) for _, y in curve]
@@ -68,7 +68,7 @@ def test_a_gate_is_asked_only_when_the_suggestion_so_far_is_less_sure():
         text, sure = ("left - 1", 0.1) if gap.request.give_up_below <= 0.1 else ("left", 0.5)
         return Fill(text if gap.request.give_up_below <= 0.5 else "", sure, 1, 0.1)
 
-    ladder = climb(fill, gap(), gates=(0.0, 0.1, 0.2, 0.4, 0.6, 0.8))
+    ladder = ask_at_every_gate(fill, gap(), gates=(0.0, 0.1, 0.2, 0.4, 0.6, 0.8))
     assert asked == [0.0, 0.2, 0.6]
     assert ladder == Ladder(((0.1, False), (0.5, True)), (False, False, True, True, None, None))
 
@@ -89,7 +89,7 @@ def test_the_least_gate_with_the_wanted_precision_is_chosen():
 
 
 def test_fitted_and_reported_files_are_of_different_repositories():
-    fitting, reported = calibration.split(HELD_OUT, None)
+    fitting, reported = calibration.fitting_and_reported_files(HELD_OUT, None)
     assert not {d.repository for d in fitting} & {d.repository for d in reported}
     assert fitting and reported
 
@@ -98,8 +98,8 @@ def test_no_reported_file_is_fitted_on(tmp_path):
     for name, text in (("reported/a.py", "a = 1\n"), ("other/copy.py", "a = 1\n"), ("other/b.py", "b = 2\n")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    fitting, reported = calibration.split(tmp_path / "reported", tmp_path / "other")
+    fitting, reported = calibration.fitting_and_reported_files(tmp_path / "reported", tmp_path / "other")
     assert [d.name for d in fitting] == ["b.py"]
     assert [d.name for d in reported] == ["a.py"]
     with pytest.raises(RequestError, match="--fit"):
-        calibration.split(tmp_path / "reported", None)
+        calibration.fitting_and_reported_files(tmp_path / "reported", None)

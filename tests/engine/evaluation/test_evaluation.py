@@ -50,7 +50,7 @@ def test_a_gaps_text_and_its_context_are_the_file():
 
 
 def test_every_kind_of_gap_is_what_it_is_called():
-    found = {kind: list(gaps.gaps(HELD_OUT, 15, 0, (kind,))) for kind in gaps.KINDS}
+    found = {kind: list(gaps.gaps(HELD_OUT, 15, 0, (kind,))) for kind in gaps.GAP_KINDS}
     after = {kind: {"".join(g.request.suffix)[:1] for g in some} for kind, some in found.items()}
     before = {kind: {g.prefix.rpartition("\n")[2].strip() for g in some} for kind, some in found.items()}
     assert all(1 <= g.truth.count("\n") <= 4 and g.request.multiline for g in found["lines"])
@@ -70,7 +70,7 @@ def test_every_repository_is_as_likely_as_another(tmp_path):
 
 def test_a_replayed_cursor_is_asked_for_as_the_server_asks():
     builder = ContextBuilder()
-    for document, start, end in gaps.places(gaps.documents(HELD_OUT), 12, 0, "line"):
+    for document, start, end in gaps.sample_places(gaps.held_out_files(HELD_OUT), 12, 0, "line"):
         text = document.text[:start] + document.text[end:]
         editor = Document(document.path.as_uri(), document.language, 1, text)
         server = builder.build(editor.snapshot(), start, document.name).request()
@@ -102,7 +102,7 @@ def test_the_command_names_its_suites_and_reports_errors(tmp_path, monkeypatch, 
 
 def test_infill_records_every_kind_of_span_with_all_baselines(model, tmp_path, capsys):
     record = run(infill.main, model, tmp_path, capsys, "--limit", "1", "--steps", "1", "2")
-    for kind in gaps.KINDS:
+    for kind in gaps.GAP_KINDS:
         row = record[kind]
         assert {"exact_match", "left_to_right_exact_match", "copy_exact_match", "steps_mean", "ms_p50"} <= row.keys()
         assert (row["count"], set(row["by_steps"])) == (1, {"1", "2", "free"})
@@ -134,7 +134,7 @@ def test_replay_records_the_accounts_of_every_way_to_type(model, tmp_path, capsy
 
 def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
     model = tiny.folder(tmp_path / "model")
-    suite.store(model, rule={"lookahead": 3})
+    suite.store_settings(model, rule={"lookahead": 3})
     record = run(calibration.main, model, tmp_path, capsys, "--limit", "3", "--precision", "0.5", "--write")
     saved = json.loads((model / "settings.json").read_text())
     assert saved == {"rule": {"lookahead": 3}, "calibration": record["calibration"], "gate": record["gate"]}
@@ -147,12 +147,12 @@ def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
 
 def test_fitted_weights_leave_the_rest_of_the_settings(tmp_path, capsys):
     model = tiny.folder(tmp_path / "model")
-    suite.store(model, gate=0.3, rule={"lookahead": 3, "next_weight": 0.9})
+    suite.store_settings(model, gate=0.3, rule={"lookahead": 3, "next_weight": 0.9})
     options = ["--model", str(model), "--corpus", str(HELD_OUT), "--limit", "4", "--backend", "torch"]
     assert mixture.main(options) == 0
     rule = json.loads((model / "settings.json").read_text())["rule"]
     assert rule == {"lookahead": 3} | json.loads(capsys.readouterr().out)["rule"]
-    assert (tiny.load(model).gate, set(rule.values()) <= {3, *mixture.SHARES}) == (0.3, True)
+    assert (tiny.load(model).gate, set(rule.values()) <= {3, *mixture.WEIGHT_CANDIDATES}) == (0.3, True)
     reader = tiny.folder(tmp_path / "reader", rank=0)
     with pytest.raises(RequestError, match="no writer"):
         mixture.main(["--model", str(reader), *options[2:]])
@@ -162,7 +162,7 @@ def test_unpacked_held_out_files_are_a_corpus(tmp_path):
     code = "total = left + right\n"
     packed = tiny.corpus(tmp_path / "packed", [("one", "one/a.py", code), ("two", "src/../b.py", code)])
     assert unpack.unpack(packed, tmp_path / "all") == 2
-    assert [d.name for d in gaps.documents(tmp_path / "all")] == ["one/a.py", "two/src/b.py"]
+    assert [d.name for d in gaps.held_out_files(tmp_path / "all")] == ["one/a.py", "two/src/b.py"]
     assert unpack.main(["--from", str(packed), "--out", str(tmp_path / "some"), "--packages", "one"]) == 0
     assert (tmp_path / "some" / "one" / "a.py").read_text() == code
     with pytest.raises(ModelNotFound, match="three"):

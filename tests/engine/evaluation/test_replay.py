@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.evaluation.gaps import Gap, HeldOutFile, documents
+from mercury_engine.evaluation.gaps import Gap, HeldOutFile, held_out_files
 from mercury_engine.evaluation.judge import accepted, exact, fitted, keeps
-from mercury_engine.evaluation.replay import ReplayedLine, Tally, drawn, figures, type_line
+from mercury_engine.evaluation.replay import ReplayedLine, Tally, figures, sample_lines, type_line
 
 TEXT = "def add(left, right):\n    total = left + right\n    return total\n"
 TRUTH = "total = left + right"
@@ -105,8 +105,8 @@ def test_accounts_of_several_lines_add_up():
 
 
 def test_the_same_seed_draws_the_same_lines():
-    found = documents(HELD_OUT)
-    first, second, other = (drawn(found, 8, seed) for seed in (1, 1, 2))
+    found = held_out_files(HELD_OUT)
+    first, second, other = (sample_lines(found, 8, seed) for seed in (1, 1, 2))
     assert first == second != other
     for one in first:
         taken = one.document.text[one.start : one.end]

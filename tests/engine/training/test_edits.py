@@ -142,7 +142,7 @@ function parseAll(paths) {
 def plans(kind, text: str, language: str = "python", seeds: int = 120) -> list[EditPlan]:
     """All plans that some seeds draw."""
     read = Source(f"shop/main.{language}", language, text)
-    drawn = (kind.draw(read, random.Random(seed)) for seed in range(seeds))
+    drawn = (kind.sample_plan(read, random.Random(seed)) for seed in range(seeds))
     return [made for made in drawn if made]
 
 

@@ -66,13 +66,13 @@ def new_name(old: str, taken: Container[str], language: str, rng: random.Random)
 
 def _changed(parts: list[str], rng: random.Random) -> list[str]:
     at = rng.randrange(len(parts))
-    draw = rng.random()
+    chance = rng.random()
     alike = _SYNONYMS.get(parts[at].lower())
-    if alike and draw < 0.6:
+    if alike and chance < 0.6:
         return [*parts[:at], rng.choice(alike), *parts[at + 1 :]]
-    if len(parts) > 1 and draw < 0.3:
+    if len(parts) > 1 and chance < 0.3:
         return [*parts[:at], *parts[at + 1 :]]
-    if draw < 0.6 and len(parts) < 4:
+    if chance < 0.6 and len(parts) < 4:
         at = rng.choice((0, len(parts)))
         return [*parts[:at], rng.choice(_COMMON_WORDS), *parts[at:]]
     return [*parts[:at], rng.choice(_COMMON_WORDS), *parts[at + 1 :]]

@@ -122,8 +122,9 @@ class EditSampler:
         """One edit; whether there is one to make is drawn first, so that what fits does not change the share."""
         is_quiet = self.rng.random() < QUIET_SHARE
         for _ in range(MAX_EDIT_ATTEMPTS):
-            order = sorted(PLANNER_WEIGHTS, key=lambda draw: -(self.rng.random() ** (1 / PLANNER_WEIGHTS[draw])))
-            made = next((made for draw in order if (made := draw(source, self.rng)) and len(steps(made)) > 1), None)
+            order = sorted(PLANNER_WEIGHTS, key=lambda planner: -(self.rng.random() ** (1 / PLANNER_WEIGHTS[planner])))
+            plans = (planner(source, self.rng) for planner in order)
+            made = next((made for made in plans if made and len(steps(made)) > 1), None)
             if made is None:
                 return None
             stage = self._stage(source, made, is_quiet)

@@ -41,7 +41,7 @@ class Mixture:
         if not self.files:
             raise ModelCorrupt("the corpus holds no source files; run the corpus step again")
 
-    def draw(self, rng: random.Random) -> SourceFile:
+    def sample(self, rng: random.Random) -> SourceFile:
         others = [name for name in self.files if name != "python"]
         if "python" in self.files and (not others or rng.random() < self.python_share):
             return rng.choice(self.files["python"])
@@ -70,7 +70,7 @@ class WindowSampler:
         gaps, edits = GapSampler(self.tokenizer, rng, self.spans), EditSampler(self.tokenizer, rng, self.spans)
         found = []
         for _ in range(files):
-            file = self.mixture.draw(rng)
+            file = self.mixture.sample(rng)
             slots = rng.choice(CANVAS_SLOT_CHOICES)
             count = self.gaps if slots <= LONG_CANVAS_SLOTS else max(1, self.gaps // 2)
             changed = sum(rng.random() < self.edits for _ in range(count))

@@ -49,7 +49,7 @@ class PassageSteps(Dataset[list[list[Passage]]]):
     def __getitem__(self, step: int) -> list[list[Passage]]:
         """No passages at all of files that are too short."""
         rng = random.Random(f"{self.seed}/reader/{step}")
-        drawn = [self.mixture.draw(rng) for _ in range(self.files)]
+        drawn = [self.mixture.sample(rng) for _ in range(self.files)]
         found = [self.passages(f, self.mixture.others(f, rng), rng, rng.choice(self.budgets)) for f in drawn]
         return [passages for passages in found if passages]
 

@@ -56,7 +56,7 @@ class Validation:
         windows: list[GapWindow] = []
         for _ in range(2 * gaps):  # some files are too short
             if sum(len(window.gaps) for window in windows) < gaps:
-                file = mixture.draw(rng)
+                file = mixture.sample(rng)
                 found = sampler.gaps(file, min(GAPS_PER_FILE, gaps), mixture.others(file, rng))
                 windows += [GapWindow(found, VALIDATION_SLOTS)] if found else []
         if not windows:
