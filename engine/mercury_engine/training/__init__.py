@@ -1,1 +1,1 @@
-"""From pretrained weights and a corpus to a bundled model: base, corpus, train, export."""
+"""Make the bundled model from pretrained weights and a corpus: corpus, base, reader, train, export."""

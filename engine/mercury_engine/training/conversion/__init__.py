@@ -1,1 +1,1 @@
-"""Model folders: starting weights in, trained weights out."""
+"""Convert pretrained weights into a model folder, and a training run into a model folder."""

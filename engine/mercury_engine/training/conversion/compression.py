@@ -1,6 +1,6 @@
-"""What cutting the vocabulary costs: `python -m mercury_engine.training compression --corpus DIR [--json]`.
+"""Measure the cost of the cut vocabulary: `python -m mercury_engine.training compression --corpus DIR [--json]`.
 
-Bytes per token of every language, with the base's whole vocabulary and with the cut one.
+It reports bytes per token for every language, with the base's whole vocabulary and with the cut one.
 """
 
 import argparse
@@ -20,13 +20,13 @@ from mercury_engine.training.conversion.vocabulary import build_tokenizer, sampl
 
 
 def whole_tokenizer(gguf: Path) -> tokenizers.Tokenizer:
-    """The tokenizer of a SmolLM2 file before any cut."""
+    """The tokenizer of a SmolLM2 file with its whole vocabulary."""
     tokens, merges, types = vocabulary_of(GGUFReader(gguf))
     return build_tokenizer(tokens, merges, types.index(1))
 
 
 def measure(corpus: Path, by_name: dict[str, tokenizers.Tokenizer], per_language: int) -> dict[str, dict[str, float]]:
-    """For every language the bytes looked at (about per_language of them) and bytes per token of each tokenizer."""
+    """For every language: the bytes measured (about `per_language`), and each tokenizer's bytes per token."""
     sizes: Counter[str] = Counter()
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     chosen = sample_by_language(corpus, defaultdict(lambda: per_language))
@@ -45,8 +45,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--cut", type=Path, default=BUNDLED_MODEL, help="model folder with the cut vocabulary (the bundled one)"
     )
-    parser.add_argument("--cache", type=Path, default=Path("runs/downloads"), help="where the base is, or goes")
-    parser.add_argument("--per-language", type=int, default=4_000_000, help="bytes of each language to look at")
+    parser.add_argument("--cache", type=Path, default=Path("runs/downloads"), help="folder of downloaded bases")
+    parser.add_argument("--per-language", type=int, default=4_000_000, help="bytes of each language to measure")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
     by_name = {"whole": whole_tokenizer(obtain(SMOLLM2, options.cache)), "cut": Tokenizer(options.cut).bpe}

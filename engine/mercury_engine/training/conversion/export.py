@@ -1,6 +1,6 @@
 """Write a model folder from a base and a run: `python -m mercury_engine.training export --base --run --out`.
 
-Of a run of the reader comes a base for the writer's; of a run of the writer a model.
+A reader run gives the base for a writer run; a writer run gives a model.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from mercury_engine.models import weights
 
 
 def export(base: Path, run: Path, out: Path, name: str) -> None:
-    """Base files copied, the running mean of the adapter at the last checkpoint in bfloat16 beside them."""
+    """Copy the base's files and add the last checkpoint's running mean of the adapter, in bfloat16."""
     checkpoint = run / "checkpoint.pt"
     if not checkpoint.is_file():
         raise ModelNotFound(f"no checkpoint.pt in {run}; run the train step first")

@@ -1,7 +1,7 @@
-"""GGUF files of the Llama and Qwen2 families as Mercury's tensors and configuration.
+"""Read GGUF files of the Llama and Qwen2 families as Mercury's tensors and configuration.
 
-Values stay packed, groups of 32 along the input dimension (see `mercury_engine.models.weights`): Q4_1, Q5_0 and Q8_0
-keep their exact values; what has finer scales (Q4_K, Q6_K) is rounded once to eight bits.
+Weights stay quantised in groups of 32 along the input dimension (see `mercury_engine.models.weights`): Q4_1, Q5_0 and
+Q8_0 keep their exact values; types with finer scales (Q4_K, Q6_K) are rounded once to eight bits.
 """
 
 from typing import Any
@@ -33,13 +33,13 @@ _TENSOR_NAMES = {
 }
 
 _SCALE_ONLY_TYPES = (GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q8_0)
-"""Types whose blocks are a float16 scale and whole codes: weight = code * scale."""
+"""Types whose blocks are a float16 scale and integer codes: weight = code * scale."""
 
 
 def checkpoint_tensors(reader: GGUFReader, keep: list[int] | None = None) -> dict[str, Tensor]:
-    """All tensors under their checkpoint names; `keep` are the rows of the vocabulary that stay, None for all.
+    """All tensors under their checkpoint names; `keep` lists the vocabulary rows to keep, None for all.
 
-    Input and output matrix are tied; of two copies the output's, which is stored more finely, is taken.
+    Input and output matrices are tied; if the file has both, the output's is used, which has the finer quantisation.
     """
     tensors = {t.name: t for t in reader.tensors}
     rows = _packed(tensors.get("output.weight", tensors["token_embd.weight"]))
@@ -58,7 +58,7 @@ def checkpoint_tensors(reader: GGUFReader, keep: list[int] | None = None) -> dic
 
 
 def folder_config(reader: GGUFReader, vocab_size: int, name: str) -> dict[str, Any]:
-    """config.json of a Mercury folder with these weights."""
+    """The config.json of a Mercury folder with these weights."""
     heads, width = _field(reader, "attention.head_count"), _field(reader, "embedding_length")
     return {
         "model_type": "mercury",
@@ -93,13 +93,13 @@ def _field(reader: GGUFReader, name: str) -> Any:
 
 
 def _uninterleaved(rows: Tensor, heads: int) -> Tensor:
-    """GGUF interleaves the two rotary halves of every Llama head's rows; put them back one after the other."""
+    """The rows with each head's two rotary halves one after the other; GGUF interleaves them for Llama."""
     width = rows.shape[0] // heads
     return rows.view(heads, width // 2, 2, -1).transpose(1, 2).reshape(rows.shape)
 
 
 def _packed(tensor: ReaderTensor) -> dict[str, Tensor]:
-    """The tensor's parts by the suffix of their names; rows are outputs."""
+    """The tensor's parts by name suffix; rows are outputs."""
     if tensor.tensor_type == GGMLQuantizationType.F32:
         return {"": _floats(tensor)}
     if tensor.tensor_type == GGMLQuantizationType.Q4_1:
@@ -116,7 +116,7 @@ def _floats(tensor: ReaderTensor) -> Tensor:
 
 
 def _blocks(tensor: ReaderTensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Bytes [out, in/32, bytes of a block] of a type with groups of 32."""
+    """Bytes [out, in/32, bytes per block] of a type with groups of 32."""
     inputs, outputs = (int(n) for n in tensor.shape)
     return np.array(tensor.data, dtype=np.uint8).reshape(outputs, inputs // GROUP, -1)
 

@@ -1,8 +1,8 @@
-"""The base's vocabulary cut to what code uses: which tokens stay, and the tokenizer made of them.
+"""Cut the base's vocabulary to the tokens that code uses, and build the tokenizer for them.
 
-Mask and end are no tokens of it: they are the two rows behind its last one (model.Network.markers), so that no text
-can spell them. SmolLM2 has no token for 21 bytes, which UTF-8 never uses or which are rare control characters; all
-its other single bytes stay.
+Mask and end are not in the vocabulary: they are the two rows after its last one (`markers` of the network), so that no
+text can spell them. SmolLM2 has no token for 21 bytes, which UTF-8 never uses or which are rare control characters;
+all its other single bytes stay.
 """
 
 from collections import Counter, defaultdict
@@ -19,11 +19,11 @@ _QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
-"""What Qwen2 tokenizes for itself: contractions, words, single digits, runs of signs, line breaks, blanks."""
+"""Qwen2 splits text before tokenizing: contractions, words, single digits, runs of signs, line breaks, blanks."""
 
 
 def build_tokenizer(tokens: list[str], merges: list[str], special: int) -> Tokenizer:
-    """SmolLM2's byte-level BPE: digits one by one; the first `special` tokens are control tokens."""
+    """SmolLM2's byte-level BPE, which splits digits; the first `special` tokens are control tokens."""
     vocabulary = {token: number for number, token in enumerate(tokens)}
     pairs = [tuple(merge.split(" ")) for merge in merges]
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, fuse_unk=False))  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ def build_tokenizer(tokens: list[str], merges: list[str], special: int) -> Token
 
 
 def qwen_tokenizer(tokens: list[str], merges: list[str], types: list[int]) -> Tokenizer:
-    """Qwen2.5's byte-level BPE; `types` are GGUF's kinds of token: 1 text, 3 control, 4 user-defined, 5 unused."""
+    """Qwen2.5's byte-level BPE; `types` are GGUF's token kinds: 1 text, 3 control, 4 user-defined, 5 unused."""
     vocabulary = {token: number for number, token in enumerate(tokens) if types[number] == 1}
     pairs = [tuple(merge.split(" ")) for merge in merges]
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, fuse_unk=False))  # type: ignore[arg-type]
@@ -50,11 +50,11 @@ def qwen_tokenizer(tokens: list[str], merges: list[str], types: list[int]) -> To
 
 
 def cut_vocabulary(tokens: list[str], merges: list[str], special: int, used: set[int]) -> tuple[list[int], list[str]]:
-    """Ids and merges that stay: used tokens, single bytes and all that merging needs on the way to them.
+    """The ids and merges to keep: used tokens, single bytes, and every intermediate token that merging needs.
 
-    A token is always merged in the same way, whatever stands around it; of tokens that several merges spell, all
-    are followed. So every merge on the way to a kept token stays, in its order, and a word whose tokens all stay is
-    cut as before.
+    A token is always merged in the same way, whatever its neighbours; if several merges spell a token, all are
+    followed. So every merge that leads to a kept token stays, in order, and a word whose tokens all stay is tokenized
+    as before.
     """
     number = {token: i for i, token in enumerate(tokens)}
     parts: defaultdict[str, set[str]] = defaultdict(set)
@@ -74,7 +74,7 @@ def cut_vocabulary(tokens: list[str], merges: list[str], special: int, used: set
 
 
 def used_tokens(tokenizer: Tokenizer, corpus: Path, size: int, per_language: int = 6_000_000) -> set[int]:
-    """The `size` most frequent tokens of about so many bytes of every language of the corpus, Python four times."""
+    """The `size` most frequent tokens in about `per_language` bytes of every language, four times as many of Python."""
     counts: Counter[int] = Counter()
     wanted = defaultdict(lambda: per_language, python=4 * per_language)
     for file in track(sample_by_language(corpus, wanted), "counting tokens"):
@@ -83,7 +83,7 @@ def used_tokens(tokenizer: Tokenizer, corpus: Path, size: int, per_language: int
 
 
 def sample_by_language(corpus: Path, wanted: Mapping[str, int]) -> Iterator[SourceFile]:
-    """About `wanted` bytes of each language, from all parts of the corpus; the same files each time."""
+    """About `wanted` bytes of each language, from all parts of the corpus; always the same files."""
     languages = read_manifest(corpus)["languages"]
     for file in read_files(corpus):
         share = wanted[file.language] / max(1, languages[file.language].get("bytes", 0))

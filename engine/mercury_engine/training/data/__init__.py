@@ -1,1 +1,1 @@
-"""Source text to learn from: where it comes from, what is kept, what is held out."""
+"""Collect the training text: its sources, which files are kept, and which are held out."""

@@ -1,7 +1,7 @@
-"""Debian packages as sources of text: what apt fetches of them, and the files inside.
+"""Fetch Debian packages with apt, and read the files inside.
 
-Source packages need an index that most machines do not keep. It is fetched once, to a folder beside the archives,
-from wherever this machine's own Debian packages come from; the system's apt is left as it is.
+Source packages need an index that most machines do not keep. It is fetched once, into a folder beside the archives,
+from the servers of this machine's own Debian packages; the system's apt is not changed.
 """
 
 import re
@@ -23,19 +23,19 @@ _INSTALLED_ROOT = re.compile(
 
 
 def fetch_binary(name: str, version: str) -> tuple[str, ...]:
-    """The command that fetches a package's archive into the working folder."""
+    """The command that downloads a package's archive into the working folder."""
     return "apt-get", "download", "--quiet", f"{name}={version}"
 
 
 def fetch_source(name: str, version: str, archives: Path) -> tuple[str, ...]:
-    """The command that fetches a source package's archives into the working folder; needs the index."""
+    """The command that downloads a source package's archives into the working folder; fetches the index if needed."""
     with _INDEX_LOCK:
         options = _index(archives)
     return "apt-get", *options, "source", "--quiet", "--download-only", f"{name}={version}"
 
 
 def _index(archives: Path) -> tuple[str, ...]:
-    """apt's options for an index of source packages below `archives`, which is fetched if not there."""
+    """apt's options for the index of source packages below `archives`, which is fetched if missing."""
     folder = (archives / INDEX_FOLDER).resolve()
     entries, lists, cache = folder / "entries.list", folder / "lists", folder / "cache"
     places = {"Etc::SourceList": entries, "Etc::SourceParts": "/dev/null", "State::Lists": lists, "Cache": cache}
@@ -55,7 +55,7 @@ def _index(archives: Path) -> tuple[str, ...]:
 
 
 def keep_original(folder: Path) -> None:
-    """Of a fetched source package leave the authors' archive only, not Debian's changes and further components."""
+    """Delete Debian's changes and additional components of a fetched source package; keep the authors' archive."""
     archives = sorted(folder.glob("*.tar.*"))
     original = [path for path in archives if re.search(r"\.orig\.tar\.\w+$", path.name)]
     kept = (original or [path for path in archives if ".debian." not in path.name])[:1]
@@ -65,7 +65,7 @@ def keep_original(folder: Path) -> None:
 
 
 def tar_files(tar: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
-    """Path and content of every regular file, in the archive's order."""
+    """Path and content of every regular file, in archive order."""
     for member in tar:
         stream = tar.extractfile(member) if member.isreg() else None
         if stream is not None:
@@ -73,7 +73,7 @@ def tar_files(tar: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
 
 
 def installed_files(name: str, archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Files of a binary package by their path below the folder of their kind; Rust crates without librust- and -dev."""
+    """Files of a binary package by path below its installation root; Rust crates lose librust- and -dev."""
     crate = re.fullmatch(r"librust-(.+)-dev", name)
     prefix = "" if name.startswith("golang-") else f"{crate[1] if crate else name}/"
     with subprocess.Popen(("dpkg", "--fsys-tarfile", archive), stdout=subprocess.PIPE) as process:

@@ -1,4 +1,4 @@
-"""Which texts were seen before, exactly or nearly."""
+"""Find exact and near duplicates among texts."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -9,27 +9,27 @@ from mercury_engine.training.data.sources import SourceError
 
 MINHASH_PERMUTATIONS = 64
 NEAR_DUPLICATE_SIMILARITY = 0.7
-"""Files whose sets of lines have a larger Jaccard index than about this are one file."""
+"""Files whose sets of lines have a Jaccard index above about this value are near duplicates."""
 
 MIN_LINE_CHARS = 8
-"""Shorter lines (brackets, `else:`) say nothing about likeness."""
+"""Characters; shorter lines (brackets, `else:`) say nothing about similarity."""
 
 
 def digest(text: str) -> bytes:
-    """The SHA-256 of a text in which runs of white space count as one space."""
+    """The SHA-256 of a text after every run of white space is replaced by one space."""
     return hashlib.sha256(" ".join(text.split()).encode()).digest()
 
 
 @dataclass(slots=True)
 class Duplicates:
-    """Remembers texts; `near` also finds those that share most lines (MinHash, datasketch)."""
+    """Remembers texts; `near` also finds texts that share most lines (MinHash of datasketch)."""
 
     near: bool = True
     _seen: set[bytes] = field(default_factory=set)
     _index: Any = None
 
     def add(self, text: str) -> str | None:
-        """Remember the text; "duplicate" or "near duplicate" if it was known before, else None."""
+        """Remember the text; returns "duplicate" or "near duplicate" if it was known, else None."""
         key = digest(text)
         if key in self._seen:
             return "duplicate"
@@ -40,7 +40,9 @@ class Duplicates:
         try:
             from datasketch import MinHash, MinHashLSH
         except ImportError as error:
-            raise SourceError("near copies are found with datasketch; install it or say --no-near-dedup") from error
+            raise SourceError(
+                f"near duplicates need {error.name}: pip install 'mercury-lsp[training]', or use --no-near-dedup"
+            ) from error
         if not isinstance(self._index, MinHashLSH):
             self._index = MinHashLSH(threshold=NEAR_DUPLICATE_SIMILARITY, num_perm=MINHASH_PERMUTATIONS)
         lines = {line.strip() for line in text.splitlines()}

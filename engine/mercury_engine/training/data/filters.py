@@ -1,4 +1,4 @@
-"""Which files are worth learning from: their language, and why a file is left out."""
+"""Filter source files: the language of a file, and the reason why a file is dropped."""
 
 import math
 import re
@@ -66,7 +66,7 @@ _ASSIGNED = re.compile(
 
 
 def language_of(path: str, content: bytes) -> str | None:
-    """The language by suffix, for headers and files without suffix by content; None for everything else."""
+    """The language by suffix, or by content for headers and files without a suffix; None for everything else."""
     suffix = PurePosixPath(path).suffix
     if path.endswith((".min.js", ".min.css", ".d.ts", ".d.mts")):
         return None
@@ -78,13 +78,13 @@ def language_of(path: str, content: bytes) -> str | None:
 
 
 def is_test(path: str) -> bool:
-    """Whether the path is that of a test; tests are taken only where a package leaves room."""
+    """Whether the path belongs to a test; tests are taken only while a package has room left."""
     parts = PurePosixPath(path).parts
     return not _TEST_FOLDERS.isdisjoint(parts[:-1]) or bool(_TEST_NAME.search(parts[-1]))
 
 
 def path_fault(path: str, language: str) -> str | None:
-    """Why the path alone keeps a file out: vendored or built; None if it may stay."""
+    """Why the path alone drops a file: vendored or built; None if the file may stay."""
     folders = PurePosixPath(path.lower()).parts[:-1]
     if not _DROPPED_FOLDERS.isdisjoint(folders):
         return "vendored"
@@ -94,7 +94,7 @@ def path_fault(path: str, language: str) -> str | None:
 
 
 def text_of(content: bytes, language: str) -> str | None:
-    """The text with plain newlines; None where the file is too large or not UTF-8."""
+    """The text with plain newlines; None if the file is too large or not UTF-8."""
     if len(content) > (MAX_DATA_BYTES if language in DATA_LANGUAGES else MAX_BYTES) or b"\0" in content:
         return None
     try:
@@ -104,7 +104,7 @@ def text_of(content: bytes, language: str) -> str | None:
 
 
 def text_fault(text: str) -> str | None:
-    """Why the text keeps a file out: short, minified, a table, generated, copyleft, secret; None if it may stay."""
+    """Why the text drops a file: short, minified, table, generated, copyleft or secret; None if it may stay."""
     if len(text.strip()) < MIN_TEXT_CHARS:
         return "short"
     lines = text.splitlines()
@@ -120,7 +120,7 @@ def text_fault(text: str) -> str | None:
 
 
 def has_secret(text: str) -> bool:
-    """Whether a known key format occurs, or something named like a secret is given a random-looking value."""
+    """Whether a known key format occurs, or a random-looking value is assigned to a name like a secret's."""
     return bool(_SECRETS.search(text)) or any(_looks_random(value) for value in _ASSIGNED.findall(text))
 
 

@@ -1,4 +1,4 @@
-"""Python files of the distributions that are installed in an environment, a corpus that needs no network."""
+"""Read the Python files of an environment's installed distributions, a corpus that needs no network."""
 
 import re
 from collections.abc import Iterator
@@ -42,9 +42,9 @@ def _field(distribution: metadata.Distribution, name: str) -> str:
 
 
 def licence_of(distribution: metadata.Distribution) -> str | None:
-    """The licence as an SPDX expression that is permissive; None if it is another, unclear or not told.
+    """The licence as a permissive SPDX expression; None if it is not permissive, unclear or missing.
 
-    The expression counts, then the classifiers, all of which must be known, then the old free-text field.
+    The SPDX expression counts first, then the classifiers, which must all be known, then the old free-text field.
     """
     expression = _field(distribution, "License-Expression")
     if expression:
@@ -67,11 +67,11 @@ def licence_of(distribution: metadata.Distribution) -> str | None:
 
 
 def distributions(environment: Path | None = None) -> list[metadata.Distribution]:
-    """The distributions of an environment by name: that of this interpreter, a site-packages folder or a venv."""
+    """The distributions of an environment by name: of this interpreter, a site-packages folder or a venv."""
     folders = None if environment is None else [str(folder) for folder in _site_packages(environment)]
     found = metadata.distributions() if folders is None else metadata.distributions(path=folders)
     by_name: dict[str, metadata.Distribution] = {}
-    for distribution in found:  # as in an import, the first of a name counts
+    for distribution in found:  # as for imports, the first distribution of a name wins
         if name := _field(distribution, "Name"):
             by_name.setdefault(normalised_name(name), distribution)
     return [by_name[name] for name in sorted(by_name) if name != OUR_DISTRIBUTION]
@@ -86,7 +86,7 @@ def _site_packages(environment: Path) -> list[Path]:
 
 
 def distribution_files(distribution: metadata.Distribution) -> Iterator[tuple[str, bytes]]:
-    """Path from the import path on and content of every Python file that the distribution installed."""
+    """Path relative to the import path, and content, of every Python file that the distribution installed."""
     for path in distribution.files or ():
         if path.suffix == ".py" and ".." not in path.parts and not re.search(r"\.(dist-info|data)$", path.parts[0]):
             place = Path(str(path.locate()))

@@ -1,4 +1,4 @@
-"""Which files of a package go into the corpus."""
+"""Select the files of a package that go into the corpus."""
 
 import hashlib
 import sys
@@ -18,10 +18,10 @@ def select(
     caps: dict[str, int] | None = None,
     dropped: Counter[str] | None = None,
 ) -> list[SourceFile]:
-    """The files of a package that are worth keeping, by path; why others are not is counted in `dropped`.
+    """The files of a package that are kept, by path; `dropped` counts the reasons for the others.
 
-    `caps` (bytes by language, or "default") are filled with other files before tests, else in an arbitrary
-    fixed order, so that a cut takes from all parts of a package.
+    `caps` (bytes by language, or "default") are filled with tests last and otherwise in an arbitrary fixed order, so
+    that a cap takes files from all parts of a package.
     """
     dropped = Counter() if dropped is None else dropped
     room = defaultdict(lambda: caps["default"] if caps else sys.maxsize, caps or {})
@@ -48,7 +48,7 @@ def _rank(path: str) -> tuple[bool, bytes]:
 
 
 def _judge(path: str, content: bytes, language: str, held_names: frozenset[str]) -> tuple[str, str | None]:
-    """The text, and why it is left out, if it is."""
+    """The text, and the reason why it is dropped or None."""
     if sources.held_out_in(path, held_names):
         return "", "held out"
     if fault := filters.path_fault(path, language):

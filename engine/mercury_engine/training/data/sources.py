@@ -1,6 +1,6 @@
-"""Where training text comes from: the named packages of sources.toml, their archives and the files inside.
+"""Get the packages listed in sources.toml: their archives and the files inside.
 
-Archives are fetched by each registry's own client and kept; nothing from them is installed or run.
+Each registry's own client downloads the archives, which are kept; nothing in them is installed or run.
 """
 
 import lzma
@@ -48,16 +48,16 @@ FETCH_SECONDS = 300
 
 
 class SourceError(MercuryError):
-    """The list of sources asks for what a corpus must not hold, or a source cannot be had."""
+    """The list of sources names something that a corpus must not hold, or a source cannot be obtained."""
 
 
 class HeldOut(SourceError):
-    """A package kept for evaluation is about to be, or already is, in the corpus."""
+    """A package kept for evaluation is in the corpus, or about to be added."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageSource:
-    """One version of one package. `include`: only paths below these folders are taken; empty takes all."""
+    """One version of one package. `include`: the folders to take paths from; empty takes all."""
 
     registry: Registry | Literal["installed"]
     name: str
@@ -68,7 +68,7 @@ class PackageSource:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of the corpus; `path` starts with the package's name or import path."""
+    """One file of the corpus; `path` begins with the package's name or import path."""
 
     path: str
     package: str
@@ -78,7 +78,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """sources.toml, checked. `caps`: bytes of a language per package; `held_names`: see held_out_in."""
+    """The checked content of sources.toml. `caps`: bytes per language and package; `held_names`: see `held_out_in`."""
 
     training: tuple[PackageSource, ...]
     held_out: tuple[PackageSource, ...]
@@ -96,7 +96,7 @@ def load(path: Path = SOURCES_FILE) -> Sources:
     training = _sources(table["sources"])
     for source in training:
         if normalised_name(source.name) in names:
-            raise HeldOut(f"{source.name} is kept for evaluation; take it off [sources] in {path}")
+            raise HeldOut(f"{source.name} is kept for evaluation; remove it from [sources] in {path}")
     return Sources(training, held_out, frozenset(names), table["caps"])
 
 
@@ -122,12 +122,12 @@ def is_permissive(expression: str) -> bool:
 
 
 def normalised_name(name: str) -> str:
-    """One spelling per name, as in PEP 503, without the underscore that marks private copies."""
+    """The name in one spelling, as in PEP 503, without the underscores that mark private copies."""
     return re.sub(r"[-_.]+", "-", name.lower()).strip("-")
 
 
 def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
-    """The held-out name that is a component of the path, the last also without suffix; else None."""
+    """The held-out name that is a component of the path (the last also without its suffix), or None."""
     parts = PurePosixPath(path).parts
     for part in (*parts, PurePosixPath(path).stem):
         if normalised_name(part) in held_names:
@@ -136,7 +136,7 @@ def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
 
 
 def fetch(source: PackageSource, archives: Path) -> Path:
-    """The source's archive below `archives`, fetched if not there; raises SourceError if it cannot be."""
+    """The source's archive below `archives`, downloaded if missing; raises SourceError if that fails."""
     folder = archives / source.registry / f"{source.name.replace('/', '+')}-{source.version.replace(':', '+')}"
     if not folder.is_dir():
         partial = folder.with_name(folder.name + ".partial")
@@ -160,7 +160,7 @@ def _download(source: PackageSource, folder: Path) -> None:
 
 
 def _fetch_command(source: PackageSource, archives: Path) -> tuple[str, ...]:
-    """What fetches the source's archive into the working folder."""
+    """The command that downloads the source's archive into the working folder."""
     if source.registry == "pypi":
         pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
         return *pip, "--only-binary", ":all:", "--dest", ".", f"{source.name}=={source.version}"
@@ -172,7 +172,7 @@ def _fetch_command(source: PackageSource, archives: Path) -> tuple[str, ...]:
 
 
 def archive_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Path (from the package's name or import path on) and content of every regular file of an archive."""
+    """Path (from the package's name or import path) and content of every regular file in an archive."""
     try:
         if source.registry == "pypi":
             yield from _wheel_files(archive)
@@ -193,7 +193,7 @@ def _wheel_files(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _packed_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Files of an npm or a source archive: its one top folder is replaced by the package's name."""
+    """Files of an npm or source archive; the package's name replaces the single top folder."""
     with tarfile.open(archive) as tar:
         for path, content in debian.tar_files(tar):
             inner = path.partition("/")[2]
