@@ -1,1 +1,1 @@
-"""One fill: the canvas, the loop that settles its slots, and the rules the loop follows."""
+"""One fill: the canvas, the loop that settles its slots, and the rules that the loop follows."""

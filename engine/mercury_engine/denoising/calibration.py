@@ -1,4 +1,4 @@
-"""From a product of probabilities to the chance that a fill is kept, as fitted on held-out text."""
+"""Calibration: maps a fill's confidence to the probability that the fill is kept, as fitted on held-out text."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,17 @@ import numpy as np
 
 
 class Calibration:
-    """A rising piecewise linear map given by its knots (confidence, share kept); without knots the identity."""
+    """A rising piecewise linear map through the knots (confidence, share kept); without knots the identity."""
 
     def __init__(self, knots: Sequence[Sequence[float]] = ()) -> None:
         self._raw, self._kept = zip(*(knots or ((0.0, 0.0), (1.0, 1.0))), strict=True)
 
     def kept(self, confidence: float) -> float:
-        """The chance that a fill of this confidence is kept, between 0 and 1."""
+        """The probability that a fill of this confidence is kept, from 0 to 1."""
         return float(np.interp(confidence, self._raw, self._kept))
 
     def raw(self, kept: float) -> float:
-        """The least confidence that stands for this chance; 1 where none reaches it."""
+        """The lowest confidence that maps to this probability; 1 if none does."""
         if kept <= self._kept[0]:
             return self._raw[0]
         above = [i for i, value in enumerate(self._kept) if value >= kept]

@@ -1,4 +1,7 @@
-"""Where a fill ends, for the reader: it knows no end marker, so the end is that what follows the gap comes next."""
+"""Stopping: where a fill ends.
+
+The reader has no end marker: a fill ends where the reader expects the text behind the gap.
+"""
 
 from dataclasses import dataclass
 
@@ -9,23 +12,23 @@ from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
 from mercury_engine.text.brackets import has_open_bracket, outside_strings
 
 END_MARKS = ")]};,:\"'`"
-"""Characters that end a gap in whatever token they begin: behind `)` a reader may want `);`."""
+"""Characters that end a gap with any token that begins with them: for `)` a reader may predict `);`."""
 
 AFTER_BRACKETS = ")]};,:"
-"""Of these, those that belong to the fill while it has a bracket open."""
+"""Those of them that belong to the fill while it has a bracket open."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopTokens:
-    """Tokens that say that the gap is over."""
+    """Tokens that mean that the gap is over."""
 
     tokens: Tensor
     is_certain: bool
-    """They can be nothing but the end, so none of them is content."""
+    """Whether they can only mean the end, so that none of them may be content."""
 
 
 class StoppingCriteria:
-    """The endings of one vocabulary; remembers the last one."""
+    """The stop tokens of one vocabulary; remembers the last ones."""
 
     def __init__(self, tokenizer: Tokenizer, texts: list[str]) -> None:
         self._tokenizer = tokenizer
@@ -34,7 +37,7 @@ class StoppingCriteria:
         self._last: tuple[tuple[str, bool], StopTokens] | None = None
 
     def at(self, follows: str, multiline: bool, written: str) -> StopTokens | None:
-        """The ending before a text that follows the gap, behind what was written into it; None where it cannot end."""
+        """The stop tokens before the text `follows`, given the text written so far; None where the fill cannot end."""
         if follows[:1] and follows[0] in AFTER_BRACKETS and has_open_bracket(written):
             return None
         key = (follows[:LONGEST_TOKEN], multiline)
@@ -43,7 +46,7 @@ class StoppingCriteria:
         return self._last[1]
 
     def _found(self, follows: str, multiline: bool) -> StopTokens:
-        if multiline and follows.startswith(("\n", "\r")):  # or the fill goes on in another line
+        if multiline and follows.startswith(("\n", "\r")):  # the fill may also go on in the next line
             return StopTokens(_tensor(self._tokenizer.beginning(follows)), is_certain=False)
         if not follows.strip() or follows.startswith(("\n", "\r")):
             return StopTokens(torch.cat((self.breaks, self.ends_text)), is_certain=False)
@@ -53,10 +56,10 @@ class StoppingCriteria:
 
 
 def find_end(text: str, follows: str) -> int | None:
-    """Where a text goes on with what stands behind the gap; None if it does not.
+    """The position where a text continues into the text behind the gap; None if it does not.
 
-    A token may hold both, as `")` does. What goes on is a bracket that the text did not open, or a mark outside all
-    brackets and strings.
+    One token may hold both, as `")` does. The text continues there with a bracket that it did not open, or with a mark
+    outside all brackets and strings.
     """
     if not follows or follows[0] not in AFTER_BRACKETS:
         return None

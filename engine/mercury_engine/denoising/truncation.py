@@ -1,17 +1,17 @@
-"""What may be shown of a text that was given up before its end: whole words, and no bracket or quote left dangling."""
+"""Truncation: the part of an unfinished text that may be shown, without half a word or a dangling bracket or quote."""
 
 from mercury_engine.api import PART_OF_A_CHARACTER
 from mercury_engine.text.brackets import CLOSER_OF, outside_strings, string_starts
 
 _LOOSE = " \t.([{,=+-*/&|<:"
-"""At the end of what is shown these would say nothing."""
+"""Characters dropped from the end, where they say nothing."""
 
 
 def truncated(text: str, behind: str | None) -> str:
     """The part of an unfinished text to show; empty if there is no word in it.
 
-    `behind` is the best guess for what would follow, "" for nothing, None if there is no guess. What it closes of the
-    text's own brackets and quotes is shown too.
+    `behind` is the best guess for the text that would follow: "" for the end, None if there is no guess. The part of it
+    that closes brackets and quotes of the text is shown too.
     """
     whole = text if behind is not None and not is_word_character(behind[:1]) else _whole_words(text)
     if not any(map(is_word_character, whole)):
@@ -19,15 +19,15 @@ def truncated(text: str, behind: str | None) -> str:
     return _without_loose_end(whole + _closing(whole, behind) if behind and whole == text else whole)
 
 
-def word_start(text: str, place: int) -> int:
-    """The place, or where the word begins that goes across it: a word is unsure as a whole."""
-    while place and is_word_character(text[place - 1]) and is_word_character(text[place]):
-        place -= 1
-    return place
+def word_start(text: str, position: int) -> int:
+    """The position, or the start of the word across it: a word is unsure as a whole."""
+    while position and is_word_character(text[position - 1]) and is_word_character(text[position]):
+        position -= 1
+    return position
 
 
 def is_word_character(character: str) -> bool:
-    """Whether it is part of a word; the empty text is not."""
+    """Whether the character is part of a word; the empty text is not."""
     return character.isalnum() or character in ("_", PART_OF_A_CHARACTER)
 
 
@@ -38,19 +38,19 @@ def _whole_words(text: str) -> str:
 
 
 def _without_loose_end(text: str) -> str:
-    """The text up to its last word, or up to what closes something behind it."""
+    """The text up to its last word, or up to a closing bracket or quote behind it."""
     while True:
         shorter = text.rstrip(_LOOSE)
         quote = _open(shorter)[1]
         if quote is not None and not any(map(is_word_character, shorter[quote:])):
-            shorter = shorter[:quote].rstrip(shorter[quote])  # of three quotes the first two close each other
+            shorter = shorter[:quote].rstrip(shorter[quote])  # of three quotes, the first two close each other
         if shorter == text:
             return text
         text = shorter
 
 
 def _closing(text: str, behind: str) -> str:
-    """The beginning of what follows that closes what the text itself has opened."""
+    """The beginning of `behind` that closes brackets and quotes that the text has opened."""
     brackets, quote = _open(text)
     closed = ""
     if quote is not None:
@@ -65,7 +65,7 @@ def _closing(text: str, behind: str) -> str:
 
 
 def _open(text: str) -> tuple[list[str], int | None]:
-    """Brackets that the text opens outside strings and leaves open, and where a string begins that does not end."""
+    """Brackets left open outside strings, and where a string begins that does not end; None if all end."""
     brackets: list[str] = []
     for _, character, _ in outside_strings(text):
         if character in CLOSER_OF:

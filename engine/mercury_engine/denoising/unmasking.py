@@ -15,7 +15,7 @@ def entropy(logp_SV: Tensor) -> Tensor:
 
 
 def choose_by_entropy(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tensor:
-    """Masked slots to commit now: rising entropy while sum - max <= bound (nats); at least one. arXiv 2505.24857."""
+    """Masked slots to commit: rising entropy while sum - max <= bound (nats); at least one. arXiv 2505.24857."""
     entropy_S = entropy_S.masked_fill(~masked_S, float("inf"))
     rising_S, order_S = entropy_S.sort()
     before_S = rising_S.cumsum(0).roll(1)  # sum - max of a rising run is the sum before its last slot
@@ -27,7 +27,7 @@ def choose_by_entropy(entropy_S: Tensor, masked_S: Tensor, bound: float) -> Tens
 
 
 def choose_by_confidence(confidence_S: Tensor, masked_S: Tensor, threshold: float) -> Tensor:
-    """Masked slots at least this confident; at least the most confident one. arXiv 2505.22618."""
+    """Masked slots at least this confident, and always the most confident one. arXiv 2505.22618."""
     confidence_S = confidence_S.masked_fill(~masked_S, -1.0)
     chosen_S = confidence_S >= threshold
     chosen_S[confidence_S.argmax()] = True

@@ -1,44 +1,46 @@
-"""How much of a request's context is read: what lies nearest to the gap, up to what the model is good for."""
+"""The token budget of a request's context: the text nearest to the gap, as much as the model handles well."""
 
 from collections.abc import Sequence
 
 from mercury_engine.kv_cache.cache import TokenIds
 
 NEAR_TOKENS = 2048
-"""Of the near prefix at most; a CPU reads about a thousand a second."""
+"""Longest near prefix, in tokens; a CPU prefills about 1,000 per second."""
 
 NEAR_HOP_TOKENS = 512
-"""The near prefix loses so many tokens at once when it is too long, so that typing moves its start rarely."""
+"""Tokens dropped at once when the near prefix is too long, so that typing rarely moves its start."""
 
 SEGMENT_TOKENS = 4096
-"""Of the far blocks at most, and of the suffix."""
+"""Most tokens of the far blocks, and of the suffix."""
 
 LOOKUP_BLOCKS = 1024
+"""Most blocks of lookup text."""
+
 LOOKUP_TOKENS = 1 << 16
-"""Of text that is looked through and not read."""
+"""Most tokens of lookup text."""
 
 NEW_LOOKUP_BLOCKS = 64
-"""So many of them are tokenized for a request that has a deadline, which takes some 10 ms."""
+"""Most lookup blocks tokenized for a request with a deadline; takes some 10 ms."""
 
 
 def near_part(ids: Sequence[int]) -> TokenIds:
-    """The end of a near prefix."""
+    """The end of a near prefix that fits the budget."""
     surplus = max(0, len(ids) - NEAR_TOKENS)
     return tuple(ids[surplus + -surplus % NEAR_HOP_TOKENS :])
 
 
 def far_part(blocks: Sequence[TokenIds]) -> list[TokenIds]:
-    """The last far blocks that fit together."""
+    """The last far blocks that together fit the budget."""
     return nearest(blocks[::-1])[::-1]
 
 
 def suffix_part(blocks: Sequence[TokenIds]) -> list[TokenIds]:
-    """The first suffix blocks that fit together; of a head that alone is too long its beginning."""
+    """The first suffix blocks that together fit the budget; if the first alone is too long, its beginning."""
     return nearest([blocks[0][:SEGMENT_TOKENS], *blocks[1:]]) if blocks else []
 
 
 def nearest(blocks: Sequence[TokenIds]) -> list[TokenIds]:
-    """As many blocks from the first on as fit together."""
+    """The longest run of first blocks that together fit the budget."""
     kept: list[TokenIds] = []
     room = SEGMENT_TOKENS
     for block in blocks:

@@ -1,23 +1,23 @@
-"""Content-defined chunks of source text: the unit in which far context is read and cached.
+"""Content-defined chunks of source text, the unit in which far context is read and cached.
 
-A chunk starts at a line. Whether a line starts a chunk depends on the few lines around it only, so an edit
-moves at most the boundaries next to it and every other chunk keeps its text, hence its cache.
+A chunk starts at the start of a line. Whether a line starts a chunk depends only on the few lines around it, so an edit
+moves only the boundaries next to it; every other chunk keeps its text and thus its cache.
 """
 
 import re
 from zlib import crc32
 
 BOUNDARY_RADIUS = 6
-"""A boundary is the best line among this many lines on either side; mean chunk about 2 * BOUNDARY_RADIUS + 1 lines."""
+"""Lines on either side that a boundary must outrank; the mean chunk has about 2 * BOUNDARY_RADIUS + 1 lines."""
 
 MAX_CHUNK_CHARS = 512
-"""No chunk is longer (about 150 tokens of code); longer runs are cut at a line, or inside a line longer than this."""
+"""Longest chunk, about 150 tokens of code; longer ones are cut between lines, or inside a line longer than this."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def split(text: str) -> list[str]:
-    """Cut text into chunks; joined they are the text again. The empty text has no chunks."""
+    """Cut text into chunks that together are the text. The empty text has no chunks."""
     lines = _LINE.findall(text)
     ranks = [_rank(line) for line in lines]
     chunks: list[str] = []
@@ -34,14 +34,14 @@ def split(text: str) -> list[str]:
 
 
 def _rank(line: str) -> tuple[int, int]:
-    """Lower starts a chunk rather: little indentation first (definitions), then an arbitrary fixed order."""
+    """The lower rank starts a chunk: less indentation (definitions), then an arbitrary fixed order."""
     bare = line.strip()
     indent = len(line) - len(line.lstrip()) if bare else 1 << 16
     return (indent // 2 if len(bare) > 1 else 1 << 16), crc32(line.encode("utf-8", "surrogatepass"))
 
 
 def _is_boundary(ranks: list[tuple[int, int]], number: int) -> bool:
-    """Whether the line outranks its neighbours (the first of equals wins, so ties do not merge)."""
+    """Whether the line outranks its neighbours; the first of equals wins, so ties do not merge chunks."""
     mine = ranks[number]
     before = ranks[max(0, number - BOUNDARY_RADIUS) : number]
     after = ranks[number + 1 : number + 1 + BOUNDARY_RADIUS]

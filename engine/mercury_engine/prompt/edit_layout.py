@@ -1,6 +1,6 @@
-"""How recent edits and the region to rewrite are shown to the reader; training and the server share it.
+"""How the reader sees recent edits and the region to rewrite; training and the server share this layout.
 
-Two blocks stand last among the far blocks, just before the near chunk; the region itself is the gap:
+Two blocks come last among the far blocks, just before the near chunk; the region itself is the gap:
 
     # recent edits:
     # @@
@@ -13,8 +13,8 @@ Two blocks stand last among the far blocks, just before the near chunk; the regi
     # old version of the next lines:
         rows = load(table)
 
-The words around are comments of the language; the region stands as plain code, so that its tokens are those of
-the text that replaces it.
+The titles are comments of the language; the region is plain code, so that its tokens are those of the text that
+replaces it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,30 +24,30 @@ from mercury_engine.prompt.comment_marks import comment_line
 from mercury_engine.text.common_prefix import common_prefix
 
 HISTORY_CHARS = 600
-"""The block of recent edits is no longer; older edits are left out first."""
+"""Most characters of the block of recent edits; older edits are left out first."""
 
 LINE_CHARS = 160
-"""Longer lines of an edit are cut to the part that changed."""
+"""Most characters of an edit's line; longer lines are cut to the part that changed."""
 
 REGION_CHARS = 600
-"""Regions of edits are no longer."""
+"""Most characters of a region."""
 
 _TITLE, _REGION, _MORE = "recent edits:", "old version of the next lines:", "..."
 
 
 @dataclass(frozen=True, slots=True)
 class EditHunk:
-    """Whole lines replaced; `start` counts characters of its file as the changes before left it."""
+    """Whole lines replaced; `start` counts characters of the file as it was after the earlier changes."""
 
     start: int
     removed: str
     inserted: str
     path: str | None = None
-    """The file, when it is another one than the document."""
+    """The file, unless it is the document itself."""
 
 
 def edit_blocks(history: Sequence[EditHunk], region_text: str, language: str) -> tuple[str, ...]:
-    """The last far blocks of a request for an edit: recent edits (none without history), then the region.
+    """The last far blocks of an edit request: recent edits (left out without history), then the region.
 
     `history` is oldest first; `region_text` is whole lines of the current text; `language` is an LSP
     languageId or a language of the corpus. Every block ends in a line break.
@@ -58,7 +58,7 @@ def edit_blocks(history: Sequence[EditHunk], region_text: str, language: str) ->
 
 
 def history_block(history: Sequence[EditHunk], language: str) -> str:
-    """Recent edits like a unified diff, newest last, HISTORY_CHARS at most; empty without any."""
+    """Recent edits as a unified diff, newest last, up to `HISTORY_CHARS`; empty without history."""
     title = comment_line(_TITLE, language)
     room = HISTORY_CHARS - len(title)
     shown: list[str] = []
@@ -75,13 +75,13 @@ def history_block(history: Sequence[EditHunk], language: str) -> str:
 
 
 def region_block(region_text: str, language: str) -> str:
-    """The lines that the gap replaces, as they are now."""
+    """The lines that the gap replaces, as they are now, under their title."""
     end = "" if region_text.endswith("\n") or not region_text else "\n"
     return comment_line(_REGION, language) + region_text + end
 
 
 def _lines(change: EditHunk) -> list[str]:
-    """The head of a change and its lines, without those that are equal at either end."""
+    """The head of a change and its lines, without equal lines at either end."""
     removed, inserted = _rows(change.removed), _rows(change.inserted)
     while removed and inserted and removed[0] == inserted[0]:
         del removed[0], inserted[0]
@@ -102,7 +102,7 @@ def _rows(text: str) -> list[str]:
 
 
 def _clipped(old: str, new: str) -> tuple[str, str]:
-    """Both lines without the long part that they have in common at the start."""
+    """Both lines without the long start that they share."""
     if max(len(old), len(new)) <= LINE_CHARS:
         return old, new
     same = common_prefix(old, new)
@@ -111,7 +111,7 @@ def _clipped(old: str, new: str) -> tuple[str, str]:
 
 
 def _fitting(lines: list[str], room: int, language: str) -> list[str]:
-    """The lines of a change, the last of each side left out when there are too many."""
+    """The lines of a change; if there are too many, without the last ones of each side."""
     if _size(lines, language) <= room or not lines:
         return lines
     removed = [line for line in lines[1:] if line.startswith("-")]

@@ -1,4 +1,4 @@
-"""Blocks around a cursor, for text that no editor holds; the server's own layout follows the same rule."""
+"""Blocks around a gap, for training and evaluation; the server lays out open documents by the same rules."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def path_block(path: str, language: str) -> str:
 def window(
     text: str, start: int, end: int, prefix_chars: int = PREFIX_CHARS, suffix_chars: int = SUFFIX_CHARS
 ) -> tuple[list[str], str, list[str]]:
-    """Far blocks, near prefix and suffix blocks around the gap text[start:end]; looks at the text near it only."""
+    """Far blocks, near prefix and suffix blocks around the gap text[start:end], from the text near it."""
     reach = max(0, start - 2 * prefix_chars)
     before = text[reach:start]
     if reach:
@@ -33,14 +33,14 @@ def window(
 
 
 def lookup_chunks(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
-    """Chunks of the text that a window leaves out: those behind it, an empty one, those before it."""
+    """Chunks outside a window: those behind it, an empty one, then those before it."""
     before = text[: start - len(near) - sum(map(len, far))]
     behind = text[end + sum(map(len, suffix)) :]
     return [*split(behind), "", *split(before)]
 
 
 def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:
-    """Far blocks, near prefix and suffix blocks from the chunks of one text; sizes in characters.
+    """Far blocks, near prefix and suffix blocks around a cursor, from the chunks of one text; sizes in characters.
 
     A cursor at the start of a chunk belongs to the chunk before it.
     """
@@ -56,10 +56,10 @@ def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int)
 
 
 def rest_and_below(suffix: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Suffix blocks apart: what is left of the cursor's line, and what stands below it.
+    """Splits suffix blocks into the rest of the cursor's line and the blocks below it.
 
-    What stands below does not change while that line is typed, so the reader, which goes from left to right, can
-    have seen it before all else: blocks in front of the far ones, those next to the cursor last.
+    The blocks below do not change while that line is typed, so the reader, which reads from left to right, sees them
+    first: in front of the far blocks, those next to the cursor last.
     """
     if not suffix:
         return [], []
@@ -69,7 +69,7 @@ def rest_and_below(suffix: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _within(chunks: list[str], budget: int) -> list[str]:
-    """The first chunks that fit together."""
+    """The first chunks that together fit the budget, in characters."""
     kept = []
     for chunk in chunks:
         budget -= len(chunk)

@@ -1,7 +1,7 @@
-"""Text to tokens and back, and where the text left of a cursor may be cut.
+"""Tokenizer: text to tokens and back, and where to cut the text before a cursor.
 
-The canvas begins at a token boundary before the word under the cursor, so that the caches hold only tokens
-that no further typing can change ("token healing"); the first slots then have to spell what was cut off.
+The canvas begins at a token boundary before the word under the cursor, so that caches hold only tokens that no further
+typing can change ("token healing"). The first slots then have to spell the text that was cut off.
 """
 
 import itertools
@@ -23,24 +23,24 @@ from mercury_engine.lru import fresh, keep
 V = TypeVar("V")
 
 LONGEST_WORD = 64
-"""Longer words of a near prefix are cut into pieces of so many characters, finished ones as well."""
+"""Characters of a near prefix's word; longer words, finished or not, are cut into pieces of this length."""
 
 REMEMBERED_BLOCKS = 4096
-"""Blocks of context whose tokens are remembered."""
+"""Number of context blocks whose tokens are remembered."""
 
 REMEMBERED_LOOKUP_BLOCKS = 16_384
-"""Blocks of text elsewhere whose tokens are remembered; 16 MB at most."""
+"""Number of lookup blocks whose tokens are remembered; up to 16 MB."""
 
 LONGEST_TOKEN = 64
-"""Characters at most of a token that is looked for by its text."""
+"""Characters of the longest token that is looked up by its text."""
 
 RELEASED_PER_CHARACTER = 2
-"""Tokens per typed character that may enter the cached prefix."""
+"""Tokens that may enter the cached prefix per typed character."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixCut:
-    """A near prefix in three parts: tokens to read, known tokens that open the canvas, text to spell."""
+    """A near prefix in three parts: tokens to read, known tokens that begin the canvas, text to spell."""
 
     read: list[int]
     known: list[int]
@@ -66,19 +66,19 @@ class Tokenizer:
         self._runs: OrderedDict[str, TokenArray] = OrderedDict()
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of the text, no special ones added; lone surrogates become the replacement character."""
+        """Tokens of the text without special ones; a lone surrogate becomes the replacement character."""
         return self.bpe.encode(_clean(text), add_special_tokens=False).ids
 
     def block(self, text: str) -> tuple[int, ...]:
-        """The same of a block of context, remembered: most blocks come again and again."""
+        """Tokens of a context block, remembered: most blocks recur in many requests."""
         return _remembered(self._blocks, text, lambda: tuple(self.encode(text)), REMEMBERED_BLOCKS)
 
     def run(self, text: str) -> TokenArray:
-        """The same as an array, for text that is looked through and not read."""
+        """Tokens of a lookup block as an array, remembered."""
         return _remembered(self._runs, text, lambda: np.array(self.encode(text), np.int32), REMEMBERED_LOOKUP_BLOCKS)
 
     def has_run(self, text: str) -> bool:
-        """Whether `run` has them already."""
+        """Whether `run` remembers the block."""
         return text in self._runs
 
     def decode(self, ids: list[int]) -> str:
@@ -86,7 +86,7 @@ class Tokenizer:
 
     @cached_property
     def texts(self) -> list[str]:
-        """What each token spells; tokens that end inside a character hold the replacement character."""
+        """The text of each token; tokens that end inside a character hold the replacement character."""
         return [self.bpe.decode([i], skip_special_tokens=False) for i in range(self.size)]
 
     @cached_property
@@ -103,7 +103,7 @@ class Tokenizer:
         return [token for start in starts for token in self._by_text.get(start, ())]
 
     def spelling(self, text: str) -> list[int]:
-        """Tokens that spell the beginning of a text, or all of it and more."""
+        """Tokens that spell the beginning of a text, or all of it and more after it."""
         from_here = self._sorted[bisect_left(self._sorted, (text,)) :]
         longer = itertools.takewhile(lambda entry: entry[0].startswith(text), from_here)
         return [*self.beginning(text), *(token for more, token in longer if more != text)]
@@ -111,9 +111,9 @@ class Tokenizer:
     def cut(self, near: str) -> PrefixCut:
         """Cut a near prefix before its last, unfinished word.
 
-        Words are those of the whole text, for what stands behind a word decides where it ends. A word of many
-        tokens is released into the cached prefix at RELEASED_PER_CHARACTER tokens per character typed after it, as a
-        function of the text alone: one more character never adds more than RELEASED_PER_CHARACTER tokens.
+        Words are those of the whole text, because the text behind a word decides where it ends. A word of many tokens
+        enters the cached prefix at RELEASED_PER_CHARACTER tokens per character typed after it, as a function of the
+        text alone: one more character never adds more than RELEASED_PER_CHARACTER tokens.
         """
         text = _clean(near)
         words = self._words(text)
@@ -126,17 +126,17 @@ class Tokenizer:
         return PrefixCut(ids[:released], [*ids[released:], *begun], spell)
 
     def _words(self, text: str) -> list[str]:
-        """The pre-tokens of a text, which are tokenized each for itself; long ones in pieces."""
+        """The pre-tokens of a text, which are tokenized one by one; long ones in pieces."""
         before = self.bpe.pre_tokenizer
         spans = before.pre_tokenize_str(text) if before else [(text, (0, len(text)))]
         words = (text[start:end] for _, (start, end) in spans)
         return [word[at : at + LONGEST_WORD] for word in words for at in range(0, len(word), LONGEST_WORD)]
 
     def _released(self, words: list[str], typed: int) -> tuple[list[int], int]:
-        """Tokens of the words, and how many are released when `typed` characters stand before the cursor.
+        """Tokens of the words, and how many are released with `typed` characters before the cursor.
 
-        A token is ready when the character behind its word is typed, and is released RELEASED_PER_CHARACTER places
-        after another at least one character later.
+        A token is ready once the character behind its word is typed, and is released at least one character later than
+        the token RELEASED_PER_CHARACTER before it.
         """
         ids: list[int] = []
         clock: list[int] = []
@@ -158,18 +158,18 @@ class Tokenizer:
         return self._encoded[word]
 
     def _spellable(self, word: str) -> tuple[list[int], str]:
-        """Tokens up to the last one that ends inside a character, which cannot be spelled, and the text behind."""
+        """Tokens up to the last one that ends inside a character, which no text spells, and the text behind it."""
         ids = list(self._encode_word(word))
         begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
         return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
 
 
 def _remembered(store: OrderedDict[str, V], text: str, make: Callable[[], V], most: int) -> V:
-    """The entry of a text, made when it is not among those used last."""
+    """The entry of a text, made if it is not in the store."""
     known = fresh(store, text)
     return keep(store, text, make(), most) if known is None else known
 
 
 def _clean(text: str) -> str:
-    """The text with the replacement character for lone surrogates."""
+    """The text with the replacement character in place of lone surrogates."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
