@@ -70,6 +70,12 @@ class Place:
         """The process that relays; None if there is none."""
         return lock.owner(control.lock_path(hub_address(self.address)))
 
+    def last_hub(self) -> int | None:
+        """The hub's process, also after it has ended: its signature stays in the lock file. Asking `hub` removes it."""
+        path = control.lock_path(hub_address(self.address))
+        signature = path.read_bytes()[lock.SIGNED_AT :].strip() if path.exists() else b""
+        return int(signature) if signature.isdigit() else None
+
     def loaded(self) -> list[str]:
         """Process and model of every load."""
         return self.loads.read_text().splitlines() if self.loads.exists() else []

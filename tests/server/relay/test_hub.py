@@ -334,7 +334,7 @@ def test_where_no_daemon_starts_each_editor_is_told_and_served_in_its_own_proces
     control.lock_path(unix.address).mkdir()
     with Editor(command=[*PLAIN, *unix.address.arguments], env=unix.env, stderr=subprocess.PIPE) as editor:
         editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
-        assert unix.hub() is not None
+        assert unix.last_hub() is not None  # it has no editor and may have ended while this one's server started
     [line] = editor.process.stderr.read().decode().splitlines()
     editor.process.stderr.close()
     control.lock_path(unix.address).rmdir()
