@@ -1,27 +1,52 @@
-# One way to run things: here, in continuous integration and at the desk. Needs Python >= 3.11 and make.
+# One way to run things: on your desk and in continuous integration. Needs Python >= 3.11 and make; Node for `check`.
 
 PYTHON ?= python3
 CORPUS ?= tests/data/held_out
+WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: try test check bench eval
+.PHONY: help try test check check-python check-typescript check-lua format docs bench eval
+
+help:  ## list the targets
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 try: .venv/.ready  ## complete the examples through the server
 	$(BIN)/mercury-lsp try
 
-test: .venv/.ready  ## all tests that need no accelerator
-	$(BIN)/python -m pytest -m "not gpu"
+test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N processes (a processor each, at most 8)
+	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
-check: .venv/.ready  ## formatting, lint, types and the direction of imports
+check: check-python check-typescript check-lua  ## check formatting, lint, types and layers, in all three languages
+
+check-python: .venv/.ready  ## the Python part of check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/.ready  ## every benchmark; each writes to benchmarks/results
+# Without Node the parts that need it are skipped with a notice, and fail in continuous integration.
+NODE_OR_SKIP = @command -v npm > /dev/null || { echo "NOT CHECKED: $(1); install Node 20 or newer" >&2; test -z "$$CI"; exit; };
+
+check-typescript:  ## the TypeScript part of check
+	$(call NODE_OR_SKIP,TypeScript) cd editors/vscode && { test node_modules -nt package-lock.json || \
+		{ npm ci --no-fund --no-audit && touch node_modules; }; } && npm run check
+
+check-lua: .venv/.ready  ## the Lua part of check
+	$(call NODE_OR_SKIP,the format of Lua) cd editors/lint && { test node_modules -nt package-lock.json || \
+		{ npm ci --no-fund --no-audit && touch node_modules; }; } && node stylua.mjs ../nvim
+	$(BIN)/python editors/lint/lua_types.py editors/nvim
+
+format: .venv/.ready  ## format Python and Lua
+	$(BIN)/ruff format .
+	cd editors/lint && { test -d node_modules || npm ci --no-fund --no-audit; } && node stylua.mjs --write ../nvim
+
+docs: .venv/.docs  ## build the documentation site; a broken link is an error
+	$(BIN)/mkdocs build --strict
+
+bench: .venv/.ready  ## run every benchmark; each writes to benchmarks/results
 	set -e; for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python "$$script"; done
 
-eval: .venv/.ready  ## keystroke replay, infill, calibration; CORPUS=DIR for other sources, LIMIT=N for a quick look
+eval: .venv/.ready  ## replay keystrokes, infill, calibrate; CORPUS=DIR for other sources, LIMIT=N for a quick look
 	set -e; for suite in replay infill calibration; do \
 		$(BIN)/python -m mercury_engine.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
 			--out runs/evaluation/$$suite.json --plots runs/evaluation; done
@@ -29,4 +54,8 @@ eval: .venv/.ready  ## keystroke replay, infill, calibration; CORPUS=DIR for oth
 .venv/.ready: pyproject.toml constraints.txt $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/mercury_kernels/cpu/build.py)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'
+	touch $@
+
+.venv/.docs: .venv/.ready
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[docs]'
 	touch $@

@@ -25,6 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before any test module is imported, because Triton decides at import whether it interprets kernels."""
     os.environ["XDG_STATE_HOME"] = _state.name
     os.environ["MERCURY_IN_PROCESS"] = "1"
+    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):  # they share the processors
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     if config.option.markexpr != "gpu":
         if "triton" in sys.modules and not sys.modules["triton"].knobs.runtime.interpret:
             raise pytest.UsageError(

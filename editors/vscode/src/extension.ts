@@ -135,7 +135,7 @@ class Mercury {
       if (!isRunning) void window.showWarningMessage(`Mercury ${sentence(this.current)}`);
     } catch (error) {
       this.log.error(`${command} failed`, error);
-      void this.offer(`Mercury could not do that: ${error instanceof Error ? error.message : error}`, LOG);
+      void this.offer(`Mercury could not do that: ${error instanceof Error ? error.message : String(error)}`, LOG);
     }
   }
 

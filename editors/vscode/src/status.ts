@@ -39,7 +39,7 @@ function wordFor(status: Status): Word {
 /** One line for people: the word, and why or with what. */
 export function sentence(status: Status): string {
   const word = wordFor(status);
-  if (word === "off here") return `off here: ${status.languageId} is among mercury.disabledLanguages`;
+  if (word === "off here") return `off here: ${status.languageId ?? "this language"} is among mercury.disabledLanguages`;
   if (status.message) return `${word}: ${status.message}`;
   return status.engine ? `${word}: ${status.engine.name} on ${status.engine.device}` : word;
 }

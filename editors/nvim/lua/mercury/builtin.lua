@@ -32,8 +32,14 @@ function M.is_attached(bufnr)
   return attached[bufnr] == true
 end
 
---- What of an item stands behind the cursor. The range's fields were renamed while 0.12 was made.
----@param item vim.lsp.inline_completion.Item
+---@class mercury.BuiltinItem An item of `vim.lsp.inline_completion`, which Neovim 0.11 does not declare.
+---@field client_id integer
+---@field insert_text string|table
+---@field command? lsp.Command
+---@field range? table its fields were renamed while 0.12 was made
+
+--- What of an item is still to come behind the cursor.
+---@param item mercury.BuiltinItem
 ---@return string? rest nil for a snippet and for text that the cursor's line does not lead to
 ---@return integer over bytes behind the cursor which the item replaces
 local function rest_of(item)
@@ -51,7 +57,7 @@ local function rest_of(item)
   if col < first or not vim.startswith(text, typed) then
     return nil, 0
   end
-  return text:sub(#typed + 1), math.max(0, last - col)
+  return text:sub(#typed + 1), math.max(0, last - col) --[[@as integer]]
 end
 
 --- What cannot be pasted behind the cursor is left to Neovim, and only as a whole.
@@ -59,6 +65,7 @@ end
 ---@return boolean accepted false when nothing is shown
 function M.accept(piece)
   return vim.lsp.inline_completion.get({
+    ---@param item mercury.BuiltinItem
     on_accept = function(item)
       local rest, over = rest_of(item)
       if not rest then

@@ -42,10 +42,17 @@ function M.start()
   M.attach_wanting()
 end
 
+--- The `mercury` configuration.
+---@return vim.lsp.Config
+function M.configuration()
+  local known = vim.lsp.config --[[@as table<string, vim.lsp.Config>]]
+  return known[M.name]
+end
+
 --- What keeps the server from being started.
 ---@return string?
 function M.problem()
-  local cmd = vim.lsp.config[M.name].cmd
+  local cmd = M.configuration().cmd
   if type(cmd) == "table" and vim.fn.executable(cmd[1]) == 0 then
     return ("%s cannot be run; install mercury-lsp, or set the option `cmd` to its path"):format(cmd[1])
   end
@@ -56,8 +63,8 @@ end
 function M.tell_problem(bufnr)
   if vim.bo[bufnr].buftype == "" and config.wants(bufnr) and M.problem() then
     status.word = "error"
-    local cmd = vim.lsp.config[M.name].cmd[1]
-    vim.notify_once(("mercury: %s cannot be run; see :checkhealth mercury"):format(cmd), vim.log.levels.WARN)
+    local cmd = M.configuration().cmd --[[@as string[] ]]
+    vim.notify_once(("mercury: %s cannot be run; see :checkhealth mercury"):format(cmd[1]), vim.log.levels.WARN)
   end
 end
 
@@ -73,7 +80,8 @@ function M.why_absent(bufnr)
   elseif filetype == "" then
     return "the buffer has no filetype"
   end
-  return M.problem() or status.exit_code and ("the server ended with exit code %d"):format(status.exit_code)
+  return M.problem()
+    or status.exit_code and ("the server ended with exit code %d"):format(status.exit_code)
     or "the server is not running"
 end
 
@@ -117,7 +125,8 @@ function M.next_edit(bufnr)
   end
   local document = vim.lsp.util.make_text_document_params(bufnr)
   local command = { command = "mercury.nextEdit", arguments = { { textDocument = document } } }
-  return client:request("workspace/executeCommand", command, nil, bufnr)
+  local asked = client:request("workspace/executeCommand", command, nil, bufnr)
+  return asked
 end
 
 ---@param bufnr? integer

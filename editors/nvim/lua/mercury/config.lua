@@ -18,6 +18,14 @@ local M = {}
 ---@field ghost_text? "auto"|"own"|"builtin" "auto" takes Neovim's own inline completion where it exists.
 ---@field keys? mercury.Keys
 ---@field settings? table Sent to the server as its workspace configuration.
+
+---@class mercury.Config : mercury.Opts all options, none left out
+---@field debounce_ms integer
+---@field dim_unsure boolean
+---@field filetypes table<string, boolean>
+---@field keys mercury.Keys
+
+---@type mercury.Config
 M.defaults = {
   cmd = { "mercury-lsp" },
   debounce_ms = 40,
@@ -37,7 +45,7 @@ M.defaults = {
   settings = {},
 }
 
----@type mercury.Opts
+---@type mercury.Config
 M.current = vim.deepcopy(M.defaults)
 
 ---@param given table
@@ -53,7 +61,7 @@ end
 
 --- Check the user's options and make them the current ones.
 ---@param opts? mercury.Opts
----@return mercury.Opts
+---@return mercury.Config
 function M.use(opts)
   opts = opts or {}
   refuse_unknown(opts, M.defaults, "setup()")

@@ -99,6 +99,7 @@ end
 --- Let the namespace be seen in the cursor's window only, for the buffer may be shown in others too. The function is
 --- experimental; without it all of them show the text.
 local function keep_to_window()
+  ---@diagnostic disable-next-line: unnecessary-if -- it may be gone in another version
   if api.nvim__ns_set then
     api.nvim__ns_set(namespace, { wins = { api.nvim_get_current_win() } })
   end

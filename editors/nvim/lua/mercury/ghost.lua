@@ -48,8 +48,8 @@ local M = { enabled = true }
 ---@param bufnr integer
 ---@return mercury.Place
 local function here(bufnr)
-  local row, col = unpack(api.nvim_win_get_cursor(0))
-  return { tick = api.nvim_buf_get_changedtick(bufnr), row = row - 1, col = col }
+  local cursor = api.nvim_win_get_cursor(0)
+  return { tick = api.nvim_buf_get_changedtick(bufnr), row = cursor[1] - 1, col = cursor[2] }
 end
 
 ---@param a mercury.Place?
@@ -188,6 +188,12 @@ function State:follow()
   )
 end
 
+---@param client vim.lsp.Client
+---@return "utf-8"|"utf-16"|"utf-32"
+local function encoding_of(client)
+  return client.offset_encoding --[[@as "utf-8"|"utf-16"|"utf-32"]]
+end
+
 ---@return boolean
 function State:may_ask()
   return M.enabled
@@ -216,7 +222,7 @@ function State:ask(trigger, step)
     end)
   end
   local line = api.nvim_get_current_line()
-  local character = vim.str_utfindex(line, client.offset_encoding, question.col, false)
+  local character = vim.str_utfindex(line, encoding_of(client), question.col, false)
   local sent, id = client:request(mercury_client.method, {
     textDocument = { uri = vim.uri_from_bufnr(self.bufnr) },
     position = { line = question.row, character = character },
@@ -262,7 +268,7 @@ function State:offer(raw_items, question)
   self:hide()
   local position = 0
   for _, raw in ipairs(raw_items) do
-    local item = items.read(self.bufnr, raw, question, client.offset_encoding)
+    local item = items.read(self.bufnr, raw, question, encoding_of(client))
     local rest = item and items.rest(self.bufnr, item, question)
     if rest then
       table.insert(self.items, item)

@@ -24,6 +24,7 @@ local other_sources = {
 
 ---@return boolean well whether it makes sense to look further
 local function check_neovim()
+  ---@diagnostic disable-next-line: call-non-callable -- its metatable makes it callable
   local version = "Neovim " .. tostring(vim.version())
   if vim.fn.has("nvim-0.11") == 0 then
     vim.health.error(version .. ": 0.11 or newer is needed")
@@ -49,10 +50,11 @@ end
 local function check_command()
   local problem = mercury_client.problem()
   if problem then
-    vim.health.error(unpack(vim.split(problem, "; ")))
+    local what, advice = unpack(vim.split(problem, "; "))
+    vim.health.error(assert(what), assert(advice))
     return false
   end
-  vim.health.ok("the server's command is " .. vim.inspect(vim.lsp.config[mercury_client.name].cmd))
+  vim.health.ok("the server's command is " .. vim.inspect(mercury_client.configuration().cmd))
   return true
 end
 

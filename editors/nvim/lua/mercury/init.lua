@@ -1,6 +1,7 @@
 local M = {}
 
---- The shower of ghost text: `mercury.ghost` or `mercury.builtin`.
+--- What shows ghost text: `mercury.ghost` or `mercury.builtin`; nil before `setup`.
+---@type table?
 local shower
 
 local function choose_shower()
@@ -25,7 +26,8 @@ local function highlight()
   end
 end
 
-local function watch()
+---@param ghost_text table what shows it
+local function watch(ghost_text)
   local mercury_client = require("mercury.client")
   local group = vim.api.nvim_create_augroup("mercury", {})
   vim.api.nvim_create_autocmd("ColorScheme", { group = group, callback = highlight })
@@ -41,7 +43,7 @@ local function watch()
       local client = vim.lsp.get_client_by_id(args.data.client_id)
       if client and client.name == mercury_client.name then
         mercury_client.add_project(client, args.buf)
-        shower.attach(args.buf, client.id)
+        ghost_text.attach(args.buf, client.id)
       end
     end,
   })
@@ -50,7 +52,7 @@ local function watch()
     callback = function(args)
       local client = vim.lsp.get_client_by_id(args.data.client_id)
       if client and client.name == mercury_client.name then
-        shower.detach(args.buf)
+        ghost_text.detach(args.buf)
       end
     end,
   })
@@ -60,13 +62,14 @@ end
 ---@param opts? mercury.Opts
 function M.setup(opts)
   if vim.fn.has("nvim-0.11") == 0 then
+    ---@diagnostic disable-next-line: call-non-callable -- its metatable makes it callable
     error(("mercury: Neovim 0.11 or newer is needed; this is %s"):format(vim.version()), 0)
   end
   local config = require("mercury.config").use(opts)
   shower = choose_shower()
   shower.enabled = config.enabled
   highlight()
-  watch()
+  watch(shower)
   require("mercury.keys").map(config.keys, {
     accept = M.accept,
     accept_word = M.accept_word,

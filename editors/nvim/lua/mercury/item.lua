@@ -27,21 +27,22 @@ local function with_line_feeds(text)
 end
 
 ---@param raw lsp.InlineCompletionItem
----@param encoding string
+---@param text string what it inserts
+---@param encoding "utf-8"|"utf-16"|"utf-32"
 ---@return integer
-local function sure_bytes(raw, encoding)
+local function sure_bytes(raw, text, encoding)
   local unsure_from = vim.tbl_get(raw, "mercury", "unsureFrom")
   if type(unsure_from) ~= "number" then
-    return #raw.insertText
+    return #text
   end
-  return #with_line_feeds(raw.insertText:sub(1, vim.str_byteindex(raw.insertText, encoding, unsure_from, false)))
+  return #with_line_feeds(text:sub(1, vim.str_byteindex(text, encoding, unsure_from --[[@as integer]], false)))
 end
 
 --- Translate an item of the server; nil when it cannot be shown as text at the cursor.
 ---@param bufnr integer
 ---@param raw lsp.InlineCompletionItem
 ---@param place mercury.Place
----@param encoding string
+---@param encoding "utf-8"|"utf-16"|"utf-32"
 ---@return mercury.Item?
 function M.read(bufnr, raw, place, encoding)
   local line = assert(line_at(bufnr, place.row))
@@ -53,7 +54,8 @@ function M.read(bufnr, raw, place, encoding)
     first = vim.str_byteindex(line, encoding, raw.range.start.character, false)
     last = vim.str_byteindex(line, encoding, raw.range["end"].character, false)
   end
-  if type(raw.insertText) ~= "string" or first > place.col or last < place.col then
+  local text = raw.insertText
+  if type(text) ~= "string" or first > place.col or last < place.col then
     return
   end
   return {
@@ -61,8 +63,8 @@ function M.read(bufnr, raw, place, encoding)
     head = line:sub(1, first),
     after = line:sub(place.col + 1),
     replaced = line:sub(place.col + 1, last),
-    text = with_line_feeds(raw.insertText),
-    sure = sure_bytes(raw, encoding),
+    text = with_line_feeds(text),
+    sure = sure_bytes(raw, text, encoding),
     command = type(raw.command) == "table" and raw.command or nil,
   }
 end

@@ -22,7 +22,8 @@ end
 ---@param over integer
 function M.put(text, over)
   vim.api.nvim_paste(text, false, -1)
-  local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+  local cursor = vim.api.nvim_win_get_cursor(0)
+  local row, col = cursor[1], cursor[2]
   vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, {})
 end
 
