@@ -6,7 +6,8 @@ Dimensions: B sessions, R canvas rows, L layers, H key heads, G query heads per 
 from collections.abc import Callable
 
 import torch
-from mercury_engine.models.network import KeyValueSegment, Network
+from mercury_engine.models.network import KeyValueSegment
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.models.triton import TritonWeights, forward
 from mercury_kernels import ops, reference
 from mercury_kernels.operands import Choice, Frames, Slots, Table
@@ -55,13 +56,13 @@ class Plain:
 
     def __init__(
         self,
-        made: Network,
+        made: TorchNetwork,
         weights: TritonWeights,
         contexts: list[tuple[KeyValueSegment, KeyValueSegment]],
         point: Point,
     ) -> None:
         self.made, self.weights, self.config = made, weights, made.config
-        batch, rows, device = point.sessions, point.slots + 1, made.embedding.device
+        batch, rows, device = point.sessions, point.slots + 1, made.device
         self.cached = [
             torch.cat([getattr(pair[side], part) for pair in contexts], 1)
             for side in (0, 1)
@@ -103,13 +104,13 @@ class LeftToRight:
 
     def __init__(
         self,
-        made: Network,
+        made: TorchNetwork,
         weights: TritonWeights,
         contexts: list[tuple[KeyValueSegment, KeyValueSegment]],
         point: Point,
     ) -> None:
         self.weights, config = weights, made.config
-        batch, device = point.sessions, made.embedding.device
+        batch, device = point.sessions, made.device
         prefix = contexts[0][0].keys.shape[3]
         size = 64 if device.type == "cuda" else 16
         columns, own = -(-prefix // size), -(-point.slots // size) + 1

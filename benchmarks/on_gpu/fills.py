@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 from mercury_engine.cuda.graphs import CanvasJob, GraphDenoiser
-from mercury_engine.models.network import Network
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_kernels import launch, ops
 
 from on_gpu.baselines import LeftToRight, Plain
@@ -20,8 +20,8 @@ def pages(points: list[Point], size: int) -> int:
     return 2 + max(p.sessions * (p.context // size + 3 + -(-(p.slots + 1) // size)) for p in points)
 
 
-def filler(made: Network, points: list[Point], eight_bit: torch.dtype | None = None) -> GraphDenoiser:
-    size = 64 if made.embedding.device.type == "cuda" else 16
+def filler(made: TorchNetwork, points: list[Point], eight_bit: torch.dtype | None = None) -> GraphDenoiser:
+    size = 64 if made.device.type == "cuda" else 16
     return GraphDenoiser(
         made, pages=pages(points, size), page_size=size, chunk=STEPS, eight_bit=eight_bit, positions=8192
     )
@@ -30,7 +30,7 @@ def filler(made: Network, points: list[Point], eight_bit: torch.dtype | None = N
 class Measured:
     """One model at one point; contexts are made once and shared by all that is compared."""
 
-    def __init__(self, made: Network, point: Point, clock: Clock, seconds: float) -> None:
+    def __init__(self, made: TorchNetwork, point: Point, clock: Clock, seconds: float) -> None:
         self.made, self.point, self.clock, self.seconds = made, point, clock, seconds
         self.contexts = sides(made, point)
 

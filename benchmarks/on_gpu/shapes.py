@@ -6,7 +6,8 @@ Dimensions: L layers, H key heads, T tokens, D head width.
 from dataclasses import dataclass
 
 import torch
-from mercury_engine.models.network import KeyValueSegment, ModelConfig, Network
+from mercury_engine.models.network import KeyValueSegment, ModelConfig
+from mercury_engine.models.torch_network import TorchNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,14 @@ TINY_MAIN = Point(4, 40, 1)
 TINY_POINTS = (TINY_MAIN, Point(8, 20, 2))
 
 
-def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Network:
+def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> TorchNetwork:
     """Weights drawn so that activations neither vanish nor explode."""
     torch.manual_seed(0)
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with device:
-            made = Network(shape)
+            made = TorchNetwork(shape)
     finally:
         torch.set_default_dtype(before)
     for name, parameter in made.named_parameters():
@@ -73,9 +74,9 @@ def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Net
     return made.eval()
 
 
-def sides(made: Network, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
+def sides(made: TorchNetwork, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
     """For every session a prefix of three quarters of the context and a suffix; no two alike, little memory."""
-    shape, device = made.config, made.embedding.device
+    shape, device = made.config, made.device
     size = (shape.num_hidden_layers, 1, shape.num_key_value_heads, point.context + point.sessions, shape.head_dim)
     keys, values = (torch.randn(size, dtype=made.embedding.dtype, device=device) for _ in range(2))
     cut = point.context * 3 // 4

@@ -51,7 +51,7 @@ class Engine:
         self.path, self.name = parts.folder, parts.reader.config.name
         self.calibration = parts.calibration
         self.gate = parts.calibration.kept(parts.gate)
-        self.device = str(parts.reader.embedding.device)
+        self.device = str(parts.reader.device)
         self.tokenizer, self.reader, self.writer = parts.tokenizer, parts.reader, parts.writer
         cache = BlockCache(parts.reader, parts.tokenizer.start_id)
         self.context_reader = ContextReader(cache, parts.tokenizer)

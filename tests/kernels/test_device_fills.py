@@ -14,6 +14,7 @@ from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.buffers import Buffers
 from mercury_kernels.launch import INTERPRETED
@@ -263,9 +264,9 @@ def test_a_gpu_without_room_falls_back_and_the_log_says_so(on_cpu, monkeypatch, 
         raise torch.OutOfMemoryError("full")
 
     monkeypatch.setattr(device_loops, "DeviceLoop", full)
-    on_gpu = type("Network", (), {"embedding": type("Tensor", (), {"device": torch.device("cuda")})})
+    monkeypatch.setattr(TorchNetwork, "device", torch.device("cuda"))
     with caplog.at_level(logging.WARNING):
-        assert device_loop(on_gpu, on_cpu.denoiser) is None
+        assert device_loop(on_cpu.writer, on_cpu.denoiser) is None
     assert caplog.text.count("no room") == 1
 
 

@@ -41,7 +41,7 @@ def filler(networks, **changes):
 
 def sides(network, seed, before=21, after=9):
     torch.manual_seed(seed)
-    device = network.embedding.device
+    device = network.device
     with torch.inference_mode():
         far = [read_start(network, 0), *read_alone(network, [tuple(torch.randint(1, 500, (before,)).tolist())], 0)]
         (suffix,) = read_alone(network, [tuple(torch.randint(1, 500, (after,)).tolist())], 0)
@@ -65,7 +65,7 @@ def job(network, seed=1, slots=11, known=(), **changes):
 
 def plain(writer, job, banned=()):
     """The reference: one canvas, whole logits, the engine's rule."""
-    config, device = writer.config, writer.embedding.device
+    config, device = writer.config, writer.device
     ids, steps = torch.tensor(job.ids, device=device), 0
     banned = torch.tensor(banned, dtype=torch.long, device=device)
     with torch.inference_mode():

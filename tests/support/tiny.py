@@ -10,7 +10,8 @@ import torch
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.engine import Engine
 from mercury_engine.models import weights
-from mercury_engine.models.network import ModelConfig, Network
+from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_kernels.cpu import library
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -55,10 +56,10 @@ def config(vocab_size: int = 500, rank: int = 0, **changes) -> ModelConfig:
     return ModelConfig(**(fields | changes))
 
 
-def network(rank: int = 4, seed: int = 0, **changes) -> Network:
+def network(rank: int = 4, seed: int = 0, **changes) -> TorchNetwork:
     """Random weights large enough for every part to matter, the adapter's too."""
     torch.manual_seed(seed)
-    made = Network(config(rank=rank, **changes))
+    made = TorchNetwork(config(rank=rank, **changes))
     with torch.no_grad():
         for name, parameter in made.named_parameters():
             if name.endswith("norm"):
@@ -82,7 +83,7 @@ def folder(path: Path, rank: int = 4, seed: int = 0, **changes) -> Path:
     return path
 
 
-def state(made: Network) -> dict[str, torch.Tensor]:
+def state(made: TorchNetwork) -> dict[str, torch.Tensor]:
     """The reader's tensors under their checkpoint names."""
     c = made.config
     out = {"model.embed_tokens.weight": made.embedding.data, "model.norm.weight": made.norm.data}

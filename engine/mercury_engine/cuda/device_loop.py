@@ -6,17 +6,24 @@ are settled from the left, a fill that is unsure is given up, and a word that wa
 
 import logging
 from functools import partial
-from typing import Any
 
 import torch
 
 from mercury_engine.api import FillRequest
-from mercury_engine.cuda.graphs import SLOT_BUCKETS, CanvasJob, FilledCanvas, GraphDenoiser
+from mercury_engine.cuda.graphs import (
+    PAGE_TOKENS,
+    SLOT_BUCKETS,
+    UNLIMITED_STEPS,
+    CanvasJob,
+    FilledCanvas,
+    GraphDenoiser,
+)
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.slot_masks import SlotLimits, first_slot_limits
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.models.network import Network
+from mercury_engine.models.torch_network import TorchNetwork
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +32,11 @@ def device_loop(writer: Network | None, denoiser: Denoiser) -> "DeviceLoop | Non
     """The loop, where the writer decides and is on a GPU with room for it; where there is none the log says so."""
     if writer is None or denoiser.rule.decides != "writer":
         return None
-    device = writer.embedding.device
+    device = writer.device
     if device.type != "cuda":
         _log.warning("no CUDA device: fills take the plain loop, step by step (slower, same text)")
         return None
+    assert isinstance(writer, TorchNetwork)
     try:
         return DeviceLoop(writer, denoiser)
     except torch.OutOfMemoryError as error:
@@ -37,11 +45,11 @@ def device_loop(writer: Network | None, denoiser: Denoiser) -> "DeviceLoop | Non
 
 
 class DeviceLoop:
-    """Runs the loop for one model; `options` are those of `GraphDenoiser`. One caller at a time."""
+    """Runs the loop for one model. One caller at a time."""
 
-    def __init__(self, writer: Network, denoiser: Denoiser, **options: Any) -> None:
+    def __init__(self, writer: TorchNetwork, denoiser: Denoiser, page_size: int = PAGE_TOKENS) -> None:
         self.denoiser = denoiser
-        self.filler = GraphDenoiser(writer, **options)
+        self.filler = GraphDenoiser(writer, page_size=page_size)
 
     def takes(self, request: FillRequest, canvases: list[Canvas]) -> bool:
         """Whether the fill may stay on the device.
@@ -75,7 +83,6 @@ class DeviceLoop:
         """The canvas as it is; what is written behind the settled slots is a draft."""
         assert not canvas.committed
         behind = range(canvas.settled, len(canvas.ids))
-        more = {} if request.max_steps is None else {"most": request.max_steps - canvas.steps}
         return CanvasJob(
             place.last,
             tuple(canvas.ids),
@@ -86,7 +93,7 @@ class DeviceLoop:
             rule=self._list(SlotLimits("", request.multiline)),
             first_rule=self._list(first_slot_limits(canvas, request.multiline)),
             drafts=[slot for slot in behind if canvas.ids[slot] != self.filler.mask_id],
-            **more,
+            most=UNLIMITED_STEPS if request.max_steps is None else request.max_steps - canvas.steps,
         )
 
     def _list(self, limits: SlotLimits) -> int:

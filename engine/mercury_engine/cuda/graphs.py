@@ -22,13 +22,20 @@ from mercury_kernels.pages import PagePool
 
 from mercury_engine.cuda.token_masks import TokenMasks
 from mercury_engine.errors import Cancelled, RequestError
-from mercury_engine.models.network import KeyValueSegment, Network
+from mercury_engine.models.network import KeyValueSegment
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.models.triton import TritonWeights, forward
 
 SLOT_BUCKETS = (8, 16, 32, 64, 96)
 PAGE_BUCKETS = (8, 16, 32, 64, 128, 192)
 """Pages a request may see, its canvas included."""
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
+
+PAGE_TOKENS = 64
+"""Tokens in a page of keys and values."""
+
+UNLIMITED_STEPS = 1 << 20
+"""More steps than any canvas needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class CanvasJob:
     after: Sequence[KeyValueSegment]
     bound: float = 0.1
     """Nats of entropy that the slots of one step may risk together."""
-    most: int = 1 << 20
+    most: int = UNLIMITED_STEPS
     """Steps; the last one settles all that is open."""
     rule: int = 0
     """Number of a list of `GraphDenoiser.forbidden`."""
@@ -86,16 +93,16 @@ class GraphDenoiser:
 
     def __init__(
         self,
-        writer: Network,
+        writer: TorchNetwork,
         *,
         pages: int = 512,
         positions: int = 8192,
         chunk: int = 4,
         most: int = 12,
         eight_bit: torch.dtype | None = None,
-        page_size: int = 64,
+        page_size: int = PAGE_TOKENS,
     ) -> None:
-        config, self.device = writer.config, writer.embedding.device
+        config, self.device = writer.config, writer.device
         self.mask_id, self.end_id, self.chunk = config.mask_id, config.end_id, chunk
         self.weights = TritonWeights.of(writer, eight_bit)
         heads, width = config.num_key_value_heads, config.head_dim

@@ -115,7 +115,7 @@ class Denoiser:
         """The writer's log-probabilities [S,V] for the open slots within the window of each canvas."""
         if self.writer is None:
             return [None] * len(canvases)
-        device = self.writer.embedding.device
+        device = self.writer.device
         window = window or self.rule.window
         rows = [[canvas_context.last, *c.ids[: c.settled + window]] for c in canvases]
         ids_BR, packing = packed(rows, device)

@@ -65,7 +65,7 @@ class Verifier:
         self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
         rows = [[*self.pending, *run, *draft] for run, draft in zip(settled, drafts, strict=True)]
-        ids_BT, packing = packed(rows, self.reader.embedding.device)
+        ids_BT, packing = packed(rows, self.reader.device)
         alone = len(rows) == 1
         ends = list(accumulate(map(len, rows)))
         wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]

@@ -89,4 +89,4 @@ class FillInTheMiddle:
         return hidden_V
 
     def _tensor(self, ids: list[int]) -> torch.Tensor:
-        return torch.tensor([ids], device=self.network.embedding.device)
+        return torch.tensor([ids], device=self.network.device)

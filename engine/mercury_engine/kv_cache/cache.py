@@ -102,7 +102,7 @@ class BlockCache:
         return found, sum(map(len, missing))
 
     def _read_block(self, key: TokenIds) -> ForwardSteps[KeyValueBlock]:
-        ids_BT = torch.tensor([[self.start_id, *key]], device=self.network.embedding.device)
+        ids_BT = torch.tensor([[self.start_id, *key]], device=self.network.device)
         given = yield ForwardRequest(ids_BT)
         block = self.network.kept(without_start(given.block))
         self.tokens_read += len(key)
@@ -128,7 +128,7 @@ class BlockCache:
         self, side: KeyValueSegment | None, ids: TokenIds, start: int, far: KeyValueSegment
     ) -> ForwardSteps[KeyValueSegment]:
         past = [far] if side is None else [far, side]
-        given = yield ForwardRequest(torch.tensor([ids], device=self.network.embedding.device), past, start)
+        given = yield ForwardRequest(torch.tensor([ids], device=self.network.device), past, start)
         self.tokens_read += len(ids)
         pushed = self.network.rotated(given.block, start)
         return pushed if side is None else join([side, pushed])

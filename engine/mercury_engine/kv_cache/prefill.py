@@ -14,7 +14,7 @@ from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Networ
 @torch.no_grad()
 def read_alone(network: Network, blocks: list[tuple[int, ...]], start_id: int) -> list[KeyValueBlock]:
     """One block each, start token dropped, read in one padded batch (causal, so padding is harmless)."""
-    device = network.embedding.device
+    device = network.device
     longest = max(map(len, blocks))
     ids_BT = torch.tensor([[start_id, *b, *[start_id] * (longest - len(b))] for b in blocks], device=device)
     _, read = network.read(ids_BT)
@@ -32,7 +32,7 @@ def without_start(block: KeyValueBlock) -> KeyValueBlock:
 @torch.no_grad()
 def read_start(network: Network, start_id: int) -> KeyValueBlock:
     """The start token alone."""
-    return network.read(torch.tensor([[start_id]], device=network.embedding.device))[1]
+    return network.read(torch.tensor([[start_id]], device=network.device))[1]
 
 
 def side_by_side(network: Network, blocks: list[KeyValueBlock], leading: bool) -> KeyValueSegment:

@@ -1,9 +1,9 @@
 """The network run by the C kernels of `mercury_kernels.cpu`, with weights in the bits they have on disk.
 
-Same interface and numbers as `model.Network` within the error of activations in eight bits. Reader and writer share
-all matrices: what either adds to them is a low-rank product of its own.
+Same interface and numbers as `torch_network.TorchNetwork`, within the error of 8-bit activations. Reader and writer
+share all matrices; what either adds to them is a separate low-rank product.
 
-Dimensions as in `model.py`; one request at a time (B = 1).
+Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 from mercury_kernels.cpu.layers import Layers, Part
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_engine.models import quantized_weights, weights
@@ -22,62 +22,55 @@ from mercury_engine.models.network import (
     KeyValueBlock,
     KeyValueSegment,
     ModelConfig,
-    Network,
     Packing,
-    PositionFrames,
+    canvas_frames,
+    embed,
+    length_log_probabilities,
+    position_angles,
+    with_marker_logits,
 )
 
 ADAPTER_FILES = "adapter*.safetensors"
 
 
-class CpuNetwork(Network):
-    """Reads, and where the folder has an adapter writes; what the adapter adds is loaded when it is first needed."""
+class CpuNetwork:
+    """Implements `Network`; the writer's additions are loaded when they are first needed."""
 
     backend = "native"
 
     @torch.no_grad()
     def __init__(self, folder: Path, config: ModelConfig, layers: Layers) -> None:
-        """`layers` are filled with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
-        nn.Module.__init__(self)
+        """Fill `layers` with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
         self.config, self._folder, self._stack = config, folder, layers
-        self.groups = config.num_attention_heads // config.num_key_value_heads
         state = weights.read_tensors(folder)
         change = weights.read_tensors(folder, weights.READER_FILE) if (folder / weights.READER_FILE).is_file() else {}
         quantized_weights.put_reader(self._stack, config, state, change, folder)
         name, shape = "model.embed_tokens.weight", (config.vocab_size, config.hidden_size)
-        embedding = weights.checked(weights.unpack(state, name, folder), shape, name, folder).bfloat16()
-        self.embedding = nn.Parameter(embedding, requires_grad=False)
-        writes = config.adapter_rank > 0
-        self.markers = nn.Parameter(embedding.new_zeros(2, config.hidden_size), requires_grad=writes)
-        self.length = nn.Parameter(embedding.new_zeros(LENGTH_CLASSES, config.hidden_size)) if writes else None
-        self.layers = nn.ModuleList()
+        self.embedding = weights.checked(weights.unpack(state, name, folder), shape, name, folder).bfloat16()
+        self.markers = self.embedding.new_zeros(2, config.hidden_size)
+        self.length: Tensor | None = None
+        """The length head, once the writer is prepared; None for a writer trained without one."""
         self._writes = False
 
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.device
+
     def prepare(self) -> None:
-        """Load what the writer adds."""
+        """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
         if self._writes or not self.config.adapter_rank:
             return
         with torch.inference_mode(False), torch.no_grad():
             adapter = weights.read_tensors(self._folder, ADAPTER_FILES)
             quantized_weights.put_writer(self._stack, self.config, adapter, self._folder)
-            weights.fill_adapter(self, adapter, self._folder)
+            if "length" in adapter:
+                self.length = self._adapter_rows(adapter, "length", LENGTH_CLASSES)
+            self.markers = self._adapter_rows(adapter, "markers", 2)
         self._writes = True
 
-    def run(
-        self,
-        x_BRC: Tensor,
-        frames: PositionFrames,
-        before: Sequence[KeyValueSegment],
-        after: Sequence[KeyValueSegment],
-        adapted: bool,
-    ) -> tuple[Tensor, KeyValueBlock | None]:
-        """See `Network.run`; for rows that are written."""
-        assert x_BRC.shape[0] == 1, "one request at a time"
-        assert adapted and frames.away is not None
-        rows = x_BRC.shape[1]
-        hidden = None if frames.bias is None else frames.bias.view(self.groups, rows, rows)[0]
-        part = Part(rows, _kept(before), _kept(after), hidden)
-        return self._stack.run(x_BRC[0], _rows(frames.near), _rows(frames.away), [part])[0][None], None
+    def _adapter_rows(self, adapter: dict[str, Tensor], name: str, rows: int) -> Tensor:
+        found = weights.adapter_tensor(adapter, name, (rows, self.config.hidden_size), self._folder)
+        return found.to(self.embedding.dtype)
 
     def read(
         self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
@@ -87,39 +80,66 @@ class CpuNetwork(Network):
         return self.read_together([ForwardRequest(ids_BT, past, start, packing)])[0]
 
     def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Tensor, KeyValueBlock]]:
-        """See `Network.read_together`: one pass, in which each forward is a part of its own."""
+        """See `Network.read_together`: one pass, with each forward a part of it."""
         sizes = [each.rows for each in forwards]
         x_RC = F.embedding(torch.cat([each.ids_BT[0] for each in forwards]), self.embedding)
         positions = torch.cat([each.start + _places(each) for each in forwards])
         parts = [Part(each.rows, _kept(each.past), hidden_RR=_hidden(each)) for each in forwards]
-        out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts)
+        out, keys, values = self._stack.run(x_RC, self._angles(positions), None, parts)
         split = zip(out.split(sizes), keys.split(sizes, 3), values.split(sizes, 3), strict=True)
         return [(part[None], KeyValueBlock(k, v)) for part, k, v in split]
 
+    def write(
+        self,
+        ids_BR: Tensor,
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
+        ends_B: Tensor,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        """See `Network.write`."""
+        assert ids_BR.shape[0] == 1, "one request at a time"
+        self.prepare()
+        frames = canvas_frames(self._angles, ids_BR, ends_B, packing, groups=1)
+        assert frames.away is not None
+        hidden_RR = None if frames.bias is None else frames.bias[0, 0]
+        part = Part(ids_BR.shape[1], _kept(before), _kept(after), hidden_RR)
+        x_RC = embed(ids_BR[0], self.embedding, self.markers)
+        return self._stack.run(x_RC, _rows(frames.near), _rows(frames.away), [part])[0][None]
+
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
-        """In eight bits, see `Layers.keep`."""
+        """The block in eight bits, see `Layers.keep`."""
         return KeyValueBlock(*self._stack.keep(block.keys, block.values))
 
-    def placed(self, block: KeyValueBlock, positions: Tensor) -> KeyValueSegment:
-        """The block's side with its tokens at the positions [T] of a frame, in eight bits; see `Layers.place`."""
-        return KeyValueSegment(*self._stack.place([(block.keys, block.values)], self.angles(positions)))
+    def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
+        """See `Network.rotated`; in eight bits."""
+        return self.side_by_side([block], start)
 
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
-        """See `Network.side_by_side`; no block is copied before."""
-        positions = torch.arange(start, start + sum(block.tokens for block in blocks))
-        return KeyValueSegment(
-            *self._stack.place([(block.keys, block.values) for block in blocks], self.angles(positions))
-        )
+        """See `Network.side_by_side`; in eight bits, without copying the blocks first, see `Layers.place`."""
+        angles = self._angles(torch.arange(start, start + sum(block.tokens for block in blocks)))
+        return KeyValueSegment(*self._stack.place([(block.keys, block.values) for block in blocks], angles))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""
         return self._stack.head(hidden.reshape(-1, hidden.shape[-1])).view(*hidden.shape[:-1], -1)
 
+    def writer_logits(self, hidden: Tensor) -> Tensor:
+        """See `Network.writer_logits`."""
+        return with_marker_logits(self.logits(hidden), hidden, self.markers)
+
+    def lengths(self, hidden: Tensor) -> Tensor:
+        """See `length_log_probabilities`."""
+        return length_log_probabilities(hidden, self.length)
+
+    def _angles(self, positions: Tensor) -> Angles:
+        return position_angles(self.config, positions)
+
 
 def layers_for(config: ModelConfig, threads: int) -> Layers:
-    """Layers of that shape, still empty. Raises what `Layers` does, and ValueError for keys with biases.
+    """Empty layers of the model's shape. Raises what `Layers` raises, and ValueError for keys with biases.
 
-    Those of Qwen2 are so large in a few dimensions that eight bits leave little of the others.
+    The biases of Qwen2 are so large in a few dimensions that eight bits leave little precision for the others.
     """
     if config.attention_bias:
         raise ValueError("the kernels keep keys in eight bits, too few for a model with biases")
@@ -140,7 +160,7 @@ def _places(forward: ForwardRequest) -> Tensor:
 
 
 def _hidden(forward: ForwardRequest) -> Tensor | None:
-    """Later rows [R,R], and those of other runs."""
+    """Additive mask [R,R] that hides later rows and rows of other runs."""
     if forward.packing is not None:
         return forward.packing.bias(1, causal=True)[0, 0]
     rows = forward.rows

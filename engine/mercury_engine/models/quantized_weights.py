@@ -1,6 +1,6 @@
 """Weights from disk in the form the C kernels take: four and eight bits as they are stored, floats in eight.
 
-Matrices are those of `model.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` says what codes are.
+The matrices are those of `torch_network.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` says what codes are.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -18,7 +18,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.models.network import Layer, ModelConfig, Network
+from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.torch_network import Layer, TorchNetwork
 
 GROUP = 32
 
@@ -88,7 +89,7 @@ def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> dict[str,
     return state
 
 
-def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Network:
+def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchNetwork:
     """Reader, and where the folder holds one the writer's adapter, from a model folder."""
     config = read_config(folder)
     network = _unfilled(config, dtype)
@@ -98,16 +99,16 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Network:
     return network.to(device)
 
 
-def _unfilled(config: ModelConfig, dtype: torch.dtype) -> Network:
+def _unfilled(config: ModelConfig, dtype: torch.dtype) -> TorchNetwork:
     """A network to copy weights into. To convert memory that nothing stands in took a second."""
-    network = Network(config)
+    network = TorchNetwork(config)
     for parameter in network.parameters():
         parameter.data = torch.empty_like(parameter, dtype=dtype)
     network.markers.data.zero_()  # those of a reader alone are in no file
     return network
 
 
-def fill_reader(network: Network, folder: Path) -> None:
+def fill_reader(network: TorchNetwork, folder: Path) -> None:
     """Copy the folder's weights into the network, with the change of `reader.safetensors` if there is one."""
     change = read_tensors(folder, READER_FILE) if (folder / READER_FILE).is_file() else {}
     fill(network, read_tensors(folder), folder, change)
@@ -126,7 +127,9 @@ def low_rank(change: dict[str, Tensor], name: str, shape: tuple[int, int], path:
     return checked(down, down.shape, f"{name}.down", path), checked(up, up.shape, f"{name}.up", path)
 
 
-def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None) -> None:
+def fill(
+    network: TorchNetwork, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None
+) -> None:
     """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
 
     @torch.no_grad()  # here, for the mode is each thread's own
@@ -157,25 +160,30 @@ def fill(network: Network, state: dict[str, Tensor], folder: Path, change: dict[
 
 
 @torch.no_grad()
-def fill_adapter(network: Network, state: dict[str, Tensor], folder: Path) -> None:
-    """Copy the writer's tensors (names of the network's own parameters) into the network.
+def fill_adapter(network: TorchNetwork, state: dict[str, Tensor], folder: Path) -> None:
+    """Copy the writer's tensors (named like the network's own parameters) into the network.
 
-    A writer without a length head stays without one.
+    Without a length head in the adapter the network has none.
     """
     if "length" not in state:
         network.length = None
     for name, parameter in adapter_parameters(network).items():
-        if name not in state:
-            raise ModelCorrupt(f"adapter in {folder} lacks {name}; export it again")
-        _copy(parameter, state[name], name, folder)
+        parameter.copy_(adapter_tensor(state, name, parameter.shape, folder))
+
+
+def adapter_tensor(state: dict[str, Tensor], name: str, shape: Sequence[int], folder: Path) -> Tensor:
+    """One of the writer's tensors, checked. Raises ModelCorrupt."""
+    if name not in state:
+        raise ModelCorrupt(f"adapter in {folder} lacks {name}; export it again")
+    return checked(state[name], shape, name, folder)
 
 
 @torch.no_grad()
-def merged_writer(network: Network) -> Network:
+def merged_writer(network: TorchNetwork) -> TorchNetwork:
     """The writer as a network of its own, adapter added into its matrices; norms and embedding are shared."""
     config = network.config
     with torch.device("meta"):
-        writer = Network(replace(config, adapter_rank=0))
+        writer = TorchNetwork(replace(config, adapter_rank=0))
     writer.embedding, writer.head, writer.norm = network.embedding, network.head, network.norm
     writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
     if network.length is not None:
@@ -191,7 +199,7 @@ def merged_writer(network: Network) -> Network:
     return writer
 
 
-def adapter_parameters(network: Network) -> dict[str, Tensor]:
+def adapter_parameters(network: TorchNetwork) -> dict[str, Tensor]:
     """What training changes and `adapter.safetensors` holds."""
     return {name: p for name, p in network.named_parameters() if p.requires_grad}
 

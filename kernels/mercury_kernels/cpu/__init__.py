@@ -1,1 +1,1 @@
-"""A decoder's layers over few rows on a CPU, in C; the torch twin is `mercury_engine.models.network.Network.run`."""
+"""A decoder's layers over few rows on a CPU, in C; the torch twin is `TorchNetwork.run` of `mercury_engine`."""

@@ -11,8 +11,9 @@ from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.loading import BUNDLED_MODEL
 from mercury_engine.models import backend, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
-from mercury_engine.models.network import Network, Packing
+from mercury_engine.models.network import Packing
 from mercury_engine.models.quantized_weights import eight_bit
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_kernels.cpu.reference import floats
 from safetensors.torch import load_file, save_file
 
@@ -29,7 +30,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def plain(folder) -> Network:
+def plain(folder) -> TorchNetwork:
     return weights.load(folder, torch.float32, torch.device("cpu"))
 
 
@@ -70,7 +71,7 @@ def test_reading_behind_any_number_of_sides_gives_the_same_states_and_block(plai
 def test_writing_gives_the_same_states(plain, native, before, behind):
     canvas, ends = torch.tensor([[7, *[plain.config.mask_id] * 6]]), torch.tensor([4])
 
-    def written(network: Network, ends: torch.Tensor) -> torch.Tensor:
+    def written(network: TorchNetwork, ends: torch.Tensor) -> torch.Tensor:
         _, block = network.read(IDS)
         sides = [network.rotated(block, start) for start in (-5, 0)[:before]]
         return network.write(canvas, sides, [network.rotated(block, 0)] * behind, ends)
@@ -267,7 +268,7 @@ def test_values_beyond_sixteen_bits_are_left_to_torch(tmp_path, caplog):
     state = load_file(path / "model.safetensors")
     state["model.layers.0.mlp.gate_proj.weight"][3, 1] = -7e4
     save_file(state, path / "model.safetensors")
-    assert type(Engine.load(path, device="cpu", threads=1).reader) is Network
+    assert type(Engine.load(path, device="cpu", threads=1).reader) is TorchNetwork
     assert "as large as" in caplog.text
 
 
@@ -294,13 +295,13 @@ def test_a_cpu_without_further_wishes_gets_the_kernels(folder):
 @pytest.mark.parametrize("wish", [{"backend": "torch"}, {"dtype": torch.float32}])
 def test_plain_torch_can_be_asked_for(folder, wish):
     engine = Engine.load(folder, device="cpu", threads=1, **wish)
-    assert type(engine.reader) is Network
+    assert type(engine.reader) is TorchNetwork
 
 
 def test_where_the_kernels_cannot_torch_takes_over_and_says_so(tmp_path, caplog):
     path = tiny.folder(tmp_path)  # of a shape they do not take
     engine = Engine.load(path, device="cpu", threads=1)
-    assert type(engine.reader) is Network
+    assert type(engine.reader) is TorchNetwork
     assert "torch runs the model" in caplog.text
     with pytest.raises(RequestError, match="'auto'"):
         Engine.load(path, device="cpu", backend="native")
@@ -326,7 +327,7 @@ def test_the_bundled_model_reads_as_well_as_in_float32():
     plain, native = weights.load(BUNDLED_MODEL, torch.float32, torch.device("cpu")), loaded(BUNDLED_MODEL)
     ids = torch.tensor([Engine.load(BUNDLED_MODEL, device="cpu").tokenizer.encode(tiny.SAMPLE)[:256]])
 
-    def nats(network: Network) -> float:
+    def nats(network: TorchNetwork) -> float:
         logits = network.logits(network.read(ids)[0])[0, :-1]
         return float(torch.nn.functional.cross_entropy(logits, ids[0, 1:]))
 

@@ -204,7 +204,7 @@ def test_options_become_plan_and_setup(tmp_path, monkeypatch):
     options += ["--leg", 9, "--canvases", 4, "--optimizer", "muon", "--edits", 0, "--validate-every", 2]
     assert train.main([str(option) for option in options]) == 0
     ((run, minutes),) = seen
-    assert (run.network.embedding.device.type, minutes) == ("cpu", 9)
+    assert (run.network.device.type, minutes) == ("cpu", 9)
     assert (run.plan.canvases, run.plan.optimizer, run.plan.edits, run.plan.context) == (4, "muon", 0, 800)
     assert (run.setup.packed, run.setup.compiled, run.setup.workers, run.setup.validate_every) == (False, False, 0, 120)
     assert run.steps.noise.complement

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from mercury_engine.models.network import KeyValueSegment, Network
+from mercury_engine.models.network import KeyValueSegment
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.optimisation.objective import Rows
 from mercury_engine.training.optimisation.packed import Packed
 from mercury_engine.training.optimisation.padded import Padded
@@ -68,9 +69,11 @@ class LayoutNats:
     lengths: Tensor
 
 
-def layout_loss(network: Network, layout: Layout, totals: LossDivisors, final: LateStage) -> tuple[Tensor, LayoutNats]:
+def layout_loss(
+    network: TorchNetwork, layout: Layout, totals: LossDivisors, final: LateStage
+) -> tuple[Tensor, LayoutNats]:
     """One layout's part of the step's loss: weighted mean over slots, and a little of the length head's."""
-    rows, device = layout.rows, network.embedding.device
+    rows, device = layout.rows, network.device
     context = layout.read(network)
     ids = torch.from_numpy(rows.ids).to(device)
     if final.guesses:
@@ -88,7 +91,7 @@ def layout_loss(network: Network, layout: Layout, totals: LossDivisors, final: L
 
 @torch.no_grad()
 def with_guesses(
-    network: Network, layout: Layout, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor
+    network: TorchNetwork, layout: Layout, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor
 ) -> Tensor:
     """The rows with what one step of the model predicts in some of the hidden slots."""
     shown = torch.from_numpy(np.flatnonzero(layout.rows.guess)).to(ids_R.device)
@@ -98,7 +101,7 @@ def with_guesses(
 
 
 def slot_losses(
-    network: Network, hidden: Tensor, targets: Tensor, weights: Tensor, *, sharpen: bool = False
+    network: TorchNetwork, hidden: Tensor, targets: Tensor, weights: Tensor, *, sharpen: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of rows [P,C]: the weighted sum of nats, the entropy of those predicted right, and the nats [P] detached.
 
@@ -119,7 +122,9 @@ def slot_losses(
     return torch.stack(weighted).sum(), torch.stack(entropy).sum(), torch.cat(nats)[:count]
 
 
-def _chunk(network: Network, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: bool) -> tuple[Tensor, ...]:
+def _chunk(
+    network: TorchNetwork, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: bool
+) -> tuple[Tensor, ...]:
     logits = network.writer_logits(hidden)
     nats = F.cross_entropy(logits, targets, reduction="none")
     entropy = nats.new_zeros(())
@@ -135,12 +140,12 @@ def _chunk_on(on_gpu: bool) -> Callable[..., tuple[Tensor, ...]]:
     return torch.compile(_chunk, dynamic=False) if on_gpu else _chunk
 
 
-def _rows_at_once(network: Network) -> int:
+def _rows_at_once(network: TorchNetwork) -> int:
     """A power of two of rows, whose logits fit."""
     return 1 << max(6, (MAX_LOGITS // network.config.vocab_size).bit_length() - 1)
 
 
-def length_nats(network: Network, hidden: Tensor, rows: Rows) -> Tensor:
+def length_nats(network: TorchNetwork, hidden: Tensor, rows: Rows) -> Tensor:
     """Nats of the lengths that are asked."""
     asked = np.flatnonzero(rows.asked >= 0)
     classes = torch.from_numpy(rows.asked[asked]).to(hidden.device)

@@ -19,7 +19,7 @@ from torch.utils.data import Dataset
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import weights
-from mercury_engine.models.network import Network
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile, read_checked, read_files
 from mercury_engine.training.examples.steps import prefetched
@@ -188,7 +188,7 @@ class TrainingRun(ABC):
             self._copy(kept, self.trained, self.folder)
 
     @abstractmethod
-    def _network(self, base: Path, device: torch.device) -> Network:
+    def _network(self, base: Path, device: torch.device) -> TorchNetwork:
         """The base, ready to be trained."""
 
     @abstractmethod
@@ -220,7 +220,7 @@ class TrainingRun(ABC):
         return {}
 
 
-def move_for_training(network: Network, device: torch.device) -> None:
+def move_for_training(network: TorchNetwork, device: torch.device) -> None:
     """Bring a network to the device, what is frozen in bfloat16 and what is trained in float32."""
     for parameter in network.parameters():
         if not parameter.requires_grad:

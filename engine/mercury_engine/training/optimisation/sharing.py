@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mercury_engine.kv_cache.prefill import read_alone
-from mercury_engine.models.network import KeyValueBlock, ModelConfig, Network
+from mercury_engine.models.network import KeyValueBlock, ModelConfig
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.optimisation.objective import Rows
 
@@ -25,7 +26,7 @@ def unique(blocks: Iterable[TokenIds]) -> list[TokenIds]:
     return sorted({block for block in blocks if block}, key=lambda block: (len(block), block))
 
 
-def read_blocks(network: Network, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
+def read_blocks(network: TorchNetwork, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
     """Every block as it is read alone, a few at a time."""
     read: dict[TokenIds, KeyValueBlock] = {}
     for first in range(0, len(blocks), BLOCKS_PER_PASS):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mercury_engine.models import weights
-from mercury_engine.models.network import Network
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
@@ -26,10 +26,10 @@ from mercury_engine.training.optimisation.sharing import StepCost
 from mercury_engine.training.optimisation.validation import Validation
 
 
-def fresh_writer(base: Path, rank: int, device: torch.device) -> Network:
+def fresh_writer(base: Path, rank: int, device: torch.device) -> TorchNetwork:
     """The base with a fresh adapter: matrices in bfloat16, what is trained in float32."""
     config = weights.read_config(base)
-    network = Network(replace(config, adapter_rank=rank))
+    network = TorchNetwork(replace(config, adapter_rank=rank))
     weights.fill_reader(network, base)
     tokenizer = Tokenizer(base)
     with torch.no_grad():
@@ -47,7 +47,7 @@ class WriterRun(TrainingRun):
     steps: WriterSteps
     validation: Validation | None
 
-    def _network(self, base: Path, device: torch.device) -> Network:
+    def _network(self, base: Path, device: torch.device) -> TorchNetwork:
         return fresh_writer(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:

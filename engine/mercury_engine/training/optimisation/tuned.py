@@ -13,13 +13,14 @@ from torch.nn import functional as F
 
 from mercury_engine.kv_cache.prefill import pad_sides, read_start, side_by_side
 from mercury_engine.models import weights
-from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Network, PositionFrames
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, PositionFrames
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.examples.passages import Passage
 from mercury_engine.training.optimisation.run import move_for_training
 from mercury_engine.training.optimisation.sharing import TokenIds, read_blocks, unique
 
 
-class TunedReader(Network):
+class TunedReader(TorchNetwork):
     """A reader in training: it reads with the change."""
 
     def run(
@@ -43,11 +44,11 @@ def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
     return network
 
 
-def passage_nats(network: Network, passages: Sequence[Passage], start_id: int) -> Tensor:
+def passage_nats(network: TorchNetwork, passages: Sequence[Passage], start_id: int) -> Tensor:
     """Nats [P] of every near token but the first of each passage; blocks are read without gradients."""
     rows: list[Tensor] = []
     targets: list[int] = []
-    device = network.embedding.device
+    device = network.device
     longest = max(len(passage.near) for passage in passages)
     ids = [[*passage.near, *[0] * (longest - len(passage.near))] for passage in passages]
     hidden, _ = network.read(torch.tensor(ids, device=device), [_far_sides(network, passages, start_id)])
@@ -69,7 +70,7 @@ def read_tokens(batch: Sequence[Sequence[Passage]]) -> int:
 
 
 def passage_losses(
-    network: Network, batch: Sequence[Sequence[Passage]], start_id: int
+    network: TorchNetwork, batch: Sequence[Sequence[Passage]], start_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """For the passages of every file their part of the mean over all, and their nats [P] detached."""
     total = predicted_tokens(batch)
@@ -83,7 +84,7 @@ def _blocks(passages: Sequence[Passage]) -> list[TokenIds]:
 
 
 @torch.no_grad()
-def _far_sides(network: Network, passages: Sequence[Passage], start_id: int) -> KeyValueSegment:
+def _far_sides(network: TorchNetwork, passages: Sequence[Passage], start_id: int) -> KeyValueSegment:
     """What stands in front of each passage."""
     blocks = read_blocks(network, _blocks(passages), start_id)
     start = read_start(network, start_id)

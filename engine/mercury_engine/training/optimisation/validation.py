@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start, side_by_side
-from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig, Network
+from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import read_files
 from mercury_engine.training.examples.gaps import GapSampler, TrainingGap
@@ -65,7 +66,7 @@ class Validation:
         return cls(windows, of_windows)
 
     @torch.no_grad()
-    def writer(self, network: Network, steps: WriterSteps) -> dict[str, Any]:
+    def writer(self, network: TorchNetwork, steps: WriterSteps) -> dict[str, Any]:
         """Nats a slot by mask rate, at rate 1 by slot, and nats of the length head."""
         by_rate, by_slot, lengths = Nats(list), Nats(list), list[float]()
         size = max(1, steps.files * steps.sampler.gaps // (4 * GAPS_PER_FILE))  # a quarter of a step for sure has room
@@ -76,7 +77,7 @@ class Validation:
         return {"rates": _means(by_rate, MASK_RATES), "by_slot": _means_by_slot(by_slot), "length": _mean(lengths)}
 
     @torch.no_grad()
-    def reader(self, network: Network, start_id: int) -> dict[str, Any]:
+    def reader(self, network: TorchNetwork, start_id: int) -> dict[str, Any]:
         """Nats of the frozen reader by slot, every token behind the right ones before it; it sees no suffix."""
         gaps = [gap for window in self.windows for gap in window.gaps]
         by_slot = Nats(list)
@@ -99,8 +100,8 @@ def _canvases(number: int, gap: TrainingGap, config: ModelConfig, rng: random.Ra
     return found
 
 
-def _measure(network: Network, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
-    rows, device = layout.rows, network.embedding.device
+def _measure(network: TorchNetwork, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
+    rows, device = layout.rows, network.device
     hidden = layout.write(network, layout.read(network), torch.from_numpy(rows.ids).to(device))
     at = np.flatnonzero(rows.weight > 0)
     targets, weights = (torch.from_numpy(part[at]).to(device) for part in (rows.target, rows.weight))
@@ -114,8 +115,8 @@ def _measure(network: Network, layout: Layout, by_rate: Nats, by_slot: Nats, len
     lengths += length_nats(network, hidden, rows).tolist()
 
 
-def _read_on(network: Network, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
-    device = network.embedding.device
+def _read_on(network: TorchNetwork, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
+    device = network.device
     start = read_start(network, start_id)
     far = []
     for gap in gaps:
