@@ -81,7 +81,7 @@ def indexed(root: Path) -> dict[str, Any]:
     before, started, worked = editor.resident_mb(os.getpid()), time.monotonic(), time.thread_time()
     library.open((root,))
     while library.step():
-        pace.breathe()
+        pace.rest_if_due()
     after = editor.resident_mb(os.getpid())
     return {
         "files": len(library.index),

@@ -1,6 +1,6 @@
-"""The text around the cursor, in blocks that stay the same between keystrokes so that caches hold.
+"""The text around the cursor, in blocks that stay the same between keystrokes so that the KV cache holds.
 
-Lines that look like secrets are cut out of every block, but for the cursor's own (see `on_secret`).
+Lines that look like secrets are removed from every block, except the cursor's own line (see `on_secret`).
 """
 
 from collections.abc import Iterator
@@ -24,14 +24,15 @@ from mercury_lsp.documents.redaction import (
 
 MAX_LINE_PREFIX_CHARS = 1600
 MAX_LINE_SUFFIX_CHARS = 800
+"""Longest parts kept of the cursor's line, before and after the cursor."""
 
 KEPT_WINDOW_SHARES = (0.6, 1.4)
-"""A window stays while its size is within these shares of the budget."""
+"""A window stays put while its size is within these shares of its budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionContext:
-    """What a completion needs to know of one place in one version of a document."""
+    """The text around one offset in one version of a document."""
 
     uri: str
     version: int
@@ -46,23 +47,23 @@ class CompletionContext:
     multiline: bool
     """Whether a suggestion may have several lines."""
     line_prefix: str
-    """The cursor's line up to the cursor, its end when it is very long."""
+    """The cursor's line up to the cursor; only its end if it is very long."""
     line_suffix: str
-    """The rest of that line without terminator, its start when it is very long."""
+    """The rest of that line, without terminator; only its start if it is very long."""
     window: tuple[int, int] = (0, 0)
-    """The first of the document's chunks that stands in these blocks, and the first behind it that does not."""
+    """Range [first, end) of the document's chunks in these blocks."""
     snippets: tuple[str, ...] = ()
     """Blocks of other files."""
     lookup_text: tuple[str, ...] = ()
-    """Chunks outside of the window, which are looked through and not read."""
+    """Chunks outside the window, for n-gram lookup; the model does not read them."""
 
     @property
     def on_secret(self) -> bool:
-        """Whether the cursor's line looks like a secret; the model is not to see it then."""
+        """Whether the cursor's line looks like a secret; the model must not see it then."""
         return is_secret_line(self.line_prefix + self.line_suffix, self.language_id)
 
     def after(self, text: str) -> "CompletionContext":
-        """The context with a text typed at the cursor; what follows stays as it was, and so does the position."""
+        """The context as if `text` was typed at the cursor; the suffix and the position stay as they are."""
         line = (self.line_prefix + text).rpartition("\n")[2]
         return replace(self, near=self.near + text, line_prefix=line[-MAX_LINE_PREFIX_CHARS:])
 
@@ -78,7 +79,7 @@ class CompletionContext:
 
 
 class ContextBuilder:
-    """Builds the contexts of one open document; remembers where its window ends so that it moves rarely."""
+    """Builds the contexts of one open document; remembers the ends of its window so that it moves rarely."""
 
     def __init__(self, prefix_chars: int = PREFIX_CHARS, suffix_chars: int = SUFFIX_CHARS):
         self._prefix_chars = prefix_chars
@@ -89,7 +90,7 @@ class ContextBuilder:
         self._are_headers_parsed = False
 
     def build(self, snapshot: Snapshot, offset: int, path: str | None) -> CompletionContext:
-        """The context at offset; path, relative to the workspace, is told to the model in a comment."""
+        """The context at offset; the model sees `path`, relative to the workspace, in a comment."""
         source = snapshot.source
         offset = min(max(0, offset), source.length)
         index = source.chunk_at(offset)
@@ -113,46 +114,46 @@ class ContextBuilder:
         )
 
     def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:
-        """The blocks before the window: the file's path, and headers that the window cuts off."""
+        """The blocks before the window: the file's path, and the headers that the window cuts off."""
         blocks = [language(snapshot.language_id).comment_line(path_line(path))] if path else []
         if start and (text := self._headers_at(snapshot, offset, index, start)):
             blocks.append(text)
         return [without_secrets(block, snapshot.language_id) for block in blocks]
 
     def _headers_at(self, snapshot: Snapshot, offset: int, index: int, start: int) -> str:
-        """Headers; they stay while the cursor stays in its chunk, or typing would read them and all behind again.
+        """The headers; they stay while the cursor stays in its chunk, or a key would prefill them and all text after.
 
-        Those of an older tree are looked up again in the text's own.
+        Headers from an outdated tree are replaced once the text is parsed.
         """
         chunks = snapshot.chunks
-        place = (chunks[start] if start < index else None, chunks[index - 1])
-        same_place = all(ours is theirs for ours, theirs in zip(place, self._headers[0], strict=True))
-        if not same_place or (snapshot.is_parsed and not self._are_headers_parsed):
-            self._headers = (place, headers(snapshot, offset, snapshot.source.starts[start]))
+        anchors = (chunks[start] if start < index else None, chunks[index - 1])
+        is_unmoved = all(ours is theirs for ours, theirs in zip(anchors, self._headers[0], strict=True))
+        if not is_unmoved or (snapshot.is_parsed and not self._are_headers_parsed):
+            self._headers = (anchors, headers(snapshot, offset, snapshot.source.starts[start]))
             self._are_headers_parsed = snapshot.is_parsed
         return self._headers[1]
 
     def _window_start(self, chunks: tuple[str, ...], index: int) -> int:
-        """First chunk of the window before chunk index."""
+        """The first chunk of the window, at or before chunk `index`."""
         reach = _reach(chunks, range(index - 1, -1, -1), self._prefix_chars, self._first)
         self._first = chunks[index - reach] if reach else None
         return index - reach
 
     def _window_end(self, chunks: tuple[str, ...], index: int) -> int:
-        """One past the last chunk of the window after chunk index."""
+        """One past the last chunk of the window, after chunk `index`."""
         reach = _reach(chunks, range(index + 1, len(chunks)), self._suffix_chars, self._last)
         self._last = chunks[index + reach] if reach else None
         return index + 1 + reach
 
 
 def _blocks(snapshot: Snapshot, numbers: range) -> Iterator[str]:
-    """Chunks without their secrets."""
+    """Chunks without secrets."""
     chunks, language_id = snapshot.chunks, snapshot.language_id
     return filter(None, (chunk_without_secrets(chunks, number, language_id) for number in numbers))
 
 
 def _near(snapshot: Snapshot, offset: int, index: int) -> str:
-    """The cursor's chunk, which is number index, up to the cursor."""
+    """Chunk `index`, the cursor's, up to the cursor."""
     start = snapshot.source.starts[index]
     text = snapshot.source.slice(start, offset)
     if begins_inside(snapshot.chunks, index) and "\n" in text:
@@ -161,20 +162,20 @@ def _near(snapshot: Snapshot, offset: int, index: int) -> str:
 
 
 def _suffix(snapshot: Snapshot, offset: int, index: int, end: int) -> tuple[str, ...]:
-    """The rest of the cursor's chunk, which is number index, and the chunks up to number end."""
+    """The rest of chunk `index`, the cursor's, and the chunks up to `end`."""
     source, chunks = snapshot.source, snapshot.chunks
     if not chunks:
         return ()
-    # Never cut shorter, for the next block must follow on it; a chunk is bounded anyway.
+    # Not cut shorter, because the next block must follow directly; a chunk is bounded anyway.
     head = source.slice(offset, source.starts[index + 1])
     return tuple(filter(None, (after_cursor(head, snapshot.language_id), *_blocks(snapshot, range(index + 1, end)))))
 
 
 def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:
-    """How many chunks, taken in order from the cursor outward, the window has.
+    """The number of chunks in the window, taken in `order` from the cursor outward.
 
-    It ends at the kept chunk while its size stays in `KEPT_WINDOW_SHARES`, else it is as large as the budget allows.
-    A window that ends at the end of the document may be of any smaller size.
+    The window ends at the kept chunk while its size is within `KEPT_WINDOW_SHARES`, else it is as large as the budget
+    allows. A window that ends with the document may be smaller.
     """
     size, fitting = 0, 0
     for count, index in enumerate(order, 1):

@@ -1,4 +1,4 @@
-"""The documents that the client has open."""
+"""The documents that the client has open, each with its context builder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ class _Open:
 
 
 class OpenDocuments:
-    """By uri. Methods other than `open`, `finish_parsing` and `is_current` raise UnknownDocument if it is not open."""
+    """Open documents by URI. All methods but `open`, `finish_parsing` and `is_current` raise UnknownDocument."""
 
     def __init__(self) -> None:
         self.roots: tuple[Path, ...] = ()
-        """Folders of the workspace; paths told to the model are relative to them."""
+        """The workspace folders; the model sees paths relative to them."""
         self._open: dict[str, _Open] = {}
 
     def open(self, item: types.TextDocumentItem) -> None:
-        """Take over the text of a document; opened anew it is replaced."""
+        """Open a document; one that is open already is replaced."""
         document = Document(item.uri, item.language_id, item.version, item.text)
         self._open[item.uri] = _Open(document, ContextBuilder(), self._path(item.uri))
 
     def change(self, uri: str, version: int, changes: Sequence[ContentChange]) -> list[Edit] | None:
-        """Apply the client's changes; the edits they are, or None when one replaced the whole document."""
+        """Apply the client's changes; returns the edits, or None if one replaced the whole document."""
         return self._find(uri).document.apply(changes, version)
 
     def close(self, uri: str) -> None:
@@ -43,20 +43,20 @@ class OpenDocuments:
         del self._open[uri]
 
     def finish_parsing(self, uri: str) -> None:
-        """Finish what parsing was put off while the user typed; nothing to do for a uri that is not open."""
+        """Do the parsing deferred while the user typed; does nothing for a URI that is not open."""
         if uri in self._open:
             self._open[uri].document.finish_parsing()
 
     def snapshot(self, uri: str) -> Snapshot:
-        """The document as it is now; its tree may be that of an older version."""
+        """The document as it is now; its tree may be an older version's."""
         return self._find(uri).document.snapshot()
 
     def parsed(self, uri: str) -> Snapshot:
-        """The same with its own tree, if there is time for a parse."""
+        """The document as it is now, parsed if the time budget allows."""
         return self._find(uri).document.parsed()
 
     def context_at(self, uri: str, position: types.Position) -> tuple[CompletionContext, Snapshot]:
-        """The text around a position, which is clamped to the document, and the snapshot it is of."""
+        """The context at a position, which is clamped to the document, and its snapshot."""
         found = self._find(uri)
         snapshot = found.document.snapshot()
         offset = snapshot.offset_at(position.line, position.character)
@@ -69,7 +69,7 @@ class OpenDocuments:
         return snapshot.uri in self and self.snapshot(snapshot.uri).source is snapshot.source
 
     def path(self, uri: str) -> str:
-        """The document's path as the model is told it: relative to its folder, or its name."""
+        """The document's path as the model sees it: relative to its workspace folder, or only its name."""
         return self._find(uri).path or ""
 
     def __contains__(self, uri: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the syntax around the cursor says: the kind of place it is, and the headers that enclose it."""
+"""Reads the syntax around the cursor: its class (argument, string, …) and the headers of enclosing definitions."""
 
 import re
 from collections.abc import Iterator
@@ -11,13 +11,15 @@ from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import Language, language
 
 MAX_IMPORT_CHARS = 600
+"""Longest text of all imports together."""
+
 MAX_HEADER_CHARS = 240
-"""Of one definition."""
+"""Longest header of one definition."""
 
 _MAX_TOP_NODES = 64
-"""Imports are looked for among the first nodes of the file."""
+"""Nodes at the start of the file that are searched for imports."""
 _SCANNED_CHARS = 400
-"""How far back an open bracket is looked for where the syntax is broken."""
+"""Characters before the cursor that are searched for an open bracket where the syntax is broken."""
 
 _ENDS = ('"', "'", "`", ")", "]", "}", ">", ";", "*/", "-->")
 _CALLABLE_END = re.compile(r"[\w)\]>!]\s*$")
@@ -28,11 +30,11 @@ _BLOCK_COMMENTS = {
     "<!-- ": ("<!--", "-->"),
     "-- ": ("--[[", "]]"),
 }
-"""By the mark of the language's comment lines."""
+"""Opening and closing marks, by the language's line comment mark."""
 
 
 class CursorClass(StrEnum):
-    """The kind of place where the cursor stands."""
+    """The syntactic class of the cursor."""
 
     ARGUMENT = "argument"
     EXPRESSION = "expression"
@@ -50,13 +52,13 @@ class CursorClass(StrEnum):
 
 
 def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
-    """Whether nothing but blanks stands before offset in its line; only there a suggestion may have several lines."""
+    """Whether only blanks stand before offset on its line; only there may a suggestion have several lines."""
     line_start, _ = snapshot.source.line_bounds(offset)
     return not snapshot.slice(line_start, offset).strip()
 
 
 def classify(snapshot: Snapshot, offset: int) -> CursorClass:
-    """The kind of place before offset; broken syntax is judged by the line's text."""
+    """The class of the cursor at offset; where the syntax is broken, it is judged by the text."""
     if snapshot.tree is None:
         return CursorClass.OTHER
     rules = language(snapshot.language_id)
@@ -87,7 +89,7 @@ def headers(snapshot: Snapshot, offset: int, window_start: int) -> str:
 
 
 def path_to(tree: Tree, byte: int) -> list[Node]:
-    """Nodes from the root down to the leaf that hold the byte before this one."""
+    """The nodes, from the root down to the leaf, that contain the byte before this one."""
     goal = max(0, byte - 1)
     cursor = tree.walk()
     path = [tree.root_node]
@@ -122,7 +124,7 @@ def _class_of_nodes(path: list[Node], snapshot: Snapshot, offset: int, rules: La
 
 
 def _is_open_at(node: Node, byte: int, before: str, is_comment: bool) -> bool:
-    """Whether a node that holds the byte before the cursor also holds what will be typed there."""
+    """Whether a node that contains the byte before the cursor will also contain text typed there."""
     if node.end_byte != byte:
         return node.end_byte > byte
     if is_comment:
@@ -131,7 +133,7 @@ def _is_open_at(node: Node, byte: int, before: str, is_comment: bool) -> bool:
 
 
 def _is_broken(path: list[Node]) -> bool:
-    """Whether the syntax around the cursor is wrong, or was edited and not parsed since."""
+    """Whether the syntax around the cursor has an error, or was edited since the last parse."""
     if any(node.is_error or node.is_missing for node in path):
         return True
     return any(node.has_error or node.has_changes for node in path[-3:])
@@ -150,7 +152,7 @@ def _class_of_text(snapshot: Snapshot, offset: int, line_prefix: str, rules: Lan
 
 
 def _has_open_call(text: str) -> bool:
-    """Whether the innermost bracket that text leaves open, after its last empty line, is that of a call."""
+    """Whether the innermost bracket left open, after the last empty line of the text, opens a call."""
     text = text.rpartition("\n\n")[2]
     closed: list[str] = []
     for index in range(len(text) - 1, -1, -1):
@@ -168,7 +170,7 @@ def _has_open_call(text: str) -> bool:
 
 
 def _imports(snapshot: Snapshot, tree: Tree, rules: Language, limit: int) -> str:
-    """Text of the imports among the file's first nodes that start before byte limit."""
+    """The imports among the file's first nodes that start before byte `limit`."""
     lines: list[str] = []
     room = MAX_IMPORT_CHARS
     for node in _top_nodes(tree):
@@ -193,7 +195,7 @@ def _top_nodes(tree: Tree) -> Iterator[Node]:
 
 
 def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:
-    """Definitions around offset, outermost first; where indentation rules, a blank line's own counts."""
+    """Definitions that enclose offset, outermost first; in an indented language, a blank line's indentation counts."""
     assert snapshot.tree is not None
     line_start, _ = snapshot.source.line_bounds(offset)
     prefix = snapshot.slice(line_start, offset)
@@ -208,7 +210,7 @@ def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:
 
 
 def _header(snapshot: Snapshot, node: Node) -> str:
-    """The lines of a definition before its body, with an opening brace if that follows."""
+    """The lines of a definition before its body, with the opening brace if there is one."""
     start, _ = snapshot.source.line_bounds(snapshot.source.offset_of_byte(node.start_byte))
     body = node.child_by_field_name("body")
     if body is None:

@@ -1,1 +1,1 @@
-"""A document as the client has it: text, versions, syntax tree, language, and what is redacted from it."""
+"""A document as the client has it: its text, versions, syntax tree and language, and the secrets to redact from it."""

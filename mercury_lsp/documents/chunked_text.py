@@ -1,9 +1,9 @@
 """Immutable text held in chunks; an edit makes a new text that shares every untouched chunk with the old.
 
-Offsets count code points, LSP columns count UTF-16 units, tree-sitter counts bytes; each conversion bisects
-over lengths accumulated by chunk. No chunk ends between the two characters of a CR LF.
+Offsets count code points, LSP columns count UTF-16 units and tree-sitter counts bytes; each conversion bisects over
+the accumulated lengths of the chunks. No chunk ends between the two characters of a CR LF.
 
-A key asks for the line of the cursor some twenty times, so what is asked that often is an attribute or remembered.
+One key looks up the cursor's line some twenty times, so such lookups are attributes or cached.
 """
 
 import re
@@ -19,17 +19,17 @@ from mercury_engine.text.common_prefix import common_prefix
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 
 MIN_CHUNK_CHARS = 40
-"""A chunk that shrinks below this joins a neighbour."""
+"""Shortest chunk, in characters; one that shrinks below this is merged with a neighbour."""
 
 LONG_LINE_CHUNKS = 128
-"""A line that runs over so many chunks is long: 50,000 to 100,000 characters."""
+"""Chunks of a line that counts as long: 50,000 to 100,000 characters."""
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _NEWLINE = re.compile("\n")
 
 
 class ChunkedText:
-    """Text as `chunks`, with lookups in logarithmic time over the lengths of its chunks."""
+    """Text in chunks, with lookups in logarithmic time."""
 
     def __init__(self, chunks: tuple[str, ...], measures: tuple[tuple[int, ...], ...] | None = None):
         self.chunks = chunks
@@ -38,31 +38,31 @@ class ChunkedText:
         self.starts, self._units, self._bytes, self._breaks, self._newlines = (
             list(accumulate(column, initial=0)) for column in columns
         )
-        """What stands before each chunk, and before the end of the text; `starts` in code points."""
+        """Counts before each chunk, and for the whole text; `starts` counts code points."""
         self.length = self.starts[-1]
         """Code points."""
 
     @classmethod
     def of(cls, text: str) -> "ChunkedText":
-        """Text cut by `chunks.split`."""
+        """Text cut by `chunking.split`."""
         return cls(tuple(_join_crlf(split(text))))
 
     @property
     def byte_length(self) -> int:
-        """Bytes of the text as `encode` gives it."""
+        """Length in bytes, as `encode` encodes it."""
         return self._bytes[-1]
 
     def has_long_line(self) -> bool:
-        """Whether some line runs over `LONG_LINE_CHUNKS` chunks."""
+        """Whether a line spans `LONG_LINE_CHUNKS` chunks."""
         breaks = self._breaks
         return any(map(eq, breaks, breaks[LONG_LINE_CHUNKS:]))
 
     def chunk_at(self, offset: int) -> int:
-        """Index of the chunk that holds the character before offset; 0 at the start."""
+        """Index of the chunk with the character before offset; 0 at the start."""
         return max(0, bisect_left(self.starts, offset) - 1)
 
     def slice(self, start: int, end: int) -> str:
-        """The text from offset start up to offset end, both clamped."""
+        """The text in [start, end), both clamped."""
         start, end = max(0, start), min(end, self.length)
         if start >= end:
             return ""
@@ -74,37 +74,37 @@ class ChunkedText:
         return "".join((head, *self.chunks[first + 1 : last], tail))
 
     def offset_at(self, line: int, column: int) -> int:
-        """Offset of a UTF-16 position, clamped to its line, or to the end when there is no such line."""
+        """Offset of a UTF-16 position, clamped to its line; the end of the text if there is no such line."""
         if line > self._breaks[-1]:
             return self.length
         start, end = self._line_start(line), self._line_end(line)
         return min(self._offset_of_unit(self._units_before(start) + column), end)
 
     def position_at(self, offset: int) -> tuple[int, int]:
-        """UTF-16 position of an offset, both clamped; between CR and LF it is the end of the line."""
+        """UTF-16 position of an offset, both clamped; an offset between CR and LF counts as the end of the line."""
         line = self.line_of(offset)
         end = min(max(0, offset), self._line_end(line))
         return line, self._units_before(end) - self._units_before(self._line_start(line))
 
     def line_of(self, offset: int) -> int:
-        """Number of the line that holds offset."""
+        """Number of the line that contains offset."""
         offset = min(max(0, offset), self.length)
         index, before = self._locate(offset)
         inside_crlf = before.endswith("\r") and self.chunks[index].startswith("\n", len(before))
         return self._breaks[index] + _breaks(before) - inside_crlf
 
     def line_bounds(self, offset: int) -> tuple[int, int]:
-        """Offsets of the start and the end, without terminator, of the line that holds offset."""
+        """Start and end, without terminator, of the line that contains offset."""
         line = self.line_of(offset)
         return self._line_start(line), self._line_end(line)
 
     def byte_of(self, offset: int) -> int:
-        """Bytes before an offset."""
+        """Number of bytes before an offset."""
         index, before = self._locate(offset)
         return self._bytes[index] + len(encode(before))
 
     def offset_of_byte(self, byte: int) -> int:
-        """Offset of the character that holds a byte; the inverse of `byte_of`."""
+        """Offset of the character that contains a byte; the inverse of `byte_of`."""
         if not self.chunks:
             return 0
         byte = min(byte, self.byte_length)
@@ -112,15 +112,15 @@ class ChunkedText:
         before = encode(self.chunks[index])[: byte - self._bytes[index]]
         return self.starts[index] + len(before.decode("utf-8", "ignore"))
 
-    def place_of(self, offset: int) -> tuple[int, tuple[int, int]]:
-        """Bytes before an offset, and its row and column for tree-sitter: only LF ends rows, columns are bytes."""
+    def byte_and_point_of(self, offset: int) -> tuple[int, tuple[int, int]]:
+        """Bytes before an offset, and its tree-sitter point (row, column): only LF ends rows, columns count bytes."""
         index, before = self._locate(offset)
         byte, row = self._bytes[index] + len(encode(before)), self._newlines[index] + before.count("\n")
         start = self._end_of_break(row, self._newlines, _NEWLINE)[1]
         return byte, (row, byte - self.byte_of(start))
 
     def reader(self) -> Callable[[int, object], bytes]:
-        """The read callback of a tree-sitter parser: the rest of the chunk at a byte; empty at the end."""
+        """A read callback for a tree-sitter parser: returns the rest of the chunk at a byte; empty at the end."""
         byte_starts, chunks = self._bytes, self.chunks
 
         def read(byte: int, _: object) -> bytes:
@@ -130,9 +130,9 @@ class ChunkedText:
         return read
 
     def replace(self, start: int, end: int, new: str) -> "ChunkedText":
-        """The text with new in place of [start, end); only touched chunks and at most neighbours change.
+        """The text with `new` in place of [start, end); only touched chunks, and at most their neighbours, change.
 
-        An insertion between two chunks goes to the first of them, so that typing leaves the next one alone.
+        An insertion between two chunks goes to the first one, so that typing leaves the next one alone.
         """
         if not self.chunks:
             return ChunkedText.of(new)
@@ -148,7 +148,7 @@ class ChunkedText:
         )
 
     def difference(self, text: str) -> tuple[int, int, str]:
-        """The one edit (start, end, new) that makes this text into another, found by chunk from both ends."""
+        """The single edit (start, end, new) that turns this text into another, found chunk by chunk from both ends."""
         lead, at = 0, 0
         while lead < len(self.chunks) and text.startswith(self.chunks[lead], at):
             at += len(self.chunks[lead])
@@ -177,7 +177,7 @@ class ChunkedText:
         return bisect_right(self.starts, start) - 1, self.chunk_at(end)
 
     def _grow(self, merged: str, old_length: int, first: int, last: int) -> tuple[str, int, int]:
-        """Take in a neighbour where the touched chunk became tiny or a CR LF would fall apart."""
+        """Merge with a neighbour if the touched chunk became tiny or a CR LF would be split."""
         became_tiny = not merged or len(merged) < MIN_CHUNK_CHARS <= old_length
         if first and (became_tiny or (merged.startswith("\n") and self.chunks[first - 1].endswith("\r"))):
             first -= 1
@@ -189,7 +189,7 @@ class ChunkedText:
         return merged, first, last
 
     def _locate(self, offset: int) -> tuple[int, str]:
-        """The chunk that holds the character before offset, and its text up to offset."""
+        """The index of the chunk with the character before offset, and its text up to offset."""
         if not self.chunks:
             return 0, ""
         index = self.chunk_at(offset)
@@ -200,7 +200,7 @@ class ChunkedText:
         return self._units[index] + utf16_length(before)
 
     def _offset_of_unit(self, unit: int) -> int:
-        """Offset of a UTF-16 unit counted from the start; before the pair when it falls inside one."""
+        """Offset of a UTF-16 unit counted from the start; inside a surrogate pair, the offset before the pair."""
         if not self.chunks or unit >= self._units[-1]:
             return self.length
         index = max(0, bisect_right(self._units, unit) - 1)
@@ -213,22 +213,22 @@ class ChunkedText:
         return self.length if line >= self._breaks[-1] else self._end_of_break(line + 1, self._breaks, _BREAK)[0]
 
     def _end_of_break(self, number: int, column: list[int], pattern: re.Pattern[str]) -> tuple[int, int]:
-        """Start and end offset of the number-th line break, counted from 1; zeros for number 0."""
+        """Start and end offset of the number-th line break, counted from 1; (0, 0) for number 0."""
         if number == 0:
             return 0, 0
         index = bisect_left(column, number) - 1
-        start, end = _places(pattern, self.chunks[index])[number - column[index] - 1]
+        start, end = _spans(pattern, self.chunks[index])[number - column[index] - 1]
         return self.starts[index] + start, self.starts[index] + end
 
 
 def encode(text: str) -> bytes:
-    """UTF-8 for tree-sitter: lone surrogates become `?` and NUL, which it takes for the end, a blank."""
+    """UTF-8 for tree-sitter: lone surrogates become `?`; NUL, which it takes for the end, becomes a blank."""
     return text.encode("utf-8", "replace").replace(b"\0", b" ")
 
 
 @lru_cache(maxsize=256)
-def _places(pattern: re.Pattern[str], chunk: str) -> tuple[tuple[int, int], ...]:
-    """Where a pattern is found in a chunk."""
+def _spans(pattern: re.Pattern[str], chunk: str) -> tuple[tuple[int, int], ...]:
+    """Spans of a pattern's matches in a chunk."""
     return tuple(map(re.Match.span, pattern.finditer(chunk)))
 
 
@@ -242,7 +242,7 @@ def _breaks(text: str) -> int:
 
 
 def _join_crlf(chunks: list[str]) -> list[str]:
-    """Move an LF that starts a chunk to a CR that ends the one before it."""
+    """Move an LF at the start of a chunk to the CR that ends the chunk before it."""
     for index in range(1, len(chunks)):
         if chunks[index].startswith("\n") and chunks[index - 1].endswith("\r"):
             chunks[index - 1] += "\n"

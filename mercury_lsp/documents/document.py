@@ -1,4 +1,4 @@
-"""Open documents: text that clients edit, and immutable snapshots of it with a syntax tree."""
+"""An open document that the client edits, and its immutable snapshots with a syntax tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from mercury_lsp.documents.chunked_text import ChunkedText, encode
 from mercury_lsp.documents.languages import language, parser
 
 MAX_PARSED_BYTES = 2_000_000
-"""Larger files, and files with very long lines, are treated as plain text."""
+"""Largest parsed file; larger ones, and files with very long lines, are treated as plain text."""
 
 KEYSTROKE_PARSE_SECONDS = 0.002
-"""A parse after an edit gets this long; where an edit breaks 20,000 lines it would take 20 to 170 ms."""
+"""Budget of a parse after an edit; when an edit breaks 20,000 lines, a full parse would take 20 to 170 ms."""
 
 MAX_SKIPPED_VERSIONS = 16
-"""Versions that are not parsed after parses that took too long, for the next one would most likely as well."""
+"""Most versions left unparsed after parses that ran out of time, for the next parse most likely would too."""
 
 PAUSE_PARSE_SECONDS = 0.3
-"""A parse in a pause of typing gets this long."""
+"""Budget of a parse while the user pauses."""
 
 FIRST_PARSE_SECONDS = 1.0
-"""The first parse gets this long; a document that takes longer is treated as plain text."""
+"""Budget of the first parse; a document that takes longer is treated as plain text."""
 
 _BREAKS = frozenset("\r\n")
 
@@ -32,7 +32,7 @@ ContentChange = types.TextDocumentContentChangePartial | types.TextDocumentConte
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replacement of text at an offset (code points) of the document as it was before."""
+    """A replacement of text; `start` is an offset (code points) in the document before the edit."""
 
     start: int
     removed: str
@@ -41,26 +41,26 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A document at one version; offsets are code points, positions (line, UTF-16 column), all clamped."""
+    """One version of a document; offsets are code points, positions (line, UTF-16 column), all clamped."""
 
     uri: str
     language_id: str
     version: int
     source: ChunkedText
     tree: Tree | None
-    """None for plain text. Offsets are those of `source.byte_of`; nodes with `has_changes` were edited since
-    the last parse."""
+    """None for plain text. Its offsets are bytes (`source.byte_of`); nodes with `has_changes` were edited since the
+    last parse."""
     is_parsed: bool
-    """Whether the tree is that of this text, and not of an older one that was edited since."""
+    """Whether the tree was parsed from this text; otherwise it is an older tree, edited since."""
 
     @property
     def chunks(self) -> tuple[str, ...]:
-        """Pieces of the text; those that an edit did not touch are the same objects in every snapshot."""
+        """The text's chunks; a chunk that no edit touched is the same object in every snapshot."""
         return self.source.chunks
 
     @property
     def text(self) -> str:
-        """The whole text, joined anew on every use."""
+        """The whole text, joined on every access."""
         return "".join(self.source.chunks)
 
     @property
@@ -69,7 +69,7 @@ class Snapshot:
         return self.source.length
 
     def offset_at(self, line: int, utf16_col: int) -> int:
-        """Offset of a position; inside a surrogate pair it is the one before the pair."""
+        """Offset of a position; inside a surrogate pair, the offset before the pair."""
         return self.source.offset_at(line, utf16_col)
 
     def position_at(self, offset: int) -> tuple[int, int]:
@@ -77,17 +77,17 @@ class Snapshot:
         return self.source.position_at(offset)
 
     def slice(self, start: int, end: int) -> str:
-        """The text from start up to end."""
+        """The text in [start, end)."""
         return self.source.slice(start, end)
 
     def line_at(self, offset: int) -> tuple[str, int]:
-        """The line that holds offset, without its terminator, and the offset where it starts."""
+        """The line that contains offset, without its terminator, and its start offset."""
         start, end = self.source.line_bounds(offset)
         return self.source.slice(start, end), start
 
 
 class Document:
-    """One open document; to be used from the main thread only."""
+    """One open document; for the main thread only."""
 
     def __init__(self, uri: str, language_id: str, version: int, text: str):
         self.uri = uri
@@ -97,18 +97,18 @@ class Document:
         self._tree: Tree | None = None
         self._is_parsed = False
         self.has_new_lines = False
-        """Whether lines have come or gone since the last parse: what encloses the others may be something else now."""
+        """Whether line breaks were added or removed since the last parse: other definitions may enclose a line now."""
         self._is_plain = not language(language_id).grammar
-        self._to_pass_over = self._passed_over = 0
-        """Versions in a row: twice as many after each parse that took too long."""
+        self._versions_to_skip = self._skipped_versions = 0
+        """Versions in a row to leave unparsed: doubles after each parse that ran out of time."""
         self._tried: ChunkedText | None = None
-        """The newest version whose tree was asked for."""
+        """The newest version for which a tree was requested."""
         self._snapshot: Snapshot | None = None
 
     def apply(self, changes: Sequence[ContentChange], version: int) -> list[Edit] | None:
-        """Apply LSP content changes in order; each range refers to the text the change before it left.
+        """Apply LSP content changes in order; each range refers to the text after the previous change.
 
-        Returns the edits they are, or None when one replaced the whole document.
+        Returns the resulting edits, or None if a change replaced the whole document.
         """
         edits: list[Edit] | None = []
         for change in changes:
@@ -125,7 +125,7 @@ class Document:
         return edits
 
     def snapshot(self) -> Snapshot:
-        """The document as it is now, with the tree of the last parse; most keys leave it at that."""
+        """The document as it is now, with the tree of the last parse; most keys need no more."""
         if self._snapshot is None:
             if self._tree is None:
                 self._parse(FIRST_PARSE_SECONDS)
@@ -135,27 +135,27 @@ class Document:
         return self._snapshot
 
     def parsed(self) -> Snapshot:
-        """The same for who looks at the tree: parsed here, once per version at most, as far as time allows."""
+        """The document as it is now, parsed if the time budget allows; at most one attempt per version."""
         if not self.snapshot().is_parsed:
-            self._parse_if_it_may_do()
+            self._parse_within_budget()
         return self.snapshot()
 
     def finish_parsing(self) -> None:
-        """Finish what parsing was put off, when the user pauses; later snapshots have its tree."""
+        """Do the parsing deferred while the user typed; later snapshots have its tree."""
         if not self._is_parsed:
             self._parse(PAUSE_PARSE_SECONDS if self._tree else FIRST_PARSE_SECONDS)
-            self._to_pass_over = 0 if self._is_parsed else self._to_pass_over
+            self._versions_to_skip = 0 if self._is_parsed else self._versions_to_skip
 
-    def _parse_if_it_may_do(self) -> None:
+    def _parse_within_budget(self) -> None:
         if self._tried is self._source:
             return
         self._tried = self._source
-        if self._passed_over < self._to_pass_over:
-            self._passed_over += 1
+        if self._skipped_versions < self._versions_to_skip:
+            self._skipped_versions += 1
             return
         self._parse(KEYSTROKE_PARSE_SECONDS)
-        self._passed_over = 0
-        self._to_pass_over = 0 if self._is_parsed else min(MAX_SKIPPED_VERSIONS, 2 * self._to_pass_over or 1)
+        self._skipped_versions = 0
+        self._versions_to_skip = 0 if self._is_parsed else min(MAX_SKIPPED_VERSIONS, 2 * self._versions_to_skip or 1)
 
     def _offsets(self, span: types.Range) -> tuple[int, int]:
         start = self._source.offset_at(span.start.line, span.start.character)
@@ -175,7 +175,7 @@ class Document:
             self._tree = edited(self._tree, old, start, end, new)
 
     def _parse(self, seconds: float) -> None:
-        """Bring the tree up to date, or leave it edited but not parsed when the time is over."""
+        """Bring the tree up to date, or leave it edited but unparsed when time runs out."""
         if self._is_parsed:
             return
         self._snapshot = None
@@ -191,8 +191,8 @@ class Document:
 
 
 def edited(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
-    """A copy of a text's tree with new in place of [start, end), its nodes moved and not parsed."""
-    byte, point = source.place_of(start)
+    """A copy of the tree with `new` in place of [start, end): its nodes are moved, not parsed."""
+    byte, point = source.byte_and_point_of(start)
     old_end = _end_of(byte, point, source.slice(start, end))
     new_end = _end_of(byte, point, new)
     tree = tree.copy()
@@ -201,7 +201,7 @@ def edited(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> T
 
 
 def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
-    """The tree of a text, made from an edited previous one; None when the time is over."""
+    """The tree of a text, parsed incrementally from an edited previous tree; None when time runs out."""
     deadline = perf_counter() + seconds
 
     def is_late(_byte: int, _has_error: bool) -> bool:
@@ -212,13 +212,13 @@ def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: f
             return parser.parse(source.reader(), progress_callback=is_late)
         return parser.parse(source.reader(), old_tree=previous, progress_callback=is_late)
     except ValueError:
-        # Else the parser would resume where it stopped, whatever it is given next.
+        # Otherwise the parser would resume where it stopped, whatever its next input.
         parser.reset()
         return None
 
 
 def _end_of(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:
-    """Byte, row and column where a text ends that starts at these, as tree-sitter counts them."""
+    """The byte and point (row, column) where a text ends that starts at `byte` and `point`."""
     if not text:
         return byte, point
     encoded = encode(text)

@@ -1,4 +1,4 @@
-"""What differs between languages: grammar, comment marks and the names that grammars give to nodes."""
+"""The differences between languages: grammar, comment marks, and the grammar's node types."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -22,32 +22,32 @@ _PLAIN_MARKS = comment_marks("plaintext")
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language; the sets hold types of syntax nodes."""
+    """One language; the sets contain types of syntax nodes."""
 
     grammar: str = ""
-    """Name of the module that holds the grammar; empty for plain text."""
+    """The module with the grammar; empty for plain text."""
     loader: str = "language"
-    """Function of that module that returns the grammar."""
+    """The module's function that returns the grammar."""
     marks: CommentMarks = _PLAIN_MARKS
     """Marks of a comment line."""
     quotes: str = "\"'"
-    """Characters that open and close a string on a line."""
+    """Characters that delimit a string on one line."""
     import_words: tuple[str, ...] = ()
-    """What a line of imports starts with."""
+    """Prefixes of import lines."""
     by_indent: bool = False
-    """Whether blocks end by indentation."""
+    """Whether indentation delimits blocks."""
     comments: Kinds = _COMMENT
     strings: Kinds = _STRING
     imports: Kinds = frozenset()
     definitions: Kinds = frozenset()
     arguments: Kinds = frozenset()
     bodies: Kinds = frozenset()
-    """Hold statements; what surrounds them says nothing about the cursor."""
+    """They contain statements; the nodes around them say nothing about the cursor."""
     embedded: Kinds = frozenset()
     """Code inside strings."""
 
     def comment_line(self, text: str) -> str:
-        """Text as one comment line with its line break."""
+        """The text as a comment line, with its line break."""
         return self.marks.line(text)
 
 
@@ -254,34 +254,34 @@ _EXTENSIONS = {
     "html": "html htm",
     "css": "css",
 }
-"""By language, endings of file names."""
+"""File name extensions by language."""
 
 _ID_OF = {extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()}
 
 
 def language(language_id: str) -> Language:
-    """The language of an LSP languageId; plain text when it is not known."""
+    """The language of an LSP languageId; plain text if unknown."""
     return LANGUAGES.get(language_id, PLAIN)
 
 
 def language_of(path: str) -> str:
-    """The languageId that a file's extension stands for; `plaintext` when it is not known."""
+    """The languageId for a file's extension; `plaintext` if unknown."""
     return _ID_OF.get(PurePath(path).suffix.lower().removeprefix("."), "plaintext")
 
 
 def extensions(language_id: str) -> list[str]:
-    """The endings of a language's files, without the dot."""
+    """The extensions of a language's files, without the dot."""
     return _EXTENSIONS.get(language_id, "").split()
 
 
 @cache
 def parser(language_id: str) -> tree_sitter.Parser:
-    """The parser of a language that has a grammar, loaded on first use; for the main thread only."""
+    """The shared parser of a language with a grammar, loaded on first use; for the main thread only."""
     return new_parser(language_id)
 
 
 def new_parser(language_id: str) -> tree_sitter.Parser:
-    """A parser of a language that has a grammar."""
+    """A new parser of a language with a grammar."""
     chosen = LANGUAGES[language_id]
     grammar = getattr(import_module(chosen.grammar), chosen.loader)()
     return tree_sitter.Parser(tree_sitter.Language(grammar))

@@ -1,7 +1,7 @@
-"""Lines that look like secrets are kept from the model, by the rules of detect-secrets.
+"""Keeps lines that look like secrets from the model, by the rules of detect-secrets.
 
-All its rules but that for public IP addresses: on 265,000 lines of real code they name 12, of which none is a
-secret. Only texts are looked at: the library's verification, which asks servers, is not called.
+All its rules apply except the one for public IP addresses; on 265,000 lines of real code they flag 12, none of them a
+secret. Only text is examined: the library's verification, which contacts servers, is never called.
 """
 
 import re
@@ -11,12 +11,12 @@ from functools import cache, lru_cache
 from typing import Any
 
 MIN_SECRET_LINE_CHARS = 8
-"""Shorter lines hold no secret."""
+"""Shortest line, in characters, that may contain a secret."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 _KEY_BODY = re.compile(r"[\s\"'#*/+-]*[A-Za-z0-9+/]{40,}={0,2}(?:\\n)?[\s\"',;+)]*\Z")
-"""A line of a private key in base64; its first line alone is known to the rules."""
+"""A base64 line of a private key; the rules know only the key's first line."""
 
 _FILE_TYPES = {
     "c": "C",
@@ -27,87 +27,87 @@ _FILE_TYPES = {
     "toml": "TOML",
     **dict.fromkeys(("plaintext", "shellscript", "sh", "bash", "dotenv", "ini", "properties", "dockerfile"), "CONFIG"),
 }
-"""Languages in which words like `password` need other rules; in those of type CONFIG secrets need no quotes."""
+"""Languages that need their own rules for words like `password`; in those of type CONFIG, secrets need no quotes."""
 
 LineTest = Callable[[str], object]
-"""Something true for a line that looks as if it held a secret."""
+"""Returns something true for a line that looks like a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What names a line secret."""
+    """The tests that mark a line as secret."""
 
     everywhere: tuple[LineTest, ...]
     keywords: Callable[[str, str], bool]
-    """By line and language."""
+    """Takes the line and its language."""
 
 
 def load_rules() -> None:
-    """Load the rules, which takes half a second the first time."""
+    """Load the rules ahead of use; takes half a second the first time."""
     _rules()
 
 
 @lru_cache(maxsize=16_384)
 def is_secret_line(line: str, language_id: str) -> bool:
-    """Whether a line looks as if it held a secret."""
+    """Whether a line looks like a secret."""
     if len(line.strip()) < MIN_SECRET_LINE_CHARS:
         return False
     rules = _rules()
-    for finds in rules.everywhere:  # some thirty at every key: a generator would take as long again
-        if finds(line):
+    for is_secret in rules.everywhere:  # some thirty per key: a generator would take twice as long
+        if is_secret(line):
             return True
     return rules.keywords(line, language_id)
 
 
 @lru_cache(maxsize=4096)
 def without_secrets(text: str, language_id: str) -> str:
-    """The text without the lines that look like secrets; the very same object when there are none."""
+    """The text without the lines that look like secrets; the same object if there are none."""
     lines = _LINE.findall(text)
     kept = [line for line in lines if not is_secret_line(line, language_id)]
     return text if len(kept) == len(lines) else "".join(kept)
 
 
 def begins_inside(chunks: Sequence[str], number: int) -> bool:
-    """Whether a chunk begins inside a line, which then is longer than a chunk."""
+    """Whether a chunk begins inside a line; the line is then longer than a chunk."""
     return 0 < number < len(chunks) and not chunks[number - 1].endswith(("\n", "\r"))
 
 
 def holds_partial_line(chunks: Sequence[str], number: int) -> bool:
-    """Whether a chunk holds a part of a line only, at its start or its end."""
+    """Whether a chunk begins or ends inside a line."""
     return begins_inside(chunks, number) or begins_inside(chunks, number + 1)
 
 
 def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
-    """`without_secrets` of a chunk, and without its part of a line in which the next chunk's makes a secret."""
+    """A chunk without secrets, including its part of a line that is secret only together with the next chunk's part."""
     chunk = chunks[number]
     if begins_inside(chunks, number):
         chunk = without_secret_start(chunks[number - 1], chunk, language_id)
     if begins_inside(chunks, number + 1):
-        begun, ends = _across(chunk, chunks[number + 1])
-        if is_secret_line(begun + ends, language_id):
-            chunk = chunk.removesuffix(begun)
+        head, tail = _across(chunk, chunks[number + 1])
+        if is_secret_line(head + tail, language_id):
+            chunk = chunk.removesuffix(head)
     return without_secrets(chunk, language_id)
 
 
 def without_secret_start(before: str, chunk: str, language_id: str) -> str:
-    """A chunk without the end of a line that begins in the chunk before, if both together look like a secret."""
-    begun, ends = _across(before, chunk)
-    return chunk.removeprefix(ends) if is_secret_line(begun + ends, language_id) else chunk
+    """A chunk without the end of a line begun in the previous chunk, if the whole line looks like a secret."""
+    head, tail = _across(before, chunk)
+    return chunk.removeprefix(tail) if is_secret_line(head + tail, language_id) else chunk
 
 
 def _across(before: str, chunk: str) -> tuple[str, str]:
-    """Both parts of the line that goes on from one chunk to the next."""
+    """Both parts of the line that spans two chunks."""
     return (_LINE.findall(before) or [""])[-1], (_LINE.findall(chunk) or [""])[0]
 
 
 def before_cursor(text: str, language_id: str) -> str:
-    """The same for a text that ends at the cursor, whose line stays."""
+    """A text that ends at the cursor, without secrets; the cursor's line stays."""
     start = max(text.rfind("\n"), text.rfind("\r")) + 1
     return without_secrets(text[:start], language_id) + text[start:]
 
 
 def after_cursor(text: str, language_id: str) -> str:
-    """The same for a text that starts at the cursor, whose line stays."""
+    """A text that starts at the cursor, without secrets; the cursor's line stays."""
     line = _LINE.match(text)
     end = line.end() if line else 0
     return text[:end] + without_secrets(text[end:], language_id)
@@ -115,7 +115,7 @@ def after_cursor(text: str, language_id: str) -> str:
 
 @cache
 def _rules() -> _Rules:
-    # Half a second and 20 MB, so not before it is needed.
+    # Imported here because it takes half a second and 20 MB.
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     from detect_secrets.filters import heuristic
     from detect_secrets.plugins.base import RegexBasedDetector
@@ -128,7 +128,7 @@ def _rules() -> _Rules:
     plugins = [kind() for kind in kinds if kind is not IPPublicDetector]
     keyword = next(each for each in plugins if isinstance(each, KeywordDetector))
     tables: Mapping[Any, Any] = REGEX_BY_FILETYPE
-    words = re.compile("|".join(DENYLIST), re.IGNORECASE)  # every rule of the table begins with one of them
+    words = re.compile("|".join(DENYLIST), re.IGNORECASE)  # every rule in the table begins with one of these
 
     def by_keyword(line: str, language_id: str) -> bool:
         if words.search(line) is None:
@@ -140,7 +140,7 @@ def _rules() -> _Rules:
     def is_meant(secret: str) -> bool:
         return not heuristic.is_templated_secret(secret) and not heuristic.is_not_alphanumeric_string(secret)
 
-    def finders(plugin: Any) -> list[LineTest]:
+    def line_tests(plugin: Any) -> list[LineTest]:
         if isinstance(plugin, HighEntropyStringsPlugin):
             limit, entropy = plugin.entropy_limit, plugin.calculate_shannon_entropy
             return [lambda line: any(entropy(each) > limit for each in plugin.analyze_string(line))]
@@ -148,5 +148,5 @@ def _rules() -> _Rules:
             return [regex.search for regex in plugin.denylist]
         return [lambda line: any(True for _ in plugin.analyze_string(line))]
 
-    everywhere = (finds for each in plugins if each is not keyword for finds in finders(each))
+    everywhere = (test for each in plugins if each is not keyword for test in line_tests(each))
     return _Rules((_KEY_BODY.match, *everywhere), by_keyword)

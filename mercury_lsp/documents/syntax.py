@@ -1,4 +1,4 @@
-"""Does a fill parse where it stands? Answered by an incremental parse of the document with the fill in it."""
+"""Checks whether a fill parses in its place, by an incremental parse of the document with the fill inserted."""
 
 import threading
 
@@ -9,15 +9,15 @@ from mercury_lsp.documents.document import Snapshot, edited, parse
 from mercury_lsp.documents.languages import new_parser
 
 CHECK_SECONDS = 0.01
-"""A check that takes longer finds nothing: a late suggestion is worse than an unchecked one."""
+"""Budget of a check; one that takes longer finds nothing, for a late suggestion is worse than an unchecked one."""
 
 _thread = threading.local()
 
 
 def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
-    """Where in a text, put at offset, a syntax error begins that the document did not have there; None if nowhere.
+    """Index of the first syntax error within a text inserted at offset; None if there is none.
 
-    Errors that reach the text's end do not count: what is begun there may be finished later. For any thread.
+    Errors that reach the end of the text do not count: the user may yet finish what it begins. For any thread.
     """
     if snapshot.tree is None or not text.strip():
         return None
@@ -29,25 +29,25 @@ def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
 
 
 def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
-    """Whether a text in place of that between two offsets has a syntax error, at its ends too, where there was none."""
+    """Whether a text in place of [start, end) causes a syntax error there, or at its edges, where there was none."""
     if snapshot.tree is None or (parsed := _parsed(snapshot, snapshot.tree, start, end, text)) is None:
         return False
     first, old_last = snapshot.source.byte_of(start), snapshot.source.byte_of(end)
     last = first + len(encode(text))
-    # One byte more on either side, for there errors are counted that lie within.
+    # One byte more on either side, because `_first_within` excludes both ends.
     is_wrong_now = _first_within(parsed, first - 1, last + 1) is not None
     return is_wrong_now and _first_within(snapshot.tree, first - 1, old_last + 1) is None
 
 
 def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str) -> Tree | None:
-    """The tree with a text in place of that between two offsets; None when it takes too long."""
+    """The tree with a text in place of [start, end); None when parsing takes too long."""
     old = snapshot.source
     tree = edited(tree, old, start, end, text)
     return parse(_parser(snapshot.language_id), old.replace(start, end, text), tree, CHECK_SECONDS)
 
 
 def _first_within(tree: Tree, start: int, end: int) -> int | None:
-    """The byte where the first error or missing token begins that lies between start and end, both excluded."""
+    """The first byte of the first error or missing token between start and end, both excluded."""
     found: int | None = None
     pending = [tree.root_node]
     while pending:
@@ -65,12 +65,12 @@ def _is_wrong(node: Node) -> bool:
 
 
 def _characters(text: str, size: int) -> int:
-    """How many characters of a text its first bytes spell."""
+    """Number of whole characters in the first `size` bytes of a text."""
     return len(text.encode("utf-8", "surrogatepass")[:size].decode("utf-8", "ignore"))
 
 
 def _parser(language_id: str) -> Parser:
-    """This thread's parser; one is not to be used from two threads."""
+    """This thread's parser; a parser must not be shared between threads."""
     parsers: dict[str, Parser] = _thread.__dict__.setdefault("parsers", {})
     if language_id not in parsers:
         parsers[language_id] = new_parser(language_id)

@@ -1,4 +1,4 @@
-"""Uris of files."""
+"""File URIs."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from pygls.uris import to_fs_path
 
 
 def path_of(uri: str) -> Path | None:
-    """The file or folder that a uri names; None if it names none."""
+    """The file or folder that a URI names; None if it names none."""
     try:
         name = to_fs_path(uri) if uri.startswith("file:") else None
     except ValueError:

@@ -1,4 +1,10 @@
-"""Context beyond the file: what other files of the workspace declare, and where they were edited."""
+"""Context from other files: declarations and code of imported files, and where other documents were last edited.
+
+`Workspace` runs on the event loop and chooses the snippets of a request (choice.py). `Library` runs on one background
+thread (background.py, pace.py): it finds the workspace's files (discovery.py, ignored.py, files.py), follows imports
+(imports.py), reads declarations (declarations.py) and delivers `PreparedSnippets`. `Watcher` (watching.py) reports
+changed files for clients that do not.
+"""
 
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, is_secret
 from mercury_lsp.context.workspace.imports import SOURCE_EXTENSIONS

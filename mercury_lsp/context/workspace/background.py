@@ -1,4 +1,4 @@
-"""The one thread that finds and reads other files."""
+"""The background thread that finds and reads other files."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,7 @@ BackgroundJob = Callable[[], None]
 
 
 class Background:
-    """Does jobs in their order, and `step` again and again while none waits and there is more to do."""
+    """Runs jobs in order; while none waits, runs `step` until it returns False."""
 
     def __init__(self, step: Callable[[], bool], pace: Pace):
         self._step, self._pace = step, pace
@@ -22,33 +22,33 @@ class Background:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there was a job."""
+        """Whether a job was ever put."""
         return self._thread is not None
 
     def put(self, job: BackgroundJob) -> None:
-        """Have a job done; the thread starts with the first."""
+        """Queue a job; the first one starts the thread."""
         self._jobs.put(job)
         if self._thread is None:
             self._thread = Thread(target=self._run, name="mercury-workspace", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """End after the jobs that wait, without beginning more; returns at once."""
+        """Stop after the queued jobs; returns at once."""
         self._jobs.put(None)
 
     def _run(self) -> None:
-        is_more = False
+        has_more = False
         while True:
             try:
-                job = self._jobs.get_nowait() if is_more else self._jobs.get()
+                job = self._jobs.get_nowait() if has_more else self._jobs.get()
             except Empty:
-                is_more = self._guarded(self._step)
-                self._pace.breathe()
+                has_more = self._guarded(self._step)
+                self._pace.rest_if_due()
                 continue
             if job is None:
                 return
             self._guarded(job)
-            is_more = True
+            has_more = True
 
     def _guarded(self, work: Callable[[], bool | None]) -> bool:
         try:

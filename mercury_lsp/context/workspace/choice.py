@@ -1,6 +1,6 @@
-"""Which snippets of other files a request shows: of each kind the one most like the text around the cursor.
+"""Chooses the snippets of other files for a request: of each kind, the one most similar to the text around the cursor.
 
-Likeness is measured as it was where snippets were chosen in training (mercury_engine/training/examples/snippets.py).
+Similarity is measured as in training (mercury_engine/training/examples/snippets.py).
 """
 
 import math
@@ -16,14 +16,14 @@ from mercury_engine.prompt.layout import path_line
 
 from mercury_lsp.documents.languages import language
 
-KEPT_WORTH_SHARE = 0.7
-"""A snippet stays while its worth is at least this share of what the best one is worth."""
+KEPT_SCORE_SHARE = 0.7
+"""A snippet stays while its score is at least this share of the best score."""
 
 _WORD = re.compile(r"[^\W\d]\w{3,}")
 
 
 class SnippetKind(StrEnum):
-    """What a snippet is made of; a request shows one of each."""
+    """The content of a snippet; a request has at most one of each kind."""
 
     DECLARATIONS = "declarations"
     CODE = "code"
@@ -31,59 +31,59 @@ class SnippetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A block of another file, of about `MAX_CHARS` of the chunks at most."""
+    """A block of another file, about as long as a chunk."""
 
     kind: SnippetKind
     text: str
-    """A comment with the path, then lines."""
+    """A comment with the path, then the lines."""
     words: frozenset[str]
 
     @classmethod
     def of(cls, kind: SnippetKind, path: str, language_id: str, lines: str) -> "Snippet":
-        """Lines of the file at a path, as the reader saw such blocks in training."""
+        """Lines of the file at `path`, in the layout the reader saw in training."""
         return cls(kind, language(language_id).comment_line(path_line(path)) + lines, words_of(lines))
 
 
 def snippets_of(kind: SnippetKind, path: str, language_id: str, text: str) -> list[Snippet]:
-    """A text of the file at a path, in blocks."""
+    """A text of the file at `path`, cut into snippets."""
     return [Snippet.of(kind, path, language_id, chunk) for chunk in split(text)]
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Words of four letters and more."""
+    """The words of at least four letters."""
     return frozenset(_WORD.findall(text))
 
 
-def likeliest(candidates: Sequence[Snippet], around: frozenset[str], most: int) -> list[Snippet]:
-    """The best of many, best first; none without a word of the surroundings."""
-    worth = _worth(candidates, around)
-    order = sorted(range(len(candidates)), key=lambda number: -worth[number])
-    return [candidates[number] for number in order[:most] if worth[number]]
+def most_similar(candidates: Sequence[Snippet], around: frozenset[str], most: int) -> list[Snippet]:
+    """At most `most` snippets, best first; none without a word in common with the text around the cursor."""
+    scores = _scores(candidates, around)
+    order = sorted(range(len(candidates)), key=lambda number: -scores[number])
+    return [candidates[number] for number in order[:most] if scores[number]]
 
 
 def choose(
     candidates: Sequence[Snippet], around: frozenset[str], kept: tuple[Snippet, ...] = ()
 ) -> tuple[Snippet, ...]:
-    """The best snippet of each kind; `kept`, those shown so far, stay unless others are much better."""
+    """The best snippet of each kind; those in `kept`, chosen before, stay unless others are much better."""
     found = []
     for kind in SnippetKind:
-        alike = [each for each in candidates if each.kind is kind]
+        of_kind = [each for each in candidates if each.kind is kind]
         shown = next((each for each in kept if each.kind is kind), None)
-        if (best := _best(alike, around, shown)) is not None:
+        if (best := _best(of_kind, around, shown)) is not None:
             found.append(best)
     return tuple(found)
 
 
 def _best(candidates: Sequence[Snippet], around: frozenset[str], kept: Snippet | None) -> Snippet | None:
-    worth = dict(zip(candidates, _worth(candidates, around), strict=True))
-    best = max(worth, key=lambda each: worth[each], default=None)
-    if best is None or not worth[best]:
+    scores = dict(zip(candidates, _scores(candidates, around), strict=True))
+    best = max(scores, key=lambda each: scores[each], default=None)
+    if best is None or not scores[best]:
         return None
-    return kept if kept is not None and worth.get(kept, 0.0) >= KEPT_WORTH_SHARE * worth[best] else best
+    return kept if kept is not None and scores.get(kept, 0.0) >= KEPT_SCORE_SHARE * scores[best] else best
 
 
-def _worth(candidates: Sequence[Snippet], around: frozenset[str]) -> list[float]:
-    """How many words each has in common with the surroundings; a word counts for less the more candidates hold it."""
+def _scores(candidates: Sequence[Snippet], around: frozenset[str]) -> list[float]:
+    """Words in common with the text around the cursor; a word counts less the more candidates contain it."""
     common = [candidate.words & around for candidate in candidates]
     holders = Counter(chain.from_iterable(common))
     return [math.fsum(1 / holders[word] for word in words) for words in common]

@@ -1,4 +1,4 @@
-"""What a file declares: signatures of functions, classes with their methods, constants and types, one per line."""
+"""Lists a file's declarations: function signatures, classes with methods, constants and types, one per line."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,35 +9,35 @@ from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.languages import Kinds, new_parser
 
 MAX_DECLARATION_CHARS = 160
-"""A declaration is cut to so many characters."""
+"""Longest declaration; longer ones are cut."""
 
 MAX_DECLARATIONS_CHARS = 8_000
-"""Of one file."""
+"""Longest list of one file's declarations."""
 
 MAX_NESTING_DEPTH = 8
-"""So deep are classes and name spaces looked into."""
+"""Levels of nested classes and namespaces listed."""
 
 INDENT = "    "
 
-Breathe = Callable[[], None]
-"""Called now and then, so that other threads have their turn."""
+RestIfDue = Callable[[], None]
+"""Called now and then to give other threads a turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Declaring:
-    """Types of nodes that declare, by what is shown of them."""
+class _DeclaringNodes:
+    """Types of declaring nodes, by how they are listed."""
 
     headed: str = ""
-    """Shown up to the body."""
+    """Listed up to the body."""
     holding: str = ""
-    """Shown up to the body; what the body declares follows, indented."""
+    """Listed up to the body; the body's declarations follow, indented."""
     whole: str = ""
-    """Shown whole on one line, when it is short."""
+    """Listed whole on one line, if short."""
     passed: str = ""
-    """What they hold counts as if it stood in their place."""
+    """Replaced by their contents."""
 
     def kinds(self) -> tuple[Kinds, Kinds, Kinds, Kinds]:
-        """The four as sets."""
+        """The four fields as sets."""
         return (
             frozenset(self.headed.split()),
             frozenset(self.holding.split()),
@@ -46,7 +46,7 @@ class _Declaring:
         )
 
 
-_SCRIPT = _Declaring(
+_SCRIPT = _DeclaringNodes(
     headed="function_declaration generator_function_declaration method_definition function_signature",
     holding="class_declaration abstract_class_declaration interface_declaration",
     whole="lexical_declaration variable_declaration field_definition public_field_definition enum_declaration"
@@ -54,7 +54,7 @@ _SCRIPT = _Declaring(
     passed="export_statement class_body interface_body object_type internal_module statement_block ambient_declaration",
 )
 
-_C = _Declaring(
+_C = _DeclaringNodes(
     headed="function_definition",
     holding="class_specifier",
     whole="declaration type_definition struct_specifier enum_specifier union_specifier field_declaration preproc_def"
@@ -64,7 +64,7 @@ _C = _Declaring(
 )
 
 _DECLARING = {
-    "python": _Declaring(
+    "python": _DeclaringNodes(
         headed="function_definition",
         holding="class_definition",
         whole="assignment type_alias_statement",
@@ -74,17 +74,17 @@ _DECLARING = {
     "javascriptreact": _SCRIPT,
     "typescript": _SCRIPT,
     "typescriptreact": _SCRIPT,
-    "go": _Declaring(
+    "go": _DeclaringNodes(
         headed="function_declaration method_declaration",
         whole="type_declaration const_declaration var_declaration",
     ),
-    "rust": _Declaring(
+    "rust": _DeclaringNodes(
         headed="function_item function_signature_item",
         holding="impl_item trait_item",
         whole="struct_item enum_item const_item static_item type_item union_item",
         passed="declaration_list mod_item",
     ),
-    "java": _Declaring(
+    "java": _DeclaringNodes(
         headed="method_declaration constructor_declaration",
         holding="class_declaration interface_declaration enum_declaration record_declaration",
         whole="field_declaration constant_declaration",
@@ -92,20 +92,20 @@ _DECLARING = {
     ),
     "c": _C,
     "cpp": _C,
-    "lua": _Declaring(headed="function_declaration", whole="variable_declaration assignment_statement"),
+    "lua": _DeclaringNodes(headed="function_declaration", whole="variable_declaration assignment_statement"),
 }
 
 
 class Declarer:
-    """Parses files for their declarations; for one thread, with parsers of its own."""
+    """Parses files for their declarations; for one thread, with its own parsers."""
 
-    def __init__(self, breathe: Breathe):
-        self._breathe = breathe
+    def __init__(self, rest_if_due: RestIfDue):
+        self._rest_if_due = rest_if_due
         self._parsers: dict[str, Parser] = {}
         self._kinds = {name: declaring.kinds() for name, declaring in _DECLARING.items()}
 
     def declarations(self, language_id: str, text: str) -> str:
-        """Lines that end in line breaks; empty for languages without rules."""
+        """The declarations of a text, one per line; empty for languages without rules."""
         if language_id not in self._kinds:
             return ""
         if language_id not in self._parsers:
@@ -114,7 +114,7 @@ class Declarer:
         root = self._parse(self._parsers[language_id], text)
         lines, room = [], MAX_DECLARATIONS_CHARS
         for line in self._within(root, source, self._kinds[language_id], 0):
-            self._breathe()
+            self._rest_if_due()
             room -= len(line)
             if room < 0:
                 break
@@ -122,7 +122,7 @@ class Declarer:
         return "".join(lines)
 
     def _parse(self, parser: Parser, text: str) -> Node:
-        """The root of the tree; the parser stops when it should breathe, and goes on where it was."""
+        """The root of the tree; the parser pauses for rests and resumes where it stopped."""
         source = ChunkedText.of(text)
         while True:
             steps = 0
@@ -135,10 +135,10 @@ class Declarer:
             try:
                 return parser.parse(source.reader(), progress_callback=is_enough).root_node
             except ValueError:
-                self._breathe()
+                self._rest_if_due()
 
     def _within(self, node: Node, source: bytes, kinds: tuple[Kinds, Kinds, Kinds, Kinds], depth: int) -> Iterator[str]:
-        """What the children of a node declare."""
+        """The declarations among a node's children."""
         headed, holding, whole, passed = kinds
         for child in node.named_children:
             if child.type in passed:
@@ -154,17 +154,17 @@ class Declarer:
 
 
 _CALLBACKS_PER_REST = 8
-"""Calls of the parser between two breaths: about a millisecond."""
+"""Progress callbacks of the parser between two rests: about a millisecond."""
 
 
 def _header(node: Node, source: bytes) -> str:
-    """A definition up to its body."""
+    """A definition up to its body, on one line."""
     body = node.child_by_field_name("body")
     return _one_line(source[node.start_byte : body.start_byte if body is not None else node.end_byte])
 
 
 def _whole(node: Node, source: bytes) -> str:
-    """A short declaration; a long one up to its first line break."""
+    """A short declaration whole, a long one up to its first line break."""
     text = source[node.start_byte : node.end_byte]
     line = _one_line(text)
     return line if len(line) < MAX_DECLARATION_CHARS else _one_line(text.partition(b"\n")[0])
@@ -175,7 +175,7 @@ def _one_line(text: bytes) -> str:
 
 
 def _is_private(node: Node, source: bytes) -> bool:
-    """Whether the name says that it is not for other files."""
+    """Whether the name marks it as private to its file."""
     name = node.child_by_field_name("name") or node.child_by_field_name("left")
     if name is None:
         return False

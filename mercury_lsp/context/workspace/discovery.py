@@ -1,4 +1,4 @@
-"""Finds the source files below workspace folders, entry by entry, so that whoever runs it can rest between."""
+"""Finds the source files below workspace folders, entry by entry, so that the caller can rest in between."""
 
 import os
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from mercury_lsp.documents.languages import language_of
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredPath:
-    """A folder that was entered, or a file that may be opened."""
+    """A folder to look into, or a file that may be opened."""
 
     path: str
     is_folder: bool = False
 
 
 def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[DiscoveredPath | None]:
-    """All below the root, or below a folder of it; None for entries that are passed over. Links are not followed."""
+    """Paths below the root, or below `start`; None for entries that are skipped. Links are not followed."""
     pending = [start or rules.root]
     while pending:
         folder = pending.pop()
@@ -42,7 +42,7 @@ def discover(rules: IgnoreRules, start: str | None = None) -> Iterator[Discovere
 
 
 def _is(entry: os.DirEntry[str], folder: bool) -> bool:
-    """Whether an entry is a folder, or a file, and no link."""
+    """Whether an entry is a folder, or else a file, and not a link."""
     try:
         return entry.is_dir(follow_symlinks=False) if folder else entry.is_file(follow_symlinks=False)
     except OSError:

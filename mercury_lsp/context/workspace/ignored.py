@@ -1,4 +1,4 @@
-"""Which files are never opened: secret ones, those that the user ignores, and folders that nobody edits."""
+"""Decides which files are never opened: secret ones, ignored ones, and folders that nobody edits."""
 
 import fnmatch
 import os
@@ -20,7 +20,7 @@ SECRET_NAMES = _words(
     " service-account*.json secret secret.* secrets secrets.* .netrc _netrc .npmrc .pypirc .htpasswd .pgpass"
     " .git-credentials .dockercfg .boto .s3cfg *.tfstate *.tfvars terraform.tfstate*"
 )
-"""Patterns of file names that hold secrets, in lower case."""
+"""Patterns, in lower case, of names of files that contain secrets."""
 
 SECRET_FOLDERS = _words(".aws .ssh .gnupg .kube .docker .gcloud .azure .password-store")
 
@@ -28,7 +28,7 @@ SKIPPED_FOLDERS = _words(
     "node_modules bower_components jspm_packages site-packages __pycache__ venv virtualenv dist build out target"
     " vendor third_party coverage htmlcov"
 )
-"""Made by tools or taken from elsewhere; so are folders whose name begins with a dot."""
+"""Folders of generated or third-party files; folders whose name begins with a dot count too."""
 
 SKIPPED_NAMES = _words("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py *_pb2_grpc.py *.pb.go *.generated.*")
 
@@ -39,26 +39,26 @@ _SKIPPED = re.compile("|".join(map(fnmatch.translate, SKIPPED_NAMES)))
 
 
 def is_secret(path: PurePath) -> bool:
-    """Whether a file is secret by its name or by a folder it lies in."""
+    """Whether a file is secret by its name or by one of its folders."""
     return bool(_SECRET.match(path.name.lower())) or not SECRET_FOLDERS.isdisjoint(path.parts[:-1])
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What one folder says of all below it; `above` are the rules of the folder around it."""
+    """One folder's ignore rules for everything below it; `above` are its parent's rules."""
 
     above: "_Rules | None"
     base: str
-    """The folder with a slash behind it."""
+    """The folder, with a trailing slash."""
     specs: tuple[GitIgnoreSpec | None, GitIgnoreSpec | None]
-    """Of git and of Mercury."""
+    """From git's and from Mercury's ignore files."""
 
     def ignores(self, path: str) -> bool:
-        """Whether either kind of ignore file names a path; a folder's has a slash behind it."""
-        return self._names(path, 0) or self._names(path, 1)
+        """Whether either kind of ignore file matches a path; folders have a trailing slash."""
+        return self._matches(path, 0) or self._matches(path, 1)
 
-    def _names(self, path: str, kind: int) -> bool:
-        """What the nearest ignore file with a pattern for the path says."""
+    def _matches(self, path: str, kind: int) -> bool:
+        """The verdict of the nearest ignore file with a pattern for the path."""
         rules: _Rules | None = self
         while rules is not None:
             spec = rules.specs[kind]
@@ -70,14 +70,14 @@ class _Rules:
 
 
 class IgnoreRules:
-    """The rules of one workspace folder, read from its ignore files folder by folder when they are asked for."""
+    """The rules of one workspace folder, read from its ignore files folder by folder, on demand."""
 
     def __init__(self, root: str):
         self.root = root
         self._folders: dict[str, _Rules | None] = {}
 
     def allows(self, path: str) -> bool:
-        """Whether a file below the root may be opened, by its name and place; whether it is one is not looked at."""
+        """Whether a file below the root may be opened, judged by its path; the file need not exist."""
         folder, _, name = path.rpartition("/")
         if _SECRET.match(name.lower()) or _SKIPPED.match(name):
             return False
@@ -89,7 +89,7 @@ class IgnoreRules:
         return self._folder(folder) is not None
 
     def _folder(self, folder: str) -> _Rules | None:
-        """The rules for what lies directly in a folder; None when nothing there may be opened."""
+        """The rules for the entries of a folder; None when none of them may be opened."""
         if folder not in self._folders:
             self._folders[folder] = self._read_folder(folder)
         return self._folders[folder]
@@ -107,7 +107,7 @@ class IgnoreRules:
 
 
 def _rules_around(root: str) -> _Rules | None:
-    """The rules of the folders around the root, up to the top of the git repository that it lies in."""
+    """The rules of the folders above the root, up to the top of its git repository."""
     folder = Path(root)
     top = next((each for each in (folder, *folder.parents) if _is_top(each)), folder)
     rules: _Rules | None = None
@@ -122,7 +122,7 @@ def _is_top(folder: Path) -> bool:
 
 
 def _read(above: _Rules | None, folder: str) -> _Rules:
-    """The rules above and those of this folder."""
+    """The rules above combined with this folder's."""
     git, mercury = (_spec(f"{folder}/{name}") for name in IGNORE_FILES)
     excluded = _spec(f"{folder}/.git/info/exclude")
     if excluded is not None:  # .gitignore comes later, so it has the last word
@@ -146,12 +146,12 @@ def _compiled(text: str) -> GitIgnoreSpec:
     for line in text.splitlines():
         try:
             GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git passes over patterns that mean nothing as well
+        except ValueError:  # git skips invalid patterns, too
             continue
         lines.append(line)
     return GitIgnoreSpec.from_lines(lines)
 
 
 def inside(root: str, path: str) -> bool:
-    """Whether a path below the root really lies there: no link on the way leads anywhere else."""
+    """Whether a path below the root is really there: no link on the way leads elsewhere."""
     return os.path.realpath(path) == os.path.join(os.path.realpath(root), os.path.relpath(path, root))

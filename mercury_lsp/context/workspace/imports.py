@@ -1,4 +1,4 @@
-"""What a document imports, read off its text: where each imported file may lie, and which of its names are used."""
+"""Reads a document's imports from its text: candidate paths of each imported file, and the imported names."""
 
 import posixpath
 import re
@@ -8,31 +8,32 @@ from dataclasses import dataclass
 from mercury_lsp.documents.languages import extensions
 
 HEAD_CHARS = 12_000
-"""Imports are looked for in so much of the start of a document."""
+"""Characters at the start of a document that are searched for imports."""
 
 MAX_IMPORTS = 40
+"""Most imported files considered for one document."""
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """One imported file: the first of `places` that exists is the one."""
+    """One imported file: the first of `candidates` that exists."""
 
-    places: tuple[str, ...]
-    """Paths with forward slashes. Those that start with `/` are whole; of others only the end is known."""
+    candidates: tuple[str, ...]
+    """Paths with forward slashes; one without a leading `/` is only the end of a path."""
     names: frozenset[str] = frozenset()
-    """Imported from it; empty when they are not named."""
+    """The names imported from it; empty if none are listed."""
 
 
 def imports(language_id: str, text: str, path: str) -> list[ImportedFile]:
-    """What a document at path imports, in its order, each once; nothing in languages without rules."""
+    """The files that a document at `path` imports, in order, each once; none in languages without rules."""
     if (read := _READERS.get(language_id)) is None:
         return []
     found: dict[tuple[str, ...], ImportedFile] = {}
     for each in read(text[:HEAD_CHARS], path):
-        known = found.get(each.places)
-        found[each.places] = ImportedFile(each.places, each.names | known.names) if known else each
+        known = found.get(each.candidates)
+        found[each.candidates] = ImportedFile(each.candidates, each.names | known.names) if known else each
     return list(found.values())[:MAX_IMPORTS]
 
 
@@ -84,7 +85,7 @@ def _script(text: str, path: str) -> Iterator[ImportedFile]:
             base = module[2:]
         else:
             base = module
-        stem = re.sub(r"\.[cm]?jsx?$", "", base)  # TypeScript names the file that will be made
+        stem = re.sub(r"\.[cm]?jsx?$", "", base)  # TypeScript imports name the compiled file
         yield ImportedFile((base, *(stem + ending for ending in _SCRIPT_ENDINGS)), names)
 
 
@@ -96,7 +97,7 @@ def _go(text: str, path: str) -> Iterator[ImportedFile]:
     for block in _GO_BLOCK.finditer(text):
         for package in _GO_PATH.findall(block[1]):
             parts = package.split("/")
-            if len(parts) > 1 and "." in parts[0]:  # a module's path may be longer than that of its folder
+            if len(parts) > 1 and "." in parts[0]:  # a module's path may be longer than its folder's
                 yield ImportedFile(tuple("/".join(parts[start:]) + "/*.go" for start in range(1, len(parts))))
 
 
@@ -124,16 +125,16 @@ def _rust(text: str, path: str) -> Iterator[ImportedFile]:
             above, rest = _up(own, climbed) + "/", [part for part in rest if part != "super"]
         else:  # a crate of the workspace
             above = f"{first.replace('_', '-')}/src/"
-        yield ImportedFile(_rust_places(above, rest), names)
+        yield ImportedFile(_rust_candidates(above, rest), names)
 
 
-def _rust_places(above: str, parts: list[str]) -> tuple[str, ...]:
-    """The last parts may be items of the file."""
-    places = []
+def _rust_candidates(above: str, parts: list[str]) -> tuple[str, ...]:
+    """Candidates for a path whose last parts may be items of the file."""
+    candidates = []
     for length in range(len(parts), 0, -1):
         base = above + "/".join(parts[:length])
-        places += [f"{base}.rs", f"{base}/mod.rs"]
-    return (*places, f"{above}lib.rs", f"{above}mod.rs")
+        candidates += [f"{base}.rs", f"{base}/mod.rs"]
+    return (*candidates, f"{above}lib.rs", f"{above}mod.rs")
 
 
 _JAVA = re.compile(r"^import\s+(static\s+)?([\w.]+?)(\.\*)?\s*;", re.MULTILINE)
@@ -168,7 +169,7 @@ def _lua(text: str, path: str) -> Iterator[ImportedFile]:
 
 
 def _up(path: str, levels: int) -> str:
-    """The folder so many levels above a file; 1 is its own."""
+    """The folder that many levels above a file; level 1 is its own folder."""
     for _ in range(levels):
         path = posixpath.dirname(path)
     return path
@@ -189,6 +190,6 @@ _READERS: dict[str, Callable[[str, str], Iterator[ImportedFile]]] = {
 }
 
 READ_LANGUAGES = frozenset(_READERS)
-"""Languages whose imports are understood; only their files are looked at."""
+"""Languages whose imports are understood; only their files are opened."""
 
 SOURCE_EXTENSIONS = frozenset(ending for name in READ_LANGUAGES for ending in extensions(name))

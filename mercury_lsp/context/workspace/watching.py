@@ -1,4 +1,4 @@
-"""Changes of files, for clients that do not watch any."""
+"""Watches for changed files, for clients that do not."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -9,22 +9,24 @@ import watchfiles
 logger = logging.getLogger(__name__)
 
 MAX_WATCHED_FOLDERS = 16_384
-"""A workspace of more is not watched: systems limit watches. Files that are read are looked at again anyway."""
+"""Most folders watched: operating systems limit watches. Files are checked for changes when read anyway."""
 
 QUIET_MS = 500
-"""Changes are told of together after so long a quiet, and at the latest after `MAX_DELAY_MS`."""
+"""Changes are reported together after this long without another."""
+
 MAX_DELAY_MS = 2000
+"""Longest delay of a report."""
 
 
 class Watcher:
-    """Watches folders, each without what lies in folders below it, in a thread of its own."""
+    """Watches folders, not recursively, in its own thread; `report` gets the changed paths."""
 
-    def __init__(self, tell: Callable[[list[str]], None]):
-        self._tell = tell
+    def __init__(self, report: Callable[[list[str]], None]):
+        self._report = report
         self._stop = Event()
 
     def watch(self, folders: Sequence[str]) -> None:
-        """Watch these and no others."""
+        """Watch these folders and no others."""
         self.close()
         if not folders or len(folders) > MAX_WATCHED_FOLDERS:
             return
@@ -49,6 +51,6 @@ class Watcher:
                 ignore_permission_denied=True,
             ):
                 if not stop.is_set():
-                    self._tell([path for _, path in changes])
+                    self._report([path for _, path in changes])
         except (OSError, RuntimeError) as error:
             logger.warning("the workspace is not watched (%s); changes are seen when a file is read", error)

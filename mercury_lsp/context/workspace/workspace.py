@@ -1,4 +1,4 @@
-"""Context beyond the file: snippets of imported files, of documents visited last, and of spots edited last."""
+"""Chooses context from other files: imported files, documents visited last, and spots edited last."""
 
 from collections import OrderedDict
 from collections.abc import MutableMapping, Sequence
@@ -19,34 +19,34 @@ from mercury_lsp.documents.redaction import without_secrets
 from mercury_lsp.documents.uris import path_of
 
 VISITED_DOCUMENTS = 3
-"""So many other open documents are shown from, those visited last."""
+"""Number of other open documents that snippets are taken from: those visited last."""
 
 CHOICE_REACH_CHARS = 500
-"""So much text on either side of the cursor says what is worth showing."""
+"""Characters on either side of the cursor that snippets are compared with."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What a document is shown while the cursor stays on a line."""
+class _ChosenSnippets:
+    """The snippets of a document's requests while the cursor stays on one line."""
 
     line: int
     snippets: tuple[Snippet, ...]
 
 
 class Workspace:
-    """For the event loop's thread; opens no file before it is enabled, and none after it is disabled."""
+    """Context from the workspace's files; for the event loop's thread. Opens files only while it is enabled."""
 
     def __init__(self, documents: OpenDocuments):
         self._documents = documents
         self._roots: tuple[Path, ...] = ()
         self._is_enabled = self._client_watches = False
         self._prepared: dict[str, PreparedSnippets] = {}
-        self._shown: dict[str, _Shown] = {}
+        self._chosen: dict[str, _ChosenSnippets] = {}
         self._offered: dict[str, tuple[PreparedSnippets, list[str]]] = {}
-        """What is offered to a document until another one is visited or closed."""
+        """By URI, the result of `offered`, valid until another document is visited or closed."""
         self._visited: OrderedDict[str, None] = OrderedDict()
-        self._spots: dict[str, int] = {}
-        """Where a document was edited last."""
+        self._edit_offsets: dict[str, int] = {}
+        """By URI, the offset of the last edit."""
         self._cursors: dict[str, int] = {}
         self._watcher = Watcher(lambda paths: self._background.put(lambda: self._library.changed(paths)))
         pace = Pace()
@@ -54,21 +54,21 @@ class Workspace:
         self._background = Background(self._library.step, pace)
 
     def change(self, roots: tuple[Path, ...]) -> None:
-        """The workspace has these folders now."""
+        """The workspace consists of these folders now."""
         self._roots = roots
         if self._is_enabled:
             self._open()
 
     def enable(self, is_enabled: bool, client_watches: bool) -> None:
-        """Look at other files, or at none; a client that watches files tells of their changes."""
+        """Enable or disable the use of other files; `client_watches`: the client reports changed files."""
         if is_enabled != self._is_enabled:
             self._is_enabled, self._client_watches = is_enabled, client_watches
             self._open()
 
     def with_snippets(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
-        """The context with snippets of other files, of which all that are prepared are looked through as well.
+        """The context with snippets of other files; all prepared code snippets also serve n-gram lookup.
 
-        Those that are read stay as they are while the cursor stays on its line.
+        The snippets that the model reads stay the same while the cursor stays on its line.
         """
         self._visit(context.uri)
         self._cursors[context.uri] = context.offset
@@ -77,18 +77,18 @@ class Workspace:
         if (prepared := self._prepared.get(context.uri)) is None:
             self.prepare(context.uri)
             return context
-        shown, line = self._shown.get(context.uri), context.position[0]
+        chosen, line = self._chosen.get(context.uri), context.position[0]
         if abs(context.offset - prepared.cursor) > PREPARED_REACH_CHARS // 2:
             self.prepare(context.uri)
-        if shown is None or shown.line != line:
+        if chosen is None or chosen.line != line:
             candidates = [*self._edited_spots(context.uri), *prepared.snippets]
-            kept = shown.snippets if shown is not None else ()
-            shown = self._shown[context.uri] = _Shown(line, choose(candidates, _words_around(context), kept))
-        snippets = tuple(snippet.text for snippet in shown.snippets)
+            kept = chosen.snippets if chosen is not None else ()
+            chosen = self._chosen[context.uri] = _ChosenSnippets(line, choose(candidates, _words_around(context), kept))
+        snippets = tuple(snippet.text for snippet in chosen.snippets)
         return replace(context, snippets=snippets, lookup_text=prepared.texts)
 
     def offered(self, uri: str) -> list[str]:
-        """Other open documents that may be shown to a document, last visited first."""
+        """URIs of other open documents whose text a document's requests may contain, last visited first."""
         prepared = self._prepared.get(uri)
         if not self._is_enabled or prepared is None or not prepared.offered:
             return []
@@ -100,7 +100,7 @@ class Workspace:
         return known[1]
 
     def prepare(self, uri: str) -> None:
-        """Read what a document imports, in the background; nothing to do for one outside of the folders."""
+        """Have a document's imports read in the background, unless it is outside the workspace folders."""
         if not self._is_enabled or uri not in self._documents:
             return
         path = self._path(uri)
@@ -108,31 +108,31 @@ class Workspace:
             return
         cursor = self._cursors.get(uri, 0)
         view = DocumentView(uri, path, self._documents.snapshot(uri), cursor, self._others(uri))
-        self._background.put(lambda: self._library.look(view))
+        self._background.put(lambda: self._library.prepare(view))
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
-        """Tell of edits; None when the whole document was replaced."""
+        """Record edits; None when the whole document was replaced."""
         self._visit(uri)
         if edits:
-            self._spots[uri] = edits[-1].start + len(edits[-1].inserted)
+            self._edit_offsets[uri] = edits[-1].start + len(edits[-1].inserted)
 
     def forget(self, uri: str) -> None:
-        """A document was closed, and what of it was not saved is no more."""
-        known: tuple[MutableMapping[str, Any], ...]
-        known = (self._prepared, self._shown, self._visited, self._spots, self._cursors)
-        for each in known:
+        """A document was closed: its unsaved text must not be shown any more."""
+        stores: tuple[MutableMapping[str, Any], ...]
+        stores = (self._prepared, self._chosen, self._visited, self._edit_offsets, self._cursors)
+        for each in stores:
             each.pop(uri, None)
         self._offered.clear()
         path = self._path(uri)
         for other, prepared in list(self._prepared.items()):
-            if path in prepared.files:  # until it is prepared anew
+            if path in prepared.files:  # until it is prepared again
                 del self._prepared[other]
-                self._shown.pop(other, None)
+                self._chosen.pop(other, None)
         if self._background.has_begun:
             self._background.put(lambda: self._library.forget(uri, path))
 
     def files_changed(self, paths: Sequence[Path]) -> None:
-        """The client tells of files that were made, changed or deleted."""
+        """The client reports files that were created, changed or deleted."""
         if self._is_enabled:
             changed = [path.as_posix() for path in paths]
             self._background.put(lambda: self._library.changed(changed))
@@ -143,17 +143,17 @@ class Workspace:
         self._background.close()
 
     def _open(self) -> None:
-        """Find all files anew."""
+        """Find all files again."""
         self._watcher.close()
         roots = self._roots if self._is_enabled else ()
         self._prepared.clear()
-        self._shown.clear()
+        self._chosen.clear()
         self._offered.clear()
         if roots or self._background.has_begun:
             self._background.put(lambda: self._library.open(roots))
 
     def _watch(self, folders: list[str]) -> None:
-        """All folders are known."""
+        """Watch the folders, now that all are known, unless the client does."""
         if not self._client_watches and self._is_enabled:
             self._watcher.watch(folders)
 
@@ -164,7 +164,7 @@ class Workspace:
             self._offered.clear()
 
     def _others(self, uri: str) -> dict[str, Snapshot]:
-        """Other open documents of the workspace that are not secret, last visited first."""
+        """Other open documents of the workspace by path, without secret files, last visited first."""
         found: dict[str, Snapshot] = {}
         for other in reversed(self._visited):
             path = self._path(other) if other != uri and other in self._documents else None
@@ -175,11 +175,13 @@ class Workspace:
         return found
 
     def _edited_spots(self, uri: str) -> list[Snippet]:
-        """The chunks of other documents that were edited last."""
+        """The chunks of other documents around their last edits."""
         found = []
         for snapshot in map(self._documents.snapshot, self.offered(uri)):
-            if snapshot.uri in self._spots and snapshot.chunks:
-                chunk = snapshot.chunks[snapshot.source.chunk_at(min(self._spots[snapshot.uri], snapshot.length))]
+            if snapshot.uri in self._edit_offsets and snapshot.chunks:
+                chunk = snapshot.chunks[
+                    snapshot.source.chunk_at(min(self._edit_offsets[snapshot.uri], snapshot.length))
+                ]
                 lines = without_secrets(chunk, snapshot.language_id)
                 found.append(
                     Snippet.of(SnippetKind.CODE, self._documents.path(snapshot.uri), snapshot.language_id, lines)
@@ -187,7 +189,7 @@ class Workspace:
         return found
 
     def _path(self, uri: str) -> str | None:
-        """The file of a document below the workspace's folders; None for others."""
+        """The path of a document below the workspace folders; None for others."""
         path = path_of(uri)
         return path.as_posix() if path is not None and any(map(path.is_relative_to, self._roots)) else None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.context.workspace import is_secret
-from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, likeliest, words_of
+from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, most_similar, words_of
 from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
@@ -41,7 +41,7 @@ def found(root: Path) -> set[str]:
 
 def looked(library: Library, path: Path, text: str) -> None:
     document = Document(path.as_uri(), "python", 1, text)
-    library.look(DocumentView(path.as_uri(), path.as_posix(), document.snapshot(), 0, {}))
+    library.prepare(DocumentView(path.as_uri(), path.as_posix(), document.snapshot(), 0, {}))
 
 
 # Ignored files
@@ -260,7 +260,7 @@ def test_declarations_are_signatures_one_a_line(language: str, text: str, expect
     assert Declarer(lambda: None).declarations(language, text) == expected
 
 
-def test_a_long_parse_breathes_and_goes_on_where_it_was():
+def test_a_long_parse_rests_and_resumes_where_it_stopped():
     text = "".join(f"def function_{number}(a, b):\n    return a + b\n\n" for number in range(2000))
     breaths: list[int] = []
     declared = Declarer(lambda: breaths.append(1)).declarations("python", text)
@@ -279,7 +279,7 @@ def test_the_block_with_most_words_of_the_surroundings_is_shown_one_of_each_kind
     declared = code("def basket(): ...\n", SnippetKind.DECLARATIONS)
     assert choose([stock, cart, declared], words_of("basket in warehouse")) == (declared, cart)
     assert choose([stock, cart], words_of("nothing alike")) == ()
-    assert likeliest([stock, cart], words_of("basket"), 5) == [cart]
+    assert most_similar([stock, cart], words_of("basket"), 5) == [cart]
 
 
 def test_what_is_shown_stays_until_something_else_is_much_better():
