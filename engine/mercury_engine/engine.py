@@ -32,8 +32,9 @@ from mercury_engine.errors import DeviceError, RequestError
 from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.loading import Device, ModelParts, load_model
 from mercury_engine.models import batching
-from mercury_engine.models.backend import Backend, give_back_memory
+from mercury_engine.models.backend import Backend
 from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.memory import collect_and_return_memory
 from mercury_engine.prompt.tokenizer import PrefixCut
 from mercury_engine.results import fill_from, ranked
 from mercury_engine.scheduler import Scheduler
@@ -119,7 +120,7 @@ class Engine:
         """Return memory that fills have freed, while no request is expected. Takes some 30 ms."""
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
-        give_back_memory()
+        collect_and_return_memory()
 
     @torch.inference_mode()
     def surroundings(self, request: FillRequest, near: list[int], settled: int) -> CanvasContext:

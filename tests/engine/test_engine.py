@@ -151,7 +151,7 @@ def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_
 
 def test_freed_memory_is_given_back_once_where_much_was_read_and_not_for_a_key(engine, monkeypatch):
     given_back = []
-    monkeypatch.setattr("mercury_engine.denoising.context_reader.give_back_freed", lambda: given_back.append(True))
+    monkeypatch.setattr("mercury_engine.denoising.context_reader.return_freed_memory", lambda: given_back.append(True))
     engine.cache.clear()
     asked = FillRequest(near="x = foo", far=(TEXT,), max_slots=2)
     assert engine.fill(asked).tokens_read > MANY_TOKENS_READ

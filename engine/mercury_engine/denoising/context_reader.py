@@ -9,8 +9,8 @@ from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import Cancelled
 from mercury_engine.kv_cache.cache import BlockCache, TokenIds
 from mercury_engine.lru import fresh, keep
-from mercury_engine.models.backend import give_back_freed
 from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.memory import return_freed_memory
 from mercury_engine.prompt.budget import (
     LOOKUP_BLOCKS,
     LOOKUP_TOKENS,
@@ -44,7 +44,7 @@ class ContextReader:
         suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
         context = yield from self.cache.context(far, ids[:-1], suffix)
         if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device.type == "cpu":
-            give_back_freed()
+            return_freed_memory()
         return CanvasContext(context, ids, settled, self._ngrams(far, request))
 
     def _ngrams(self, far: list[TokenIds], request: FillRequest) -> NgramLookup:

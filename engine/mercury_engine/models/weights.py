@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mercury_kernels.cpu.layers import GROUP
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.torch_network import Layer, TorchNetwork
-
-GROUP = 32
 
 READER_FILE = "reader.safetensors"
 """Optional: what training changed in the reader, a low-rank product for every matrix."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from mercury_kernels.cpu.layers import GROUP
 from torch import Tensor
 
 from mercury_engine.errors import RequestError
-from mercury_engine.models.weights import GROUP
 
 try:
     from gguf import GGMLQuantizationType, ReaderTensor
