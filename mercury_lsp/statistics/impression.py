@@ -1,4 +1,4 @@
-"""One suggestion on display, and what the user makes of it."""
+"""An impression: suggestions on display at one place, and what the user does with them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mercury_lsp.statistics.span import TrackedSpan, minimal
 
 @dataclass(frozen=True, slots=True)
 class RequestDetails:
-    """Of a showing, as a record has them."""
+    """The details of the request that a record contains."""
 
     shown_at: int
     language: str
@@ -24,66 +24,66 @@ class RequestDetails:
 
 
 class Impression:
-    """Suggestions to choose from at one place; they count as one.
+    """Alternative suggestions at one place; they count as one.
 
-    Taken is what came in by more than one key at once. Text that another source inserts, and that agrees with the
-    suggestion, cannot be told from that; a suggestion of one character cannot be told from a key.
+    Text counts as taken if more than one key's worth was inserted at once. Text from another source that agrees with
+    the suggestion looks the same, and accepting a suggestion of one character looks like a key.
     """
 
-    def __init__(self, suggestions: Sequence[Suggestion], place: TrackedSpan, details: RequestDetails):
+    def __init__(self, suggestions: Sequence[Suggestion], span: TrackedSpan, details: RequestDetails):
         self.details = details
         self.outcome: Outcome | None = None
-        """None while it is on display."""
+        """None while on display."""
         self.resolved_at = 0.0
         self.typed = self.saved = 0
         self.is_confirmed = False
-        """The client told that it was shown."""
-        self._span = TrackedSpan(place.start, place.text)
+        """The client reported that it showed a suggestion."""
+        self._span = TrackedSpan(span.start, span.text)
         self._texts = {each.id: with_plain_breaks(each.text) for each in suggestions}
-        self._given = self._covered = len(with_plain_breaks(place.text))
-        """Characters of the text that stood at its place before it was shown; the most that stood there so far."""
+        self._given_chars = self._covered_chars = len(with_plain_breaks(span.text))
+        """Characters of it that stood in the document before it was shown; the most that have stood there since."""
         self._match = max(self._texts.values(), key=len)
-        """Which of the texts the user goes along."""
+        """The alternative that the user follows."""
         self._last_typed = 0
-        """Of the latest gain, if it was made by a key."""
-        self._was_taken_whole = self._was_typed_whole = self._was_told_in_part = False
+        """Characters gained by the latest key; 0 if the latest gain was no key."""
+        self._was_taken_whole = self._was_typed_whole = self._was_reported_in_part = False
         self._awaits_text = False
-        """The client told of an acceptance whose edit has not come yet."""
+        """The client reported an acceptance whose edit has not come yet."""
 
     @property
     def ids(self) -> Sequence[str]:
-        """Of the suggestions to choose from."""
+        """The ids of the alternatives."""
         return tuple(self._texts)
 
     @property
     def length(self) -> int:
-        """Characters of the first suggestion."""
+        """Length of the first alternative, in characters."""
         return len(next(iter(self._texts.values())))
 
     @property
     def end(self) -> int:
-        """Offset behind what stands at its place."""
+        """The offset after its span."""
         return self._span.end
 
     @property
     def is_used_up(self) -> bool:
-        """Nothing of it is left to take."""
-        return self._was_taken_whole and self._covered >= max(map(len, self._texts.values()))
+        """Nothing is left to take."""
+        return self._was_taken_whole and self._covered_chars >= max(map(len, self._texts.values()))
 
     @property
     def kept(self) -> int:
-        """Of the saved characters, those that still stand."""
+        """Saved characters that still stand."""
         if not self.saved:
             return 0
         now = with_plain_breaks(self._span.text)
-        return round(self.saved * share_left(self._match[: self._covered], now))
+        return round(self.saved * share_left(self._match[: self._covered_chars], now))
 
     def fits(self) -> bool:
-        """Whether what stands at its place agrees with it."""
+        """Whether the text of its span agrees with it."""
         return self._agreed(at_once=False) is not None
 
     def follow(self, edits: Sequence[Edit]) -> bool:
-        """Take in one notification's edits; False when they decide against what is on display."""
+        """Follow one notification's edits; False if they reject what is on display."""
         if self.outcome is not None:
             for edit in edits:
                 self._apply(edit)
@@ -93,57 +93,57 @@ class Impression:
             before = self._span.text
             holds &= self._apply(edit)
             if self._span.text != before:
-                # Keys before an acceptance may come with it; what comes behind it belongs to it.
+                # Keys may come together with the acceptance after them; edits after it belong to it.
                 at_once |= not is_keystroke(with_plain_breaks(minimal(edit).inserted))
-            if (covered := self._agreed(at_once)) is not None:
-                self._gain(covered, at_once)
+            if (covered_chars := self._agreed(at_once)) is not None:
+                self._gain(covered_chars, at_once)
                 agreed = self._span.text
         if self._span.text == agreed:
             return holds
         if self.saved and self._span.text.startswith(agreed):
-            self._span.text = agreed  # what the user typed behind the accepted text does not belong to it
+            self._span.text = agreed  # text typed after the accepted text does not belong to it
         return False
 
     def take_whole(self, suggestion_id: str) -> None:
-        """The client says that the user took this one; its edit has come, or will."""
+        """The client reports that the user accepted this alternative; its edit has come, or will."""
         self._match = self._texts[suggestion_id]
         length = len(self._match)
-        self._awaits_text = self.outcome is None and self._covered < length
-        if self._covered >= length:
+        self._awaits_text = self.outcome is None and self._covered_chars < length
+        if self._covered_chars >= length:
             self._take_back_key()
-        self.saved = max(self.saved, length - self._given - self.typed)
-        self._covered = max(self._covered, length)
+        self.saved = max(self.saved, length - self._given_chars - self.typed)
+        self._covered_chars = max(self._covered_chars, length)
         self._was_taken_whole = True
 
     def take_part(self) -> None:
-        """The client says that the user took a beginning; the edits tell how much. It may have been one character."""
+        """The client reports that the user accepted a prefix; the edits show how much. It may be one character."""
         self._take_back_key()
-        self._was_told_in_part = True
+        self._was_reported_in_part = True
 
     def show_rest(self, rest: Suggestion, offset: int) -> None:
-        """What is left of one of its suggestions is on display, for the cursor at offset."""
+        """The remainder of one of its alternatives is on display, with the cursor at offset."""
         self.outcome = None
         if self.fits() and self.end == offset:
             return
-        there = self._texts[rest.id].removesuffix(with_plain_breaks(rest.text))
-        self._span = TrackedSpan(offset - len(there), there)
+        typed = self._texts[rest.id].removesuffix(with_plain_breaks(rest.text))
+        self._span = TrackedSpan(offset - len(typed), typed)
 
     def show_more(self, others: Sequence[Suggestion]) -> None:
-        """There is more to choose from, that goes on from what stands at its place."""
-        there = with_plain_breaks(self._span.text)
+        """More alternatives are on display, which continue the text of its span."""
+        typed = with_plain_breaks(self._span.text)
         for each in others:
-            self._texts.setdefault(each.id, there + with_plain_breaks(each.text))
+            self._texts.setdefault(each.id, typed + with_plain_breaks(each.text))
 
     def verdict(self, otherwise: Outcome) -> Outcome:
-        """What became of it; `otherwise` if nothing of it was taken or typed to its end."""
+        """The outcome; `otherwise` if nothing was taken and it was not typed to its end."""
         if self._was_taken_whole:
             return "accepted"
-        if self.saved or self._was_told_in_part:
+        if self.saved or self._was_reported_in_part:
             return "partly"
         return "typed" if self._was_typed_whole else otherwise
 
     def _apply(self, edit: Edit) -> bool:
-        """False if the edit changes what stands before it, too."""
+        """Apply an edit to the span; False if it also changes the text before it."""
         inserted = self._span.appended(edit)
         if inserted is not None:
             if self._takes_in(inserted):
@@ -155,7 +155,7 @@ class Impression:
         return True
 
     def _takes_in(self, inserted: str) -> bool:
-        """Whether text behind the span belongs to it: always while on display, later if it goes on from there."""
+        """Whether text after the span belongs to it: always while on display, later if it continues an alternative."""
         if self.outcome is None or self._awaits_text:
             self._awaits_text = False
             return True
@@ -163,7 +163,7 @@ class Impression:
         return any(text.startswith(grown) for text in self._texts.values())
 
     def _agreed(self, at_once: bool) -> int | None:
-        """Characters of a suggestion that the span spells; None if it spells something else."""
+        """How many characters of an alternative stand in the span; None if the span has other text."""
         now = with_plain_breaks(self._span.text)
         for text in self._texts.values():
             if text.startswith(now):
@@ -175,20 +175,20 @@ class Impression:
                 return len(text)
         return None
 
-    def _gain(self, covered: int, at_once: bool) -> None:
-        gain = covered - self._covered
+    def _gain(self, covered_chars: int, at_once: bool) -> None:
+        gain = covered_chars - self._covered_chars
         if gain <= 0:
             return
-        self._covered = covered
+        self._covered_chars = covered_chars
         self._last_typed = 0 if at_once else gain
         self.saved += gain if at_once else 0
         self.typed += 0 if at_once else gain
-        if covered == len(self._match) or with_plain_breaks(self._span.text) in self._texts.values():
+        if covered_chars == len(self._match) or with_plain_breaks(self._span.text) in self._texts.values():
             self._was_taken_whole |= at_once
             self._was_typed_whole |= not at_once
 
     def _take_back_key(self) -> None:
-        """The latest key was none, but an acceptance."""
+        """Count the latest key as an acceptance."""
         self.typed -= self._last_typed
         self.saved += self._last_typed
         self._last_typed = 0

@@ -1,4 +1,4 @@
-"""The statistics by day, as PNG."""
+"""Plots the statistics by day."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +11,13 @@ from mercury_lsp.statistics.summary import Summary
 
 
 def draw(days: Mapping[str, Summary], path: Path) -> None:
-    """Three charts one above the other: suggestions, characters saved, latency. Raises OSError."""
+    """Write a PNG with three charts: suggestions, characters saved, latency. Raises OSError."""
     figure = Figure(figsize=(8, 8), layout="constrained")
     counts, saved, latency = figure.subplots(3, sharex=True)
     when = [float(datestr2num(day)) for day in days]
     _suggestions(counts, when, list(days.values()))
     saved.bar(when, [each.characters_saved for each in days.values()], color="tab:green", label="saved")
-    saved.bar(when, [each.characters_kept for each in days.values()], 0.5, color="darkgreen", label="of these kept")
+    saved.bar(when, [each.characters_kept for each in days.values()], 0.5, color="darkgreen", label="still kept")
     saved.set_ylabel("characters")
     latency.plot(when, [each.latency_ms_p50 for each in days.values()], "o-", label="p50")
     latency.plot(when, [each.latency_ms_p95 for each in days.values()], "o-", label="p95")
@@ -33,7 +33,7 @@ def draw(days: Mapping[str, Summary], path: Path) -> None:
 
 
 def _suggestions(axes: Axes, when: list[float], days: list[Summary]) -> None:
-    """Bars of what was shown, in them what was accepted."""
+    """Draw bars of shown suggestions, and within them the accepted ones."""
     axes.bar(when, [each.shown for each in days], color="lightgrey", label="shown")
     axes.bar(when, [each.accepted for each in days], color="tab:blue", label="accepted")
     bottom = [each.accepted for each in days]

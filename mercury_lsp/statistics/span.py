@@ -1,4 +1,4 @@
-"""A stretch of a document that is followed through edits."""
+"""A span of a document, tracked through edits."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,28 @@ from mercury_engine.text.common_prefix import common_text_prefix
 from mercury_lsp.documents.document import Edit, Snapshot
 
 MAX_SPAN_CHARS = 2_000
-"""Code points; a span that has grown longer is no longer followed."""
+"""Longest tracked text, in code points; a span that grows longer is lost."""
 
 
 @dataclass(slots=True)
 class TrackedSpan:
-    """Text that begins at an offset (code points) of a document."""
+    """Text at an offset (code points) of a document."""
 
     start: int
     text: str = ""
     lost: bool = False
-    """It is not followed any more; the text is what it last was."""
+    """It is no longer tracked; `text` is the last known text."""
 
     @property
     def end(self) -> int:
-        """The offset behind the text."""
+        """The offset after the text."""
         return self.start + len(self.text)
 
     def appended(self, edit: Edit) -> str | None:
-        """What an edit inserts right behind the text and nothing else, also written as a larger replacement."""
+        """The text that an edit inserts directly after the span; None if it does anything else.
+
+        The edit may be written as a larger replacement.
+        """
         lead = self.end - edit.start
         if not 0 <= lead <= len(edit.removed) or edit.removed[:lead] != edit.inserted[:lead]:
             return None
@@ -33,15 +36,15 @@ class TrackedSpan:
         return rest[: len(rest) - len(tail)] if rest.endswith(tail) else None
 
     def append(self, text: str) -> None:
-        """Take in what was inserted behind the text."""
+        """Extend the span by text inserted after it."""
         self._become(self.start, self.text + text)
 
     def prepend(self, text: str) -> None:
-        """Take in what was inserted right before the text."""
+        """Extend the span by text inserted directly before it."""
         self._become(self.start, text + self.text)
 
     def follow(self, edit: Edit) -> bool:
-        """Move and change with an edit; False if it replaces what stands directly before, or reaches across an edge."""
+        """Move and change with an edit; False if it replaces text directly before the span, or crosses its edge."""
         if self.lost:
             return False
         edit = minimal(edit)
@@ -59,7 +62,7 @@ class TrackedSpan:
         return True
 
     def _replaced_across(self, edit: Edit, first: int, last: int) -> None:
-        """The text may stand unchanged in a larger replacement, as when a formatter sends the whole document."""
+        """Find the text in a larger replacement, as when a formatter sends the whole document."""
         if not self.text:
             self.start = first
         elif (at := edit.inserted.find(self.text)) >= 0:
@@ -77,7 +80,7 @@ class TrackedSpan:
 
 
 def minimal(edit: Edit) -> Edit:
-    """The same edit without what is alike at the start and at the end of the texts."""
+    """The same edit without the common prefix and suffix of its texts."""
     if not edit.removed or not edit.inserted:
         return edit
     room = min(len(edit.removed), len(edit.inserted))
@@ -91,7 +94,7 @@ def minimal(edit: Edit) -> Edit:
 
 
 def edit_between(before: Snapshot, after: Snapshot) -> Edit:
-    """The one edit that leads from a document to another, for changes that came as a whole text."""
+    """The single edit from one version to the next, for changes that came as a whole text."""
     start, end, new = before.source.difference(after.text)
     return Edit(start, before.slice(start, end), new)
 

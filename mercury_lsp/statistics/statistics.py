@@ -1,4 +1,4 @@
-"""The statistics of one server: observed on the event loop, written by a thread."""
+"""The statistics of one connection: observed on the event loop, written by a thread."""
 
 import asyncio
 from pathlib import Path
@@ -8,14 +8,14 @@ from mercury_lsp.statistics.store import default_path
 from mercury_lsp.statistics.writer import Writer
 
 SWEEP_SECONDS = 5.0
-"""Between looks at what has waited long enough."""
+"""Interval between sweeps."""
 
 CLOSE_SECONDS = 2.0
-"""Longest wait for the last rows when the server ends."""
+"""Longest wait for the last rows when the server stops."""
 
 
 class Statistics:
-    """Off until switched on; to be used from the event loop's thread, but for `wait`."""
+    """Off until switched on; to be used from the event loop's thread, except for `wait`."""
 
     def __init__(self, path: Path | None = None):
         self._writer = Writer(path or default_path())
@@ -23,14 +23,14 @@ class Statistics:
         self.observer = Observer(self._writer.put, self._sweep_later)
 
     def close(self) -> None:
-        """Have all that is not written yet written; returns at once."""
+        """Have the remaining records written; returns at once."""
         if self._timer is not None:
             self._timer.cancel()
         self.observer.close()
         self._writer.close()
 
     def wait(self) -> None:
-        """Wait until that is done, or has taken too long; to be called from a thread that may wait."""
+        """Wait up to `CLOSE_SECONDS` for that; call it from a thread that may block."""
         self._writer.wait(CLOSE_SECONDS)
 
     def _sweep_later(self) -> None:

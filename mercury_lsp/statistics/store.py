@@ -1,4 +1,4 @@
-"""The SQLite file that holds the statistics; several processes may write to it at once."""
+"""The SQLite file with the statistics; several processes may write to it at once."""
 
 import logging
 import os
@@ -17,16 +17,16 @@ from mercury_lsp.statistics.record import Record
 logger = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
-"""Kept in the file as `user_version`; 0 is a file without tables."""
+"""Stored in the file as `user_version`; 0 means a file without tables."""
 
 RETENTION_DAYS = 400
-"""Older rows are deleted."""
+"""Age at which rows are deleted."""
 
 MAX_ROWS = 500_000
-"""About 50 MB; the oldest beyond are deleted."""
+"""Most rows kept, about 50 MB; the oldest ones beyond are deleted."""
 
 BUSY_SECONDS = 5.0
-"""How long to wait for another process that writes."""
+"""Longest wait for another process that writes."""
 
 _NAMES = [field.name for field in fields(Record)]
 
@@ -45,23 +45,23 @@ _BEYOND = "SELECT shown_at FROM shown ORDER BY shown_at DESC LIMIT 1 OFFSET ?"
 
 
 def default_path() -> Path:
-    """Where the statistics are, below $XDG_STATE_HOME or what the platform has for it."""
+    """The path of the statistics, below $XDG_STATE_HOME or the platform's equivalent."""
     return user_state_path("mercury-lsp", appauthor=False) / "statistics.sqlite"
 
 
-def opened(path: Path) -> sqlite3.Connection:
-    """The file, made if there is none, without rows that are too old. A damaged one is renamed, and a new one begun.
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to the file, created if missing and pruned of old rows. A damaged file is renamed and replaced.
 
-    Raises StatisticsError for the schema of a newer version, OSError and sqlite3.Error for anything else.
+    Raises StatisticsError for a newer version's schema, and OSError or sqlite3.Error for anything else.
     """
     seen = identity(path)
     try:
-        return _opened(path)
+        return _connect(path)
     except sqlite3.DatabaseError as error:
         if not is_damaged(error):
             raise
         set_aside(path, seen)
-        return _opened(path)
+        return _connect(path)
 
 
 def add(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
@@ -72,7 +72,7 @@ def add(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
 
 
 def read(path: Path, since: float) -> list[Record]:
-    """The rows from a time on, oldest first; none if there is no file. Raises StatisticsError."""
+    """The rows since a time, oldest first; none if there is no file. Raises StatisticsError."""
     with _readable(path) as connection:
         if connection is None:
             return []
@@ -83,7 +83,7 @@ def read(path: Path, since: float) -> list[Record]:
 
 
 def reset(path: Path) -> int:
-    """Delete all rows; their number. Raises StatisticsError."""
+    """Delete all rows; returns their number. Raises StatisticsError."""
     with _readable(path) as connection:
         if connection is None:
             return 0
@@ -93,12 +93,12 @@ def reset(path: Path) -> int:
 
 
 def is_damaged(error: sqlite3.Error) -> bool:
-    """Whether the file is broken, or no database at all."""
+    """Whether the file is corrupt, or no database at all."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Whether another process writes."""
+    """Whether another process is writing."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -107,12 +107,12 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def identity(path: Path) -> int | None:
-    """Tells a file from another that took its place; None if there is none."""
+    """Distinguishes a file from another one at the same path; None if there is no file."""
     return path.stat().st_ino if path.exists() else None
 
 
 def set_aside(path: Path, seen: int | None) -> None:
-    """Rename the damaged file that was seen, unless another process has done so; nothing is deleted. Raises OSError."""
+    """Rename the damaged file that was seen, unless another process already has; deletes nothing. Raises OSError."""
     if identity(path) != seen:
         return
     mark = f"damaged-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
@@ -120,10 +120,10 @@ def set_aside(path: Path, seen: int | None) -> None:
         part = path.with_name(path.name + end)
         if part.exists():
             part.rename(path.with_name(f"{path.name}.{mark}{end}"))
-    logger.warning("%s was damaged; it is now %s.%s, and counting begins anew", path, path.name, mark)
+    logger.warning("%s was damaged; it is now %s.%s, and a new file is started", path, path.name, mark)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -150,7 +150,7 @@ def _prune(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """The file for the commands; None if there are no rows yet."""
+    """A connection for the commands; None if there are no rows yet."""
     try:
         if not path.exists():
             yield None
@@ -160,12 +160,12 @@ def _readable(path: Path) -> Iterator[sqlite3.Connection | None]:
     except OSError as error:
         raise StatisticsError(f"{path} cannot be read: {error.strerror}") from error
     except sqlite3.Error as error:
-        mend = "the server sets it aside when it next writes" if is_damaged(error) else "try again, or move it away"
-        raise StatisticsError(f"{path} cannot be used: {error}; {mend}") from error
+        fix = "the server sets it aside when it next writes" if is_damaged(error) else "try again, or move it away"
+        raise StatisticsError(f"{path} cannot be used: {error}; {fix}") from error
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema's; 0 for a new file. Raises StatisticsError if it is newer than ours."""
+    """The file's schema version; 0 for a new file. Raises StatisticsError if it is newer than ours."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise StatisticsError(f"{path} was written by a newer mercury-lsp; upgrade this one, or move the file away")

@@ -1,4 +1,4 @@
-"""Figures over many records."""
+"""Summarises records, in total, by language or by day."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ from mercury_lsp.statistics.record import Outcome, Record
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of at least one record."""
+    """The figures of at least one record."""
 
     shown: int
     accepted: int
@@ -18,9 +18,9 @@ class Summary:
     rejected: int
     ignored: int
     kept: int
-    """Of those accepted whole or in part, how many still stood unchanged some time later."""
+    """Suggestions accepted whole or in part whose text still stood unchanged some time later."""
     acceptance_rate: float
-    """Accepted whole or in part, of those shown."""
+    """Share of the shown suggestions that were accepted whole or in part."""
     characters_saved: int
     characters_kept: int
     latency_ms_p50: float
@@ -28,7 +28,7 @@ class Summary:
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Summary":
-        """The figures of these; not of none."""
+        """The figures of some records, which must not be empty."""
         assert records
         count = {outcome: sum(each.outcome == outcome for each in records) for outcome in OUTCOMES}
         latencies = sorted(each.latency_ms for each in records)
@@ -48,24 +48,24 @@ OUTCOMES: tuple[Outcome, ...] = ("accepted", "partly", "typed", "rejected", "ign
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The least of some ordered values that is not below this share of them (nearest rank)."""
+    """The percentile of ordered values by the nearest-rank method; `share` is from 0 to 1."""
     rank = -(-share * len(ordered) // 1)
     return ordered[max(0, int(rank) - 1)]
 
 
 def by_language(records: Iterable[Record]) -> dict[str, Summary]:
-    """The most used first."""
+    """Summaries by language, the most used first."""
     found = _grouped(records, lambda each: each.language)
     return dict(sorted(found.items(), key=lambda item: -item[1].shown))
 
 
 def by_day(records: Iterable[Record]) -> dict[str, Summary]:
-    """Days as YYYY-MM-DD of the local time, in order; those without a record are left out."""
+    """Summaries by local day (YYYY-MM-DD), in order; days without a record are left out."""
     return dict(sorted(_grouped(records, lambda each: day(each.shown_at)).items()))
 
 
 def day(moment: float) -> str:
-    """The local day of a time in seconds since the epoch."""
+    """The local day (YYYY-MM-DD) of a time in seconds since the epoch."""
     return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 

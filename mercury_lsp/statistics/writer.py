@@ -1,4 +1,4 @@
-"""The thread that writes the statistics."""
+"""Writes the statistics on a thread."""
 
 import logging
 import sqlite3
@@ -13,29 +13,29 @@ from mercury_lsp.statistics.record import Record
 logger = logging.getLogger(__name__)
 
 GATHER_SECONDS = 5.0
-"""How long rows are gathered for one transaction."""
+"""Time during which rows are gathered for one transaction."""
 
 MAX_WAITING_ROWS = 10_000
-"""Rows; further ones are dropped while the file cannot be written."""
+"""Most rows that wait while the file cannot be written; further ones are dropped."""
 
 
 class Writer:
-    """Takes rows without waiting; begins with the first one. What fails is logged once and stops nothing else."""
+    """Takes rows without blocking; the first one starts the thread. A failure is logged once and stops nothing else."""
 
     def __init__(self, path: Path):
         self._path = path
         self._queue: Queue[Record | None] = Queue(MAX_WAITING_ROWS)
-        """None stands behind the last row."""
+        """None marks the end."""
         self._thread: Thread | None = None
         self._closing = Event()
         self._connection: sqlite3.Connection | None = None
-        self._opened: int | None = None
-        """Which file the connection is to."""
+        self._identity: int | None = None
+        """The identity of the connected file."""
         self._has_failed = False
         self._was_logged = False
 
     def put(self, record: Record) -> None:
-        """Write a row soon."""
+        """Queue a row."""
         if self._has_failed:
             return
         if self._thread is None:
@@ -44,19 +44,19 @@ class Writer:
         try:
             self._queue.put_nowait(record)
         except Full:
-            self._complain("too many rows wait; further ones are dropped")
+            self._complain("too many rows are waiting; further ones are dropped")
 
     def close(self) -> None:
-        """Have the rest written; returns at once."""
+        """Have the remaining rows written; returns at once."""
         self._closing.set()
         if self._thread is not None and not self._has_failed:
             try:
                 self._queue.put_nowait(None)
             except Full:
-                self._complain("too many rows wait; they are dropped")
+                self._complain("too many rows are waiting; they are dropped")
 
     def wait(self, timeout: float) -> None:
-        """Wait for the rest to be written after `close`, no longer than timeout, in seconds."""
+        """Wait up to `timeout` seconds for the remaining rows to be written, after `close`."""
         if self._thread is not None:
             self._thread.join(timeout)
 
@@ -74,9 +74,9 @@ class Writer:
             self._disconnect()
 
     def _gather(self) -> tuple[list[Record], bool]:
-        """The rows of some seconds, and whether they are the last.
+        """The rows of `GATHER_SECONDS`, and whether they are the last.
 
-        In between it does not listen: waking for every row would take the interpreter from whoever has put it.
+        It does not listen meanwhile: waking for every row would take the interpreter from the thread that put it.
         """
         found = [self._queue.get()]
         self._closing.wait(GATHER_SECONDS)
@@ -88,16 +88,16 @@ class Writer:
         return [each for each in found if each is not None], found[-1] is None
 
     def _write(self, rows: list[Record]) -> list[Record]:
-        """Write them; those that must wait because the file is locked. Raises what can not be mended."""
+        """Write rows; returns those that must wait for a locked file. Raises errors that a retry cannot fix."""
         try:
             self._add(rows)
         except sqlite3.Error as error:
             if store.is_damaged(error):
                 self._disconnect()
-                store.set_aside(self._path, self._opened)
+                store.set_aside(self._path, self._identity)
                 self._add(rows)
             elif store.is_locked(error):
-                self._complain("another process has locked it; rows wait")
+                self._complain("another process has locked the file; rows wait")
                 return rows
             else:
                 raise
@@ -105,8 +105,8 @@ class Writer:
 
     def _add(self, rows: list[Record]) -> None:
         if self._connection is None:
-            self._connection = store.opened(self._path)
-            self._opened = store.identity(self._path)
+            self._connection = store.connect(self._path)
+            self._identity = store.identity(self._path)
         store.add(self._connection, rows)
 
     def _disconnect(self) -> None:

@@ -1,4 +1,4 @@
-"""A user at a desk: a document that changes, suggestions that are shown, and the records that come of it."""
+"""A user at a desk: a document that changes, suggestions on display, and the resulting records."""
 
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
@@ -10,7 +10,7 @@ TEXT = "value(1)"
 
 
 class Desk:
-    """A document, its user and the observer, with a clock that stands still."""
+    """A document, its user and the observer, with a clock that moves only in `wait`."""
 
     def __init__(self, text: str = "x = "):
         self.text = text
@@ -25,18 +25,18 @@ class Desk:
         return Suggestion(name or f"s{self._ids}", text, (0, 0), (0, 0), 0.8, 3, 5.0)
 
     def show(self, *texts: str, at: int | None = None, name: str | None = None, automatic: bool = True) -> None:
-        """Ask and answer, at the end of the text by default."""
+        """Request suggestions and answer with these texts, at the end of the document by default."""
         request = self.observer.requested(URI, len(self.text) if at is None else at, "python", automatic)
         self.observer.answered(request, [self.suggestion(text, name) for text in texts])
 
     def edit(self, start: int, removed: int, inserted: str) -> Edit:
-        """Change the text; nobody is told yet."""
+        """Change the text without a notification."""
         edit = Edit(start, self.text[start : start + removed], inserted)
         self.text = self.text[:start] + inserted + self.text[start + removed :]
         return edit
 
     def change(self, start: int, removed: int, inserted: str) -> None:
-        """Change the text by a notification of its own."""
+        """Change the text, with its own notification."""
         self.observer.edited(URI, [self.edit(start, removed, inserted)])
 
     def insert(self, text: str, at: int | None = None) -> None:
@@ -51,7 +51,7 @@ class Desk:
         self.observer.sweep()
 
     def close(self) -> Record:
-        """The one record that comes of it all."""
+        """Close the document; returns its only record."""
         self.observer.close()
         [record] = self.records
         return record

@@ -1,4 +1,4 @@
-"""Whether a suggestion was accepted, in part or by typing, is read off the edits."""
+"""Edits show whether a suggestion was accepted, wholly or partly, or typed."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_the_whole_text_inserted_at_once_is_accepted(desk: Desk):
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
-def test_a_record_has_the_circumstances(desk: Desk):
+def test_a_record_has_the_request_details(desk: Desk):
     desk.observer.client, desk.observer.model = "Neovim", "bundled"
     request = desk.observer.requested(URI, 4, "rust", automatic=False)
     desk.now += 0.125
@@ -56,7 +56,7 @@ def test_a_replacement_may_take_in_the_rest_of_the_line():
     assert result(desk.close()) == ("accepted", 0, 6, 6)
 
 
-def test_the_rest_that_was_left_after_typing_is_accepted_and_only_it_is_saved(desk: Desk):
+def test_accepting_the_remainder_after_typing_saves_only_the_remainder(desk: Desk):
     desk.show(TEXT)
     desk.type("va")
     desk.insert("lue(1)")
@@ -88,19 +88,19 @@ def test_the_client_may_reformat_in_the_same_notification(desk: Desk):
     assert desk.close().outcome == "accepted"
 
 
-def test_the_client_may_close_a_bracket_behind_it(desk: Desk):
+def test_the_client_may_close_a_bracket_after_it(desk: Desk):
     desk.show("f(value")
     desk.insert("f(value)")
     assert desk.close().outcome == "accepted"
 
 
-def test_one_of_several_to_choose_from_is_accepted_and_they_count_as_one(desk: Desk):
+def test_alternatives_count_as_one_acceptance(desk: Desk):
     desk.show("a = 1\nb = 2", "a = 1", automatic=False)
     desk.insert("a = 1")
     assert result(desk.close()) == ("accepted", 0, 5, 5)
 
 
-def test_with_many_cursors_only_the_place_counts(desk: Desk):
+def test_with_many_cursors_only_the_requests_place_counts(desk: Desk):
     desk.text = "x = \ny = \nz = "
     desk.show(TEXT, at=9)
     desk.observer.edited(URI, [desk.edit(at, 0, TEXT) for at in (14, 9, 4)])
@@ -146,14 +146,14 @@ def test_word_after_word_to_the_end_is_accepted(desk: Desk):
     assert result(desk.close()) == ("accepted", 0, 7, 7)
 
 
-def test_a_line_at_once_is_partly_accepted_and_what_is_typed_then_is_not_saved(desk: Desk):
+def test_a_line_at_once_is_partly_accepted_and_text_typed_after_is_not_saved(desk: Desk):
     desk.show("a = 1\nb = 2")
     desk.insert("a = 1")
     desk.type("\nc")
     assert result(desk.close()) == ("partly", 1, 5, 5)
 
 
-def test_the_rest_shown_again_is_no_other_suggestion(desk: Desk):
+def test_showing_the_remainder_makes_no_second_impression(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert("value")
     desk.show("(1)", name="one")
@@ -170,14 +170,14 @@ def test_typing_the_same_text_key_by_key_is_no_acceptance(desk: Desk):
     assert result(desk.close()) == ("typed", 8, 0, 0)
 
 
-def test_keys_that_the_client_gathers_into_one_notification_are_keys(desk: Desk):
+def test_keys_gathered_in_one_notification_are_keys(desk: Desk):
     desk.show(TEXT)
     desk.observer.edited(URI, [desk.edit(len(desk.text), 0, key) for key in TEXT])
     assert desk.close().outcome == "typed"
 
 
-def test_keys_that_come_in_one_notification_with_an_acceptance_are_not_saved(desk: Desk):
-    """Neovim gathers its changes for a while."""
+def test_keys_gathered_with_an_acceptance_are_not_saved(desk: Desk):
+    """Neovim gathers changes before it sends them."""
     desk.show(TEXT)
     desk.observer.edited(URI, [desk.edit(len(desk.text), 0, piece) for piece in ("v", "a", "lue(1)")])
     assert result(desk.close()) == ("accepted", 2, 6, 6)

@@ -1,4 +1,4 @@
-"""Rejected, ignored, not seen at all; and what still stands of what was accepted."""
+"""Suggestions rejected, ignored or never seen; and accepted text that still stands."""
 
 import pytest
 
@@ -33,19 +33,19 @@ def test_deleting_what_stands_before_it_is_a_rejection(desk: Desk):
     assert desk.close().outcome == "rejected"
 
 
-def test_asking_elsewhere_means_that_the_user_went_away(desk: Desk):
+def test_a_request_elsewhere_means_that_the_user_moved_away(desk: Desk):
     desk.show(TEXT)
     desk.observer.requested(URI, 0, "python", True)
     assert desk.close().outcome == "rejected"
 
 
-def test_with_nothing_done_until_the_document_is_closed_it_was_ignored(desk: Desk):
+def test_a_suggestion_untouched_until_its_document_is_closed_was_ignored(desk: Desk):
     desk.show(TEXT)
     desk.observer.closed(URI)
     assert desk.close().outcome == "ignored"
 
 
-def test_another_one_at_the_same_place_supersedes_it(desk: Desk):
+def test_another_suggestion_at_the_same_place_supersedes_it(desk: Desk):
     desk.show(TEXT)
     desk.show("other")
     desk.insert("other")
@@ -53,7 +53,7 @@ def test_another_one_at_the_same_place_supersedes_it(desk: Desk):
     assert sorted(each.outcome for each in desk.records) == ["accepted", "ignored"]
 
 
-def test_an_acceptance_counts_for_the_last_shown_only(desk: Desk):
+def test_an_acceptance_counts_only_for_the_last_impression(desk: Desk):
     desk.show(TEXT)
     desk.show(TEXT, automatic=False)
     desk.insert(TEXT)
@@ -61,7 +61,7 @@ def test_an_acceptance_counts_for_the_last_shown_only(desk: Desk):
     assert sorted((each.outcome, each.saved) for each in desk.records) == [("accepted", 8), ("ignored", 0)]
 
 
-def test_more_to_choose_from_beside_what_is_shown_already_is_one_and_the_same(desk: Desk):
+def test_more_alternatives_on_display_belong_to_the_same_impression(desk: Desk):
     desk.show(TEXT, name="one")
     desk.type("va")
     request = desk.observer.requested(URI, 6, "python", False)
@@ -70,7 +70,7 @@ def test_more_to_choose_from_beside_what_is_shown_already_is_one_and_the_same(de
     assert result(desk.close()) == ("accepted", 2, 5, 5)
 
 
-def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Desk):
+def test_a_suggestion_shown_again_after_a_typo_is_the_same_impression(desk: Desk):
     desk.show(TEXT, name="one")
     desk.type("vx")
     desk.change(len(desk.text) - 1, 1, "")
@@ -79,7 +79,7 @@ def test_shown_again_after_a_slip_of_the_finger_it_is_one_and_the_same(desk: Des
     assert result(desk.close()) == ("accepted", 1, 7, 7)
 
 
-def test_what_two_features_ask_for_at_one_place_counts_once(desk: Desk):
+def test_requests_of_two_features_at_one_place_count_once(desk: Desk):
     requests = [desk.observer.requested(URI, 4, "python", True) for _ in range(2)]
     for request in requests:
         desk.observer.answered(request, [desk.suggestion(TEXT, name="one")])
@@ -87,14 +87,14 @@ def test_what_two_features_ask_for_at_one_place_counts_once(desk: Desk):
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
-def test_one_features_answer_counts_also_when_the_others_never_comes(desk: Desk):
+def test_one_features_answer_counts_even_if_the_others_never_comes(desk: Desk):
     request, _ = [desk.observer.requested(URI, 4, "python", True) for _ in range(2)]
     desk.observer.answered(request, [desk.suggestion(TEXT)])
     desk.insert(TEXT)
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
-def test_what_comes_too_late_to_be_seen_does_not_count(desk: Desk):
+def test_an_answer_too_late_to_be_seen_does_not_count(desk: Desk):
     request = desk.observer.requested(URI, 4, "python", True)
     desk.type("x")
     desk.observer.answered(request, [desk.suggestion(TEXT)])
@@ -102,7 +102,7 @@ def test_what_comes_too_late_to_be_seen_does_not_count(desk: Desk):
     assert desk.records == []
 
 
-def test_what_was_typed_while_the_model_worked_is_neither_typed_nor_saved(desk: Desk):
+def test_text_typed_while_the_model_works_is_neither_typed_nor_saved(desk: Desk):
     request = desk.observer.requested(URI, 4, "python", True)
     desk.type("va")
     desk.observer.answered(request, [desk.suggestion(TEXT)])
@@ -118,7 +118,7 @@ def test_the_answer_of_a_superseded_request_does_not_count(desk: Desk):
     assert desk.records == []
 
 
-def test_what_is_hidden_by_a_popup_does_not_count(desk: Desk):
+def test_a_suggestion_hidden_by_a_popup_does_not_count(desk: Desk):
     desk.show(TEXT)
     desk.observer.retract(URI)
     desk.observer.close()
@@ -128,14 +128,14 @@ def test_what_is_hidden_by_a_popup_does_not_count(desk: Desk):
 # Kept
 
 
-def test_undone_it_is_accepted_and_not_kept(desk: Desk):
+def test_an_undone_acceptance_is_not_kept(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
     desk.change(4, 8, "")
     assert result(desk.close()) == ("accepted", 0, 8, 0)
 
 
-def test_redone_it_is_kept_and_counts_once(desk: Desk):
+def test_a_redone_acceptance_is_kept_and_counts_once(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
     desk.change(4, 8, "")
@@ -151,7 +151,7 @@ def test_a_word_changed_later_is_not_kept(desk: Desk):
     assert (record.saved, record.kept) == (13, round(13 * 6 / 11))
 
 
-def test_a_change_after_half_a_minute_matters_no_more(desk: Desk):
+def test_a_change_after_half_a_minute_no_longer_matters(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
     desk.wait(KEPT_AFTER_SECONDS)
@@ -166,14 +166,14 @@ def test_layout_changed_by_a_formatter_is_no_change(desk: Desk):
     assert result(desk.close()) == ("accepted", 0, 6, 6)
 
 
-def test_text_written_behind_it_is_no_change(desk: Desk):
+def test_text_typed_after_it_is_no_change(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
     desk.type(" + 1")
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
-def test_it_is_found_again_in_a_larger_replacement(desk: Desk):
+def test_accepted_text_is_found_in_a_larger_replacement(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
     desk.change(0, len(desk.text), f"import os\n\ny = {TEXT}\n")
@@ -181,7 +181,7 @@ def test_it_is_found_again_in_a_larger_replacement(desk: Desk):
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
-def test_what_is_not_accepted_is_recorded_soon(desk: Desk):
+def test_a_rejection_is_recorded_soon(desk: Desk):
     desk.show(TEXT)
     desk.type("x")
     assert desk.observer.is_waiting
@@ -190,13 +190,15 @@ def test_what_is_not_accepted_is_recorded_soon(desk: Desk):
     assert not desk.observer.is_waiting
 
 
-def test_a_key_moves_only_showings_that_stand_at_it_or_behind_it(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+def test_a_key_moves_only_impressions_at_or_after_it(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     for _ in range(5):
         desk.show(TEXT)
         desk.type("vx = 1\n")
     followed: list[Impression] = []
     follow = Impression.follow
-    monkeypatch.setattr(Impression, "follow", lambda showing, edits: followed.append(showing) or follow(showing, edits))
+    monkeypatch.setattr(
+        Impression, "follow", lambda impression, edits: followed.append(impression) or follow(impression, edits)
+    )
     desk.type("y")
     assert not followed
     desk.insert("y", at=0)

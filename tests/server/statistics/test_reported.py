@@ -1,4 +1,4 @@
-"""What the client tells wins over what the edits say; and the observer's limits, whatever happens."""
+"""The client's reports override what the edits show; and the observer keeps its limits whatever happens."""
 
 import pytest
 from hypothesis import given
@@ -14,24 +14,24 @@ def desk() -> Desk:
     return Desk()
 
 
-# What the client tells
+# Reports
 
 
-def test_a_told_acceptance_is_not_counted_again(desk: Desk):
+def test_a_reported_acceptance_is_not_counted_twice(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert(TEXT)
     desk.observer.reported_accepted("one")
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
-def test_it_may_be_told_before_the_edit(desk: Desk):
+def test_an_acceptance_may_be_reported_before_its_edit(desk: Desk):
     desk.show(TEXT, name="one")
     desk.observer.reported_accepted("one")
     desk.insert(TEXT)
     assert result(desk.close()) == ("accepted", 0, 8, 8)
 
 
-def test_told_and_undone_it_is_not_kept(desk: Desk):
+def test_a_reported_acceptance_that_is_undone_is_not_kept(desk: Desk):
     desk.show(TEXT, name="one")
     desk.observer.reported_accepted("one")
     desk.insert(TEXT)
@@ -46,7 +46,7 @@ def test_a_single_character_is_accepted_if_the_client_says_so(desk: Desk):
     assert result(desk.close()) == ("accepted", 0, 1, 1)
 
 
-def test_the_clients_word_counts_where_the_edit_says_otherwise(desk: Desk):
+def test_a_reported_acceptance_overrides_the_edits(desk: Desk):
     desk.show("f(a, b)", name="one")
     desk.insert("f(b=b, a=a)")
     desk.observer.reported_accepted("one")
@@ -55,7 +55,7 @@ def test_the_clients_word_counts_where_the_edit_says_otherwise(desk: Desk):
     assert 0 < record.kept <= 7
 
 
-def test_pieces_and_then_the_last_one_told_as_whole_add_up(desk: Desk):
+def test_pieces_add_up_when_the_last_is_reported_as_whole(desk: Desk):
     desk.show("one two", name="one")
     desk.type("o")
     desk.insert("ne ")
@@ -64,34 +64,34 @@ def test_pieces_and_then_the_last_one_told_as_whole_add_up(desk: Desk):
     assert result(desk.close()) == ("accepted", 1, 6, 6)
 
 
-def test_a_part_that_is_told_is_counted_by_its_edit(desk: Desk):
+def test_a_reported_part_is_counted_by_its_edit(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert("value")
     desk.observer.reported_accepted("one", in_part=True)
     assert result(desk.close()) == ("partly", 0, 5, 5)
 
 
-def test_a_part_of_one_character_is_one_if_the_client_says_so(desk: Desk):
+def test_a_part_of_one_character_counts_if_the_client_says_so(desk: Desk):
     desk.show("(x)", name="one")
     desk.insert("(")
     desk.observer.reported_accepted("one", in_part=True)
     assert result(desk.close()) == ("partly", 0, 1, 1)
 
 
-def test_a_told_rejection_is_one(desk: Desk):
+def test_a_reported_rejection_counts(desk: Desk):
     desk.show(TEXT, name="one")
     desk.observer.reported_rejected("one")
     assert desk.close().outcome == "rejected"
 
 
-def test_rejecting_the_others_to_choose_from_does_not_undo_an_acceptance(desk: Desk):
+def test_a_rejection_after_an_acceptance_does_not_undo_it(desk: Desk):
     desk.show(TEXT, name="one")
     desk.insert(TEXT)
     desk.observer.reported_rejected("one")
     assert desk.close().outcome == "accepted"
 
 
-def test_if_the_client_tells_what_it_shows_the_rest_was_not_seen(desk: Desk):
+def test_if_the_client_reports_what_it_shows_anything_else_was_not_seen(desk: Desk):
     desk.show(TEXT, name="one")
     desk.observer.reported_shown("one")
     desk.type("x")
@@ -103,7 +103,7 @@ def test_if_the_client_tells_what_it_shows_the_rest_was_not_seen(desk: Desk):
     assert [each.outcome for each in desk.records] == ["rejected", "accepted"]
 
 
-def test_an_id_that_nobody_knows_does_no_harm(desk: Desk):
+def test_an_unknown_id_does_no_harm(desk: Desk):
     desk.observer.reported_accepted("nobody")
     desk.observer.reported_accepted("", in_part=True)
     desk.observer.reported_rejected("nobody")
@@ -123,7 +123,7 @@ def test_switched_off_nothing_is_observed(desk: Desk):
     assert desk.records == []
 
 
-def test_few_are_held_and_the_accepted_ones_longest(desk: Desk):
+def test_few_impressions_wait_and_accepted_ones_longest(desk: Desk):
     desk.show(TEXT)
     desk.insert(TEXT)
     for _ in range(3 * MAX_UNRECORDED):
@@ -140,7 +140,7 @@ def test_a_huge_insertion_into_accepted_text_is_not_kept_in_memory(desk: Desk):
     assert result(desk.close())[:3] == ("accepted", 0, 8)
 
 
-def test_a_keystroke_follows_no_more_places_than_may_be_held(desk: Desk, monkeypatch):
+def test_a_key_follows_no_more_impressions_than_may_wait(desk: Desk, monkeypatch):
     followed = []
     follow = Impression.follow
     monkeypatch.setattr(Impression, "follow", lambda self, edits: (followed.append(self), follow(self, edits))[1])
@@ -161,7 +161,7 @@ STEPS = st.one_of(EDITS, st.sampled_from(["show", "rest", "told", "part", "no", 
 
 
 @given(st.lists(STEPS, max_size=25))
-def test_whatever_happens_the_figures_make_sense_and_places_are_followed(steps: list):
+def test_whatever_happens_the_figures_add_up_and_spans_are_tracked(steps: list):
     desk = Desk("x = 1\ny = 𝒳\r\nz = ")
     desk.show(TEXT, "value", name="one", at=4)
     for step in steps:
@@ -171,7 +171,7 @@ def test_whatever_happens_the_figures_make_sense_and_places_are_followed(steps: 
             starts = [min(start, len(desk.text)) for start, _, _ in step]
             edits = [desk.edit(at, removed, new) for at, (_, removed, new) in zip(starts, step, strict=True)]
             desk.observer.edited(URI, edits)
-        check_places(desk)
+        check_spans(desk)
     desk.observer.close()
     for record in desk.records:
         assert 0 <= record.kept <= record.saved <= record.length
@@ -195,8 +195,8 @@ def happen(desk: Desk, step: str) -> None:
             desk.insert(TEXT, at=len(desk.text) // 2)
 
 
-def check_places(desk: Desk) -> None:
-    for watched in desk.observer._documents.values():
-        for showing in (*watched.held, *filter(None, [watched.showing])):
-            span = showing._span
+def check_spans(desk: Desk) -> None:
+    for state in desk.observer._documents.values():
+        for impression in (*state.unrecorded, *filter(None, [state.impression])):
+            span = impression._span
             assert span.lost or desk.text[span.start : span.end] == span.text

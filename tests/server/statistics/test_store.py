@@ -1,4 +1,4 @@
-"""The figures survive other processes, damaged files and folders that cannot be written to; the server survives all."""
+"""The statistics survive other processes, damaged files and read-only folders, and the server survives any failure."""
 
 import logging
 import os
@@ -49,13 +49,13 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_what_is_written_is_read_again(path: Path):
+def test_written_rows_are_read_back(path: Path):
     rows = [ROW, replace(ROW, outcome="rejected", automatic=False, saved=0, kept=0)]
     written(path, *rows)
     assert store.read(path, 0) == rows
 
 
-def test_only_the_time_asked_for_is_read(path: Path):
+def test_only_rows_since_the_given_time_are_read(path: Path):
     written(path, replace(ROW, shown_at=ROW.shown_at - 100), ROW)
     assert store.read(path, ROW.shown_at - 1) == [ROW]
 
@@ -78,7 +78,7 @@ def test_the_file_is_below_the_state_folder(tmp_path: Path, monkeypatch: pytest.
         assert store.default_path() == tmp_path / "mercury-lsp" / "statistics.sqlite"
 
 
-def test_a_row_has_room_for_figures_and_names_only():
+def test_a_row_has_room_only_for_figures_and_names():
     text = {"language", "client", "model", "outcome"}
     assert {field.name for field in fields(Record) if field.type not in (int, float, bool)} == text
 
@@ -108,7 +108,7 @@ def test_rows_wait_while_another_process_has_locked_the_file(path: Path, caplog,
     assert len(warnings(caplog)) == 1 and "locked" in warnings(caplog)[0]
 
 
-def test_a_file_that_stays_locked_does_not_hold_up_the_end(path: Path, monkeypatch):
+def test_a_file_that_stays_locked_does_not_delay_the_exit(path: Path, monkeypatch):
     monkeypatch.setattr(store, "BUSY_SECONDS", 60.0)
     written(path)
     other = sqlite3.connect(path, isolation_level=None)
@@ -126,7 +126,7 @@ def test_a_file_that_stays_locked_does_not_hold_up_the_end(path: Path, monkeypat
 @pytest.mark.parametrize(
     "content", [b"not a database, but of some length " * 100, b"SQLite format 3\0" + b"\xff" * 5000]
 )
-def test_a_damaged_file_is_renamed_and_counting_begins_anew(path: Path, caplog, content: bytes):
+def test_a_damaged_file_is_renamed_and_a_new_one_started(path: Path, caplog, content: bytes):
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     written(path)
@@ -136,7 +136,7 @@ def test_a_damaged_file_is_renamed_and_counting_begins_anew(path: Path, caplog, 
     assert len(warnings(caplog)) == 1 and aside.name in warnings(caplog)[0]
 
 
-def test_a_file_damaged_while_it_is_written_is_renamed_too(path: Path, caplog):
+def test_a_file_damaged_while_being_written_is_renamed_too(path: Path, caplog):
     written(path, *[ROW] * 2000)
     content = bytearray(path.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
@@ -146,14 +146,14 @@ def test_a_file_damaged_while_it_is_written_is_renamed_too(path: Path, caplog):
     assert len([other for other in path.parent.iterdir() if "damaged" in other.name]) == 1
 
 
-def test_a_file_that_another_process_has_mended_is_left_alone(path: Path, caplog):
+def test_a_file_that_another_process_has_replaced_is_left_alone(path: Path, caplog):
     written(path)
     store.set_aside(path, seen=-1)
     assert store.read(path, 0) == [ROW]
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="no folder is read-only for root")
-def test_a_folder_that_cannot_be_written_to_costs_one_line_of_the_log(path: Path, caplog):
+def test_a_read_only_folder_costs_one_line_of_the_log(path: Path, caplog):
     path.parent.mkdir(parents=True)
     path.parent.chmod(0o500)
     try:
@@ -169,7 +169,7 @@ def test_a_folder_that_cannot_be_written_to_costs_one_line_of_the_log(path: Path
     assert len(warnings(caplog)) == 1 and "cannot be written" in warnings(caplog)[0]
 
 
-def test_a_folder_that_cannot_be_made_costs_one_line_of_the_log(tmp_path: Path, caplog):
+def test_a_folder_that_cannot_be_created_costs_one_line_of_the_log(tmp_path: Path, caplog):
     (tmp_path / "state").write_text("a file")
     writer = Writer(tmp_path / "state" / "statistics.sqlite")
     for _ in range(3):
@@ -179,18 +179,18 @@ def test_a_folder_that_cannot_be_made_costs_one_line_of_the_log(tmp_path: Path, 
     assert len(warnings(caplog)) == 1 and "cannot be written" in warnings(caplog)[0]
 
 
-def test_a_file_that_cannot_be_written_to_costs_one_line_of_the_log(path: Path, caplog, monkeypatch):
+def test_a_read_only_file_costs_one_line_of_the_log(path: Path, caplog, monkeypatch):
     written(path)
     read_only = f"{path.as_uri()}?mode=ro"
     monkeypatch.setattr(
-        store, "opened", lambda _: sqlite3.connect(read_only, uri=True, check_same_thread=False, isolation_level=None)
+        store, "connect", lambda _: sqlite3.connect(read_only, uri=True, check_same_thread=False, isolation_level=None)
     )
     written(path, ROW, ROW)
     assert store.read(path, 0) == [ROW]
     assert len(warnings(caplog)) == 1 and "cannot be written" in warnings(caplog)[0]
 
 
-def test_the_file_of_a_newer_version_is_left_as_it_is(path: Path, caplog):
+def test_a_newer_versions_file_is_left_as_it_is(path: Path, caplog):
     written(path)
     with sqlite3.connect(path) as newer:
         newer.execute(f"PRAGMA user_version = {store.SCHEMA_VERSION + 1}")
@@ -203,7 +203,7 @@ def test_the_file_of_a_newer_version_is_left_as_it_is(path: Path, caplog):
         store.read(path, 0)
 
 
-def test_reading_a_damaged_file_says_so(path: Path):
+def test_reading_a_damaged_file_says_what_to_do(path: Path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"not a database, but of some length " * 100)
     with pytest.raises(StatisticsError, match="sets it aside"):
@@ -224,7 +224,7 @@ def test_the_oldest_of_too_many_rows_are_deleted(path: Path, monkeypatch):
     assert [ROW.shown_at - row.shown_at for row in store.read(path, 0)] == [*range(9, 0, -1), 0, 0]
 
 
-def test_a_reset_deletes_all_rows_and_the_server_goes_on(path: Path):
+def test_a_reset_deletes_all_rows_and_the_server_keeps_writing(path: Path):
     writer = Writer(path)
     writer.put(ROW)
     written(path)
@@ -237,7 +237,7 @@ def test_a_reset_deletes_all_rows_and_the_server_goes_on(path: Path):
     assert store.read(path, 0) == []
 
 
-def test_putting_never_waits(path: Path, monkeypatch):
+def test_putting_never_blocks(path: Path, monkeypatch):
     all_put = threading.Event()
     tried = []
 
@@ -246,7 +246,7 @@ def test_putting_never_waits(path: Path, monkeypatch):
         tried.append(path)
         raise OSError("no such disk")
 
-    monkeypatch.setattr(store, "opened", opened)
+    monkeypatch.setattr(store, "connect", opened)
     writer = Writer(path)
     for _ in range(20_000):
         writer.put(ROW)
