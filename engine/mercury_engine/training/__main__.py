@@ -4,8 +4,8 @@ import sys
 
 from mercury_engine.subcommands import run
 
-STEPS = {
-    "corpus": "data.corpus",
+STEP_MODULES = {
+    "corpus": "data.build",
     "pack": "data.pack",
     "compression": "conversion.compression",
     "base": "conversion.base",
@@ -15,4 +15,4 @@ STEPS = {
 }
 
 if __name__ == "__main__":
-    sys.exit(run("mercury_engine.training", STEPS))
+    sys.exit(run("mercury_engine.training", STEP_MODULES))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mercury_engine.training.data import corpus, debian, filters, installed, selection, sources
+from mercury_engine.training.data import build, corpus, debian, filters, installed, selection, sources
 from mercury_engine.training.data.contamination import Fingerprints
 from mercury_engine.training.data.corpus import Corpus, SourceFile
 from mercury_engine.training.data.duplicates import Duplicates
@@ -247,7 +247,7 @@ def test_a_build_reuses_archives_and_reports_what_is_missing(tmp_path: Path, lis
     members = {"toy/a.py": CODE, "toy/rich/b.py": CODE, "toy-1.0.dist-info/c.py": CODE, "toy/d.py": HELD + CODE[:200]}
     put_wheel(tmp_path / "corpus", TOY, members)
     put_wheel(tmp_path / "held_out", listed.held_out[0], {"keptout/a.py": HELD})
-    assert corpus.main(["--out", str(tmp_path / "corpus")]) == 1
+    assert build.main(["--out", str(tmp_path / "corpus")]) == 1
     assert [file.path for file in corpus.read_files(tmp_path / "held_out")] == ["keptout/a.py"]
     assert [file.path for file in corpus.read_files(tmp_path / "corpus")] == ["toy/a.py"]
     told = corpus.read_manifest(tmp_path / "corpus")
@@ -259,7 +259,7 @@ def test_a_corpus_is_not_built_against_half_a_held_out_set(tmp_path: Path, liste
     put_wheel(tmp_path / "corpus", TOY, {"toy/a.py": CODE})
     for _ in range(2):
         with pytest.raises(SourceError, match="incomplete.*keptout"):
-            corpus.build(tmp_path / "corpus", tmp_path / "held_out")
+            build.build_corpus(tmp_path / "corpus", tmp_path / "held_out")
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive at all", b"PK\x03\x04 cut short"])
@@ -335,7 +335,7 @@ def test_installed_python_files_become_a_corpus_without_what_is_held_out(tmp_pat
         "--out",
         tmp_path / "new",
     ]
-    assert corpus.main([str(option) for option in options]) == 0
+    assert build.main([str(option) for option in options]) == 0
     assert [file.path for file in corpus.read_files(tmp_path / "new")] == ["old/a.py", "toy/a.py"]
     told = corpus.read_manifest(tmp_path / "new")
     assert [entry["name"] for entry in told["missing"]] == ["closed", "rich"]

@@ -49,16 +49,16 @@ def licence_of(distribution: metadata.Distribution) -> str | None:
     expression = _field(distribution, "License-Expression")
     if expression:
         return expression if is_permissive(expression) else None
-    told = [
+    licences = [
         c.rpartition("::")[2].strip()
         for c in distribution.metadata.get_all("Classifier") or ()
         if c.startswith("License ::")
     ]
-    told = [name for name in told if name != "OSI Approved"]
-    if told:
+    licences = [name for name in licences if name != "OSI Approved"]
+    if licences:
         return (
-            " AND ".join(sorted(_SPDX_BY_CLASSIFIER[name] for name in told))
-            if set(told) <= _SPDX_BY_CLASSIFIER.keys()
+            " AND ".join(sorted(_SPDX_BY_CLASSIFIER[name] for name in licences))
+            if set(licences) <= _SPDX_BY_CLASSIFIER.keys()
             else None
         )
     text = _field(distribution, "License")

@@ -1,8 +1,9 @@
-"""A corpus in one small file: `python -m mercury_engine.training pack --corpus DIR --out FILE --limit-mb 55`.
+"""Pack a corpus into one small file: `python -m mercury_engine.training pack --corpus DIR --out FILE --limit-mb 55`.
 
-The file goes wherever a corpus folder goes. It holds everything if that fits; else Python fills half of it, and the
-other languages share the rest evenly, those that need less than their part kept whole. `--installed` packs the Python
-distributions of an environment instead of a folder. Its format: mercury_engine.training.data.shard.
+The file can be used wherever a corpus folder can. It holds the whole corpus if that fits; otherwise Python fills half
+of it and the other languages share the rest evenly; languages that need less than their part are kept whole.
+`--installed` packs the Python distributions of an environment instead of a folder. The format is described in
+mercury_engine.training.data.shard.
 """
 
 import argparse
@@ -18,26 +19,33 @@ from rich.progress import track
 
 from mercury_engine.loading import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.training.data import corpus as corpora
 from mercury_engine.training.data import shard
-from mercury_engine.training.data.corpus import Corpus, SourceFile
+from mercury_engine.training.data.build import build_installed, print_totals
+from mercury_engine.training.data.corpus import Corpus, SourceFile, read_manifest, replace_file
 from mercury_engine.training.data.shard import ShardEntry, ShardTokens, Speller
 from mercury_engine.training.data.sources import SourceError
 
 MEGABYTE = 1_000_000
+"""Bytes."""
+
 PYTHON_SHARE = 0.5
+"""Share of the shard for Python when the corpus does not fit."""
+
 FIRST_GUESS_RATIO = 6.6
-"""Bytes of text in a byte of shard, as first guessed."""
+"""Bytes of text per byte of shard, for the first attempt."""
 
 GUESS_MARGIN = 0.985
-"""Later guesses follow from the size of the last try, and aim so much below the limit."""
+"""Share of the limit that later attempts aim at; they extrapolate from the size of the last one."""
 
-MIN_FILL, MAX_ATTEMPTS = 0.95, 3
-"""A sample that fills so much of the limit is good enough, and so is any that fits after so many tries."""
+MIN_FILL = 0.95
+"""Share of the limit at which a sample is large enough."""
+
+MAX_ATTEMPTS = 3
+"""Attempts after which any sample that fits is accepted."""
 
 
 def shares(sizes: dict[str, int], room: float) -> dict[str, float]:
-    """Bytes of text that each language gets of the room; their sum is the room, or all there is."""
+    """Bytes of text for each language; their sum is `room`, or the whole corpus if that is smaller."""
     others = {language: size for language, size in sizes.items() if language != "python"}
     given = {"python": min(sizes.get("python", 0), max(PYTHON_SHARE * room, room - sum(others.values())))}
     left = room - given["python"]
@@ -48,7 +56,7 @@ def shares(sizes: dict[str, int], room: float) -> dict[str, float]:
 
 
 def sample_to_size(files: list[SourceFile], room: float) -> list[SourceFile]:
-    """Files that together take up to the room, drawn in an arbitrary fixed order, in the order given."""
+    """Files of together at most `room` bytes, sampled in an arbitrary fixed order, returned in the given order."""
     chosen = set()
     for place, file in sorted(enumerate(files), key=lambda item: hashlib.sha256(item[1].path.encode()).digest()):
         size = len(file.text.encode())
@@ -59,7 +67,7 @@ def sample_to_size(files: list[SourceFile], room: float) -> list[SourceFile]:
 
 
 def pack(whole: Corpus, tokenizer: tokenizers.Tokenizer, limit: int) -> bytes:
-    """The shard of a corpus, or of a balanced sample of it, in at most `limit` bytes; SourceError if none fits."""
+    """A shard of at most `limit` bytes with the corpus or a balanced sample; raises SourceError if none fits."""
     languages, spell = whole.by_language(), cache(Speller(tokenizer).spell)
     sizes = {language: sum(len(file.text.encode()) for file in files) for language, files in languages.items()}
     known = whole.known.to_bytes() if whole.known else b""
@@ -96,7 +104,7 @@ def _record(file: SourceFile) -> ShardEntry:
 
 
 def _manifest(whole: Corpus, files: list[SourceFile]) -> dict[str, Any]:
-    """As that of a folder, for the files that were taken; `of`: the totals of all."""
+    """A folder's manifest for the packed files; `of` holds the totals of the whole corpus."""
     taken = Corpus(files, missing=whole.missing, dropped=whole.dropped, contaminated=whole.contaminated)
     counts, sizes = Counter(file.package for file in files), Counter[str]()
     for file in files:
@@ -107,38 +115,41 @@ def _manifest(whole: Corpus, files: list[SourceFile]) -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> int:
-    """Write a shard and print what it holds."""
+    """Write a shard and print its totals."""
     parser = argparse.ArgumentParser(prog="mercury_engine.training pack", description=__doc__)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--corpus", type=Path, help="a corpus folder or shard")
-    chosen.add_argument("--installed", action="store_true", help="take what is installed; needs no network")
-    parser.add_argument("--environment", type=Path, help="whose distributions to take (this interpreter's)")
-    parser.add_argument("--onto", type=Path, help="a corpus folder or shard to add what is installed to")
+    chosen.add_argument("--installed", action="store_true", help="take the installed distributions; needs no network")
+    parser.add_argument("--environment", type=Path, help="whose distributions to take (default: this interpreter's)")
+    parser.add_argument("--onto", type=Path, help="a corpus folder or shard to add them to")
     parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--out", type=Path, required=True, help="the shard to write")
-    parser.add_argument("--limit-mb", type=float, default=55.0, help="at most so many million bytes")
-    parser.add_argument("--tokenizer", type=Path, default=BUNDLED_MODEL, help="model folder (the bundled model's)")
+    parser.add_argument("--limit-mb", type=float, default=55.0, help="size limit of the shard in million bytes")
+    parser.add_argument(
+        "--tokenizer",
+        type=Path,
+        default=BUNDLED_MODEL,
+        help="model folder of the tokenizer (default: the bundled model)",
+    )
     options = parser.parse_args(argv)
     if not options.installed and (options.environment or options.onto):
         parser.error("--environment and --onto go with --installed")
     if options.installed:
-        whole = corpora.build_installed(options.environment, options.onto, near=options.near_dedup)
+        whole = build_installed(options.environment, options.onto, near=options.near_dedup)
     else:
         whole = Corpus.load(options.corpus)
     content = pack(whole, Tokenizer(options.tokenizer).bpe, int(options.limit_mb * MEGABYTE))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    partial = options.out.with_name(options.out.name + ".partial")
-    partial.write_bytes(content)
-    partial.replace(options.out)
-    corpora.print_totals(whole, complete=True)
-    _print_packed(options.out, corpora.read_manifest(options.out))
+    replace_file(options.out, content)
+    print_totals(whole, complete=True)
+    _print_packed(options.out, read_manifest(options.out))
     return 0
 
 
-def _print_packed(path: Path, told: dict[str, Any]) -> None:
-    for language, totals in told["languages"].items():
-        parts = f"{totals['bytes'] / MEGABYTE:8.2f} of {told['of'][language]['bytes'] / MEGABYTE:8.2f} MB"
+def _print_packed(path: Path, manifest: dict[str, Any]) -> None:
+    for language, totals in manifest["languages"].items():
+        parts = f"{totals['bytes'] / MEGABYTE:8.2f} of {manifest['of'][language]['bytes'] / MEGABYTE:8.2f} MB"
         print(f"packed {language:12} {parts}")
-    text = sum(totals["bytes"] for totals in told["languages"].values())
+    text = sum(totals["bytes"] for totals in manifest["languages"].values())
     size = path.stat().st_size
     print(f"{path}: {size / MEGABYTE:.2f} MB for {text / MEGABYTE:.2f} MB of text ({text / size:.2f} to 1)")
