@@ -59,11 +59,11 @@ class Measured:
 
     def library(self) -> dict[str, object]:
         """The same with cuBLAS products and separate kernels around them, as many rows get them."""
-        few, ops.FEW = ops.FEW, 0
+        few, ops.FUSED_ROWS = ops.FUSED_ROWS, 0
         try:
             return self.ours(filler(self.made, [self.point]))
         finally:
-            ops.FEW = few
+            ops.FUSED_ROWS = few
 
     def eager(self, fill: GraphDenoiser) -> dict[str, object]:
         return {"step": spread(self.clock.each(self._plain(fill).step, self.seconds, most=30))}

@@ -1,1 +1,1 @@
-"""The operations of Mercury's network; knows nothing of models or of text."""
+"""The operations of Mercury's network: kernels and their torch twins, without models or text."""

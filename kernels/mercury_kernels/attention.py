@@ -1,11 +1,13 @@
-"""Attention of canvas rows to cached pages: prefix, own rows, suffix; keys split over programs.
+"""Attention of canvas rows to cached pages (prefix, own rows, suffix), with the keys split over programs.
 
-Every request lists its pages in a table. Columns before ends[b,0] meet queries rotated for the prefix frame,
-the others queries of the suffix frame. A program takes a share of the columns for one key head and a tile of its
-query rows; the last program to finish a tile joins the shares in a fixed order, so results do not depend on
-timing. out = sum_t exp(s_t - max) v_t / sum_t exp(s_t - max) over all shares. arXiv 2205.14135, 2311.01282.
+out = sum_t exp(s_t - max) v_t / sum_t exp(s_t - max) over all keys t, with scores s_t = q . k_t / sqrt(D).
 
-Dimensions: B requests, R rows each, H key heads, G query heads per key head, D head width, N pages, P tokens a
+Each request lists its pages in a table. Keys in columns before ends[b,0] meet queries rotated for the prefix frame,
+the others queries of the suffix frame. A program takes a share of the columns for one key head and a tile of its query
+rows; the last program to finish a tile joins the shares in a fixed order, so results do not depend on timing.
+arXiv 2205.14135, 2311.01282.
+
+Dimensions: B requests, R rows per request, H key heads, G query heads per key head, D head width, N pages, P tokens per
 page, W table columns.
 """
 
@@ -51,7 +53,7 @@ def _span(
     P: tl.constexpr,
     BD: tl.constexpr,
 ) -> tl.tensor:
-    """Fold the table's columns first to last into acc [BM,BD], top and total [BM] (powers of two)."""
+    """Fold the columns from `first` to `last` into acc [BM,BD], top and total [BM]; scores are logarithms to base 2."""
     d = tl.arange(0, BD)
     t = tl.arange(0, P)
     tile = t[:, None] * D + d[None, :]
@@ -166,7 +168,7 @@ def _attend(
 
 @guarded(reference.paged_attention)
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """[M,H*G*D] for q [2,M,H*G,D] and pages [N,H,P,D]; P a power of two from 16 on."""
+    """[M,H*G*D] for q [2,M,H*G,D] and pages [N,H,P,D]; P is a power of two, at least 16."""
     batch, columns = table.pages.shape
     heads, size, width = keys.shape[1:]
     groups, rows = q.shape[2] // heads, q.shape[1] // max(batch, 1)
@@ -191,7 +193,7 @@ def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Te
 
 
 def _splits(device: torch.device, programs: int, columns: int) -> int:
-    """Shares of the keys, so that about two programs fall on each multiprocessor."""
+    """Number of shares of the keys that gives each multiprocessor about two programs."""
     if programs > COUNTERS:
         return 1
     wanted = -(-2 * multiprocessors(device) // max(programs, 1))

@@ -1,4 +1,4 @@
-"""Inputs and outputs of captured work, at fixed addresses.
+"""Inputs and outputs of captured work, at fixed addresses; a CUDA graph replays addresses.
 
 Dimensions: B requests, R canvas rows, M = B*R, W table columns.
 """
@@ -22,7 +22,7 @@ class Bucket:
 
 
 class Buffers:
-    """All that a chunk reads and writes, at fixed addresses, as one block of int32 that is copied at once."""
+    """Everything that a chunk reads and writes, as one block of int32 that is copied at once."""
 
     def __init__(self, bucket: Bucket, device: torch.device) -> None:
         b, r, w = bucket.batch, bucket.rows, bucket.columns
@@ -42,18 +42,18 @@ class Buffers:
         self.table = Table(d["pages"], d["counts"], d["ends"])
 
     def send(self) -> None:
-        """Everything to the device."""
+        """Copy everything to the device."""
         if self._host is not self._block:
             self._block.copy_(self._host, non_blocking=True)
 
     def fetch(self) -> None:
-        """Ask for ids, chances, open slots and steps; they are there when the stream has been waited for."""
+        """Start copying ids, chances, open slots and steps back; they are valid after the stream is synchronised."""
         if self._host is not self._block:
             self._back[0].copy_(self._back[1], non_blocking=True)
 
 
 def _aligned(shape: tuple[int, ...]) -> int:
-    """Elements of a field, rounded up so that every field starts at a multiple of 16 bytes."""
+    """Number of elements of a field, rounded up so that every field starts at a multiple of 16 bytes."""
     return -(-int(np.prod(shape)) // 4) * 4
 
 

@@ -1,4 +1,4 @@
-"""Work of fixed shape, captured as CUDA graphs when first prepared; on other devices it simply runs."""
+"""Captures work of fixed shape as CUDA graphs; on other devices the work simply runs."""
 
 import logging
 from collections import OrderedDict
@@ -11,14 +11,14 @@ log = logging.getLogger("mercury_kernels")
 CapturedWork = Callable[[], None]
 
 WARMUPS = 2
-"""Runs before the capture: kernels compile, libraries allocate their work space."""
+"""Runs before the capture, in which kernels compile and libraries allocate their work space."""
 
 
 class Captures:
-    """Captured work by key; beyond `most` graphs the least recently used is dropped with its memory.
+    """Captured work by key; beyond `most` graphs, the least recently used one is dropped with its memory.
 
-    All graphs share one memory pool, so they must run one at a time. Work reads and writes tensors that stay at
-    their addresses, and its own intermediate ones.
+    All graphs share one memory pool, so they must run one at a time. Work may read and write only its own intermediate
+    tensors and tensors that stay at their addresses.
     """
 
     def __init__(self, device: torch.device, most: int = 12) -> None:
@@ -34,7 +34,7 @@ class Captures:
         return key in self._graphs
 
     def prepare(self, key: Hashable, work: CapturedWork) -> None:
-        """Make the work ready to `run`; it is carried out a few times, so fill its inputs afterwards."""
+        """Make the work ready to `run`. This runs it a few times, so fill its inputs afterwards."""
         if key in self._graphs:
             self._graphs.move_to_end(key)
             return

@@ -1,10 +1,10 @@
-"""The decision at the end of a step, on the device: which slots to commit, what an end marker hides, what is open.
+"""The decision at the end of a step, on the device: commits slots and makes everything behind an end marker end.
 
-Where there are drafts (tokens with a chance of 0), the step judges them and does nothing else: those that are the
-best token of their row stay, the others are masked. The last step takes the best token everywhere.
-Masked slots are committed by rising entropy while sum - max <= bound, at least one. Slot i is committed exactly
-when the entropies before it in rising order (ties by place) sum to at most the bound, which needs no sorting:
-sum_j e_j [(e_j, j) < (e_i, i)] <= bound. The sum is taken in float64 and rounded once. arXiv 2505.24857.
+A step with drafts (tokens with a chance of 0) only judges them: a draft that is the best token of its row stays, the
+others are masked. The last step takes the best token everywhere. Otherwise masked slots are committed by rising entropy
+while sum - max <= bound, at least one. Slot i is committed exactly if the entropies before it in rising order (ties by
+position) sum to at most the bound, which needs no sorting: sum_j e_j [(e_j, j) < (e_i, i)] <= bound. The sum is taken
+in float64 and rounded once. arXiv 2505.24857.
 
 Dimensions: B requests, R canvas columns (the last prefix token, then the slots).
 """
@@ -51,10 +51,10 @@ def _commit(
     before = tl.sum(tl.where(sooner, risk[None, :].to(tl.float64), 0.0), 1).to(tl.float32)
     leading = tl.sum(sooner.to(tl.int32), 1) == 0
     done = tl.load(steps + batch) + tl.max((masked | draft).to(tl.int32), 0)
-    final = done >= tl.load(most + batch)
+    is_last_step = done >= tl.load(most + batch)
     best = tl.load(token + at, inside, 0)
     sure_enough = masked & (judging == 0) & (leading | (before <= tl.load(bounds + batch)))
-    chosen = sure_enough | (draft & (best == ids)) | ((masked | draft) & final)
+    chosen = sure_enough | (draft & (best == ids)) | ((masked | draft) & is_last_step)
     ids = tl.where(chosen, best, tl.where(draft, mask_id, ids))
     sure = tl.exp(tl.load(top + at, inside, 0.0) - tl.load(total + at, inside, 0.0))
     end = tl.min(tl.where(inside & (ids == end_id), slot, BLOCK), 0)
@@ -68,7 +68,7 @@ def _commit(
 
 @guarded(reference.commit)
 def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
-    """One step's decision for every canvas, in place; row r of the choice [B*R] is about column r + 1."""
+    """One step's decision for every canvas, in place; row r of the choice [B*R] predicts column r + 1."""
     batch, rows = slots.ids.shape
     _commit[(batch,)](
         slots.ids, choice.token, choice.top, choice.total, choice.entropy, slots.rows, slots.bound, slots.most,

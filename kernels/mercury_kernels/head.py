@@ -1,8 +1,8 @@
-"""Language-model head that never writes its logits: best token, its logit, log-sum-exp and entropy of each row.
+"""Language-model head that never stores its logits: best token, its logit, log-sum-exp and entropy of each row.
 
-A program computes the logits of a tile of the vocabulary and keeps four numbers a row; a second kernel joins the
-tiles. With s = sum exp(x - top) and u = sum (x - top) exp(x - top): log-sum-exp = top + log s, entropy =
-log s - u / s; two tiles join after shifting both to the higher top.
+A program computes the logits x of a tile of the vocabulary and keeps four numbers per row; a second kernel joins the
+tiles. With s = sum exp(x - top) and u = sum (x - top) exp(x - top), log-sum-exp = top + log s and
+entropy = log s - u / s. Two tiles are joined after shifting both to the higher top.
 
 Dimensions: M rows, C channels, V vocabulary with mask and end, K lists of banned tokens.
 """
@@ -13,7 +13,17 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import OLDEST_FP8, dot, guarded, operand, options, power, prefetch, ready, require
+from mercury_kernels.launch import (
+    OLDEST_FP8_CAPABILITY,
+    dot,
+    guarded,
+    operand,
+    options,
+    power,
+    prefetch,
+    ready,
+    require,
+)
 from mercury_kernels.operands import Choice, Matrix
 
 FIELDS = 4
@@ -104,7 +114,7 @@ def _join(
     total = tl.sum(amount * gain, 0)
     moment = tl.sum((moment + amount * shift) * gain, 0)
     least = tl.min(number, 0)
-    tl.store(token + row, tl.where(least < float("inf"), least, 0.0).to(tl.int32))  # no number is the best of NaN
+    tl.store(token + row, tl.where(least < float("inf"), least, 0.0).to(tl.int32))  # a row of NaN has no best token
     tl.store(tops + row, best)
     tl.store(totals + row, best + tl.log(total))
     tl.store(entropies + row, tl.log(total) - moment / total)
@@ -119,12 +129,12 @@ def choices(
     norm: Tensor | None = None,
     eps: float = 0.0,
 ) -> Choice:
-    """The choice of every row of hidden [M,C] over matrix [V,C]; of equal tokens the lowest.
+    """The choice of every row of hidden [M,C] over matrix [V,C]; of equally good tokens, the lowest.
 
-    banned bool [K,V] lists tokens never chosen (at least one must stay); row m obeys banned[ban[m]], ban int32 [M].
+    banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
     """
     if matrix.weight.dtype is torch.float8_e4m3fn:
-        require(hidden.device, OLDEST_FP8)
+        require(hidden.device, OLDEST_FP8_CAPABILITY)
     hidden, device = hidden.contiguous(), hidden.device
     rows, channels = hidden.shape
     vocabulary = matrix.outputs

@@ -1,8 +1,8 @@
-"""What every Triton kernel here shares: when it may run, what happens when it cannot, and its work space.
+"""Launching Triton kernels: where they may run, the fallback to their torch twins, and shared work space.
 
 A kernel runs on CUDA devices of compute capability 8.0 or newer (bfloat16 matrix units), and on CPU tensors in
-Triton's interpreter. Where it cannot be compiled, its torch twin answers, and the log says so once.
-Counters belong to the device: kernels that use them run on one stream at a time.
+Triton's interpreter. If it cannot be compiled, its torch twin answers, and the log says so once. Counters belong to
+the device, so kernels that use them must run on one stream at a time.
 """
 
 import functools
@@ -23,12 +23,14 @@ R = TypeVar("R")
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 """True when kernels run on the CPU, one program after another."""
 
-OLDEST = (8, 0)
-"""Compute capability with bfloat16 matrix units."""
+OLDEST_CAPABILITY = (8, 0)
+"""Lowest compute capability with bfloat16 matrix units."""
 
-OLDEST_FP8 = (8, 9)
+OLDEST_FP8_CAPABILITY = (8, 9)
+"""Lowest compute capability with 8-bit floats."""
 
 COUNTERS = 1 << 16
+"""Number of counters per device."""
 
 broken: dict[str, str] = {}
 """Kernels that could not run, and why; their twins answer instead."""
@@ -38,11 +40,11 @@ _overlap = False
 
 
 class Unsupported(RuntimeError):
-    """This device or this input is not for the kernel; the twin takes it."""
+    """The kernel does not support this device or input; the twin does."""
 
 
 def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let the twin answer when the device is too old or the kernel does not compile; logged once per kernel."""
+    """Let the twin answer if the device is too old or the kernel does not compile; logs it once per kernel."""
 
     def decorate(kernel: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(kernel)
@@ -52,7 +54,7 @@ def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if kernel.__name__ in broken:
                 return twin(*args, **kwargs)
             try:
-                require(_device(args), OLDEST)
+                require(_device(args), OLDEST_CAPABILITY)
                 return kernel(*args, **kwargs)
             except Unsupported as error:  # this call only
                 _say_once(f"kernel {kernel.__name__}: {error}; its torch twin answers (slower, same result)")
@@ -69,7 +71,7 @@ def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def compile_failure(error: Exception) -> bool:
-    """Whether the kernel never ran: compiler, assembler, resource limits, or no C compiler for the launcher."""
+    """Whether the kernel never ran: a failed compiler or assembler, resource limits, no C compiler for the launcher."""
     if isinstance(error, (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))):
         return False
     module = type(error).__module__
@@ -78,7 +80,7 @@ def compile_failure(error: Exception) -> bool:
 
 
 def give_up(name: str, error: Exception) -> None:
-    """Use the twin of this kernel from now on, and say so."""
+    """Use the kernel's twin from now on, and log why."""
     reason = " ".join(str(error).split())[:300] or type(error).__name__
     broken[name] = reason
     _say_once(f"kernel {name} is off, its torch twin answers (slower, same result): {reason}")
@@ -102,32 +104,32 @@ def capability(device: torch.device) -> tuple[int, int]:
 
 @functools.cache
 def multiprocessors(device: torch.device) -> int:
-    """How many programs run side by side at least."""
+    """Number of multiprocessors, each of which runs at least one program at a time; 4 on other devices."""
     if device.type != "cuda":
         return 4
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def counters(device: torch.device) -> Tensor:
-    """Zeros [COUNTERS] int32 that kernels count on and leave at zero; the same memory every time."""
+    """Zeros int32 [COUNTERS] in which kernels count and which they reset; the same memory every time."""
     if device not in _counters:
         _counters[device] = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
     return _counters[device]
 
 
 def power(value: int, least: int = 16, most: int = 1 << 30) -> int:
-    """The next power of two, within limits that are powers of two."""
+    """The next power of two, clamped to limits that are powers of two."""
     return max(least, min(most, 1 << max(0, value - 1).bit_length()))
 
 
 def overlap(on: bool) -> None:
-    """Let each kernel start while the one before it ends (programmatic dependent launch; capability 9.0)."""
+    """Let each kernel start while the one before it ends (programmatic dependent launch, capability 9.0)."""
     global _overlap
     _overlap = on
 
 
 def overlapping(device: torch.device) -> bool:
-    """Whether kernels are launched that way now."""
+    """Whether kernels on the device overlap now."""
     return _overlap and device.type == "cuda" and torch.version.hip is None and capability(device) >= (9, 0)
 
 
@@ -140,14 +142,14 @@ def options(device: torch.device, warps: int, stages: int) -> dict[str, Any]:
 
 
 def _device(args: tuple[Any, ...]) -> torch.device:
-    """Of the first tensor among the arguments or in their fields."""
+    """The device of the first tensor among the arguments or in their fields."""
     fields = (getattr(a, name) for a in args for name in getattr(a, "__slots__", ()))
     return next(a.device for a in (*args, *fields) if isinstance(a, Tensor))
 
 
 @triton.jit
 def dot(a: tl.tensor, b: tl.tensor, acc: tl.tensor) -> tl.tensor:
-    """acc + a @ b; the interpreter multiplies bfloat16 and 8-bit floats wrongly, so it gets float32."""
+    """acc + a @ b. The interpreter multiplies bfloat16 and 8-bit floats wrongly, so it gets float32."""
     if acc.dtype == tl.int32:
         out = tl.dot(a, b, acc, out_dtype=tl.int32)
     elif INTERPRETED:
@@ -159,13 +161,15 @@ def dot(a: tl.tensor, b: tl.tensor, acc: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def operand(codes: tl.tensor, like: tl.tensor) -> tl.tensor:
-    """Weights of any format as the other operand's; exact, since 8-bit codes fit into bfloat16."""
-    return codes.to(tl.float32 if INTERPRETED else like.dtype)  # it takes integers for the bits of a bfloat16
+    """Weights of any format in the other operand's; exact, since 8-bit codes fit into bfloat16."""
+    return codes.to(
+        tl.float32 if INTERPRETED else like.dtype
+    )  # the interpreter takes integers for the bits of a bfloat16
 
 
 @triton.jit
 def ready(OVERLAP: tl.constexpr) -> None:
-    """Before the first read of what an earlier kernel wrote; from here on the next one may begin to prefetch."""
+    """Call before the first read of an earlier kernel's output; from here on the next kernel may prefetch."""
     if OVERLAP:
         tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()
@@ -173,9 +177,9 @@ def ready(OVERLAP: tl.constexpr) -> None:
 
 @triton.jit
 def prefetch(rows: tl.tensor, first: tl.tensor, last: tl.tensor, OVERLAP: tl.constexpr) -> None:
-    """Call the elements first to last of rows of weights, given by their pointers, into the second-level cache.
+    """Prefetch the elements from `first` to `last` of rows of weights, given by their pointers, into the L2 cache.
 
-    Weights are nobody's output, so this may come before `ready`, while the kernel before is still at work.
+    No kernel writes weights, so this may come before `ready`, while the previous kernel is still running.
     """
     if OVERLAP:
         line: tl.constexpr = 1024 // rows.dtype.element_ty.primitive_bitwidth

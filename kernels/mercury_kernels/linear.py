@@ -1,9 +1,9 @@
-"""y = x W^T for few rows, with norm before and bias, SwiGLU, residual behind, in one pass over the weights.
+"""y = x W^T for few rows, with an RMSNorm before and bias, SwiGLU and residual after it, in one pass over the weights.
 
-Weights are plain, or int8 or float8_e4m3fn codes with one scale per output (W8A16); with scales per row x holds
-codes too (W8A8, products of codes summed in int32 or float32). The norm's factor 1/rms is one number per row, so
-it is applied behind the sum, and its squares are collected on the way. Long sums are shared by several programs;
-the last one to finish adds the shares in a fixed order.
+Weights are floats, or int8 or float8_e4m3fn codes with one scale per output (W8A16). With a scale per row, x holds
+codes too (W8A8; products of codes are summed in int32 or float32). The norm's factor 1/rms is one number per row:
+norm(x) W^T = (x * weight) W^T / rms(x), so it is applied after the sum, and the squares are collected in the same pass.
+Long sums are split over several programs; the last one to finish adds the shares in a fixed order.
 
 Dimensions: M rows, K inputs, N outputs (of one half when gated).
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.launch import (
     COUNTERS,
-    OLDEST_FP8,
+    OLDEST_FP8_CAPABILITY,
     counters,
     dot,
     guarded,
@@ -30,8 +30,8 @@ from mercury_kernels.launch import (
 )
 from mercury_kernels.operands import Matrix
 
-MANY = 256
-"""Rows from which on the products themselves take the time, not the weights."""
+COMPUTE_BOUND_ROWS = 256
+"""Number of rows above which the multiplications take longer than reading the weights."""
 
 
 @triton.jit
@@ -57,7 +57,7 @@ def _finish(
     SCALED: tl.constexpr,
     CODES: tl.constexpr,
 ) -> None:
-    """Everything behind the sum, for one tile [BM,BN]."""
+    """Everything after the sum, for one tile [BM,BN]."""
     y, z = acc.to(tl.float32), up.to(tl.float32)
     if HAS_NORM:
         rms = tl.rsqrt(squares / K + eps)[:, None]
@@ -183,13 +183,13 @@ def linear(
     gated: bool = False,
     row_scale: Tensor | None = None,
 ) -> Tensor:
-    """x [M,K] through the matrix: norm first, SwiGLU and residual [M,N] behind, each if asked for.
+    """x [M,K] times the matrix, with an optional norm before and optional SwiGLU and residual [M,N] after it.
 
-    With row_scale float32 [M] x holds 8-bit codes of the matrix's format; the result is then bfloat16.
+    With row_scale float32 [M], x holds 8-bit codes of the matrix's format; the result is then bfloat16.
     """
     weight = matrix.weight
     if weight.dtype is torch.float8_e4m3fn:
-        require(x.device, OLDEST_FP8)
+        require(x.device, OLDEST_FP8_CAPABILITY)
     x, codes = x.contiguous(), row_scale is not None
     inner, outputs = x.shape[1], matrix.outputs // (2 if gated else 1)
     out = torch.empty(len(x), outputs, dtype=torch.bfloat16 if codes else x.dtype, device=x.device)
@@ -215,9 +215,12 @@ def linear(
 def tiles(
     device: torch.device, rows: int, outputs: int, inner: int, weight_bytes: int, bytes_: int
 ) -> tuple[int, int, int, int]:
-    """Tile sizes BM, BN, BK and shares: every multiprocessor streams a part of the weights; many rows get big tiles."""
+    """Tile sizes BM, BN, BK and the number of shares.
+
+    Every multiprocessor streams a part of the weights; many rows get large tiles.
+    """
     deep = 128 // max(weight_bytes, bytes_) * 2 if bytes_ < 4 else 32
-    if rows > MANY:
+    if rows > COMPUTE_BOUND_ROWS:
         return 128, 128, min(deep, 64), 1
     high = power(rows, most=64)
     wide = 64 if outputs >= 64 * multiprocessors(device) else 32

@@ -1,4 +1,4 @@
-"""RMSNorm, alone or with the residual added first. y = x / sqrt(mean(x^2) + eps) * weight. arXiv 1910.07467.
+"""RMSNorm: y = x / sqrt(mean(x^2) + eps) * weight, optionally of x + residual. arXiv 1910.07467.
 
 Dimensions: M rows, C channels.
 """
@@ -42,7 +42,7 @@ def _rms_norm(
 
 @guarded(reference.rms_norm)
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """The norm of x [..., C]; weight [C]."""
+    """The norm of x [...,C] with weight [C]."""
     x = x.contiguous()
     out = torch.empty_like(x)
     _launch(x, x, weight, out, out, eps, False)
@@ -51,7 +51,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 @guarded(reference.add_rms_norm)
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """The norm of x + residual, and the sum; both [..., C]."""
+    """The norm of x + residual, and that sum; both [...,C]."""
     x, residual = x.contiguous(), residual.contiguous()
     out, total = torch.empty_like(x), torch.empty_like(x)
     _launch(x, residual, weight, out, total, eps, True)

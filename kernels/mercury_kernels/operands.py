@@ -1,7 +1,7 @@
-"""What the operations work on, as plain groups of tensors.
+"""Operands: the groups of tensors that the operations take and return.
 
-Dimensions: B requests, R canvas rows a request, M = B*R rows, H key heads, G query heads per key head, D head
-width, N pages, P tokens a page, W table columns.
+Dimensions: B requests, R canvas rows per request, M = B*R rows, H key heads, G query heads per key head, D head
+width, N pages, P tokens per page, W table columns.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A linear map [out,in]: plain floats, or int8 or float8_e4m3fn codes with a float32 scale per output."""
+    """A linear map [out,in]: floats, or int8 or float8_e4m3fn codes with a float32 scale per output."""
 
     weight: Tensor
     bias: Tensor | None = None
@@ -25,9 +25,9 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Where rows stand: positions int32 [M] in the prefix frame (near) and in the suffix frame (away).
+    """Positions int32 [M] of rows in the prefix frame (near) and in the suffix frame (away).
 
-    Angles are looked up: cos and sin float32 [positions, D/2], row `origin` is position 0.
+    Angles are looked up in cos and sin, float32 [positions,D/2]; row `origin` is position 0.
     """
 
     near: Tensor
@@ -39,11 +39,11 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Which pages each request sees, in order: prefix, own rows, suffix.
+    """The pages that each request sees, in order: prefix, own rows, suffix.
 
-    pages int32 [B,W] are page numbers, counts int32 [B,W] the tokens visible in each; ends int32 [B,2] says how
-    many columns are prefix and own ones (they meet queries of the prefix frame), and how many there are in all.
-    With `limits` int32 [M], a row sees own keys below its limit only, counted from column own[b], int32 [B].
+    pages int32 [B,W] are page numbers, counts int32 [B,W] the visible tokens in each. ends int32 [B,2] is the number of
+    prefix and own columns, which meet queries of the prefix frame, and the number of all columns. With limits
+    int32 [M], a row sees only own keys below its limit, counted from column own[b], own int32 [B].
     """
 
     pages: Tensor
@@ -55,7 +55,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A row's distribution in four numbers [M]: best token int32, its logit, log-sum-exp, entropy in nats."""
+    """A row's distribution as four numbers [M]: best token int32, its logit, log-sum-exp, entropy in nats."""
 
     token: Tensor
     top: Tensor
@@ -67,10 +67,13 @@ class Choice:
 class Slots:
     """The canvases of B requests, changed in place by `commit`.
 
-    ids int32 [B,R], column 0 the last prefix token; rows int32 [B] used columns, 0 for an idle request; bound
-    float32 [B] nats; most int32 [B] steps, the last of which commits all that is open; chance float32 [B,R] of
-    every token when it was committed, 1 behind an end, 0 for a draft; open int32 [B] slots still masked; steps int32
-    [B].
+    ids int32 [B,R]: tokens; column 0 is the last prefix token
+    rows int32 [B]: used columns, 0 for an idle request
+    bound float32 [B]: nats of entropy that the slots committed in one step may have together
+    most int32 [B]: steps; the last one commits every open slot
+    chance float32 [B,R]: probability of a token when it was committed, 1 behind an end marker, 0 for a draft
+    open int32 [B]: slots still masked
+    steps int32 [B]: steps taken
     """
 
     ids: Tensor
@@ -83,5 +86,5 @@ class Slots:
 
 
 EIGHT_BIT = (torch.int8, torch.float8_e4m3fn)
-LARGEST = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}
+LARGEST_CODE = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}
 """The largest code of each 8-bit format."""

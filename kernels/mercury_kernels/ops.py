@@ -1,7 +1,7 @@
-"""Public operations: Triton kernels for tensors on a GPU, their torch twins elsewhere and where gradients are wanted.
+"""The public operations: Triton kernels on a GPU, their torch twins elsewhere and where gradients are needed.
 
-A kernel that cannot run here says so once in the log and lets its twin answer (`launch.guarded`);
-`availability` tells what a user should know about it.
+If a kernel cannot run on a device, its twin answers and the log says so once (`launch.guarded`); `availability`
+summarises this for users.
 """
 
 import functools
@@ -49,17 +49,17 @@ __all__ = [
     "swiglu",
 ]
 
-FEW = 128
-"""Rows up to which a product is taken to be limited by reading its weights, so that one fused pass over them wins."""
+FUSED_ROWS = 128
+"""Number of rows up to which reading the weights limits a product, so that one fused pass over them is fastest."""
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """x / rms(x) * weight over the last dimension. arXiv 1910.07467."""
+    """x / sqrt(mean(x^2) + eps) * weight over the last dimension. arXiv 1910.07467."""
     return _triton("norm").rms_norm(x, weight, eps) if _inference(x, weight) else reference.rms_norm(x, weight, eps)
 
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """The norm of x + residual, and the sum."""
+    """The norm of x + residual, and that sum."""
     kernels = _triton("norm") if _inference(x, residual, weight) else reference
     return kernels.add_rms_norm(x, residual, weight, eps)
 
@@ -78,9 +78,9 @@ def rotate_and_store(
     qk_norm: tuple[Tensor, Tensor] | None = None,
     eps: float = 0.0,
 ) -> Tensor:
-    """Queries [2,M,H*G,D] in both frames from qkv [M,(H*G+2H)*D]; keys and values [N,H,P,D] get the rows' own.
+    """Queries [2,M,H*G,D] in both frames from qkv [M,(H*G+2H)*D]; stores the rows' keys and values in pages [N,H,P,D].
 
-    slots int32 [M] is page * P + place; rows that shall leave nothing share a scrap page. qk_norm are two weights [D].
+    slots int32 [M] are page * P + offset; rows that must leave nothing share a scrap page. qk_norm: two weights [D].
     """
     kernels = _triton("qkv") if qkv.is_cuda else reference
     return kernels.rotate_and_store(qkv, frames, keys, values, slots, qk_norm, eps)
@@ -97,8 +97,8 @@ def project_qkv(
     slots: Tensor,
     qk_norm: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Norm of x [M,C], projection and `rotate_and_store`: one kernel for few rows, three for many."""
-    if x.is_cuda and len(x) > FEW:
+    """RMSNorm of x [M,C], projection and `rotate_and_store`: one kernel for few rows, three for many."""
+    if x.is_cuda and len(x) > FUSED_ROWS:
         qkv = linear(x, matrix, norm, eps)
         return rotate_and_store(qkv, frames, keys, values, slots, qk_norm, eps)
     kernels = _triton("qkv") if x.is_cuda else reference
@@ -106,7 +106,7 @@ def project_qkv(
 
 
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """softmax over all visible keys together, [M,H*G*D]; q [2,M,H*G,D] in both frames, keys and values [N,H,P,D]."""
+    """Attention [M,H*G*D] over all visible keys together; q [2,M,H*G,D] in both frames, keys and values [N,H,P,D]."""
     kernels = _triton("attention") if q.is_cuda else reference
     return kernels.paged_attention(q, keys, values, table)
 
@@ -120,12 +120,12 @@ def linear(
     gated: bool = False,
     row_scale: Tensor | None = None,
 ) -> Tensor:
-    """x [M,in] through the matrix: norm first, SwiGLU and residual [M,out] behind, each if asked for.
+    """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
 
-    With row_scale float32 [M] x holds 8-bit codes of the matrix's format; the result is then bfloat16.
-    Many rows and plain weights go to the library's product, with kernels around it.
+    With row_scale float32 [M], x holds 8-bit codes of the matrix's format; the result is then bfloat16.
+    Many rows times float weights go to the library's matrix product, with kernels around it.
     """
-    if x.is_cuda and len(x) > FEW and matrix.weight.dtype not in EIGHT_BIT:
+    if x.is_cuda and len(x) > FUSED_ROWS and matrix.weight.dtype not in EIGHT_BIT:
         return _many(x if norm is None else rms_norm(x, norm, eps), matrix, residual, gated)
     kernels = _triton("linear") if x.is_cuda else reference
     return kernels.linear(x, matrix, norm, eps, residual, gated, row_scale)
@@ -133,14 +133,14 @@ def linear(
 
 def _many(x: Tensor, matrix: Matrix, residual: Tensor | None, gated: bool) -> Tensor:
     if residual is not None and not gated and matrix.bias is None:
-        return torch.addmm(residual, x, matrix.weight.T)  # the residual is added inside the product's kernel
+        return torch.addmm(residual, x, matrix.weight.T)  # adds the residual inside the product's kernel
     y = F.linear(x, matrix.weight, matrix.bias)
     y = swiglu(y) if gated else y
     return y if residual is None else y + residual
 
 
 def quantize_rows(x: Tensor, dtype: torch.dtype, norm: Tensor | None = None, eps: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Codes [M,C] of int8 or float8_e4m3fn and scales float32 [M]: x is about codes * scale; norm first if given."""
+    """Codes int8 or float8_e4m3fn [M,C] and scales float32 [M]; x is about codes * scale. Optional norm first."""
     kernels = _triton("quantize") if x.is_cuda else reference
     return kernels.quantize_rows(x, dtype, norm, eps)
 
@@ -153,18 +153,18 @@ def choices(
     norm: Tensor | None = None,
     eps: float = 0.0,
 ) -> Choice:
-    """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]; of equal tokens the lowest.
+    """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]^T; the lowest of equal tokens.
 
-    banned bool [K,V] lists tokens never chosen (at least one must stay); row m obeys banned[ban[m]], ban int32 [M].
+    banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
     """
     kernels = _triton("head") if hidden.is_cuda else reference
     return kernels.choices(hidden, matrix, banned, ban, norm, eps)
 
 
 def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
-    """One step's decision for every canvas, in place: commit within the bound; behind an end marker all is end.
+    """One step's decision for every canvas, in place: commits within the bound; behind an end marker all is end.
 
-    Row r of the choice [B*R] is about column r + 1 of the canvas. A canvas without open slots stays as it is.
+    Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
     Drafts, tokens with a chance of 0, are judged first: the best tokens among them stay, the others are masked.
     """
     kernels = _triton("commit") if slots.ids.is_cuda else reference
@@ -172,7 +172,7 @@ def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
 
 
 def availability() -> str:
-    """One line on whether the kernels run on this machine, and if not, why; tries one of them."""
+    """One line that says whether the kernels run on this machine and, if not, why; tries one of them."""
     if not torch.cuda.is_available():
         return "no CUDA device: torch twins are used"
     device = torch.device("cuda", torch.cuda.current_device())
@@ -182,23 +182,23 @@ def availability() -> str:
     launch = importlib.import_module("mercury_kernels.launch")
     x = torch.ones(2, 16, device=device)
     rms_norm(x, x[0], 1e-6)
-    if version < launch.OLDEST:
+    if version < launch.OLDEST_CAPABILITY:
         return f"{name}, compute capability {version[0]}.{version[1]}: too old (8.0 is needed), torch twins are used"
     if launch.broken:
         return f"{name}: torch twins are used for " + "; ".join(f"{k} ({why})" for k, why in launch.broken.items())
-    fp8 = "bf16, int8 and fp8" if version >= launch.OLDEST_FP8 else "bf16 and int8, no fp8 (8.9 is needed)"
+    fp8 = "bf16, int8 and fp8" if version >= launch.OLDEST_FP8_CAPABILITY else "bf16 and int8, no fp8 (8.9 is needed)"
     return f"{name}, compute capability {version[0]}.{version[1]}: kernels run; {fp8}"
 
 
 def _inference(*inputs: Tensor) -> bool:
-    """Whether the kernel may answer: it has no gradient, and compilers cannot look into it."""
+    """Whether the kernel may answer: it has no gradient, and torch.compile cannot trace it."""
     wanted = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
     return inputs[0].is_cuda and not wanted and not torch.compiler.is_compiling()
 
 
 @functools.cache
 def _triton(name: str) -> ModuleType:
-    """The module of kernels, imported when first needed; the twins' where Triton cannot be imported."""
+    """The kernels' module, imported on first use; the twins' module if Triton cannot be imported."""
     if why := _import_error(name):
         logging.getLogger("mercury_kernels").warning("Triton cannot be imported (%s); torch twins are used", why)
         return reference

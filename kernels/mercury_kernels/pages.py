@@ -1,6 +1,6 @@
-"""Memory for cached keys and values of all layers, handed out in pages.
+"""Paged memory for the cached keys and values of all layers.
 
-Dimensions: L layers, N pages, H key heads, P tokens a page, D head width, T tokens.
+Dimensions: L layers, N pages, H key heads, P tokens per page, D head width, T tokens.
 """
 
 import torch
@@ -9,11 +9,11 @@ from torch.nn import functional as F
 
 
 class OutOfPages(RuntimeError):
-    """More pages are asked for than are free."""
+    """More pages were requested than are free."""
 
 
 class PagePool:
-    """Keys (rotated) and values [L,N,H,P,D] that stay at one address; page 0 is scrap and never handed out."""
+    """Rotated keys and values [L,N,H,P,D] at a fixed address; page 0 is scrap and never handed out."""
 
     def __init__(
         self, layers: int, heads: int, width: int, pages: int, dtype: torch.dtype, device: torch.device, size: int = 64
@@ -28,15 +28,15 @@ class PagePool:
 
     @property
     def free(self) -> int:
-        """How many pages may be taken."""
+        """Number of free pages."""
         return len(self._free)
 
     def needed(self, tokens: int) -> int:
-        """Pages for so many tokens."""
+        """Number of pages that hold this many tokens."""
         return -(-tokens // self.size)
 
     def take(self, count: int) -> list[int]:
-        """Page numbers that belong to the caller until given back. Raises OutOfPages."""
+        """Numbers of pages that belong to the caller until given back. Raises OutOfPages."""
         if count > len(self._free):
             raise OutOfPages(f"{count} pages of {self.size} tokens are needed, {len(self._free)} are free")
         taken = self._free[len(self._free) - count :]
@@ -44,11 +44,11 @@ class PagePool:
         return taken
 
     def give(self, pages: list[int]) -> None:
-        """Hand pages back."""
+        """Give pages back."""
         self._free += pages
 
     def write(self, pages: list[int], keys: Tensor, values: Tensor) -> None:
-        """Fill pages with keys and values [L,H,T,D], from the first place of the first page on."""
+        """Fill pages with keys and values [L,H,T,D], from the start of the first page."""
         layers, heads, tokens, width = keys.shape
         assert len(pages) == self.needed(tokens)
         numbers = torch.tensor(pages, device=self.keys.device)
@@ -58,5 +58,5 @@ class PagePool:
             target[:, numbers] = paged.to(target.dtype)
 
     def counts(self, tokens: int) -> list[int]:
-        """Tokens in each page of a run of so many."""
+        """Number of tokens in each page of a run of `tokens`."""
         return [min(self.size, tokens - start) for start in range(0, tokens, self.size)]

@@ -1,10 +1,12 @@
 """Queries, keys and values of a layer: norm, projection, QK-norm, rotation in both frames and cache write.
 
-Small batches of rows run as one kernel that streams the weights once; large ones bring the product of a library
-matrix multiplication to `rotate_and_store`. A program owns pairs of channels of one head, so that both halves
-of every rotation are in its registers.
+qkv = norm(x) W^T + b. Channels i and i + E of a head are rotated by the angle a of the row's position:
+(l cos a - r sin a, r cos a + l sin a). Queries are rotated in both frames, keys in the prefix frame. arXiv 2104.09864.
 
-Dimensions: M rows, C channels, H key heads, HQ query heads, D head width, E = D/2, N pages, P tokens a page.
+Few rows run as one kernel that streams the weights once; many rows go through a library matrix product, then
+`rotate_and_store`. A program owns channel pairs of one head, so it has both halves of every rotation in registers.
+
+Dimensions: M rows, C channels, H key heads, HQ query heads, D head width, E = D/2, N pages, P tokens per page.
 """
 
 import torch
@@ -28,7 +30,7 @@ def _turn(
     inside: tl.tensor,
     E: tl.tensor,
 ) -> tl.tensor:
-    """Both halves rotated by the angles in the table's rows [BM], pairs [BE]."""
+    """Both halves, rotated by the angles in rows [BM] and pairs [BE] of the table."""
     at = row[:, None] * E + pair[None, :]
     c, s = tl.load(cos + at, inside, 0.0), tl.load(sin + at, inside, 0.0)
     return left * c - right * s, right * c + left * s
@@ -44,7 +46,7 @@ def _put(
     right: tl.tensor,
     inside: tl.tensor,
 ) -> None:
-    """Store both halves of rows that start at offsets `at` [BM]."""
+    """Store both halves of rows at the offsets `at` [BM]."""
     to = base + at[:, None] + pair[None, :]
     tl.store(to, left.to(base.dtype.element_ty), inside)
     tl.store(to + E, right.to(base.dtype.element_ty), inside)
@@ -79,7 +81,7 @@ def _finish(
     """Norm, rotation and stores for one head's channel pairs, float32 [BM,BE] halves."""
     valid = m < M
     inside = valid[:, None] & (pair < E)[None, :]
-    if QK_NORM:  # noqa: SIM102  known when compiling
+    if QK_NORM:  # noqa: SIM102  a compile-time constant
         if head < HQ + H:
             rms = tl.rsqrt((tl.sum(left * left, 1) + tl.sum(right * right, 1)) / (2 * E) + eps)
             weight = tl.where(head < HQ, q_norm, k_norm)
@@ -223,7 +225,7 @@ def rotate_and_store(
     qk_norm: tuple[Tensor, Tensor] | None = None,
     eps: float = 0.0,
 ) -> Tensor:
-    """Queries [2,M,HQ,D] in both frames from qkv [M,(HQ+2H)*D]; the caches get the rows' keys and values."""
+    """Queries [2,M,HQ,D] in both frames from qkv [M,(HQ+2H)*D]; stores the rows' keys and values in the cache."""
     qkv = qkv.contiguous()
     heads, size, width = keys.shape[1:]
     queries = qkv.shape[1] // width - 2 * heads
@@ -252,7 +254,7 @@ def project_qkv(
     slots: Tensor,
     qk_norm: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Norm of x [M,C], projection and `rotate_and_store` in one kernel; made for at most about 64 rows."""
+    """RMSNorm of x [M,C], projection and `rotate_and_store` in one kernel; fast for up to about 64 rows."""
     x = x.contiguous()
     heads, size, width = keys.shape[1:]
     queries = matrix.outputs // width - 2 * heads
@@ -271,7 +273,7 @@ def project_qkv(
 
 
 def _pairs(device: torch.device, pairs: int, heads: int) -> int:
-    """Channel pairs a program: few enough that every multiprocessor gets work."""
+    """Channel pairs per program, few enough that every multiprocessor gets work."""
     block = power(pairs)
     while block > 16 and heads * triton.cdiv(pairs, block) < multiprocessors(device):
         block //= 2

@@ -1,4 +1,4 @@
-"""Rows to 8-bit codes with one scale each: scale = max|x| / largest code; RMSNorm first if asked for.
+"""Quantises rows to 8-bit codes: scale = max|x| / largest code, codes = round(x / scale); optional RMSNorm first.
 
 Dimensions: M rows, C channels.
 """
@@ -9,8 +9,8 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import OLDEST_FP8, guarded, options, power, ready, require
-from mercury_kernels.operands import LARGEST
+from mercury_kernels.launch import OLDEST_FP8_CAPABILITY, guarded, options, power, ready, require
+from mercury_kernels.operands import LARGEST_CODE
 
 
 @triton.jit
@@ -45,16 +45,16 @@ def _quantize(
 
 @guarded(reference.quantize_rows)
 def quantize_rows(x: Tensor, dtype: torch.dtype, norm: Tensor | None = None, eps: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Codes [M,C] of int8 or float8_e4m3fn and scales float32 [M]: x is about codes * scale."""
+    """Codes int8 or float8_e4m3fn [M,C] and scales float32 [M]; x is about codes * scale."""
     if dtype is torch.float8_e4m3fn:
-        require(x.device, OLDEST_FP8)
+        require(x.device, OLDEST_FP8_CAPABILITY)
     x = x.contiguous()
     rows, channels = x.shape
     codes = torch.empty(rows, channels, dtype=dtype, device=x.device)
     scales = torch.empty(rows, dtype=torch.float32, device=x.device)
     if rows:
         _quantize[(rows,)](
-            x, x if norm is None else norm, codes, scales, eps, LARGEST[dtype], channels, norm is not None,
+            x, x if norm is None else norm, codes, scales, eps, LARGEST_CODE[dtype], channels, norm is not None,
             power(channels), **options(x.device, 4 if channels <= 2048 else 8, 1),
         )  # fmt: skip
     return codes, scales

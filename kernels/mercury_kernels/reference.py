@@ -1,4 +1,4 @@
-"""Plain torch twins of every operation: the definition that faster ones are tested against.
+"""Torch twins of all operations: the definitions that faster implementations are tested against.
 
 Dimensions: B batch, H key heads, G query heads per key head, S queries, T keys, D head width, C channels.
 """
@@ -7,20 +7,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import LARGEST, Choice, Frames, Matrix, Slots, Table
+from mercury_kernels.operands import LARGEST_CODE, Choice, Frames, Matrix, Slots, Table
 
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """x / rms(x) * weight over the last dimension, in float32 inside. arXiv 1910.07467."""
+    """x / sqrt(mean(x^2) + eps) * weight over the last dimension; float32 inside. arXiv 1910.07467."""
     wide = x.float()
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
 
 
 def rotary_angles(positions: Tensor, head_width: int, theta: float) -> tuple[Tensor, Tensor]:
-    """Cosines and sines [..., D] float32 for integer positions [...], which may be negative. arXiv 2104.09864."""
+    """Cosines and sines float32 [...,D] for integer positions [...], which may be negative. arXiv 2104.09864."""
     frequency = theta ** (-torch.arange(0, head_width, 2, device=positions.device).float() / head_width)
     angle = positions.float()[..., None] * frequency
     angle = torch.cat((angle, angle), -1)
@@ -28,16 +28,16 @@ def rotary_angles(positions: Tensor, head_width: int, theta: float) -> tuple[Ten
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding in halves: x [..., T, D], cos and sin [T, D] or broadcastable."""
+    """Rotary embedding in halves: x [...,T,D], cos and sin [T,D] or broadcastable."""
     half = x.shape[-1] // 2
     turned = torch.cat((-x[..., half:], x[..., :half]), -1)
     return x * cos.to(x.dtype) + turned * sin.to(x.dtype)
 
 
 def segmented_attention(segments: list[Segment]) -> Tensor:
-    """softmax over the keys of all segments together; each segment meets queries rotated for its own frame.
+    """Attention [B,H,GS,D] over the keys of all segments together; each segment has queries rotated for its frame.
 
-    Returns [B,H,GS,D]. A bias of -inf hides a key; at least one key must stay visible to every query.
+    A bias of -inf hides a key; every query must see at least one key.
     """
     scale = segments[0][0].shape[-1] ** -0.5
     scores = [_scores(q, k, bias, scale) for q, k, _, bias in segments]
@@ -55,7 +55,7 @@ def _scores(q: Tensor, k: Tensor, bias: Tensor | None, scale: float) -> Tensor:
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Attention of T queries a group [B,H,GT,D] to the same T tokens' keys and values [B,H,T,D], none to later ones."""
+    """Attention of queries [B,H,GT,D] to keys and values [B,H,T,D] of the same T tokens, none of them later."""
     batch, heads, tokens, width = k.shape
     wide = q.view(batch, -1, tokens, width)
     out = F.scaled_dot_product_attention(wide, k, v, is_causal=True, enable_gqa=True)
@@ -69,13 +69,13 @@ def swiglu(gate_up: Tensor) -> Tensor:
 
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """The norm of x + residual, and the sum."""
+    """The norm of x + residual, and that sum."""
     total = x + residual
     return rms_norm(total, weight, eps), total
 
 
 def rotary_table(first: int, last: int, head_width: int, theta: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines [last - first + 1, D/2] float32 of the positions first to last."""
+    """Cosines and sines float32 [last - first + 1,D/2] of the positions from `first` to `last`."""
     cos, sin = rotary_angles(torch.arange(first, last + 1, device=device), head_width, theta)
     return cos[:, : head_width // 2].contiguous(), sin[:, : head_width // 2].contiguous()
 
@@ -89,9 +89,9 @@ def rotate_and_store(
     qk_norm: tuple[Tensor, Tensor] | None = None,
     eps: float = 0.0,
 ) -> Tensor:
-    """Queries [2,M,H*G,D] in both frames from qkv [M,(H*G+2H)*D]; keys and values [N,H,P,D] get the rows' own.
+    """Queries [2,M,H*G,D] in both frames from qkv [M,(H*G+2H)*D]; stores the rows' keys and values in pages [N,H,P,D].
 
-    slots int32 [M] is page * P + place; rows that shall leave nothing share a scrap page. qk_norm are two weights [D].
+    slots int32 [M] are page * P + offset; rows that must leave nothing share a scrap page. qk_norm: two weights [D].
     """
     rows, heads, width = qkv.shape[0], keys.shape[1], keys.shape[3]
     wide = qkv.view(rows, -1, width)
@@ -123,7 +123,7 @@ def project_qkv(
     slots: Tensor,
     qk_norm: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Norm of x [M,C], projection and `rotate_and_store` in one."""
+    """RMSNorm of x [M,C], projection and `rotate_and_store`."""
     return rotate_and_store(linear(x, matrix, norm, eps), frames, keys, values, slots, qk_norm, eps)
 
 
@@ -136,9 +136,9 @@ def linear(
     gated: bool = False,
     row_scale: Tensor | None = None,
 ) -> Tensor:
-    """x [M,in] through the matrix: norm first, SwiGLU and residual [M,out] behind, each if asked for.
+    """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
 
-    With row_scale float32 [M] x holds 8-bit codes of the matrix's format; the result is then bfloat16.
+    With row_scale float32 [M], x holds 8-bit codes of the matrix's format; the result is then bfloat16.
     """
     if row_scale is not None:
         assert matrix.scale is not None
@@ -153,16 +153,16 @@ def linear(
 
 
 def quantize_rows(x: Tensor, dtype: torch.dtype, norm: Tensor | None = None, eps: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Codes [M,C] of int8 or float8_e4m3fn and scales float32 [M]: x is about codes * scale; norm first if given."""
+    """Codes int8 or float8_e4m3fn [M,C] and scales float32 [M]; x is about codes * scale. Optional norm first."""
     wide = (x if norm is None else rms_norm(x, norm, eps)).float()
-    scale = wide.abs().amax(-1).clamp_min(1e-12) / LARGEST[dtype]
+    scale = wide.abs().amax(-1).clamp_min(1e-12) / LARGEST_CODE[dtype]
     codes = wide / scale[:, None]
     codes = torch.floor(codes + 0.5) if dtype is torch.int8 else codes
-    return codes.clamp(-LARGEST[dtype], LARGEST[dtype]).to(dtype), scale
+    return codes.clamp(-LARGEST_CODE[dtype], LARGEST_CODE[dtype]).to(dtype), scale
 
 
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Tensor:
-    """softmax over all visible keys together, [M,H*G*D]; q [2,M,H*G,D] in both frames, keys and values [N,H,P,D].
+    """Attention [M,H*G*D] over all visible keys together; q [2,M,H*G,D] in both frames, keys and values [N,H,P,D].
 
     A row that sees no key gets zeros.
     """
@@ -180,7 +180,7 @@ def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Te
 
 
 def _visible(table: Table, column: Tensor, rows: int, size: int) -> Tensor:
-    """Which key each row sees, bool [B,R,W*P]."""
+    """bool [B,R,W*P]: the keys that each row sees."""
     place = torch.arange(size, device=column.device).repeat(table.pages.shape[1])
     seen = (place < table.counts[:, column]) & (column < table.ends[:, 1:])
     seen = seen[:, None].expand(-1, rows, -1)
@@ -199,9 +199,9 @@ def choices(
     norm: Tensor | None = None,
     eps: float = 0.0,
 ) -> Choice:
-    """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]; of equal tokens the lowest.
+    """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]^T; the lowest of equal tokens.
 
-    banned bool [K,V] lists tokens never chosen (at least one must stay); row m obeys banned[ban[m]], ban int32 [M].
+    banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
     """
     hidden = hidden if norm is None else rms_norm(hidden, norm, eps)
     logits = hidden.float() @ matrix.weight.to(hidden.dtype).float().T
@@ -221,7 +221,7 @@ def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:
 
     arXiv 2505.24857.
     """
-    numbers = entropy.nan_to_num(nan=torch.finfo(entropy.dtype).max)  # what is no number comes last of those masked
+    numbers = entropy.nan_to_num(nan=torch.finfo(entropy.dtype).max)  # NaN comes last among the masked slots
     rising, order = numbers.masked_fill(~masked, float("inf")).sort(dim=-1, stable=True)
     before = rising.cumsum(-1).roll(1, -1)
     within = before <= bound[:, None]
@@ -230,9 +230,9 @@ def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:
 
 
 def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
-    """One step's decision for every canvas, in place: commit within the bound; behind an end marker all is end.
+    """One step's decision for every canvas, in place: commits within the bound; behind an end marker all is end.
 
-    Row r of the choice [B*R] is about column r + 1 of the canvas. A canvas without open slots stays as it is.
+    Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
     Drafts, tokens with a chance of 0, are judged first: the best tokens among them stay, the others are masked.
     """
     batch, rows = slots.ids.shape
@@ -242,9 +242,9 @@ def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
     masked = used & (ids == mask_id)
     draft = used & (ids != mask_id) & (chance == 0)
     slots.steps.add_((masked | draft).any(-1))
-    final = (slots.steps >= slots.most)[:, None]
+    is_last_step = (slots.steps >= slots.most)[:, None]
     chosen = within_bound(entropy, masked, slots.bound) & ~draft.any(-1, keepdim=True)
-    chosen = chosen | (draft & (token == ids)) | ((masked | draft) & final)
+    chosen = chosen | (draft & (token == ids)) | ((masked | draft) & is_last_step)
     ids.copy_(torch.where(chosen, token, ids.masked_fill(draft, mask_id)))
     end = ((ids == end_id) & used).int()
     hidden = used & (end.cumsum(-1) > end)

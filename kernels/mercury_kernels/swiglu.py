@@ -24,7 +24,7 @@ def _swiglu(gate_up: tl.tensor, out: tl.tensor, I: tl.tensor, BLOCK: tl.constexp
 
 @guarded(reference.swiglu)
 def swiglu(gate_up: Tensor) -> Tensor:
-    """[..., 2I], gate first, to [..., I]."""
+    """[...,I] from gate_up [...,2I], gate first."""
     gate_up = gate_up.contiguous()
     inner = gate_up.shape[-1] // 2
     out = gate_up.new_empty(*gate_up.shape[:-1], inner)

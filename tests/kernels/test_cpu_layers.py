@@ -331,7 +331,7 @@ def test_a_shape_that_is_not_run_is_refused(change):
         "eps": 1e-5,
         "threads": 1,
     }
-    with pytest.raises(ValueError, match="do not take a model"):
+    with pytest.raises(ValueError, match="the kernels cannot run width"):
         Layers(**shape | change)
 
 

@@ -1,1 +1,1 @@
-"""A decoder's layers over few rows on a CPU, in C; the torch twin is `TorchNetwork.run` of `mercury_engine`."""
+"""A decoder's layers over few rows on a CPU, in C; the torch twin is `cpu/reference.py`."""

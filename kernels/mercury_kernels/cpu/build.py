@@ -1,6 +1,6 @@
-"""Compiles the C kernels, once for every set of instructions that is worth it.
+"""Compiles the C kernels, once per instruction set.
 
-Run by the package's build, and by hand as `python kernels/mercury_kernels/cpu/build.py`; so it needs no more than the
+The package's build runs this module, and so does `python kernels/mercury_kernels/cpu/build.py`, so it needs only the
 standard library. Without a C compiler nothing is built, and torch runs the model.
 """
 
@@ -28,9 +28,9 @@ LIBRARIES = ("-pthread", "-lm")
 
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
-    """One build: the machine it is for, flags of the compiler, and what a processor must have.
+    """One build: its machine, its compiler flags, and the processor features that it needs.
 
-    The latter in the words of `torch.cpu.get_capabilities`.
+    Features have the names of `torch.cpu.get_capabilities`.
     """
 
     machine: str
@@ -55,25 +55,25 @@ _NAMES = {"amd64": "x86_64", "aarch64": "arm64"}
 
 
 def machine() -> str:
-    """This machine's, by one name on every system."""
+    """This machine's architecture, by the same name on every system."""
     name = platform.machine().lower()
     return _NAMES.get(name, name)
 
 
 def kinds() -> dict[str, InstructionSet]:
-    """Those for this machine, best first."""
+    """The instruction sets of this machine, best first."""
     return {name: kind for name, kind in INSTRUCTION_SETS.items() if kind.machine == machine()}
 
 
 def path(kind: str) -> Path:
-    """Where a build lies."""
+    """The file of a build."""
     return FOLDER / f"mercury_{kind}{'.dll' if sys.platform == 'win32' else '.so'}"
 
 
 def compiler() -> list[str] | None:
-    """The C compiler's command: CC, or the first that is found.
+    """The C compiler's command: CC, or the first compiler found; None without one.
 
-    On Windows Zig's comes first: GCC there lays vectors out of line on the stack, and Clang may have no threads.
+    On Windows, Zig's compiler comes first: GCC misaligns vectors on the stack there, and Clang may lack threads.
     """
     if given := os.environ.get("CC"):
         return shlex.split(given, posix=sys.platform != "win32")
@@ -87,19 +87,19 @@ def compiler() -> list[str] | None:
 
 
 def compile_kind(command: list[str], flags: tuple[str, ...], target: Path) -> None:
-    """Raises OSError or subprocess.CalledProcessError, with what the compiler said in `stderr`."""
+    """Compile one build. Raises OSError, or subprocess.CalledProcessError with the compiler's output in `stderr`."""
     sources = [str(FOLDER / name) for name in SOURCES]
     made = target.with_suffix(f".{os.getpid()}")
     try:
         arguments = [*command, *FLAGS, *flags, *sources, "-o", str(made), *LIBRARIES]
         subprocess.run(arguments, check=True, capture_output=True, text=True)
-        made.replace(target)  # who has the old one loaded keeps it
+        made.replace(target)  # processes that have loaded the old file keep it
     finally:
         made.unlink(missing_ok=True)
 
 
 def build() -> list[Path]:
-    """Compile what this machine's processors may want; says on stderr what could not be, and why."""
+    """Compile all builds for this machine and return their files; reports failed builds on stderr."""
     command = compiler()
     if command is None:
         _say("no C compiler found: torch will run the model, several times as slow. Install gcc or clang")

@@ -1,4 +1,4 @@
-"""The C library as a class: weights in, then one call a pass.
+"""The C library as a class: it takes the weights, then runs each pass in one call.
 
 Dimensions: R rows, C width, L layers, H key heads, G query heads per key head, D head width, T tokens.
 """
@@ -15,10 +15,10 @@ from torch import Tensor
 from mercury_kernels.cpu.library import library as suitable_library
 
 GROUP = 32
-"""Inputs that share a scale."""
+"""Number of inputs that share a scale."""
 
 SCALE = 4
-"""Bytes of the scale behind a key or value that is kept."""
+"""Bytes of the scale behind a stored key or value."""
 
 WHOLE_MODEL = -1
 
@@ -31,7 +31,7 @@ MatrixName = Literal["qkv", "out", "gate_up", "down", "head"]
 class QuantizedMatrix:
     """Some rows of a matrix: weight = code * scale + low, with scales and low ends float16 [out,in/32].
 
-    Codes are uint8 [out,in], those of four bits [out,in/2] with inputs i and i + 16 of a group in one byte.
+    Codes are uint8 [out,in]; 4-bit codes are [out,in/2] with inputs i and i + 16 of a group in one byte.
     """
 
     codes: Tensor
@@ -44,20 +44,20 @@ class QuantizedMatrix:
         return self.codes.shape[1] * 8 // (self.scales.shape[1] * GROUP)
 
 
-Kept = tuple[Tensor, Tensor]
-"""Keys and values of a side, from `place`."""
+KeysValues = tuple[Tensor, Tensor]
+"""Stored keys and values, from `keep` or `place`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of a pass that see each other and sides of their own, before and behind their gap.
+    """Rows of a pass that see each other and their own sides, before and behind their gap.
 
-    `hidden_RR` is added to the scores of the rows among each other.
+    `hidden_RR` is added to the rows' scores for each other.
     """
 
     rows: int
-    before: Sequence[Kept]
-    after: Sequence[Kept] = ()
+    before: Sequence[KeysValues]
+    after: Sequence[KeysValues] = ()
     hidden_RR: Tensor | None = None
 
 
@@ -84,7 +84,7 @@ class _Part(ctypes.Structure):
 class Layers:
     """All layers of a decoder. Not thread-safe.
 
-    Raises OSError where the library was not built or does not suit the processor, ValueError for a shape it can't run.
+    Raises OSError if no build of the library suits the processor, ValueError for a shape that it cannot run.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class Layers:
         *,
         library: Any = None,
     ) -> None:
-        """`library` is one of `library.load`; by default the one that suits the processor."""
+        """`library` is a result of `library.load`; by default, the best one for the processor."""
         self._library = library or suitable_library()
         self._lanes: int = self._library.mercury_lanes()
         if width % GROUP or inner % GROUP or (heads * groups * head_width) % GROUP or head_width % (4 * self._lanes):
             raise ValueError(
-                f"the kernels do not take a model {width} wide, {inner} within, of heads {head_width} wide"
+                f"the kernels cannot run width {width}, feed-forward width {inner} and head width {head_width}"
             )
         self.layers, self.width, self.heads, self.head_width = layers, width, heads, head_width
         self.outputs = 0
@@ -116,15 +116,15 @@ class Layers:
             "gate_up": (2 * inner, width),
             "down": (width, inner),
         }
-        """Outputs and inputs of a layer's matrices."""
+        """Number of outputs and inputs of each of a layer's matrices."""
         self._handle = self._library.mercury_new(layers, width, inner, heads, groups, head_width, eps, threads)
         if not self._handle:
             raise MemoryError("no memory or no threads for the model")
-        # not at the interpreter's exit, where a thread may still be at work; the system frees it then
+        # not at the interpreter's exit, when a thread may still be running; the system frees the memory then
         weakref.finalize(self, self._library.mercury_free, self._handle).atexit = False
 
     def put_matrix(self, layer: int, which: MatrixName, parts: Sequence[QuantizedMatrix]) -> None:
-        """A matrix in the order of its outputs."""
+        """Set a matrix, given as its parts in the order of outputs."""
         first = parts[0]
         outputs = sum(len(part.codes) for part in parts)
         shape = outputs, first.scales.shape[1] * GROUP
@@ -143,22 +143,22 @@ class Layers:
             self.outputs = outputs
 
     def put_bias(self, layer: int, which: MatrixName, bias: Tensor) -> None:
-        """[out]."""
+        """Set a bias [out]."""
         values = bias.detach().float().contiguous()
         self._made(self._library.mercury_bias(*self._place(layer, which), values.data_ptr()))
 
     def put_norms(self, layer: int, attention: Tensor, feed_forward: Tensor) -> None:
-        """[C] each."""
+        """Set a layer's norms, [C] each."""
         both = [norm.detach().float().contiguous() for norm in (attention, feed_forward)]
         self._made(self._library.mercury_norms(self._handle, layer, *(norm.data_ptr() for norm in both)))
 
     def put_last_norm(self, norm: Tensor) -> None:
-        """[C]."""
+        """Set the last norm [C]."""
         values = norm.detach().float().contiguous()
         self._made(self._library.mercury_norms(self._handle, WHOLE_MODEL, values.data_ptr(), None))
 
     def put_low_rank(self, layer: int, which: MatrixName, down: Tensor, up: Tensor, *, writes: bool) -> None:
-        """Add a product to a matrix: down [N,in], up [out,N]; with `writes` for rows that are written only."""
+        """Add a low-rank product to a matrix: down [N,in], up [out,N]; with `writes`, only for the writer's rows."""
         more = -len(down) % self._lanes
         wide_down = torch.nn.functional.pad(down.detach().bfloat16(), (0, 0, 0, more)).contiguous()
         wide_up = torch.nn.functional.pad(up.detach().bfloat16(), (0, more)).contiguous()
@@ -169,16 +169,17 @@ class Layers:
     def run(
         self, x_RC: Tensor, near: tuple[Tensor, Tensor], away: tuple[Tensor, Tensor] | None, parts: Sequence[Part]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows float32 [R,C] behind all layers and the last norm, and their keys before rotation and values bfloat16
-        [L,1,H,R,D].
+        """Rows float32 [R,C] after all layers and the last norm, and their unrotated keys and values.
 
-        The rows of the parts stand one behind the other, and what comes out of a part does not depend on the others.
-        Angles are cosines and sines float32 [R,D], toward the prefix and toward the suffix; with the latter, rows are
-        written, else read.
+        Keys and values are bfloat16 [L,1,H,R,D]. The parts' rows follow one another; a part's result does not depend on
+        the other parts. Angles are cosines and sines float32 [R,D] in the prefix frame (`near`) and in the suffix frame
+        (`away`). With `away` the pass is the writer's, without it the reader's.
         """
         rows = len(x_RC)
         assert rows == sum(part.rows for part in parts)
-        assert away is not None or not any(part.after for part in parts), "only written rows see what is behind the gap"
+        assert away is not None or not any(part.after for part in parts), (
+            "only the writer's rows see the text behind the gap"
+        )
         out = x_RC.float().clone(memory_format=torch.contiguous_format)
         keys, values = torch.empty(2, self.layers, 1, self.heads, rows, self.head_width, dtype=torch.bfloat16)
         angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
@@ -189,19 +190,19 @@ class Layers:
         self._made(self._library.mercury_run(self._handle, out.data_ptr(), *pointers, asked, len(parts), *left))
         return out, keys, values
 
-    def keep(self, keys: Tensor, values: Tensor) -> Kept:
-        """Keys before rotation and values bfloat16 [L,1,H,T,D] as they take least memory, to be placed later.
+    def keep(self, keys: Tensor, values: Tensor) -> KeysValues:
+        """Unrotated keys and values bfloat16 [L,1,H,T,D] in their smallest form, to be placed later.
 
         The result is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens may be placed.
         """
         shape = keys.shape[3], self.head_width
         return self.place([(keys, values)], (torch.ones(shape), torch.zeros(shape)))
 
-    def place(self, blocks: Sequence[Kept], angles: tuple[Tensor, Tensor]) -> Kept:
-        """Blocks of keys before rotation and values, bfloat16 [L,1,H,T,D] or all of them from `keep`, side by side as a
-        side whose tokens stand at the angles [T,D].
+    def place(self, blocks: Sequence[KeysValues], angles: tuple[Tensor, Tensor]) -> KeysValues:
+        """Join blocks of unrotated keys and values into a side whose tokens are rotated by the angles [T,D].
 
-        A side is int8 [L,1,H,T,D+4] as well, and any run of its tokens is a side.
+        The blocks are bfloat16 [L,1,H,T,D], or all of them from `keep`. A side is int8 [L,1,H,T,D+4], and any run of
+        its tokens is a side too.
         """
         dtype = blocks[0][0].dtype
         assert dtype in (torch.bfloat16, torch.int8) and all(each.dtype == dtype for block in blocks for each in block)
@@ -218,20 +219,20 @@ class Layers:
         return kept_keys, kept_values
 
     def head(self, x_RC: Tensor) -> Tensor:
-        """float32 [R,outputs] of rows [R,C]."""
+        """Logits float32 [R,outputs] of rows [R,C]."""
         rows = _floats(x_RC)
         out = torch.empty(len(rows), self.outputs)
         self._made(self._library.mercury_head(self._handle, len(rows), rows.data_ptr(), out.data_ptr()))
         return out
 
     def _in_rows(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """The same where a layer and head's tokens lie one behind the other, as far apart in both."""
+        """Keys and values with equal strides, the tokens of each layer and head contiguous; copied only if need be."""
         if keys.stride() == values.stride() and keys.stride()[3:] == (keys.shape[4], 1):
             return keys, values
         return keys.contiguous(), values.contiguous()
 
     def _part(self, part: Part, kept: list[Any]) -> _Part:
-        """Points to what is put into `kept`, which has to outlive the call."""
+        """The C struct; it points into objects added to `kept`, which must outlive the call."""
         both = ((part.before, 0), (part.after, 1))
         sides = [(self._in_rows(*side), behind) for of, behind in both for side in of if side[0].shape[3]]
         assert all(each.dtype == torch.int8 for side, _ in sides for each in side)

@@ -1,4 +1,4 @@
-"""The compiled C library that suits this processor."""
+"""Loads the build of the C library that suits this processor best."""
 
 import ctypes
 import os
@@ -12,12 +12,12 @@ import torch
 from mercury_kernels.cpu.build import kinds, path
 
 FORCED = "MERCURY_CPU_KERNELS"
-"""Environment variable with one of `build.KINDS`, to try another than the best."""
+"""Environment variable that names one of `build.INSTRUCTION_SETS`, to try another than the best."""
 
 REINSTALL = "pip install --force-reinstall --no-cache-dir --no-deps mercury-lsp"
 
 VERSION = 5
-"""Of what the library and this module say to each other."""
+"""Version of the interface between the library and this module."""
 
 _POINTER = ctypes.c_void_p
 _INT = ctypes.c_int
@@ -40,14 +40,14 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def suitable() -> list[str]:
-    """The kinds of build that this processor can run, best first."""
+    """The builds that this processor can run, best first."""
     found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     runs = {name: all(found.get(each) for each in kind.needs) for name, kind in kinds().items()}
     return [name for name in runs if runs[name] and _has_dot_products(name)]
 
 
 def _has_dot_products(kind: str) -> bool:
-    """Whether an ARM processor has what its kind is named after; every one of Apple's has."""
+    """Whether the processor runs a `dotprod` build, as every ARM processor of Apple's does; true for other builds."""
     if kind != "dotprod" or sys.platform == "darwin":
         return True
     listed = Path("/proc/cpuinfo")
@@ -55,13 +55,13 @@ def _has_dot_products(kind: str) -> bool:
 
 
 def built() -> str | None:
-    """The best kind that is built and suits the processor, or the one that is asked for."""
+    """The best build that exists and suits the processor, or the one that `FORCED` asks for; None if there is none."""
     return next((kind for kind in suitable() if path(kind).is_file() and os.environ.get(FORCED, kind) == kind), None)
 
 
 @cache
 def library() -> Any:
-    """The library, loaded once. Raises OSError where there is none."""
+    """The best library, loaded once. Raises OSError if there is none."""
     kind = built()
     if kind is None:
         raise OSError(f"no C kernels were built for this processor; install a C compiler, then {REINSTALL}")
@@ -69,10 +69,10 @@ def library() -> Any:
 
 
 def load(file: Path) -> Any:
-    """A library with its functions declared. Raises OSError when it is not of this version."""
+    """A library with its functions declared. Raises OSError if its version is another one."""
     loaded = ctypes.CDLL(str(file))
     if not hasattr(loaded, "mercury_version") or loaded.mercury_version() != VERSION:
-        raise OSError(f"{file} is of another version; {REINSTALL}")
+        raise OSError(f"{file} has another version; {REINSTALL}")
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments

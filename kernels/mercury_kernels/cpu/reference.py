@@ -1,4 +1,4 @@
-"""The torch twin of `Layers`: the same methods, weights and rows in float32, nothing rounded but what is kept.
+"""The torch twin of `Layers`: the same methods, with weights and rows in float32, where only stored values are rounded.
 
 Dimensions as in `layers.py`.
 """
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Kept, MatrixName, Part, QuantizedMatrix
+from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, KeysValues, MatrixName, Part, QuantizedMatrix
 from mercury_kernels.reference import Segment, rms_norm, rotate, segmented_attention, swiglu
 
 
 def floats(part: QuantizedMatrix) -> Tensor:
-    """The matrix [out,in] that the codes stand for."""
+    """The matrix float32 [out,in] that the codes represent."""
     outputs, groups = part.scales.shape
     codes = part.codes.view(outputs, groups, -1)
     whole = codes if part.bits == 8 else torch.cat((codes & 15, codes >> 4), -1)
@@ -65,7 +65,7 @@ class ReferenceLayers:
         return rms_norm(x, self._norms[WHOLE_MODEL][0], self.eps), torch.stack(keys), torch.stack(values)
 
     def _attended(self, layer: int, frames: Sequence[Tensor], k: Tensor, v: Tensor, parts: Sequence[Part]) -> Tensor:
-        """[1,H*G,R,D]: each part's rows for themselves."""
+        """[1,H*G,R,D]: attention of each part's rows to its own keys."""
         found, rows = [], slice(0, 0)
         for part in parts:
             rows = slice(rows.stop, rows.stop + part.rows)
@@ -77,11 +77,11 @@ class ReferenceLayers:
             found.append(segmented_attention([*seen, own]).view(1, -1, part.rows, self.head_width))
         return torch.cat(found, 2)
 
-    def keep(self, keys: Tensor, values: Tensor) -> Kept:
+    def keep(self, keys: Tensor, values: Tensor) -> KeysValues:
         """See `Layers.keep`; float32 [L,1,H,T,D] here."""
         return keys.float(), values.float()
 
-    def place(self, blocks: Sequence[Kept], angles: tuple[Tensor, Tensor]) -> Kept:
+    def place(self, blocks: Sequence[KeysValues], angles: tuple[Tensor, Tensor]) -> KeysValues:
         """See `Layers.place`; a side is rotated keys and values float32 [L,1,H,T,D] here."""
         keys, values = (torch.cat(of, 3).float() for of in zip(*blocks, strict=True))
         return rotate(keys, *angles), values
