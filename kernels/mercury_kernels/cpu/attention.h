@@ -1,39 +1,39 @@
-/* Attention of few rows to many cached keys: each thread takes a stretch of the keys of all heads, and what they
- * found is put together afterwards (flash decoding: Dao et al., 2023). Softmax is the online one of arXiv 1805.02867.
+/* Attention of few rows to many cached keys. Each thread takes a share of the keys of all heads; the partial results are
+ * joined afterwards (flash decoding, Dao et al. 2023). The softmax is computed online (arXiv 1805.02867).
  *
- * H key heads, G query heads per key head, D head width, R rows. Keys and values are kept in eight bits: of each token
- * and head D bytes and a float32 scale behind them. Bytes of values are signed; those of keys are 128 more than signed.
+ * H key heads, G query heads per key head, D head width, R rows. Keys and values are stored in 8 bits: D bytes per token
+ * and head, followed by a float32 scale. Bytes of values are signed; bytes of keys are offset by 128.
  */
 #ifndef MERCURY_ATTENTION_H
 #define MERCURY_ATTENTION_H
 
 #include "lanes.h"
 
-enum { KEYS = 4 * LANES, SPAN = 4 * LANES }; /* looked at together; bytes of a vector */
+enum { KEYS = 4 * LANES, SPAN = 4 * LANES }; /* keys read together; bytes of a vector */
 enum { OFFSET = 128, SCALE = sizeof(float) };
 #define HIDDEN (-1e30f)
 
-/* Queries [H, R * G], G innermost, in eight bits: their bytes [D], scales, and OFFSET times the sums of their bytes. */
+/* Queries [H, R * G], G innermost, in 8 bits: bytes [D], scales, and OFFSET times the sum of the bytes. */
 typedef struct {
     int8_t *bytes;
     float *scales, *shifts;
 } Queries;
 
-/* What one thread found for every query: weighted values summed up [D], in the order of `interleave`, the sums of weights
- * [LANES], the largest score. */
+/* One thread's partial result for every query: the weighted sum of values [D] in the order of `interleave`, sums of
+ * weights [LANES], the largest score. */
 typedef struct {
     float *values, *sums, *tops;
 } Partial;
 
 /* Up to KEYS keys of a head. */
 typedef struct {
-    ints *keys;   /* [D / 4, KEYS / LANES]: four bytes of every key, as `dot` wants them */
-    ints *values; /* [KEYS / 4, D / LANES]: of every dimension the bytes of four keys */
-    float *key_scales, *value_scales, *absent; /* [KEYS]; the last is HIDDEN from `count` on and 0 before */
+    ints *keys;   /* [D / 4, KEYS / LANES]: four bytes of every key, the layout for `dot` */
+    ints *values; /* [KEYS / 4, D / LANES]: the bytes of four keys in every dimension */
+    float *key_scales, *value_scales, *absent; /* [KEYS]; `absent` is 0 below `count`, then HIDDEN */
     int count;
 } Stretch;
 
-/* A key or value as it is kept; the bytes of keys are offset. */
+/* Stores a key or value in 8 bits; the bytes of keys are offset. */
 INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
     int total;
     float scale = narrowed((int8_t *)to, from, width, &total);
@@ -41,12 +41,12 @@ INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
     memcpy(to + width, &scale, sizeof scale);
 }
 
-/* The numbers that a kept key stands for. */
+/* Restores the numbers of a stored key. */
 INLINE void given(float *to, const uint8_t *from, int width) {
     float scale;
     memcpy(&scale, from + width, sizeof scale);
     for (int d = 0; d < width; d += LANES) {
-        ints byte = signed_bytes(from + d); /* of an offset byte: 128 more or less than the key's */
+        ints byte = signed_bytes(from + d); /* of an offset byte: the key's byte plus or minus 128 */
         store(to + d, __builtin_convertvector(byte - OFFSET + ((byte < 0) & 2 * OFFSET), floats) * scale);
     }
 }
@@ -54,7 +54,7 @@ INLINE void given(float *to, const uint8_t *from, int width) {
 static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int count, int width) {
     const int row = width + SCALE;
     to->count = count;
-    for (int at = 0; at < KEYS * row; at += 64) { /* what comes next is probably the next stretch */
+    for (int at = 0; at < KEYS * row; at += 64) { /* the next bytes are probably the next stretch */
         __builtin_prefetch(keys + count * row + at);
         __builtin_prefetch(values + count * row + at);
     }
@@ -83,8 +83,8 @@ static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int 
     }
 }
 
-/* `count` queries from `first` on look at a stretch; added[n] [KEYS] is added to the scores of a query. Of what is one number
- * for a query, the numbers of all are lanes of one vector. */
+/* Attention of `count` queries from `first` on to a stretch; added[n] [KEYS] is added to the scores of query n. Quantities
+ * with one number per query are lanes of one vector. */
 INLINE void look(const Stretch *s, const Queries *queries, size_t first, int width, const int count,
                  const float *const *added, const Partial *found) {
     enum { PARTS = KEYS / LANES };
@@ -112,7 +112,7 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
         found->tops[first + n] = tops[n] = largest(most);
     }
     floats top = load(tops), shrinks = power_of_e(load(former) - top);
-    top = chosen(top <= HIDDEN / 2, all(0), top); /* nothing to see so far: all weights are 0 */
+    top = chosen(top <= HIDDEN / 2, all(0), top); /* no visible key so far: all weights are 0 */
     float widest[LANES] = {0};
     for (int n = 0; n < count; n++) {
         float *sums = found->sums + (first + n) * LANES, *values = found->values + (first + n) * width;
@@ -151,7 +151,7 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
     }
 }
 
-/* All `count` queries of a head from `first` on, some at a time. hidden [R, apart] is added to their scores, or NULL. */
+/* `look` for `count` queries of a head from `first` on, some at a time. hidden [R, apart] is added to the scores, or NULL. */
 static void look_all(const Stretch *s, const Queries *queries, size_t first, int count, int width, int groups,
                      const float *hidden, int apart, const Partial *found) {
     for (int done = 0; done < count; done += QUERIES) {
@@ -166,7 +166,7 @@ static void look_all(const Stretch *s, const Queries *queries, size_t first, int
             memcpy(padded[n], hidden + (size_t)((done + n) / groups) * apart, sizeof(float) * s->count);
             for (int key = 0; key < KEYS; key += LANES) most = larger(most, load(padded[n] + key));
         }
-        if (largest(most) <= HIDDEN) continue; /* half of the rows that are read at once come before the stretch */
+        if (largest(most) <= HIDDEN) continue; /* of rows read in one causal pass, half come before the stretch */
 #define CASE(COUNT) \
     case COUNT: look(s, queries, first + done, width, COUNT, added, found); break;
         switch (here) {

@@ -1,6 +1,6 @@
-/* Vectors of one register, and the few operations that C has no word for, for each set of instructions.
+/* Vectors of one register, and the few operations that C lacks, for each instruction set.
  *
- * Arithmetic is that of GCC's and Clang's vector extensions. LANES counts 32-bit lanes.
+ * Arithmetic uses the vector extensions of GCC and Clang. LANES counts 32-bit lanes.
  */
 #ifndef MERCURY_LANES_H
 #define MERCURY_LANES_H
@@ -17,7 +17,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* QUERIES share one pass over keys and values, ROWS one over a tile of weights: as many as there are registers for. */
+/* QUERIES share one pass over keys and values, ROWS one pass over a tile of weights; both as many as fit in registers. */
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__)
 enum { LANES = 16, QUERIES = 6, ROWS = 8 };
 #define WIDEST 16
@@ -106,7 +106,7 @@ INLINE floats larger(floats a, floats b) { return chosen(a > b, a, b); }
 INLINE floats smaller(floats a, floats b) { return chosen(a < b, a, b); }
 INLINE ints larger_ints(ints a, ints b) { return (a & (a > b)) | (b & ~(a > b)); }
 
-INLINE ints rounded(floats v) { /* for less than two to the power of 22 */
+INLINE ints rounded(floats v) { /* for magnitudes below 2^22 */
     const float ones = 12582912.f;
     return (ints)(v + ones) - (ints)all(ones);
 }
@@ -130,7 +130,7 @@ INLINE void store_bytes(void *to, ints v) {
 #endif
 #endif
 
-/* Values without their signs, as bits that compare as they do; what is no number is above all others. */
+/* Magnitudes as bits, which compare like the values; NaN is above all others. */
 INLINE ints magnitudes(floats v) { return (ints)v & 0x7fffffff; }
 
 INLINE float largest_magnitude(ints bits) {
@@ -140,8 +140,8 @@ INLINE float largest_magnitude(ints bits) {
     return value;
 }
 
-/* Adds to every lane four products of unsigned by signed bytes. `dot` takes codes of up to 127, `dot_wide` of up to 255,
- * of which a pair of products may overflow 16 bits. */
+/* Adds four products of unsigned by signed bytes to every lane. `dot` takes codes up to 127, `dot_wide` up to 255, where a
+ * pair of products may overflow 16 bits. */
 #if WIDEST == 16
 
 INLINE ints dot(ints to, ints codes, ints bytes) {
@@ -176,7 +176,7 @@ INLINE ints dot(ints to, ints codes, ints bytes) {
     return (ints)vdotq_s32((int32x4_t)to, (int8x16_t)codes, (int8x16_t)bytes);
 }
 
-INLINE ints dot_wide(ints to, ints codes, ints bytes) { /* signed by signed: less 128, and that added again */
+INLINE ints dot_wide(ints to, ints codes, ints bytes) { /* signed by signed: subtracts 128, then adds it again */
     ints less = codes ^ all_ints((int32_t)0x80808080);
     return dot(to, less, bytes) + (dot((ints){0}, all_ints(0x01010101), bytes) << 7);
 }
@@ -197,7 +197,7 @@ INLINE ints dot_wide(ints to, ints codes, ints bytes) { return dot(to, codes, by
 
 #endif
 
-/* `dot` for codes of up to 15 and no more than 32 of them: sums may stay in 16 bits until they are `settled`. */
+/* `dot` for at most 32 codes up to 15: sums stay in 16 bits until `settled`. */
 #if WIDEST == 8 && !defined(__AVXVNNI__)
 INLINE ints dot_few(ints to, ints codes, ints bytes) {
     return (ints)_mm256_add_epi16((__m256i)to, _mm256_maddubs_epi16((__m256i)codes, (__m256i)bytes));
@@ -209,7 +209,7 @@ INLINE ints dot_few(ints to, ints codes, ints bytes) { return dot(to, codes, byt
 INLINE ints settled(ints sums) { return sums; }
 #endif
 
-/* bfloat16 to float32 and back, to the nearest even. */
+/* bfloat16 to float32 and back, rounding to nearest even. */
 INLINE floats widened(const uint16_t *from) {
 #if WIDEST == 16
     return (floats)(ints)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)from)), 16);
@@ -225,12 +225,12 @@ INLINE floats widened(const uint16_t *from) {
 INLINE uint16_t bfloat(float value) {
     uint32_t bits;
     memcpy(&bits, &value, 4);
-    if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fc0; /* not a number */
+    if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fc0; /* NaN */
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/* Brings values to bytes from -127 to 127 and tells what these sum up to. Returns their scale, which is no number if one of
- * the values is none or not finite. */
+/* Quantises values to bytes from -127 to 127 and sets `total` to the sum of the bytes. Returns the scale, NaN if a value is
+ * NaN or infinite. */
 INLINE float narrowed(int8_t *to, const float *from, int count, int *total) {
     ints top = all_ints(0);
     for (int i = 0; i < count; i += LANES) top = larger_ints(top, magnitudes(load(from + i)));
@@ -245,7 +245,7 @@ INLINE float narrowed(int8_t *to, const float *from, int count, int *total) {
     return most / 127.f + most * 0.f;
 }
 
-/* Lanes of LANES vectors become vectors of lanes: pairs of vectors exchange blocks of 1, 2, 4 ... lanes. */
+/* Transposes LANES vectors: pairs of vectors exchange blocks of 1, 2, 4 ... lanes. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define SHUFFLE(A, B, ...) __builtin_shufflevector(A, B, __VA_ARGS__)
 #else
@@ -285,8 +285,8 @@ INLINE void transpose(ints v[LANES]) {
 #endif
 }
 
-/* Bytes of four vectors side by side, a quad of them in every lane. Lane 4 L + i of vector j has what was in byte
- * 16 L + 4 j + i, L counting 128 bits. */
+/* Interleaves the bytes of four vectors, a quad per lane. Lane 4 L + i of vector j has the bytes 16 L + 4 j + i, where L
+ * counts 128 bits. */
 INLINE void interleave(ints to[4], const ints from[4]) {
 #if WIDEST == 16
 #define PAIR(HALF, BITS, A, B) (ints) _mm512_unpack##HALF##_epi##BITS((__m512i)(A), (__m512i)(B))
@@ -310,8 +310,8 @@ INLINE void interleave(ints to[4], const ints from[4]) {
 #endif
 }
 
-/* e to the power of each of up to four vectors, side by side: a step waits for the one before, and others are done
- * meanwhile. Below -87 it is 0, and of what is no number it is none. The polynomial is that of Cephes' expf. */
+/* exp of up to four vectors at once: each step depends on the one before, so the vectors fill each other's waits. It is 0
+ * below -87 and NaN of NaN. The polynomial is from Cephes' expf. */
 INLINE void powers_of_e(floats *v, const int count) {
     const float terms[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
     floats r[4], p[4];

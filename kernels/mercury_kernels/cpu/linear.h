@@ -1,9 +1,9 @@
-/* Matrices of 4- or 8-bit codes times rows whose values are brought to 8 bits, plus low-rank products.
+/* Matrices of 4- or 8-bit codes times rows quantised to 8 bits, plus low-rank products.
  *
  * A matrix [outputs, inputs] has codes in groups of 32 inputs, each with a scale and a low end: weight = code * scale
- * + low, the arithmetic of GGUF's Q4_1. It is laid out in tiles of LANES outputs; of each group a tile holds its codes,
- * four inputs of every output side by side as `dot` wants them, then LANES scales and LANES low ends in float16.
- * A byte of 4-bit codes holds that of an input and that of the input 16 behind it.
+ * + low, the arithmetic of GGUF's Q4_1. It is laid out in tiles of LANES outputs. For each group, a tile holds the codes,
+ * four inputs of every output side by side (the layout for `dot`), then LANES scales and LANES low ends in float16.
+ * A byte of 4-bit codes holds the codes of inputs i and i + 16.
  */
 #ifndef MERCURY_LINEAR_H
 #define MERCURY_LINEAR_H
@@ -18,7 +18,7 @@
 #include "threads.h"
 
 enum { GROUP = 32, QUADS = GROUP / 4, PIECES = 2, AHEAD = 2048 };
-enum { PAIR = 2, TAKEN = 4 }; /* tiles that share what is read of rows; rows that share a low-rank product */
+enum { PAIR = 2, TAKEN = 4 }; /* tiles that share a read of rows; rows that share a low-rank product */
 
 /* A product of rank `rank`, a multiple of LANES: y += up (down x), both bfloat16; down [rank/LANES][inputs][LANES],
  * up [tiles][rank][LANES]. */
@@ -34,7 +34,7 @@ typedef struct {
     LowRank pieces[PIECES];
 } Matrix;
 
-/* Rows as a matrix takes them. */
+/* Rows in the form in which matrices take them. */
 typedef struct {
     int8_t *bytes;      /* [R, inputs] */
     float *scales;      /* [R, inputs / 32] */
@@ -45,7 +45,7 @@ typedef struct {
 INLINE size_t group_bytes(int bits) { return (size_t)LANES * (bits == 4 ? 16 : 32) + 4 * LANES; }
 INLINE size_t tile_bytes(const Matrix *m) { return group_bytes(m->bits) * (size_t)(m->inputs / GROUP); }
 
-/* Zeroed memory, in huge pages where the system has them: weights are streamed through once a pass. */
+/* Zeroed memory, in huge pages where the system has them, for every pass streams all weights. */
 static void *pages(size_t size) {
 #ifdef MADV_HUGEPAGE
     void *found = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -66,7 +66,7 @@ static void give_back(void *pages, size_t size) {
 #endif
 }
 
-/* Lays out codes [outputs, inputs] (of 4 bits two in a byte), scales and low ends [outputs, inputs / 32], from output
+/* Lays out codes [outputs, inputs] (two 4-bit codes per byte), scales and low ends [outputs, inputs / 32], from output
  * `first` of the matrix on. */
 static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, const uint16_t *scales, const uint16_t *lows) {
     int groups = m->inputs / GROUP;
@@ -74,7 +74,7 @@ static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, con
         int lane = (first + output) % LANES;
         uint8_t *tile = m->codes + tile_bytes(m) * ((first + output) / LANES);
         for (int group = 0; group < groups; group++, tile += group_bytes(m->bits)) {
-            /* a byte of two codes is kept as it is: inputs i and i + 16 are in quads i / 4 and i / 4 + 4 */
+            /* a byte of two codes stays as it is: inputs i and i + 16 are in quads i / 4 and i / 4 + 4 */
             int quads = m->bits == 4 ? QUADS / 2 : QUADS;
             const uint8_t *from = codes + ((size_t)output * groups + group) * quads * 4;
             for (int quad = 0; quad < quads; quad++) memcpy(tile + (quad * LANES + lane) * 4, from + quad * 4, 4);
@@ -102,15 +102,15 @@ INLINE void down_by_rows(const LowRank *low, int inputs, const float *x, const i
     }
 }
 
-/* Brings `count` rows x [count, inputs], of the rows those from `first` on, to 8 bits and multiplies them by the first
- * halves of the low-rank products. */
+/* Quantises `count` rows x [count, inputs], the rows from `first` on, to 8 bits and multiplies them by the first halves of
+ * the low-rank products. */
 static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int count, const float *x) {
     size_t groups = (size_t)(m->inputs / GROUP) * count, at = (size_t)first * (m->inputs / GROUP);
     for (size_t group = 0; group < groups; group++, at++) {
         int total;
         float scale = narrowed(rows->bytes + at * GROUP, x + group * GROUP, GROUP, &total);
         rows->scales[at] = scale;
-        /* of what was rounded: codes are far from zero, and so would be the errors of rounding times codes */
+        /* of the rounded values: codes are far from 0, so rounding errors times codes would be large */
         rows->sums[at] = scale * (float)total;
     }
     for (int piece = 0; piece < pieces; piece++) {
@@ -125,7 +125,7 @@ static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int co
     }
 }
 
-/* Adds to sums [PAIR][ROWS] four codes of every output times four bytes of `count` rows, `apart` bytes apart. */
+/* Adds four codes of every output times four bytes of `count` rows, `apart` bytes apart, to sums [PAIR][ROWS]. */
 INLINE void add_quad(ints (*sums)[ROWS], const ints *codes, const int8_t *bytes, size_t apart, const int count,
                      const int bits) {
     for (int r = 0; r < count; r++) {
@@ -191,7 +191,7 @@ INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const i
         for (int r = 0; r < count; r++) y[t][r] = total[t][r];
 }
 
-/* The same with bits and the number of rows known to the compiler. */
+/* `tiles_by_rows` with constant bits and number of rows. */
 static void tiles_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, int count,
                        floats (*y)[ROWS]) {
 #define CASE(COUNT)                                                                  \

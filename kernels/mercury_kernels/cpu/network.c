@@ -1,8 +1,8 @@
-/* A decoder's layers over few rows: one call a pass, whatever the model's depth.
+/* A decoder's layers over few rows, one call per pass.
  *
- * Dimensions: R rows, C width, I width of the feed-forward, H key heads, G query heads per key head, D head width.
- * Rows, residuals and what is between matrices are float32. What is read leaves keys before rotation and values in
- * bfloat16; placed in a frame they are kept as `attention.h` says.
+ * Dimensions: R rows, C width, I feed-forward width, H key heads, G query heads per key head, D head width.
+ * Rows, residuals and intermediate results are float32. A pass returns unrotated keys and values in bfloat16; rotated into
+ * a frame (`mercury_place`) they have the format of `attention.h`.
  */
 #include "attention.h"
 #include "linear.h"
@@ -14,7 +14,7 @@
 #endif
 
 enum { QKV, OUT, GATE_UP, DOWN, MATRICES };
-enum { WHOLE_MODEL = -1, HELD = 8 << 20 /* bytes of scratch kept between calls */, LINE = 64 /* of the cache */ };
+enum { WHOLE_MODEL = -1, HELD = 8 << 20 /* bytes of scratch kept between calls */, LINE = 64 /* of the processor's cache */ };
 
 typedef struct {
     Matrix matrices[MATRICES];
@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     int layers, width, inner, heads, groups, head_width;
-    int rank; /* the largest of a low-rank product */
+    int rank; /* the largest rank of a low-rank product */
     float eps;
     Layer *layer;
     Matrix head;
@@ -33,16 +33,15 @@ typedef struct {
     size_t arena_size;
 } Network;
 
-/* Keys and values of tokens somewhere, `layer` and `head` bytes apart; [L, H, T, D + 4] as they are kept, if not said
- * otherwise. */
+/* Keys and values of tokens, with strides of `layer` and `head` bytes; stored [L, H, T, D + 4] unless stated otherwise. */
 typedef struct {
     const uint8_t *keys, *values;
     int64_t layer, head;
     int32_t tokens;
-    int32_t behind; /* the gap: seen by queries in the other frame */
+    int32_t behind; /* whether behind the gap: then seen by queries in the suffix frame */
 } Side;
 
-/* Rows of a pass that see each other and sides of their own, and nothing of its other parts. */
+/* Rows of a pass that see each other and their own sides, but nothing of other parts. */
 typedef struct {
     const Side *side;
     const float *hidden; /* [R, R], added to scores among the rows, or NULL */
@@ -52,8 +51,8 @@ typedef struct {
 typedef struct {
     Network *net;
     int rows, pieces, parts;
-    float *x;                                           /* [R, C]: in, and behind the last norm out */
-    const float *near_cos, *near_sin, *away_cos, *away_sin; /* [R, D], the latter two NULL for a reader */
+    float *x;                                           /* [R, C]: input, then output of the last norm */
+    const float *near_cos, *near_sin, *away_cos, *away_sin; /* [R, D]; the latter two are NULL for the reader */
     const Part *part;
     uint16_t *keys, *values; /* [L, H, R, D] out, or NULL */
     /* scratch */
@@ -63,7 +62,7 @@ typedef struct {
     Rows taken;
     Partial *found;
     Stretch *stretch;
-    /* of the head */
+    /* for the head */
     float *logits;
 } Job;
 
@@ -106,13 +105,13 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
     return NULL;
 }
 
-/* Of this interface. */
+/* The version of this interface. */
 API int mercury_version(void) { return 5; }
 
-/* How many outputs are laid out together; a low rank has to be a multiple of it. */
+/* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
 
-/* Room for a matrix, once; of the head when layer is -1. 0 when memory is short, as below. */
+/* Allocates a matrix, once; the head if layer is -1. Returns 0 when memory is short, as do the functions below. */
 API int mercury_matrix(Network *net, int layer, int which, int outputs, int inputs, int bits) {
     Matrix *m = matrix_of(net, layer, which);
     if (m->codes || (bits != 4 && bits != 8)) return 0;
@@ -121,7 +120,7 @@ API int mercury_matrix(Network *net, int layer, int which, int outputs, int inpu
     return m->codes != NULL;
 }
 
-/* Some outputs of a matrix from `first` on: codes uint8 [outputs, inputs * bits / 8], float16 scales and low ends. */
+/* Sets outputs of a matrix from `first` on: codes uint8 [outputs, inputs * bits / 8], float16 scales and low ends. */
 API void mercury_codes(Network *net, int layer, int which, int first, int outputs, const uint8_t *codes,
                        const uint16_t *scales, const uint16_t *lows) {
     lay_out(matrix_of(net, layer, which), first, outputs, codes, scales, lows);
@@ -133,14 +132,14 @@ static float *copied(const float *from, size_t count, size_t room) {
     return to;
 }
 
-/* float32 [outputs]. */
+/* Sets a bias, float32 [outputs]. */
 API int mercury_bias(Network *net, int layer, int which, const float *bias) {
     Matrix *m = matrix_of(net, layer, which);
     m->bias = copied(bias, (size_t)m->outputs, (size_t)m->tiles * LANES);
     return m->bias != NULL;
 }
 
-/* float32 [C]; of the last norm when layer is -1 (`feed` is not read then). */
+/* Sets norms, float32 [C]; the last norm if layer is -1 (then `feed` is not read). */
 API int mercury_norms(Network *net, int layer, const float *attention, const float *feed) {
     size_t width = (size_t)net->width;
     if (layer == WHOLE_MODEL) return (net->norm = copied(attention, width, width)) != NULL;
@@ -150,7 +149,7 @@ API int mercury_norms(Network *net, int layer, const float *attention, const flo
     return l->attention_norm && l->feed_norm;
 }
 
-/* A low-rank product, bfloat16 down [rank, inputs] and up [outputs, rank]; piece 1 acts on what is written only. */
+/* Sets a low-rank product, bfloat16 down [rank, inputs] and up [outputs, rank]; piece 1 acts on the writer's rows only. */
 API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank, const uint16_t *down, const uint16_t *up) {
     Matrix *m = matrix_of(net, layer, which);
     LowRank *low = &m->pieces[piece];
@@ -178,12 +177,12 @@ static void norm_row(float *to, const float *x, const float *weight, int width, 
     for (int c = 0; c < width; c += LANES) store(to + c, load(x + c) * root * load(weight + c));
 }
 
-/* Rows that a thread takes at a time. */
+/* Rows that a thread takes at once. */
 typedef struct {
     int first, count;
 } Batch;
 
-/* Of so many there are as many as each thread may have, or TAKEN. */
+/* Number of rows in a batch: an equal share per thread, at most TAKEN. */
 static int batch_rows(const Job *job, const Pool *pool) {
     int share = (job->rows + pool->threads - 1) / pool->threads;
     return share < TAKEN ? share : TAKEN;
@@ -194,7 +193,7 @@ static int batches(const Job *job, const Pool *pool) {
     return (job->rows + rows - 1) / rows;
 }
 
-/* The next rows of a phase; none when all are taken. */
+/* The next rows of a phase; no rows when all are taken. */
 static Batch take_batch(const Job *job, Pool *pool, int phase) {
     int rows = batch_rows(job, pool), first = pool_take(pool, phase, batches(job, pool)) * rows;
     if (first < 0) return (Batch){0, 0};
@@ -218,7 +217,7 @@ static void take_plain(Job *job, Pool *pool, int phase, const Matrix *m, const f
     pool_meet(pool, phase, batches(job, pool));
 }
 
-/* So many tiles are taken at a time. */
+/* Number of tiles that a thread takes at once. */
 static int share(const Pool *pool, int tiles) {
     int pieces = pool->threads == 1 ? 1 : 6 * pool->threads;
     return (tiles + pieces - 1) / pieces;
@@ -226,8 +225,8 @@ static int share(const Pool *pool, int tiles) {
 
 typedef enum { WRITES, ADDS, GATES } Manner;
 
-/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of the two halves. Tiles are taken in pairs
- * half of the matrix apart: so each streams, and a gate comes with its up. */
+/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of its two halves. Tiles are taken in pairs
+ * half of the matrix apart, so both streams are sequential and a gate comes with its up. */
 static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, Manner manner) {
     int outputs = manner == GATES ? m->outputs / 2 : m->outputs;
     int pairs = (m->tiles + 1) / PAIR, step = share(pool, pairs), pieces = (pairs + step - 1) / step;
@@ -300,8 +299,8 @@ static void place_rows(Job *job, Pool *pool, int phase, int layer) {
 
 static int stretches(int tokens) { return (tokens + KEYS - 1) / KEYS; }
 
-/* The rows of a part, from `first` on, of one head look at their sides and each other: of all stretches at those of one
- * share out of as many as there are threads. */
+/* Attention of a part's rows, from `first` on, in one head, to one share of the stretches of their sides and own keys; there
+ * are as many shares as threads. */
 static void attend_part(Job *job, int shares, int share, Stretch *stretch, int layer, int head, const Part *part, int first) {
     Network *net = job->net;
     int G = net->groups, D = net->head_width, R = job->rows, row = D + SCALE, number = 0;
@@ -341,7 +340,7 @@ static void attend(Job *job, Pool *pool, int phase, int thread, int layer) {
     pool_meet(pool, phase, shares);
 }
 
-/* What was found in all shares for a row, put together: [H * G * D]. */
+/* Joins the partial results of all shares for a row: [H * G * D]. */
 static void gather(const Job *job, int shares, int r, float *row) {
     Network *net = job->net;
     int H = net->heads, G = net->groups, D = net->head_width, R = job->rows;
@@ -361,7 +360,7 @@ static void gather(const Job *job, int shares, int r, float *row) {
                 store(mean + d, load(mean + d) + load(found->values + query * D + d) * share);
         }
         for (int d = 0; d < D; d += LANES) store(mean + d, load(mean + d) * (1.f / total));
-        for (int d = 0; d < D; d += SPAN) /* back from the order of `interleave` */
+        for (int d = 0; d < D; d += SPAN) /* undoes the order of `interleave` */
             for (int j = 0; j < 4; j++)
                 for (int lane = 0; lane < LANES; lane++)
                     row[head * D + d + lane / 4 * 16 + 4 * j + lane % 4] = mean[d + j * LANES + lane];
@@ -409,7 +408,7 @@ static void head_pass(void *given, Pool *pool, int thread) {
     multiply(job, pool, 1, &job->net->head, job->logits, WRITES);
 }
 
-/* Keys before rotation and values, bfloat16 [L, H, T, D] or as they are kept, to be placed in a frame side by side. */
+/* A job of `mercury_place`: unrotated keys and values, bfloat16 [L, H, T, D] or stored, to be joined in a frame. */
 typedef struct {
     Network *net;
     const Side *block;
@@ -418,7 +417,7 @@ typedef struct {
     uint8_t *kept_keys, *kept_values;
 } Placing;
 
-/* One layer's and head's tokens of a block. */
+/* Places one layer and head of a block. */
 static void place_block(const Placing *p, const Side *block, int layer, int head, int first) {
     int D = p->net->head_width, row = D + SCALE;
     const uint8_t *keys = block->keys + block->layer * layer + block->head * head;
@@ -449,7 +448,7 @@ static void placing_pass(void *given, Pool *pool, int thread) {
     pool_meet(pool, 0, pieces);
 }
 
-/* Scratch memory, piece by piece; first with no memory, to learn how much it takes. */
+/* The next piece of scratch memory; a first run with NULL measures how much memory is needed. */
 static void *cut(char **at, size_t bytes) {
     char *found = *at;
     *at += (bytes + LINE - 1) / LINE * LINE;
@@ -516,11 +515,10 @@ static int start(Job *job, Work work) {
     return 1;
 }
 
-/* All layers and the last norm over rows x [R, C], which are replaced by what comes out. 0 when memory is short.
+/* Runs all layers and the last norm over rows x [R, C] and replaces them by the result. Returns 0 when memory is short.
  *
- * The rows are those of the parts, one part behind the other; what comes out of a part does not depend on the others. With
- * angles toward what is behind the gap the second low-rank products take part. keys and values [L, H, R, D], before
- * rotation, may be NULL. */
+ * The rows of the parts follow one another; a part's result does not depend on the other parts. With angles in the suffix
+ * frame (`away`), the writer's low-rank products are added. keys and values [L, H, R, D], unrotated, may be NULL. */
 API int mercury_run(Network *net, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
                     const float *away_sin, const Part *part, int parts, uint16_t *keys, uint16_t *values) {
     Job job = {.net = net, .pieces = away_cos ? 2 : 1, .x = x, .part = part, .parts = parts};
@@ -530,8 +528,8 @@ API int mercury_run(Network *net, float *x, const float *near_cos, const float *
     return start(&job, pass);
 }
 
-/* Blocks of keys before rotation and values, bfloat16 [L, H, T, D] or all of them `kept` [L, H, T, D + 4], to be kept side
- * by side as a side [L, H, T, D + 4] with its tokens at the angles float32 [T, D]. */
+/* Joins blocks of unrotated keys and values, bfloat16 [L, H, T, D] or all of them stored (`kept`) [L, H, T, D + 4], into a
+ * side [L, H, T, D + 4] whose tokens are rotated by the angles float32 [T, D]. */
 API void mercury_place(Network *net, const Side *block, int blocks, int kept, const float *cos, const float *sin,
                        uint8_t *kept_keys, uint8_t *kept_values) {
     Placing placing = {net, block, blocks, 0, kept, cos, sin, kept_keys, kept_values};
@@ -539,7 +537,7 @@ API void mercury_place(Network *net, const Side *block, int blocks, int kept, co
     pool_run(net->pool, placing_pass, &placing);
 }
 
-/* float32 logits [R, outputs of the head] of rows [R, C]. 0 when memory is short. */
+/* Computes logits float32 [R, outputs of the head] of rows [R, C]. Returns 0 when memory is short. */
 API int mercury_head(Network *net, int rows, float *x, float *logits) {
     Job job = {.net = net, .rows = rows, .x = x, .logits = logits};
     return start(&job, head_pass);

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* How long to watch for the others before the processor is offered to whoever else wants it. */
+/* Spins before a waiting thread yields the processor. */
 enum { SPINS = 4000 };
 
 #if defined(__x86_64__)
