@@ -1,0 +1,186 @@
+"""The user's last change: which edits make it up, and when it is finished."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mercury_lsp.completion.next_edits.change import MAX_CHANGE_CHARS, Change, differing, extended_change
+from mercury_lsp.documents.document import Edit
+from tests.support.next_edit_desk import RENAMED, NextEditDesk
+
+
+def test_keys_that_touch_are_one_change():
+    desk = NextEditDesk(RENAMED)
+    desk.erase(desk.find("count"), 5).type(6, "total")
+    assert desk.change() == ("count", "total")
+
+
+@pytest.mark.parametrize("new", ["total", "c", "counts"])
+def test_typing_over_a_selected_name_changes_all_of_it_even_if_letters_coincide(new):
+    desk = NextEditDesk(RENAMED).replace("count", new[0])
+    assert desk.type(7, new[1:]).change() == ("count", new)
+
+
+def test_keys_in_the_middle_of_a_word_change_the_whole_word():
+    assert NextEditDesk("count = 1\n").type(3, "xy").change() == ("count", "couxynt")
+    desk = NextEditDesk("counter = 1\n")
+    assert desk.erase(5, 2).change() == ("counter", "count")
+
+
+def test_an_edit_elsewhere_starts_another_change():
+    desk = NextEditDesk(RENAMED).replace("count", "total").replace("x = ", "xs = ")
+    assert desk.change() == ("x", "xs")
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "typed", "change"),
+    [
+        ("f(x)\n", 2, "self.", ("x", "self.x")),
+        ("a = fetch(x)\n", 4, "await ", ("fetch", "await fetch")),
+        ("f(x)\n", 3, ".strip()", ("x", "x.strip()")),
+        ("load(path)\n", 9, ", encoding", ("load(path)", "load(path, encoding)")),
+        ("load(path)\n", 5, "root, ", ("load(path)", "load(root, path)")),
+    ],
+)
+def test_a_pure_insertion_belongs_to_a_word_or_a_call(text, at, typed, change):
+    assert NextEditDesk(text).type(at, typed).change() == change
+
+
+def test_text_common_to_both_is_no_part_of_the_change():
+    desk = NextEditDesk("load(path, mode)\n").replace("load(path, mode)", "load(name, mode)")
+    assert desk.change() == ("path", "name")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("x = 1", "x = 2"), ("1\n", "1\ny = 2\n"), ("= 1", "== 1"), ("1", "1" * 100), ("x = 1\n", "")]
+)
+def test_numbers_punctuation_lines_and_long_texts_are_not_repeated(old, new):
+    assert NextEditDesk("x = 1\n").replace(old, new).change() is None
+
+
+def test_nothing_is_repeated_in_a_very_long_line():
+    assert NextEditDesk("count = 1; " + "x = count; " * 300).replace("count", "total").change() is None
+
+
+def test_a_change_that_was_taken_back_is_not_repeated():
+    desk = NextEditDesk(RENAMED).replace("count", "total")
+    assert desk.change() == ("count", "total")
+    assert desk.replace("total", "count").change() is None
+
+
+def test_the_reverse_of_a_change_undoes_it():
+    desk = NextEditDesk(RENAMED).replace("count", "total")
+    assert desk.change() is not None
+    desk.replace("count", "total")
+    assert desk.change() is not None
+    desk.put(desk.find("total"), "total", "count")  # the first site, which is not the last change
+    assert desk.change() is None
+
+
+def test_lines_rewritten_one_after_the_other_are_separate_changes():
+    desk = NextEditDesk(RENAMED).replace("def f(count):\n", "def f(total):\n")
+    assert desk.change() == ("count", "total")
+    desk.replace("    x = count + 1\n", "    x = total + 1\n")
+    assert (desk.change(), desk.lines()) == (("count", "total"), [2])
+
+
+def test_text_sent_again_is_no_change():
+    desk = NextEditDesk(RENAMED).replace("count", "total")
+    desk.put(0, "def", "def")
+    desk.put(3, "", "")
+    assert desk.change() == ("count", "total")
+
+
+def test_a_line_that_looks_like_a_secret_is_not_repeated():
+    desk = NextEditDesk('password = "hunter2-Zq8!kPx"\npassword\n').replace("password", "pass_word")
+    assert desk.change() is None
+
+
+@given(
+    st.text("ab\n", max_size=12), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.text("cd", max_size=4)))
+)
+def test_a_change_knows_the_text_before_it(text, edits):
+    """Undoing the change in the text gives the text before it, however its edits touch."""
+    now, change, before = text, None, text
+    for start, count, inserted in edits:
+        start = min(start, len(now))
+        edit = Edit(start, now[start : start + count], inserted)
+        made = differing(Change(edit.start, edit.removed, edit.inserted))
+        if made.old == made.new:
+            continue
+        if change is None or change.then(Edit(made.start, made.old, made.new)) is None:
+            before = now
+        change = extended_change(change, [edit])
+        now = now[:start] + inserted + now[start + count :]
+        assert now[: change.start] + change.old + now[change.end :] == before
+
+
+def test_a_change_that_grows_too_large_is_forgotten():
+    assert extended_change(None, [Edit(0, "", "x" * (MAX_CHANGE_CHARS + 1))]) is None
+    assert extended_change(None, [Edit(n, "", "x") for n in range(MAX_CHANGE_CHARS + 2)]).new == "x"
+
+
+@pytest.mark.parametrize("behind", [", mode", " = 1, ", ":", ")\n"], ids=repr)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_text_typed_after_a_renamed_word_is_no_part_of_its_change(behind, at_once):
+    desk = NextEditDesk("def f(count, other):\n    return count\n")
+    desk.erase(6, 5).type(6, "total")
+    desk.put(11, "", behind) if at_once else desk.type(11, behind)
+    assert desk.change() == ("count", "total")
+    desk.replace("other", "another")
+    assert desk.change() == ("other", "another")
+
+
+def test_long_text_inserted_after_a_renamed_word_does_not_end_its_renaming():
+    desk = NextEditDesk(RENAMED).replace("count", "total")
+    desk.put(11, "", ", x):\n" + "    x()\n" * MAX_CHANGE_CHARS)
+    assert desk.change() == ("count", "total")
+
+
+def test_a_word_may_be_changed_further_after_text_was_typed_behind_it():
+    desk = NextEditDesk("count = 1\n").replace("count", "total")
+    desk.type(5, ", x").type(5, "s")
+    assert desk.change() == ("count", "totals")
+    desk.type(9, "y").erase(5, 1)
+    assert desk.change() == ("count", "total")
+
+
+def test_a_letter_added_to_a_word_changes_it_whatever_is_typed_after():
+    assert NextEditDesk("count = 1\n").type(5, "s").type(6, ", x").change() == ("count", "counts")
+
+
+@pytest.mark.parametrize("new", ["self.count", "data[0]", "std::count", "size()"])
+def test_a_longer_expression_that_replaces_a_name_is_one_change(new):
+    assert NextEditDesk("f(count)\n").erase(2, 5).type(2, new).change() == ("count", new)
+
+
+def test_a_name_being_erased_or_retyped_is_unfinished_while_the_cursor_is_in_it():
+    desk = NextEditDesk(RENAMED)
+    for erased in range(1, 5):
+        desk.put(11 - erased, desk.text[11 - erased], "")
+        assert desk.is_unfinished(11 - erased)
+    desk.put(6, "c", "")
+    for typed, is_unfinished in (("c", True), ("o", True), ("p", False), ("y", False)):
+        at = desk.find(",") if "," in desk.text else desk.find("):")
+        desk.put(at, "", typed)
+        assert desk.is_unfinished(at + 1) is is_unfinished
+    desk.put(9, "y", "")
+    assert desk.is_unfinished(9) and not desk.is_unfinished(0)
+
+
+def test_a_shortened_name_is_finished_once_the_cursor_has_left_it():
+    desk = NextEditDesk("counter = 1\n").erase(5, 2)
+    assert desk.is_unfinished(5) and desk.is_unfinished(0) and not desk.is_unfinished(8)
+
+
+@given(
+    st.text("ab ", min_size=1, max_size=12), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3), st.text("c, ")))
+)
+def test_finished_changes_move_with_their_text(text, edits):
+    desk = NextEditDesk(text)
+    for start, count, inserted in edits:
+        start = min(start, len(desk.text))
+        desk.put(start, desk.text[start : start + count], inserted)
+        snapshot = desk.document.parsed()
+        for each in desk.repeatable._change_log.finished(snapshot):
+            assert snapshot.slice(each.start, each.end) == each.new
