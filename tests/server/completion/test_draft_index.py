@@ -26,14 +26,14 @@ def test_a_deleted_line_is_no_draft():
     assert desk.draft(len(desk.text())) == ""
 
 
-def test_a_line_that_stands_twice_stays_when_one_goes():
+def test_a_line_that_occurs_twice_stays_when_one_is_deleted():
     desk = DraftDesk()
     desk.open("value = load(kept)\n" + FAR + "value = load(kept)\n" + FAR + "value = load(")
     desk.replace(0, len("value = load(kept)\n"), "")
     assert desk.draft(len(desk.text())) == "kept)"
 
 
-def test_a_line_of_20000_is_read_once_it_is_typed_and_the_user_goes_elsewhere_or_pauses():
+def test_an_edited_line_of_20000_is_indexed_at_the_next_edit_elsewhere_or_pause():
     desk = DraftDesk()
     desk.open(CODE := "".join(f"value_{n} = load({n})\n" for n in range(20_000)))
     assert desk.index.lines_read == 20_000
@@ -47,7 +47,7 @@ def test_a_line_of_20000_is_read_once_it_is_typed_and_the_user_goes_elsewhere_or
     assert desk.index.lines_read == 20_002
 
 
-def test_what_was_typed_in_a_line_is_a_draft_as_soon_as_something_is_typed_in_another():
+def test_text_typed_in_a_line_is_a_draft_once_another_line_is_edited():
     desk = DraftDesk()
     desk.open("value = \n" + FAR + "value = ")
     desk.replace(len("value = "), len("value = "), "load(renewed)")
@@ -55,7 +55,7 @@ def test_what_was_typed_in_a_line_is_a_draft_as_soon_as_something_is_typed_in_an
     assert desk.draft(len(desk.text())) == "renewed)"
 
 
-def test_a_new_line_reads_the_two_it_makes():
+def test_a_line_break_indexes_the_two_lines_it_makes():
     desk = DraftDesk()
     desk.open("first = load(1)\nsecond = load(2)\n")
     desk.replace(len("first = "), len("first = "), "\n")
@@ -63,7 +63,7 @@ def test_a_new_line_reads_the_two_it_makes():
     assert desk.index.lines_read == 2 + 2
 
 
-def test_a_replaced_document_reads_only_lines_near_what_differs():
+def test_replacing_a_document_indexes_only_lines_near_the_difference():
     desk = DraftDesk()
     text = "".join(f"value_{n} = load({n})\n" for n in range(5_000))
     desk.open(text)
@@ -87,7 +87,7 @@ def test_edits_that_do_not_fit_the_new_text_are_found_by_comparison():
     assert desk.draft(len(desk.text())) == "renewed)"
 
 
-def test_opening_a_long_document_reads_nothing_at_once_and_then_slice_by_slice():
+def test_a_long_document_is_indexed_slice_by_slice():
     desk = DraftDesk()
     text = "".join(f"value_{n} = load({n})\n" for n in range(20_000))
     desk.open(text, work=False)
@@ -101,7 +101,7 @@ def test_opening_a_long_document_reads_nothing_at_once_and_then_slice_by_slice()
     assert desk.index.lines_read == 20_000 and slices <= 1.1 * len(text) / INDEX_SLICE_CHARS + 1
 
 
-def test_a_document_may_be_edited_while_it_is_read():
+def test_a_document_may_be_edited_while_it_is_indexed():
     desk, fresh = DraftDesk(), DraftDesk()
     text = "".join(f"value_{n} = load({n})\n" for n in range(1_000))
     desk.open(text, work=False)
@@ -117,7 +117,7 @@ def test_a_document_may_be_edited_while_it_is_read():
     assert desk.index.bytes == fresh.index.bytes
 
 
-def test_lines_longer_than_a_slice_are_passed_over():
+def test_lines_longer_than_a_slice_are_skipped():
     desk = DraftDesk()
     desk.open("value = load(short)\n" + "x" * 50_000 + "\nvalue = store(short)\n" + FAR + "value = store(")
     assert desk.draft(len(desk.text())) == "short)"
@@ -140,7 +140,7 @@ def test_a_large_paste_and_its_deletion_are_left_to_slices():
     assert desk.index.bytes == empty
 
 
-def test_a_forgotten_document_drafts_nothing_and_leaves_no_memory():
+def test_a_closed_document_drafts_nothing_and_frees_its_memory():
     desk = DraftDesk()
     desk.open("".join(f"value = load({n})\n" for n in range(1_000)), "file:///other.py")
     desk.open("value = load(")
@@ -151,7 +151,7 @@ def test_a_forgotten_document_drafts_nothing_and_leaves_no_memory():
     assert desk.index.bytes == 0
 
 
-def test_beyond_its_budget_the_index_drops_the_lines_that_came_first():
+def test_beyond_its_budget_the_index_drops_the_oldest_lines():
     desk = DraftDesk(budget=200_000)
     for name in range(6):
         desk.open("".join(f"value_{name}_{n} = load({n}, {name})\n" for n in range(300)), f"file:///{name}.py")
@@ -162,7 +162,7 @@ def test_beyond_its_budget_the_index_drops_the_lines_that_came_first():
     assert desk.draft(len("value_0_250 = "), "file:///first.py") != "load(250, 0)"
 
 
-def test_edits_of_lines_that_made_room_for_others_leave_the_index_within_its_budget():
+def test_editing_dropped_lines_keeps_the_index_within_its_budget():
     desk = DraftDesk(budget=50_000)
     desk.open("".join(f"value_{n} = load({n})\n" for n in range(1_000)))
     for _ in range(50):
@@ -174,20 +174,20 @@ def test_edits_of_lines_that_made_room_for_others_leave_the_index_within_its_bud
     assert desk.index.bytes == 0
 
 
-def test_a_line_that_comes_again_stays_as_long_as_a_new_one():
+def test_a_line_added_again_stays_as_long_as_a_new_one():
     index = LineIndex(40_000)
-    index.add(1, "the line that comes again")
+    index.add(1, "the line added again")
     for number in range(10):
         index.add(1, f"value_{number} = load({number})")
-    index.add(1, "the line that comes again")
+    index.add(1, "the line added again")
     while index.find(1, "value_9 = load(9)"):
         number += 1
         index.add(1, f"value_{number} = load({number})")
-    assert index.find(1, "the line that comes again")
+    assert index.find(1, "the line added again")
 
 
 @pytest.mark.parametrize("budget", [500_000, 10**9], ids=["full", "never full"])
-def test_the_estimate_of_memory_is_no_less_than_what_is_taken(budget: int):
+def test_the_memory_estimate_is_no_less_than_actual_use(budget: int):
     lines = [f"def function_{n}(self, first_{n % 7}, value_{n}: int) -> None: call({n})" for n in range(3_000)]
     gc.collect()
     tracemalloc.start()
@@ -253,7 +253,7 @@ def test_after_any_edits_exactly_the_lines_outside_the_unindexed_range_are_index
 
 @settings(max_examples=60)
 @given(PIECES, st.lists(EDIT, max_size=5))
-def test_edits_leave_the_index_as_large_as_one_made_of_the_text_as_it_is(text, edits):
+def test_after_any_edits_the_index_is_as_large_as_one_built_afresh(text, edits):
     desk, fresh = DraftDesk(), DraftDesk()
     desk.open(text)
     for start, end, new, is_whole, slices in edits:
@@ -281,7 +281,7 @@ def _two_changes(snapshot, start, end, new):
 
 
 def _indexed(source, start, end):
-    """The lines of a range as the index reads them."""
+    """The lines that the index takes from a range."""
     found = []
     while start < end:
         text, start = next_slice(source, start, end)

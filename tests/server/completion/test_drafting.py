@@ -6,7 +6,7 @@ from tests.support.draft_desk import FAR, DraftDesk
 
 
 def draft(text: str, *others: str) -> str:
-    """The draft at the bar, with other documents opened before."""
+    """The draft at the bar, with other documents opened first."""
     desk = DraftDesk()
     for number, other in enumerate(others):
         desk.open(other, f"file:///other{number}.py")
@@ -26,7 +26,7 @@ def draft(text: str, *others: str) -> str:
         ("\twhile (ready) {\n  while (|", "ready) {"),
     ],
 )
-def test_a_line_goes_on_like_one_that_begins_alike_blanks_aside(text: str, expected: str):
+def test_a_line_continues_like_a_similar_line_whatever_its_blanks(text: str, expected: str):
     assert draft(text) == expected
 
 
@@ -44,7 +44,7 @@ def test_a_line_goes_on_like_one_that_begins_alike_blanks_aside(text: str, expec
         ),
     ],
 )
-def test_names_that_differ_systematically_are_carried_over(text: str, expected: str):
+def test_systematic_renamings_are_applied_to_the_draft(text: str, expected: str):
     assert draft(text) == expected
 
 
@@ -60,7 +60,7 @@ def test_names_that_differ_systematically_are_carried_over(text: str, expected: 
         "total = compute(first)\ntotal = compute(first)|",
         "total = compute(first)\ntotal = comp|ute(first)",
     ],
-    ids=["empty", "too short", "three letters", "signs only", "not alike", "other word", "line ends", "own line"],
+    ids=["empty", "too short", "three letters", "punctuation only", "not alike", "other word", "line ends", "own line"],
 )
 def test_nothing_is_drafted_when_no_line_matches_well(text: str):
     assert draft(text) == ""
@@ -77,7 +77,7 @@ def test_nothing_is_drafted_when_no_line_matches_well(text: str):
         ("total = compute(first, second)\ntotal = compute(| * 3", ""),
     ],
 )
-def test_the_rest_fits_the_brackets_and_the_rest_of_the_cursors_line(text: str, expected: str):
+def test_the_draft_fits_the_brackets_and_suffix_of_the_cursors_line(text: str, expected: str):
     assert draft(text) == expected
 
 
@@ -86,19 +86,19 @@ def test_the_line_under_the_cursor_is_never_its_own_draft():
     assert draft("compute(first) + compute(|\n", "compute(second)\n") == "second)"
 
 
-def test_the_longest_match_goes_before_a_near_one():
+def test_the_longest_match_beats_a_near_one():
     text = "self.total = compute(far, away)\n" + FAR + "compute(near)\nself.total = compute(|\n"
     assert draft(text) == "far, away)"
 
 
-def test_among_equals_near_lines_go_before_the_document_and_that_before_others():
+def test_among_equals_near_lines_beat_the_same_document_which_beats_others():
     near, far, other = ("value = load(near)\n", "value = load(far)\n", "value = load(other)\n")
     assert draft(far + FAR + near + "value = load(|", other) == "near)"
     assert draft(far + FAR + "value = load(|", other) == "far)"
     assert draft(FAR + "value = load(|", other) == "other)"
 
 
-def test_of_other_documents_the_one_edited_last_goes_first():
+def test_among_other_documents_the_one_edited_last_wins():
     desk = DraftDesk()
     desk.open(FAR + "value = load(own)\n" + FAR + "value = load(")
     for name in ("a", "b", "c"):
@@ -110,7 +110,7 @@ def test_of_other_documents_the_one_edited_last_goes_first():
     assert desk.draft(len(desk.text())) == "b)"
 
 
-def test_among_equals_a_match_from_the_start_of_the_line_goes_first():
+def test_among_equals_a_match_from_the_start_of_the_line_wins():
     assert draft("compute(first)\n" + FAR + "x.compute(second)\ncompute(|\n") == "first)"
 
 
@@ -139,5 +139,5 @@ def test_among_equals_a_match_from_the_start_of_the_line_goes_first():
         "in part",
     ],
 )
-def test_a_blank_line_becomes_what_stood_below_a_line_like_the_one_above(text: str, expected: str):
+def test_a_blank_line_is_drafted_from_below_a_line_like_the_one_above(text: str, expected: str):
     assert draft(text) == expected

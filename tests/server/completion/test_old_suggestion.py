@@ -23,7 +23,7 @@ from tests.support.draft_desk import URI, DraftDesk
         ("width = self.width\nreturn width", "height", " = self.height\nreturn height"),
     ],
 )
-def test_what_may_still_fit_of_a_suggestion_is_left_of_it(suggested: str, typed: str, expected: str):
+def test_the_part_of_a_suggestion_that_may_still_fit_remains(suggested: str, typed: str, expected: str):
     assert remaining(suggested, typed) == expected
 
 
@@ -37,13 +37,13 @@ def test_what_may_still_fit_of_a_suggestion_is_left_of_it(suggested: str, typed:
         ("return x", "return y"),
         ("compute(x, y)", "compute(" + "a + " * 30),
     ],
-    ids=["its start", "all of it", "other word", "other sign", "nothing left", "much else"],
+    ids=["its start", "all of it", "other word", "other punctuation", "nothing left", "much else"],
 )
-def test_nothing_is_left_of_a_suggestion_that_was_followed_or_left_behind(suggested: str, typed: str):
+def test_nothing_remains_of_a_suggestion_typed_through_or_abandoned(suggested: str, typed: str):
     assert remaining(suggested, typed) == ""
 
 
-def test_the_old_suggestion_counts_only_where_its_typed_text_ends():
+def test_an_old_suggestion_counts_only_where_its_typed_text_ends():
     desk = DraftDesk()
     desk.open("x = compute(a")
     suggestion = Suggestion("1", "compute(x, y)", (0, 4), (0, 4), 0.9, 1, 1.0)

@@ -20,7 +20,7 @@ def document(text: str = CODE, language_id: str = "python") -> Document:
 
 @given(st.integers(0, len(CODE)))
 @settings(max_examples=50)
-def test_the_blocks_are_the_text_around_the_cursor(offset):
+def test_the_blocks_join_to_the_text_around_the_cursor(offset):
     context = ContextBuilder().build(document().snapshot(), offset, None)
     chunks = set(document().snapshot().chunks)
     before = "".join(block for block in context.far if block in chunks) + context.near
@@ -32,7 +32,7 @@ def test_the_blocks_are_the_text_around_the_cursor(offset):
 
 @settings(max_examples=30)
 @given(st.integers(1, len(CODE)), st.text(string.ascii_letters + " =+.\n()[]'\"#", min_size=1, max_size=40))
-def test_typing_changes_neither_the_far_blocks_nor_those_after_the_head(offset, typed):
+def test_typing_changes_neither_far_blocks_nor_suffix_blocks_after_the_first(offset, typed):
     doc, builder = document(), ContextBuilder()
     first = builder.build(doc.snapshot(), offset, "a.py")
     chunks = {id(chunk) for chunk in doc.snapshot().chunks}
@@ -58,7 +58,7 @@ def test_an_open_string_does_not_change_the_headers():
         assert builder.build(doc.snapshot(), offset, None).far == far
 
 
-def test_a_jump_chooses_a_new_window_and_coming_back_stays_within_limits():
+def test_a_jump_moves_the_window_and_a_return_keeps_its_limits():
     doc, builder = document(), ContextBuilder(1000, 500)
     for offset in (20_000, 100, 30_000, len(CODE), 0, 20_000):
         context = builder.build(doc.snapshot(), offset, None)
@@ -72,14 +72,14 @@ def test_moving_down_slowly_keeps_the_window_for_many_lines():
     assert len(set(starts)) <= 6
 
 
-def test_the_path_comes_first_in_the_language_s_own_comment():
+def test_the_path_comes_first_in_a_comment_of_the_language():
     builder = ContextBuilder()
     assert builder.build(document().snapshot(), 9, "src/a.py").far[0] == "# path: src/a.py\n"
     assert builder.build(document("a", "css").snapshot(), 1, "a.css").far == ("/* path: a.css */\n",)
     assert builder.build(document("a", "plaintext").snapshot(), 1, "a").far == ("# path: a\n",)
 
 
-def test_no_headers_where_the_window_begins_with_the_file():
+def test_there_are_no_headers_if_the_window_starts_with_the_file():
     assert ContextBuilder().build(document().snapshot(), 300, None).far[0].startswith("import os\n\n\n")
 
 

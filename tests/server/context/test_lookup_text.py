@@ -1,4 +1,4 @@
-"""Text outside of the window: which of it is looked through, and when it was freed of secrets."""
+"""Text outside the window: which of it serves n-gram lookup, and when it is checked for secrets."""
 
 import random
 
@@ -27,14 +27,14 @@ def asked(lookup_text: LookupText, snapshot: Snapshot, offset: int, others: tupl
 
 
 def worked(lookup_text: LookupText) -> int:
-    """Do all work; how many pieces it was."""
+    """Do all work; returns the number of slices."""
     pieces = 0
     while lookup_text.work():
         pieces += 1
     return pieces
 
 
-def test_window_and_elsewhere_are_the_document():
+def test_window_and_lookup_text_make_up_the_document():
     text = text_of(900)
     snapshot = document(text).snapshot()
     context = with_rest_of_document(ContextBuilder().build(snapshot, len(text) // 2, None), snapshot)
@@ -44,7 +44,7 @@ def test_window_and_elsewhere_are_the_document():
     assert shown.endswith("".join(snapshot.chunks[first:last]))
 
 
-def test_nothing_is_there_before_it_was_looked_at_and_a_piece_of_work_is_small(monkeypatch):
+def test_there_is_no_lookup_text_before_the_check_which_runs_in_small_slices(monkeypatch):
     looked_at: list[str] = []
     clean = module.without_secrets
     monkeypatch.setattr(module, "without_secrets", lambda text, lang: (looked_at.append(text), clean(text, lang))[1])
@@ -58,7 +58,7 @@ def test_nothing_is_there_before_it_was_looked_at_and_a_piece_of_work_is_small(m
     assert sorted(looked_at) == sorted(set(snapshot.chunks)) and not made.pending
 
 
-def test_an_edit_has_the_chunks_around_it_looked_at_and_no_others(monkeypatch):
+def test_after_an_edit_only_the_chunks_around_it_are_checked(monkeypatch):
     monkeypatch.setattr(module, "WORK_SLICE_SECONDS", 0.0)
     made, doc = LookupText(), document(text_of(900))
     made.update(doc.snapshot())
@@ -71,14 +71,14 @@ def test_an_edit_has_the_chunks_around_it_looked_at_and_no_others(monkeypatch):
     assert any("x = 1" in chunk for chunk in asked(made, doc.snapshot(), 0).lookup_text)
 
 
-def test_lines_that_look_like_secrets_are_cut_out():
+def test_lines_that_look_like_secrets_are_removed():
     text = text_of(300) + SECRET + text_of(300)
     snapshot = document(text).snapshot()
     found = "".join(with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text)
     assert "Zq83" not in found and "name_0_250" in found
 
 
-def test_where_something_was_cut_out_or_is_not_known_there_is_a_gap():
+def test_removed_and_unchecked_text_leaves_a_boundary():
     text = text_of(300) + SECRET * 40 + text_of(300)
     snapshot = document(text).snapshot()
     found = with_rest_of_document(ContextBuilder().build(snapshot, 0, None), snapshot).lookup_text
@@ -93,7 +93,7 @@ def test_parts_of_a_line_that_is_longer_than_a_chunk_are_left_out():
     assert "xxx" not in found and "yyy" not in found and "Zq83" not in found
 
 
-def test_what_is_far_from_the_cursor_is_left_out(monkeypatch):
+def test_text_far_from_the_cursor_is_left_out(monkeypatch):
     monkeypatch.setattr(module, "REACH_CHUNKS", 5)
     text = text_of(2000)
     snapshot = document(text).snapshot()
@@ -112,14 +112,14 @@ def three() -> tuple[LookupText, list[Snapshot]]:
     return made, snapshots
 
 
-def test_other_documents_stand_farther_away_in_the_order_given(three):
+def test_other_documents_come_farther_away_in_the_given_order(three):
     made, snapshots = three
     context = asked(made, snapshots[0], 0, (snapshots[2].uri, snapshots[1].uri, "file:///unknown.py"))
     found = "".join(context.lookup_text)
     assert found.index("name_1_") < found.index("name_2_") < found.index("name_0_")
 
 
-def test_of_other_documents_only_what_is_around_their_windows(three, monkeypatch):
+def test_other_documents_contribute_only_text_around_their_windows(three, monkeypatch):
     made, snapshots = three
     monkeypatch.setattr(module, "OTHER_DOCUMENT_REACH_CHUNKS", 1)
     first, last = asked(made, snapshots[1], 5000).window
@@ -128,7 +128,7 @@ def test_of_other_documents_only_what_is_around_their_windows(three, monkeypatch
     assert context.lookup_text[: last - first + 3] == (*snapshots[1].chunks[first - 1 : last + 1], "") and first > 1
 
 
-def test_a_closed_document_is_nowhere(three):
+def test_a_closed_document_contributes_nothing(three):
     made, snapshots = three
     made.forget(snapshots[1].uri)
     assert "name_1_" not in "".join(asked(made, snapshots[0], 0, (snapshots[1].uri,)).lookup_text)

@@ -1,4 +1,4 @@
-"""What a key in an open document has done, and what it leaves for later."""
+"""Which parses a key in an open document triggers, and which it leaves for later."""
 
 import pytest
 from lsprotocol import types
@@ -11,7 +11,7 @@ TEXT = 'import os\n\n\ndef f(a, b):\n    return a + b\n\n\ndef g():\n    """It d
 
 
 class Typist:
-    """Types into one document; notes the versions that were parsed."""
+    """Types into one document and records the parsed versions."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.open = OpenDocuments()
@@ -23,7 +23,7 @@ class Typist:
         assert self.parsed == [0]
 
     def type(self, line: int, column: int, text: str) -> bool:
-        """Key by key, a context for each; whether a suggestion behind it may have several lines."""
+        """Type key by key, with a context for each; returns whether a suggestion after it may have several lines."""
         for key in text:
             self.version += 1
             at = types.Position(line, column)
@@ -39,19 +39,19 @@ def typist(monkeypatch):
     return Typist(monkeypatch)
 
 
-def test_keys_within_a_line_are_not_parsed(typist):
+def test_keys_within_a_line_trigger_no_parse(typist):
     assert not typist.type(4, 16, " * (len(os.path) - 3")
     assert typist.parsed == [0]
 
 
-def test_on_a_line_that_is_blank_so_far_the_syntax_tells_whether_several_lines_may_follow(typist):
+def test_on_a_blank_line_the_syntax_decides_whether_several_lines_may_follow(typist):
     assert typist.type(12, 4, "\n    ")
     assert typist.parsed == [0, 1, 2, 3, 4, 5]
     assert not typist.type(9, 0, " ")
     assert typist.parsed[-1] == typist.version == 6
 
 
-def test_who_looks_at_the_tree_has_it_parsed(typist):
+def test_a_use_of_the_tree_triggers_a_parse(typist):
     typist.type(4, 16, " * 2")
     assert not typist.open.snapshot(URI).is_parsed
     assert typist.open.parsed(URI).is_parsed and typist.parsed == [0, 4]
@@ -60,7 +60,7 @@ def test_who_looks_at_the_tree_has_it_parsed(typist):
     assert typist.open.snapshot(URI).is_parsed and typist.parsed == [0, 4, 5]
 
 
-def test_after_a_formatter_the_headers_are_those_of_the_new_text(typist):
+def test_after_formatting_the_headers_come_from_the_new_text(typist):
     body = "".join(f"        value_{n} = compute(value_{n - 1}, {n})\n" for n in range(1, 200))
     text = f"import os\n\n\nclass Alpha:\n    def method(self):\n{body}"
     typist.open.open(types.TextDocumentItem(URI, "python", 0, text))

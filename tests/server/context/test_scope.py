@@ -8,7 +8,7 @@ A, E, N, C, S, I, O = CursorClass  # noqa: E741
 
 
 def at_cursor(language_id: str, marked: str) -> tuple[Snapshot, int]:
-    """The snapshot and offset of a text whose cursor is a bar."""
+    """The snapshot of a text and the offset of its cursor, marked by a bar."""
     before, after = marked.split("|")
     return Document("file:///a", language_id, 1, before + after).snapshot(), len(before)
 
@@ -110,21 +110,21 @@ class A(B):
 """
 
 
-def test_headers_hold_imports_and_the_enclosing_definitions_outermost_first():
+def test_headers_are_imports_and_enclosing_definitions_outermost_first():
     snapshot, offset = at_cursor("python", PYTHON)
     assert headers(snapshot, offset, offset) == (
         "import os\nfrom sys import (\n    path,\n)\nclass A(B):\n    def f(\n        self,\n    ):\n"
     )
 
 
-def test_headers_hold_only_what_starts_before_the_window():
+def test_headers_are_only_those_that_start_before_the_window():
     snapshot, offset = at_cursor("python", PYTHON)
     assert headers(snapshot, offset, 0) == ""
     assert headers(snapshot, offset, 1) == "import os\n"
     assert headers(snapshot, offset, PYTHON.index("    def")).endswith("class A(B):\n")
 
 
-def test_a_blank_line_belongs_to_the_definitions_that_it_is_indented_under():
+def test_a_blank_line_belongs_to_the_definitions_of_its_indentation():
     snapshot, offset = at_cursor("python", "class A:\n    def f(self):\n        pass\n\n    |\n")
     assert headers(snapshot, offset, offset) == "class A:\n"
 
@@ -139,7 +139,7 @@ def test_imports_are_capped():
     assert 500 < len(headers(snapshot, offset, offset)) <= 600
 
 
-def test_paths_name_their_language():
+def test_a_path_tells_its_language():
     names = ["a/b.py", "c.TSX", "x.rs", "y.yml", "Makefile", "z.h"]
     assert [language_of(name) for name in names] == [
         "python",

@@ -1,4 +1,4 @@
-"""Which files are found and opened, what they declare, and which of it is shown."""
+"""Which files are found and opened, what they declare, and which snippets are chosen."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def found(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.as_posix() in index}
 
 
-def looked(library: Library, path: Path, text: str) -> None:
+def prepare_for(library: Library, path: Path, text: str) -> None:
     document = Document(path.as_uri(), "python", 1, text)
     library.prepare(DocumentView(path.as_uri(), path.as_posix(), document.snapshot(), 0, {}))
 
@@ -71,7 +71,7 @@ def looked(library: Library, path: Path, text: str) -> None:
         "app.keystore",
     ],
 )
-def test_files_of_secrets_are_known_by_name_and_folder(path: str):
+def test_secret_files_are_recognised_by_name_and_folder(path: str):
     assert is_secret(Path(path))
 
 
@@ -114,26 +114,26 @@ def test_nested_ignore_files_count_and_the_nearest_pattern_wins(tmp_path: Path):
     assert found(tmp_path) == {"a/top.py", "a/keep_gen.py", "local.py", "lib/f.js"}
 
 
-def test_mercuryignore_cannot_bring_back_what_git_ignores(tmp_path: Path):
+def test_mercuryignore_cannot_reinstate_what_git_ignores(tmp_path: Path):
     written(tmp_path, {".gitignore": "a.py\n", ".mercuryignore": "!a.py\n", "a.py": "", "b.py": ""})
     assert found(tmp_path) == {"b.py"}
 
 
-def test_the_rules_of_a_repository_hold_when_a_folder_of_it_is_opened(tmp_path: Path):
+def test_a_repositorys_rules_apply_when_one_of_its_folders_is_opened(tmp_path: Path):
     written(tmp_path, {".git/HEAD": "", ".gitignore": "*_gen.py\n", "sub/a_gen.py": "", "sub/b.py": ""})
     assert found(tmp_path / "sub") == {"b.py"}
 
 
-def test_a_pattern_that_means_nothing_is_passed_over(tmp_path: Path):
+def test_an_invalid_pattern_is_skipped(tmp_path: Path):
     written(tmp_path, {".gitignore": "!\na.py\n", "a.py": "", "b.py": ""})
     assert found(tmp_path) == {"b.py"}
 
 
-def test_a_file_that_becomes_ignored_is_shown_no_more(tmp_path: Path):
+def test_a_file_that_becomes_ignored_is_no_longer_shown(tmp_path: Path):
     written(tmp_path, {"stock.py": "def reserve(): ...\n"})
     library, prepared = opened(tmp_path)
     main = tmp_path / "main.py"
-    looked(library, main, "from stock import reserve\n")
+    prepare_for(library, main, "from stock import reserve\n")
     assert prepared[main.as_uri()].snippets
     (tmp_path / ".gitignore").write_text("stock.py")
     library.changed([str(tmp_path / ".gitignore")])
@@ -145,11 +145,11 @@ def test_a_file_that_becomes_ignored_is_shown_no_more(tmp_path: Path):
 def test_large_binary_and_minified_files_show_nothing(tmp_path: Path, text: str):
     written(tmp_path, {"stock.py": text})
     library, prepared = opened(tmp_path)
-    looked(library, tmp_path / "main.py", "from stock import reserve\n")
+    prepare_for(library, tmp_path / "main.py", "from stock import reserve\n")
     assert not prepared[(tmp_path / "main.py").as_uri()].snippets
 
 
-def test_new_folders_are_looked_into(tmp_path: Path):
+def test_new_folders_are_searched(tmp_path: Path):
     library, _ = opened(tmp_path)
     written(tmp_path, {"new/a.py": "", "new/deep/b.py": ""})
     library.changed([str(tmp_path / "new")])
@@ -219,7 +219,7 @@ FILES = [
         ("json", "/w/a.json", '"import x"', ""),
     ],
 )
-def test_imports_lead_to_files(language: str, path: str, text: str, expected: str):
+def test_imports_resolve_to_files(language: str, path: str, text: str, expected: str):
     index = FileIndex()
     for each in FILES:
         index.add(each)
@@ -227,7 +227,7 @@ def test_imports_lead_to_files(language: str, path: str, text: str, expected: st
     assert resolved == expected.split()
 
 
-def test_of_several_files_of_a_name_the_nearest_is_meant():
+def test_among_files_of_one_name_the_nearest_is_imported():
     index = FileIndex()
     for path in ("/w/one/pkg/core.py", "/w/two/pkg/core.py"):
         index.add(path)
@@ -256,15 +256,15 @@ def test_of_several_files_of_a_name_the_nearest_is_meant():
         ("plaintext", "def f(): ...", ""),
     ],
 )
-def test_declarations_are_signatures_one_a_line(language: str, text: str, expected: str):
+def test_declarations_are_signatures_one_per_line(language: str, text: str, expected: str):
     assert Declarer(lambda: None).declarations(language, text) == expected
 
 
 def test_a_long_parse_rests_and_resumes_where_it_stopped():
     text = "".join(f"def function_{number}(a, b):\n    return a + b\n\n" for number in range(2000))
-    breaths: list[int] = []
-    declared = Declarer(lambda: breaths.append(1)).declarations("python", text)
-    assert declared.startswith("def function_0(a, b):\ndef function_1(a, b):\n") and len(breaths) > 50
+    rests: list[int] = []
+    declared = Declarer(lambda: rests.append(1)).declarations("python", text)
+    assert declared.startswith("def function_0(a, b):\ndef function_1(a, b):\n") and len(rests) > 50
 
 
 # Choice
@@ -274,7 +274,7 @@ def code(text: str, kind: SnippetKind = SnippetKind.CODE) -> Snippet:
     return Snippet.of(kind, "a.py", "python", text)
 
 
-def test_the_block_with_most_words_of_the_surroundings_is_shown_one_of_each_kind():
+def test_the_most_similar_snippet_of_each_kind_is_chosen():
     cart, stock = code("basket warehouse\n"), code("warehouse\n")
     declared = code("def basket(): ...\n", SnippetKind.DECLARATIONS)
     assert choose([stock, cart, declared], words_of("basket in warehouse")) == (declared, cart)
@@ -282,7 +282,7 @@ def test_the_block_with_most_words_of_the_surroundings_is_shown_one_of_each_kind
     assert most_similar([stock, cart], words_of("basket"), 5) == [cart]
 
 
-def test_what_is_shown_stays_until_something_else_is_much_better():
+def test_a_chosen_snippet_stays_until_another_is_much_better():
     shown, other = code("basket customer\n"), code("basket warehouse reserve\n")
     assert choose([shown, other], words_of("basket warehouse customer"), (shown,)) == (shown,)
     assert choose([shown, other], words_of("basket warehouse reserve"), (shown,)) == (other,)

@@ -23,7 +23,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     return tiny.load(tiny.folder(tmp_path_factory.mktemp("typing") / "model"))
 
 
-def test_typing_beside_snippets_reads_two_tokens_a_key_at_most(engine: Engine, tmp_path: Path):
+def test_typing_beside_snippets_prefills_at_most_two_tokens_per_key(engine: Engine, tmp_path: Path):
     (tmp_path / "stock.py").write_text(STOCK)
     uri = (tmp_path / "main.py").as_uri()
     documents = OpenDocuments()

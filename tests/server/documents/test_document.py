@@ -33,7 +33,7 @@ def partial(start: tuple[int, int], end: tuple[int, int], text: str) -> types.Te
 
 
 def reference_offset(text: str, line: int, column: int) -> int:
-    """LSP's rule, character by character."""
+    """The protocol's rule, applied character by character."""
     offset, at = 0, 0
     while at < line:
         if offset == len(text):
@@ -49,7 +49,7 @@ def reference_offset(text: str, line: int, column: int) -> int:
 
 
 @given(PIECES, st.integers(0, 12), st.integers(0, 600))
-def test_offset_at_agrees_with_the_protocol_read_character_by_character(text, line, column):
+def test_offset_at_agrees_with_the_protocols_rule(text, line, column):
     assert open_document(text, "plaintext").snapshot().offset_at(line, column) == reference_offset(text, line, column)
 
 
@@ -63,7 +63,7 @@ def test_a_position_leads_back_to_its_offset_except_inside_crlf(text, data):
 
 
 @given(PIECES, st.data())
-def test_slices_and_lines_are_those_of_the_text(text, data):
+def test_slices_and_lines_equal_those_of_the_text(text, data):
     snapshot = open_document(text, "plaintext").snapshot()
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
     line, at = snapshot.line_at(start)
@@ -81,7 +81,7 @@ def test_byte_offsets_lead_back_to_code_points(text, data):
 
 @settings(max_examples=60)
 @given(PIECES, st.lists(st.tuples(*[st.integers(0, 9)] * 4, PIECES, st.booleans()), max_size=6))
-def test_edits_give_the_text_and_the_tree_of_a_fresh_parse(text, edits):
+def test_edits_lead_to_the_text_and_tree_of_a_fresh_parse(text, edits):
     document = open_document(text)
     document.snapshot()
     for line, column, end_line, end_column, new, is_whole in edits:
@@ -113,7 +113,7 @@ def test_the_incremental_tree_equals_a_fresh_one(edits):
         assert str(snapshot.tree.root_node) == str(fresh.root_node)
 
 
-def test_a_text_is_parsed_once_for_several_changes_and_not_before_it_is_asked_for(monkeypatch):
+def test_several_changes_are_parsed_once_and_only_on_demand(monkeypatch):
     parses = []
     parse = module.parse
     monkeypatch.setattr(module, "parse", lambda *given: parses.append(given) or parse(*given))
@@ -164,7 +164,7 @@ def test_formatting_the_whole_text_keeps_the_chunks_at_both_ends():
     assert sum(a is b for a, b in zip(before, after, strict=True)) == len(before) - 1
 
 
-def test_a_chunk_that_grew_is_split_and_one_that_vanished_leaves_no_hole():
+def test_a_grown_chunk_is_split_and_a_deleted_one_leaves_no_hole():
     document = open_document(CODE)
     before = document.snapshot().chunks
     document.apply([partial((100, 0), (100, 0), "y = 1\n" * 300)], 2)
@@ -186,7 +186,7 @@ def test_positions_beyond_the_text_are_clamped():
 
 
 @pytest.mark.parametrize("text", ["x" * 10_000_000, "[" + "1, " * 3_000_000 + "]\n"])
-def test_a_line_of_ten_megabytes_is_plain_text_and_an_edit_renews_only_what_is_around_it(text, monkeypatch):
+def test_a_line_of_ten_megabytes_is_plain_text_and_an_edit_replaces_only_chunks_around_it(text, monkeypatch):
     monkeypatch.setattr("mercury_lsp.documents.document.parse", lambda *_: pytest.fail("it was parsed"))
     document = open_document(text, "json")
     before = set(map(id, document.snapshot().chunks))
@@ -197,7 +197,7 @@ def test_a_line_of_ten_megabytes_is_plain_text_and_an_edit_renews_only_what_is_a
     assert sum(len(chunk) for chunk in snapshot.chunks if id(chunk) not in before) <= 2 * MAX_CHUNK_CHARS
 
 
-def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_settles(monkeypatch):
+def test_a_parse_out_of_time_leaves_an_edited_tree_until_parsing_is_finished(monkeypatch):
     document = open_document(CODE)
     document.snapshot()
     monkeypatch.setattr("mercury_lsp.documents.document.KEYSTROKE_PARSE_SECONDS", 0.0)
@@ -209,7 +209,7 @@ def test_a_parse_that_is_out_of_time_leaves_an_edited_tree_until_the_document_se
     assert not settled.has_changes and settled.children[0].type == "expression_statement"
 
 
-def test_parses_that_take_too_long_are_tried_ever_more_rarely_and_at_each_key_again_once_one_was_in_time(monkeypatch):
+def test_parses_out_of_time_are_retried_ever_more_rarely_until_one_is_in_time(monkeypatch):
     document, parsed = open_document(CODE), []
     document.snapshot()
     parse = module.parse

@@ -41,11 +41,11 @@ def test_secrets_are_found(language: str, line: str):
         ("python", ""),
     ],
 )
-def test_code_that_only_speaks_of_secrets_is_kept(language: str, line: str):
+def test_code_that_only_mentions_secrets_is_kept(language: str, line: str):
     assert not is_secret_line(line, language)
 
 
-def test_whole_lines_are_cut_with_their_terminators():
+def test_whole_lines_are_removed_with_their_terminators():
     text = f"a = 1\r\n{KEY.rstrip()}\r\nb = 2\n"
     assert without_secrets(text, "python") == "a = 1\r\nb = 2\n"
 
@@ -55,12 +55,12 @@ def test_a_text_without_secrets_is_the_same_object():
     assert without_secrets(text, "python") is text
 
 
-def test_the_line_of_the_cursor_stays():
+def test_the_cursors_line_stays():
     assert before_cursor(KEY + 'token = "ghp_', "python") == 'token = "ghp_'
     assert after_cursor('0123"\n' + KEY + "x = 1", "python") == '0123"\nx = 1'
 
 
-def test_no_block_of_a_context_holds_a_secret():
+def test_no_block_of_a_context_contains_a_secret():
     text = "".join(KEY if number % 7 == 3 else f"value_{number} = {number}\n" for number in range(600))
     document = Document("file:///a.py", "python", 1, text)
     for offset in range(0, len(text), 997):
@@ -70,7 +70,7 @@ def test_no_block_of_a_context_holds_a_secret():
         assert ("ghp_" in shown) <= context.on_secret == (text[start:end] + "\n" == KEY)
 
 
-def test_judging_lines_opens_no_connection(monkeypatch: pytest.MonkeyPatch):
+def test_checking_lines_opens_no_connection(monkeypatch: pytest.MonkeyPatch):
     events: list[str] = []
     sys.addaudithook(lambda event, _: events.append(event) if event.startswith("socket.") else None)
     monkeypatch.setattr(socket, "create_connection", None)
@@ -83,7 +83,7 @@ TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 @pytest.mark.parametrize("filling", range(480, 520, 4))
 @pytest.mark.parametrize("lines", [1, 4])
-def test_a_secret_on_the_border_of_two_chunks_is_cut_out(filling: int, lines: int):
+def test_a_secret_across_two_chunks_is_removed(filling: int, lines: int):
     long = f"data = ['{'x' * filling}', '{TOKEN}', '{'y' * 700}']\n"
     text = "a = 1\n" * lines + long + "b = 2\n" * 300
     snapshot = Document("file:///a.py", "python", 1, text).snapshot()

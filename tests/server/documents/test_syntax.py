@@ -1,4 +1,4 @@
-"""A fill is checked in its place, on any thread, and only for what it breaks itself."""
+"""A fill is checked in its place, on any thread, and only for errors that it causes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +19,7 @@ def test_code_that_parses_has_no_error(text):
     assert first_error(*document(), text) is None
 
 
-def test_an_error_inside_is_found_where_it_begins():
+def test_an_error_inside_the_fill_is_found_where_it_begins():
     text = "max(w, ))) + h * 2"
     found = first_error(*document(), text)
     assert found is not None
@@ -32,7 +32,7 @@ def test_positions_count_characters_not_bytes():
     assert first_error(*document(), plain) == first_error(*document(), wide)
 
 
-def test_what_is_only_begun_at_the_end_is_no_error():
+def test_unfinished_syntax_at_the_end_is_no_error():
     assert first_error(*document("def f(x):\n    ", "\n"), "if x:") is None
     assert first_error(*document("def f(x):\n    ", "\n"), "call(") is None
 
@@ -48,7 +48,7 @@ def test_what_is_only_begun_at_the_end_is_no_error():
         ("x = = 2\n\n\ny = n\n", "n", "m", False),
     ],
 )
-def test_a_text_in_place_of_another_breaks_only_what_was_right_before(text, old, new, expected):
+def test_a_replacement_breaks_only_syntax_that_was_right_before(text, old, new, expected):
     snapshot, start = Document("file:///a", "python", 1, text).snapshot(), text.index(old)
     assert breaks(snapshot, start, start + len(old), new) is expected
 
