@@ -1,4 +1,4 @@
-"""The command `mercury-lsp`: without arguments the language server, else one of the commands."""
+"""The program `mercury-lsp`: runs the language server, or the command that it is given."""
 
 import argparse
 import sys
@@ -15,16 +15,16 @@ from mercury_lsp.transport import standard_streams
 COMMANDS = {
     "serve": ("serve", "hold the model for many editors"),
     "complete": ("complete", "print one completion"),
-    "try": ("try_", "complete our examples through the server"),
+    "try": ("try_", "complete the bundled examples through the server"),
     "watch": ("watch", "show the denoising step by step"),
-    "stats": ("stats", "show what became of the suggestions"),
+    "stats": ("stats", "show how many suggestions were accepted and kept"),
     "doctor": ("doctor", "check the installation"),
 }
-"""By name: the module in `commands`, and what it does."""
+"""By name: the module in `commands`, and the help text."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if it went well, 2 if it was asked for what cannot be done."""
+    """Run a command; returns the exit code: 0 for success, 2 if it cannot do what was asked."""
     closed = standard_streams.complete()
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser(argv).parse_args(argv)
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command is not None:
             return arguments.run(arguments)
         if closed & {0, 1}:
-            print("mercury-lsp: standard input or output is closed, so there is nobody to serve", file=sys.stderr)
+            print("mercury-lsp: standard input or output is closed, so there is no client to serve", file=sys.stderr)
             return 1
         relay.run(arguments)
     except MercuryError as error:
@@ -44,18 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mercury-lsp", description="Code completion by a diffusion model; without a command: the server."
+        prog="mercury-lsp",
+        description="Code completion by a diffusion model. Without a command, runs the language server.",
     )
-    parser.add_argument("--stdio", action="store_true", help="serve over stdio, which is the only way there is")
+    parser.add_argument("--stdio", action="store_true", help="serve over stdio; this is the default")
     parser.add_argument(
-        "--in-process", action="store_true", help="hold the model in this process instead of sharing one"
+        "--in-process", action="store_true", help="load the model in this process instead of sharing one"
     )
     add_address_arguments(parser)
     parser.add_argument("--version", action="version", version=f"mercury-lsp {version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module_name, purpose) in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
-        if name in argv:  # the other commands' imports would only delay the server
+        if name in argv:  # importing the others would only delay the server
             module = import_module(f"mercury_lsp.commands.{module_name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)

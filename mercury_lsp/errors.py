@@ -1,10 +1,10 @@
-"""Errors of the server and its commands. Each message names the mend.
+"""Errors of the server and its commands. Each message says how to fix it.
 
 MercuryError (mercury_engine.errors)
-├── DaemonError        no daemon can be had, or not a safe one
-│   └── SilentDaemon   one is there and does not answer
+├── DaemonError        there is no daemon that is safe to use
+│   └── SilentDaemon   a daemon is there but does not answer
 ├── SettingsError      the client's configuration is wrong
-├── StatisticsError    the file with the statistics cannot be used
+├── StatisticsError    the statistics file cannot be used
 ├── UnknownDocument    a request names a document that is not open
 └── UsageError         a command's arguments are wrong
 """
@@ -13,23 +13,23 @@ from mercury_engine.errors import MercuryError
 
 
 class DaemonError(MercuryError):
-    """The model cannot be shared: there is no private folder, no daemon starts, or it is one we must not talk to."""
+    """The model cannot be shared: no private folder, no daemon starts, or the one there must not be trusted."""
 
 
 class SilentDaemon(DaemonError):
-    """Whoever listens says nothing."""
+    """Something listens at the daemon's address but says nothing."""
 
 
 class SettingsError(MercuryError):
-    """Unknown keys or values that are not allowed; the message names them all."""
+    """Unknown keys or forbidden values; the message names them all."""
 
 
 class StatisticsError(MercuryError):
-    """The file is damaged, not readable or of a newer version."""
+    """The file is damaged, unreadable or of a newer version."""
 
 
 class UnknownDocument(MercuryError):
-    """The client did not open the document it asks about."""
+    """The client asks about a document that it did not open."""
 
 
 class UsageError(MercuryError):

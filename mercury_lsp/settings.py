@@ -6,18 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from mercury_engine.api import Effort
+from mercury_engine.api import MAX_SLOTS, Effort
 
 from mercury_lsp.errors import SettingsError
 
 Device = Literal["auto", "cpu", "cuda"]
 
-MAX_SLOTS = 64
+EngineKey = tuple[str | None, Device, int | None]
+"""Model, device and threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One checked configuration; `parse` makes it from the client's JSON, whose keys are in camelCase."""
+    """A checked configuration; `parse` makes one from the client's JSON, whose keys are in camelCase."""
 
     model: str | None = None
     """Folder or name; None for the bundled model."""
@@ -25,25 +26,25 @@ class Settings:
     threads: int | None = None
     effort: Effort = "medium"
     deadline_ms: int | None = None
-    """None: no limit."""
+    """Longest time for a fill; None: no limit."""
     max_slots: int = 32
     gate: float | None = None
-    """Least confidence shown unasked, 0 to 1; None: the model's own."""
+    """Lowest confidence that is shown while typing, 0 to 1; None: the model's own."""
     enabled: bool = True
     disabled_languages: tuple[str, ...] = ()
     statistics: bool = True
-    """Whether suggestions are counted, on this machine only."""
+    """Whether suggestions are counted; the counts stay on this machine."""
     next_edits: bool = True
-    """Whether the last change is offered for other places."""
+    """Whether the last change is offered in other places."""
     workspace_context: bool = True
-    """Whether other files of the workspace are looked at."""
+    """Whether other files of the workspace are read."""
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Settings":
-        """Settings from JSON; keys that are left out have their defaults. Raises SettingsError."""
+        """Settings from JSON; missing keys get their defaults. Raises SettingsError."""
         if problems := _problems(raw):
             raise SettingsError("; ".join(problems))
-        values = {_snake(key): value for key, value in raw.items() if key not in _THE_CLIENTS_OWN}
+        values = {_snake(key): value for key, value in raw.items() if key not in _CLIENT_KEYS}
         values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
         return cls(**values)
 
@@ -55,8 +56,8 @@ class Settings:
         return replace(self, model=str(path)) if path.is_dir() else self
 
     @property
-    def engine(self) -> tuple[str | None, Device, int | None]:
-        """What the engine is loaded with; another value means another engine."""
+    def engine_key(self) -> EngineKey:
+        """What an engine is loaded with: connections with equal keys share one."""
         return self.model, self.device, self.threads
 
     def allows(self, language_id: str) -> bool:
@@ -65,13 +66,13 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _ValueRule:
     accepts: Callable[[Any], bool]
     allowed: str
 
 
-def _count(most: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+def _integer_up_to(highest: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= highest
 
 
 def _optional(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -82,33 +83,33 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _is_share(value: Any) -> bool:
+def _is_probability(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _choice(literal: Any) -> _Rule:
+def _choice(literal: Any) -> _ValueRule:
     choices = get_args(literal)
-    return _Rule(lambda value: isinstance(value, str) and value in choices, ", ".join(choices))
+    return _ValueRule(lambda value: isinstance(value, str) and value in choices, ", ".join(choices))
 
 
-_SWITCH = _Rule(lambda value: isinstance(value, bool), "true, false")
+_BOOLEAN = _ValueRule(lambda value: isinstance(value, bool), "true, false")
 
-_RULES = {
-    "model": _Rule(_optional(_is_text), "a folder, a model name or null"),
+_VALUE_RULES = {
+    "model": _ValueRule(_optional(_is_text), "a folder, a model name or null"),
     "device": _choice(Device),
-    "threads": _Rule(_optional(_count(1024)), "an integer from 1 to 1024 or null"),
+    "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
     "effort": _choice(Effort),
-    "deadlineMs": _Rule(_optional(_count(60_000)), "an integer from 1 to 60000 or null"),
-    "maxSlots": _Rule(_count(MAX_SLOTS), f"an integer from 1 to {MAX_SLOTS}"),
-    "gate": _Rule(_optional(_is_share), "a number from 0 to 1 or null"),
-    "enabled": _SWITCH,
-    "disabledLanguages": _Rule(
+    "deadlineMs": _ValueRule(_optional(_integer_up_to(60_000)), "an integer from 1 to 60000 or null"),
+    "maxSlots": _ValueRule(_integer_up_to(MAX_SLOTS), f"an integer from 1 to {MAX_SLOTS}"),
+    "gate": _ValueRule(_optional(_is_probability), "a number from 0 to 1 or null"),
+    "enabled": _BOOLEAN,
+    "disabledLanguages": _ValueRule(
         lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
         "a list of language ids",
     ),
-    "nextEdits": _SWITCH,
-    "statistics": _SWITCH,
-    "workspaceContext": _SWITCH,
+    "nextEdits": _BOOLEAN,
+    "statistics": _BOOLEAN,
+    "workspaceContext": _BOOLEAN,
 }
 
 
@@ -118,16 +119,16 @@ def _problems(raw: Mapping[str, Any]) -> list[str]:
     return [problem for key, value in raw.items() if (problem := _problem(key, value))]
 
 
-_THE_CLIENTS_OWN = ("trace",)
-"""Keys that clients keep in the same section for themselves."""
+_CLIENT_KEYS = ("trace",)
+"""Keys that clients keep in our section for their own use."""
 
 
 def _problem(key: str, value: Any) -> str | None:
-    if key in _THE_CLIENTS_OWN:
+    if key in _CLIENT_KEYS:
         return None
-    rule = _RULES.get(key)
+    rule = _VALUE_RULES.get(key)
     if rule is None:
-        return f"mercury.{key} is not a setting; allowed: {', '.join(_RULES)}"
+        return f"mercury.{key} is not a setting; allowed: {', '.join(_VALUE_RULES)}"
     return None if rule.accepts(value) else f"mercury.{key} is {value!r}; allowed: {rule.allowed}"
 
 
@@ -136,7 +137,7 @@ def _snake(key: str) -> str:
 
 
 def section_of(section: Any) -> dict[str, Any]:
-    """What a client sent as our section; raises SettingsError when that is no object."""
+    """The section that a client sent as ours. Raises SettingsError if it is not an object."""
     if section in (None, []):  # Lua's empty table may arrive as an empty list
         return {}
     if not isinstance(section, Mapping):

@@ -24,6 +24,10 @@ class SlotView:
 OnStep = Callable[[tuple[SlotView, ...]], None]
 
 
+MAX_SLOTS = 64
+"""Longest canvas that a request may ask for, in tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class FillRequest:
     """Text on both sides of a gap, in blocks that are read and cached one by one.

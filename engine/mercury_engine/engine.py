@@ -12,6 +12,7 @@ from typing import Self
 import torch
 
 from mercury_engine.api import (
+    MAX_SLOTS,
     Answer,
     Effort,
     Fill,
@@ -38,8 +39,6 @@ from mercury_engine.models.memory import collect_and_return_memory
 from mercury_engine.prompt.tokenizer import PrefixCut
 from mercury_engine.results import fill_from, ranked
 from mercury_engine.scheduler import Scheduler
-
-MAX_SLOTS = 64
 
 _SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 """Longest canvas by effort."""

@@ -1,1 +1,1 @@
-"""What `mercury-lsp` can be told to do, one module each."""
+"""The commands of `mercury-lsp`, one module each."""

@@ -9,13 +9,13 @@ from mercury_lsp.errors import UsageError
 
 
 class Client:
-    """One server process; a context manager that ends it as the protocol asks."""
+    """One server process; a context manager that shuts it down as the protocol requires."""
 
     def __init__(self, command: Sequence[str]):
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._last_id = 0
         self.messages: list[str] = []
-        """What the server showed the user."""
+        """Messages that the server showed the user."""
 
     def __enter__(self) -> "Client":
         return self
@@ -40,7 +40,7 @@ class Client:
                 return message.get("result")
 
     def notify(self, method: str, params: Any) -> None:
-        """Tell without waiting."""
+        """Send a notification."""
         self.send({"method": method, "params": params})
 
     def _serve(self, message: dict[str, Any]) -> None:
@@ -65,5 +65,5 @@ class Client:
             if name.lower() == b"content-length":
                 length = int(value)
         if not length:
-            raise UsageError("the server ended; its last words stand above")
+            raise UsageError("the server ended; see its messages above")
         return json.loads(self._process.stdout.read(length))

@@ -1,26 +1,26 @@
-"""`mercury-lsp complete FILE:LINE:COL`: one completion, printed."""
+"""`mercury-lsp complete FILE:LINE:COL`: prints one completion."""
 
 import argparse
 import json
 import sys
 from dataclasses import replace
 
+from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
-from mercury_lsp.commands.place import FilePosition
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("place", metavar="FILE:LINE:COL", help="line and column count from 1")
+    parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     parser.add_argument("--json", action="store_true", help="print an object with text, confidence, steps ...")
     parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what would be suggested at the place, also below the silence gate."""
-    context, snapshot = FilePosition.parse(arguments.place).context()
+    """Print the suggestion at the position, even if it is below the silence gate."""
+    context, snapshot = FilePosition.parse(arguments.position).context()
     settings = Settings(model=arguments.model)
     engine = load(settings)
     fill = engine.fill(replace(context.request(), effort=settings.effort, max_slots=settings.max_slots))

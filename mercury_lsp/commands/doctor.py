@@ -1,4 +1,4 @@
-"""`mercury-lsp doctor`: what is installed, whether it works, and the mend if not."""
+"""`mercury-lsp doctor`: checks what is installed and whether it works, and says how to fix what does not."""
 
 import argparse
 import platform
@@ -19,17 +19,17 @@ from mercury_lsp.daemon.address import Address, all_addresses, hub_address
 from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine
 from mercury_lsp.settings import Settings
 
-PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
+REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at; mend is None when it is as it should be."""
+    """The result of one check; `fix` is None if all is well."""
 
     name: str
     value: str
-    mend: str | None = None
+    fix: str | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,24 +38,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> int:
-    """Print the findings as they are made; 1 if something is wrong."""
+    """Print the findings as they come; 1 if something is wrong."""
     console = Console(highlight=False, soft_wrap=True)
     wrong = 0
     for finding in findings(Settings(model=arguments.model), load):
-        mark = Text("ok   ", "green") if finding.mend is None else Text("wrong", "bold red")
+        mark = Text("ok   ", "green") if finding.fix is None else Text("wrong", "bold red")
         console.print(mark + Text(f" {finding.name:12} {finding.value}", "default"))
-        if finding.mend is not None:
+        if finding.fix is not None:
             wrong += 1
-            console.print(Text(f"      mend: {finding.mend}"))
+            console.print(Text(f"      fix: {finding.fix}"))
     console.print(Text(f"{wrong} wrong" if wrong else "all is well", "bold"))
     return 1 if wrong else 0
 
 
 def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
-    """Look at one thing after another, from the interpreter to a fill."""
+    """Check one thing after another, from the interpreter to a fill."""
     yield _python()
     yield Finding("platform", platform.platform())
-    for package in PACKAGES:
+    for package in REQUIRED_PACKAGES:
         yield _package(package)
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("torch", _torch, "pip install torch")
@@ -66,12 +66,12 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
     yield _guarded(
         "gpu kernels", _kernels, "reinstall mercury-lsp"
-    )  # behind the fill, which may have found some broken
+    )  # after the fill, which may have found broken kernels
 
 
 def _python() -> Finding:
-    mend = None if sys.version_info >= OLDEST_PYTHON else "install Python 3.11 or newer"
-    return Finding("python", f"{platform.python_version()} at {sys.executable}", mend)
+    fix = None if sys.version_info >= OLDEST_PYTHON else "install Python 3.11 or newer"
+    return Finding("python", f"{platform.python_version()} at {sys.executable}", fix)
 
 
 def _package(name: str) -> Finding:
@@ -82,17 +82,17 @@ def _package(name: str) -> Finding:
 
 
 def _daemons() -> str:
-    """Those of all versions: an older one lives on while its editors do."""
-    return "; ".join(filter(None, map(_told_at, all_addresses()))) or "none runs; the next editor starts one"
+    """The daemons of all versions: an older one runs for as long as its editors do."""
+    return "; ".join(filter(None, map(_daemon_at, all_addresses()))) or "none is running; the next editor starts one"
 
 
-def _told_at(address: Address) -> str:
+def _daemon_at(address: Address) -> str:
     status, hub = control.ask(address, "status"), _hub(address)
     if status is not None:
         return _daemon(status) + hub
     if lock.is_taken(control.lock_path(address)):
-        return f"the one at {address.path} does not answer{hub}; mercury-lsp serve --stop ends it"
-    return f"none runs at {address.path}{hub}" if hub else ""
+        return f"the one at {address.path} does not answer{hub}; mercury-lsp serve --stop stops it"
+    return f"none is running at {address.path}{hub}" if hub else ""
 
 
 def _daemon(status: dict[str, Any]) -> str:
@@ -121,9 +121,9 @@ def _cpu_kernels() -> Finding:
     if kind := library.built():
         return Finding("cpu kernels", f"built for {kind}")
     if not library.suitable():
-        return Finding("cpu kernels", "none for this processor: torch runs the model on it, several times as slow")
-    mend = f"install a C compiler (gcc or clang), then {library.REINSTALL}"
-    return Finding("cpu kernels", "not built: torch runs the model, several times as slow", mend)
+        return Finding("cpu kernels", "none for this processor: torch runs the model, several times slower")
+    fix = f"install a C compiler (gcc or clang), then {library.REINSTALL}"
+    return Finding("cpu kernels", "not built: torch runs the model, several times slower", fix)
 
 
 def _kernels() -> str:
@@ -134,8 +134,8 @@ def _kernels() -> str:
 
 def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> str:
     loaded.append(load(settings))
-    place = getattr(loaded[0], "path", None) or settings.model or "bundled"
-    return f"{loaded[0].name} ({place}) on {loaded[0].device} by {loaded[0].backend}"
+    path = getattr(loaded[0], "path", None) or settings.model or "bundled"
+    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}"
 
 
 def _fill(engine: HostedEngine) -> str:
@@ -143,11 +143,11 @@ def _fill(engine: HostedEngine) -> str:
     return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
 
 
-def _guarded(name: str, look: Callable[[], str], mend: str) -> Finding:
-    """A finding that says what went wrong instead of raising it; our own errors name their mend."""
+def _guarded(name: str, check: Callable[[], str], fix: str) -> Finding:
+    """The check's result, or what it raised; our own errors say how to fix them."""
     try:
-        return Finding(name, look())
+        return Finding(name, check())
     except MercuryError as error:
         return Finding(name, "does not work", str(error))
     except Exception as error:
-        return Finding(name, f"{type(error).__name__}: {error}", mend)
+        return Finding(name, f"{type(error).__name__}: {error}", fix)

@@ -1,4 +1,4 @@
-"""The engine for a command whose user waits at a terminal."""
+"""Loads the engine for a command whose user waits at a terminal."""
 
 import sys
 
@@ -7,7 +7,7 @@ from mercury_lsp.settings import Settings
 
 
 def load(settings: Settings) -> HostedEngine:
-    """The engine that the settings name, after a word on stderr about the wait. Raises whatever the loading raises."""
+    """The engine that the settings name; at a terminal it first explains the wait. Raises what `load_engine` raises."""
     if sys.stderr.isatty():
         sys.stderr.write("loading the model ...\n")
     return load_engine(settings)

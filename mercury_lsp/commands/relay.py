@@ -1,4 +1,4 @@
-"""`mercury-lsp`: the language server over stdio, by way of the daemon; in this process if told so or need be."""
+"""`mercury-lsp`: the language server over stdio, in the daemon; or in this process, if asked to or if that fails."""
 
 import argparse
 import os
@@ -12,13 +12,13 @@ from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.handover import hand_over
 from mercury_lsp.relay.join import SERVE, join, log_name
 
-IN_PROCESS = "MERCURY_IN_PROCESS"
-"""Environment variable: 1 keeps the model in the server's own process."""
+IN_PROCESS_VARIABLE = "MERCURY_IN_PROCESS"
+"""Environment variable: 1 loads the model in the server's own process."""
 
 
 def run(arguments: argparse.Namespace) -> NoReturn:
     """Serve one editor. Raises UsageError."""
-    if not (arguments.in_process or os.environ.get(IN_PROCESS, "") not in ("", "0")):
+    if not (arguments.in_process or os.environ.get(IN_PROCESS_VARIABLE, "") not in ("", "0")):
         try:
             end_at_once(relayed(address_of(arguments)))
         except DaemonError as error:
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
 
 
 def relayed(address: Address, serve: Sequence[str] = SERVE) -> int:
-    """Have the editor served by a daemon, through the hub or by a relay here; what to end with. Raises DaemonError."""
+    """Serve the editor by a daemon, through the hub or a relay here; returns the exit code. Raises DaemonError."""
     code = hand_over(address, serve)
     return code if code is not None else _relayed_here(address, serve)
 

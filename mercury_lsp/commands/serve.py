@@ -1,4 +1,4 @@
-"""`mercury-lsp serve`: one process that holds the model for many editors."""
+"""`mercury-lsp serve`: runs the daemon, one process that holds the model for many editors."""
 
 import argparse
 import gc
@@ -23,21 +23,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--idle-exit",
         type=_minutes,
         metavar="MINUTES",
-        help="end when no editor was there for so long (default: never)",
+        help="stop after this long without an editor (default: never)",
     )
-    parser.add_argument("--stop", action="store_true", help="end the one that is running")
+    parser.add_argument("--stop", action="store_true", help="stop the one that is running")
 
 
 def add_address_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to meet; the relay takes the same."""
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--socket", type=Path, metavar="PATH", help="a Unix socket (default: one for this version)")
-    place.add_argument("--tcp", type=_port, metavar="PORT", help="a port of the loopback interface; 0 for a free one")
+    """Declare the arguments that say where to meet; the relay takes them too."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--socket", type=Path, metavar="PATH", help="a Unix socket (default: one for this version)")
+    group.add_argument("--tcp", type=_port, metavar="PORT", help="a port on the loopback interface; 0 picks a free one")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="with --tcp: holds the port and the token")
 
 
 def address_of(arguments: argparse.Namespace) -> Address:
-    """Where to meet. Raises UsageError and DaemonError."""
+    """The address that the arguments name, or the default one. Raises UsageError and DaemonError."""
     if (arguments.tcp is None) != (arguments.token_file is None):
         raise UsageError("--tcp and --token-file go together")
     if arguments.tcp is not None:
@@ -51,26 +51,26 @@ def _absolute(path: Path) -> Path:
     try:
         return path.absolute()
     except FileNotFoundError:
-        raise UsageError(f"{path} is in the current folder, which was removed: give the whole path") from None
+        raise UsageError(f"{path} is in the current folder, which was removed; give the absolute path") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped, or end the daemon that runs."""
+    """Serve until stopped, or stop the daemon that is running."""
     address = address_of(arguments)
     if arguments.stop:
         sys.stderr.write("stopped\n" if control.stop(address) else "none was running\n")
         return 0
     idle = arguments.idle_exit
     if not serve(address, None if idle is None else idle * 60):
-        sys.stderr.write(f"mercury-lsp: one is running already at {address.path}\n")
+        sys.stderr.write(f"mercury-lsp: another is already running at {address.path}\n")
         return control.ALREADY_RUNNING
     return end_at_once(0)
 
 
 def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None" = None) -> bool:
-    """Serve until it is over; False if another daemon has the address.
+    """Serve until stopped; False if another daemon has the address.
 
-    Listens before anything slow is imported, so that whoever comes meanwhile waits instead of starting another.
+    Listens before importing anything slow, so that an editor that starts meanwhile waits and starts no other daemon.
     """
     try:
         if (taken := lock.take(control.lock_path(address))) is None:
@@ -84,14 +84,14 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
 
     from mercury_lsp.daemon.server import Daemon
     from mercury_lsp.engine_host.worker import load_engine
-    from mercury_lsp.server.logs import Discreet
+    from mercury_lsp.server.logs import RedactingFormatter
 
-    # A full collection of what the imports made took 30 ms, in which everybody waited.
+    # A full collection over the imported modules took 30 ms, during which every editor waited.
     gc.collect()
     gc.freeze()
 
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Discreet())
+    handler.setFormatter(RedactingFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
     async def main() -> None:
@@ -102,7 +102,7 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
 
 
 def end_at_once(code: int) -> NoReturn:
-    """Not sys.exit: that waits for threads, and one may still be loading a model."""
+    """End the process. Not by sys.exit: that waits for threads, and one may still be loading a model."""
     sys.stderr.flush()
     os._exit(code)
 

@@ -1,4 +1,4 @@
-"""`mercury-lsp stats`: what became of the suggestions shown on this machine."""
+"""`mercury-lsp stats`: what happened to the suggestions shown on this machine."""
 
 import argparse
 import json
@@ -19,22 +19,23 @@ from mercury_lsp.statistics.summary import Summary, by_day, by_language
 COLUMNS = ("shown", "accepted", "partly", "kept", "rate", "saved", "p50 ms", "p95 ms")
 
 LEGEND = (
-    "accepted: whole; partly: a beginning; kept: of both, what still stood unchanged half a minute later; rate: of"
-    " both, among those shown; saved: characters that came in at once; p50, p95: from request to answer"
+    "accepted: in full; partly: the beginning; kept: accepted or partly, and still unchanged half a minute later; rate:"
+    " share of shown suggestions that were accepted or partly; saved: characters not typed; p50, p95: from request to"
+    " answer"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--days", type=_days, default=30, metavar="N", help="the last N days (default: 30)")
-    parser.add_argument("--json", action="store_true", help="print an object instead of tables")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw the days into a file")
-    parser.add_argument("--reset", action="store_true", help="delete all that was counted")
-    parser.add_argument("--yes", action="store_true", help="with --reset: do not ask")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a chart by day into a file")
+    parser.add_argument("--reset", action="store_true", help="delete all counts")
+    parser.add_argument("--yes", action="store_true", help="with --reset: do not ask for confirmation")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the figures; or draw or delete them."""
+    """Print, draw or delete the figures."""
     path = store.default_path()
     if arguments.reset:
         return _reset(path, arguments.yes)
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _print(records: Sequence[Record], days: int) -> None:
     console = Console(highlight=False)
     if not records:
-        console.print(f"No suggestion was counted in the last {days} days. Write some code, then look again.")
+        console.print(f"No suggestions were counted in the last {days} days. Write some code, then try again.")
         return
     total = Summary.of(records)
     console.print(_table("language", by_language(records), total))
@@ -79,7 +80,7 @@ def _cells(of: Summary) -> list[str]:
 
 
 def _object(records: Sequence[Record], since: date) -> dict[str, object]:
-    """The same figures for programs; `total` is null when nothing was counted."""
+    """The figures as JSON; `total` is null if nothing was counted."""
     return {
         "since": since.isoformat(),
         "total": asdict(Summary.of(records)) if records else None,
@@ -94,9 +95,9 @@ def _plot(records: Sequence[Record], path: Path) -> None:
     except ImportError as error:
         raise UsageError(f"--plot needs {error.name}: pip install 'mercury-lsp[plots]'") from error
     if path.suffix.lower() != ".png":
-        raise UsageError(f"{path} would be a PNG by another name; end it in .png")
+        raise UsageError(f"{path} does not end in .png, the only format that --plot writes")
     if not records:
-        raise UsageError("there is nothing to draw yet; use the editor for a while, or try a larger --days")
+        raise UsageError("there is nothing to draw yet; use your editor for a while, or try a larger --days")
     try:
         plot.draw(by_day(records), path)
     except OSError as error:
@@ -106,8 +107,8 @@ def _plot(records: Sequence[Record], path: Path) -> None:
 def _reset(path: Path, sure: bool) -> int:
     if not sure:
         if not sys.stdin.isatty():
-            raise UsageError("--reset asks before it deletes; add --yes where nobody can answer")
-        if input(f"Delete all that was counted in {path}? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise UsageError("--reset asks before it deletes; add --yes when there is no terminal")
+        if input(f"Delete all counts in {path}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
     deleted = store.reset(path)
     sys.stdout.write(f"deleted {deleted} {'row' if deleted == 1 else 'rows'}\n")

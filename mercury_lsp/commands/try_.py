@@ -1,4 +1,4 @@
-"""`mercury-lsp try`: the examples completed through the server, as an editor does it."""
+"""`mercury-lsp try`: completes examples through the server, as an editor would."""
 
 import argparse
 import sys
@@ -12,20 +12,20 @@ from rich.text import Text
 
 import mercury_lsp
 from mercury_lsp.commands.client import Client
-from mercury_lsp.commands.place import decoded, read_bytes
+from mercury_lsp.commands.file_position import decoded, read_bytes
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
 
-CURSOR = "‹cursor›"
-"""Marks the cursor in an example; taken out before the file is opened."""
+CURSOR_MARK = "‹cursor›"
+"""Marks the cursor in an example; it is removed before the file is opened."""
 
-SERVER = (sys.executable, "-m", "mercury_lsp", "--in-process")
-"""Not shared: nothing is to stay behind when the examples are done."""
+SERVER_COMMAND = (sys.executable, "-m", "mercury_lsp", "--in-process")
+"""In process, so that no daemon is left running afterwards."""
 
 CAPABILITIES = {"experimental": {"mercury": {"confidence": True}}}
 
-LINES_AROUND = 4
+SHOWN_LINES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument(
-        "folder", nargs="?", type=Path, help=f"files, each with {CURSOR} in it (default: our own examples)"
+        "folder", nargs="?", type=Path, help=f"files that contain {CURSOR_MARK} (default: the bundled examples)"
     )
     parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the suggestion at the cursor of every example."""
     examples = _examples(arguments.folder or _bundled_folder())
     console = Console(highlight=False)
-    with Client(SERVER) as client:
+    with Client(SERVER_COMMAND) as client:
         _start(client, arguments.model)
         with console.status("loading the model"):
             suggestions = [_ask(client, example) for example in examples]
@@ -67,25 +67,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_example(path: Path) -> Example | None:
-    """The example in a file; None if no cursor is marked in it, text or not. Raises UsageError."""
+    """The example in a file; None if it has no cursor mark, whether it is text or not. Raises UsageError."""
     content = read_bytes(path)
-    if CURSOR.encode() not in content:
+    if CURSOR_MARK.encode() not in content:
         return None
-    before, _, after = decoded(content, path).partition(CURSOR)
+    before, _, after = decoded(content, path).partition(CURSOR_MARK)
     return Example(path, before, after)
 
 
 def _examples(folder: Path) -> list[Example]:
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder; name one with files that have {CURSOR} in them")
+        raise UsageError(f"{folder} is not a folder; name a folder of files that contain {CURSOR_MARK}")
     examples = [example for path in sorted(folder.iterdir()) if path.is_file() and (example := read_example(path))]
     if not examples:
-        raise UsageError(f"no file in {folder} has {CURSOR} in it")
+        raise UsageError(f"no file in {folder} contains {CURSOR_MARK}")
     return examples
 
 
 def _bundled_folder() -> Path:
-    """Beside the package in a checkout, inside it when installed."""
+    """The examples' folder: beside the package in a checkout, inside it when installed."""
     package = Path(mercury_lsp.__file__).parent
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"
@@ -101,7 +101,7 @@ def _start(client: Client, model: str | None) -> None:
 
 
 def _ask(client: Client, example: Example) -> dict[str, Any] | None:
-    """The first suggestion, as an editor gets it while its user types."""
+    """The suggestion that an editor would get while its user types; None if there is none."""
     uri = example.path.absolute().as_uri()
     document = {
         "uri": uri,
@@ -119,8 +119,8 @@ def _ask(client: Client, example: Example) -> dict[str, Any] | None:
 
 def _show(console: Console, example: Example, suggestion: dict[str, Any] | None) -> None:
     console.rule(Text(example.path.name, "bold"), align="left")
-    before = "\n".join(example.before.split("\n")[-LINES_AROUND - 1 :])
-    after = "\n".join(example.after.split("\n")[: LINES_AROUND + 1]).rstrip()
+    before = "\n".join(example.before.split("\n")[-SHOWN_LINES - 1 :])
+    after = "\n".join(example.after.split("\n")[: SHOWN_LINES + 1]).rstrip()
     language = Syntax.guess_lexer(example.path.name)
     lexer = Syntax("", language, background_color="default")
     ghost = Text(suggestion["insertText"] if suggestion else "", "dim italic")
@@ -130,6 +130,6 @@ def _show(console: Console, example: Example, suggestion: dict[str, Any] | None)
 
 def _figures(suggestion: dict[str, Any] | None) -> str:
     if suggestion is None:
-        return "silent: not sure enough"
-    told = suggestion["mercury"]
-    return f"{told['steps']} steps, {told['elapsedMs']:.1f} ms, confidence {told['confidence']:.2f}"
+        return "no suggestion: not confident enough"
+    figures = suggestion["mercury"]
+    return f"{figures['steps']} steps, {figures['elapsedMs']:.1f} ms, confidence {figures['confidence']:.2f}"

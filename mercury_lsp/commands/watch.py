@@ -1,4 +1,4 @@
-"""`mercury-lsp watch FILE:LINE:COL`: the denoising, step by step."""
+"""`mercury-lsp watch FILE:LINE:COL`: shows the denoising step by step."""
 
 import argparse
 import time
@@ -10,18 +10,18 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
-from mercury_lsp.commands.place import FilePosition
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.settings import Settings
 
-_SHADES = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
-"""Of committed tokens, by confidence from 0 to 1."""
+_CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
+"""Colours of committed tokens, from confidence 0 to 1."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("place", metavar="FILE:LINE:COL", help="line and column count from 1")
+    parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
     parser.add_argument(
         "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fill the gap, then play its steps; each on a line of its own where there is no terminal."""
-    context, _ = FilePosition.parse(arguments.place).context()
+    """Fill the gap, then replay the steps; without a terminal, print each on a line."""
+    context, _ = FilePosition.parse(arguments.position).context()
     console = Console(highlight=False)
     settings = Settings(model=arguments.model)
     engine = load(settings)
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def canvas(slots: Sequence[SlotView]) -> Text:
-    """One step's canvas up to its end: masks as ░, drafts dim, committed tokens shaded by confidence."""
+    """One step's canvas up to its end: masks as ░, drafts dim, committed tokens coloured by confidence."""
     text = Text()
     for slot in slots:
         if slot.state == "end":
@@ -60,12 +60,12 @@ def canvas(slots: Sequence[SlotView]) -> Text:
         elif slot.state == "draft":
             text.append(slot.text, "dim italic")
         else:
-            text.append(slot.text, _shade(slot.confidence))
+            text.append(slot.text, _colour(slot.confidence))
     return text
 
 
-def _shade(confidence: float) -> str:
-    return _SHADES[min(int(confidence * len(_SHADES)), len(_SHADES) - 1)]
+def _colour(confidence: float) -> str:
+    return _CONFIDENCE_COLOURS[min(int(confidence * len(_CONFIDENCE_COLOURS)), len(_CONFIDENCE_COLOURS) - 1)]
 
 
 def _play(console: Console, context: CompletionContext, steps: Sequence[Sequence[SlotView]], delay: float) -> None:

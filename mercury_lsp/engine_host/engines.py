@@ -1,4 +1,4 @@
-"""The engines of a process, shared by all connections whose settings name the same one."""
+"""The engines of a process; connections whose settings name the same engine share it."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -7,38 +7,36 @@ from typing import Any
 
 from mercury_engine.api import Fill, FillRequest, Request, ScoreRequest
 
-from mercury_lsp.engine_host.outcome import put
-from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine, Tell, Worker
-from mercury_lsp.settings import Settings
-
-Key = tuple[Any, ...]
+from mercury_lsp.engine_host.outcome import deliver
+from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine, OnOutcome, Worker
+from mercury_lsp.settings import EngineKey, Settings
 
 
 class Engines:
-    """By model, device and threads: a worker each, and who uses it."""
+    """One worker for each `EngineKey`, and the leases that use it."""
 
     def __init__(self, load: LoadEngine):
         self._load = load
-        self._workers: dict[Key, Worker] = {}
-        self._users: dict[Key, set[Lease]] = {}
+        self._workers: dict[EngineKey, Worker] = {}
+        self._users: dict[EngineKey, set[Lease]] = {}
 
     def lease(self) -> "Lease":
-        """A new connection's share; it has no engine until it loads one."""
+        """A lease for a new connection; it has no engine until it loads one."""
         return Lease(self)
 
     def loaded(self) -> Iterator[tuple[HostedEngine, int]]:
-        """Every engine that is loaded, and how many use it."""
+        """Every loaded engine, and the number of connections that use it."""
         for key, worker in self._workers.items():
             if worker.engine is not None:
                 yield worker.engine, len(self._users[key])
 
     def move(self, lease: "Lease", settings: Settings) -> Worker:
-        """The worker for these settings, which the lease uses from now on instead of its old one.
+        """The worker for these settings; the lease uses it from now on instead of its old one.
 
-        Engines that nobody uses are kept for whoever comes next, until another one needs their memory.
+        Unused engines are kept for the next connection, until another engine needs their memory.
         """
         self.leave(lease)
-        key = settings.engine
+        key = settings.engine_key
         if key not in self._workers:
             freed = [self._drop(unused) for unused in [key for key, users in self._users.items() if not users]]
             self._workers[key] = Worker(lambda: self._load_after(freed, settings))
@@ -46,39 +44,39 @@ class Engines:
         return self._workers[key]
 
     def leave(self, lease: "Lease") -> None:
-        """The lease uses no engine any more."""
+        """The lease no longer uses an engine."""
         for users in self._users.values():
             users.discard(lease)
 
-    def _drop(self, key: Key) -> "Future[None] | None":
+    def _drop(self, key: EngineKey) -> "Future[None] | None":
         worker = self._workers.pop(key)
         del self._users[key]
-        is_loading = worker.engine is None  # no memory to wait for, and a load cannot be stopped
+        is_loading = worker.engine is None  # there is no memory to wait for, and a load cannot be stopped
         freed = worker.close()
         return None if is_loading else freed
 
     def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> HostedEngine:
-        """Two models may not fit into memory: the old one goes first."""
+        """Load once the old engines are freed: two models may not fit into memory."""
         wait([each for each in freed if each is not None])
         return self._load(settings)
 
 
 class Lease:
-    """What one connection has of the engines."""
+    """One connection's use of the engines."""
 
     def __init__(self, engines: Engines):
         self._engines = engines
         self._worker: Worker | None = None
-        self._early: list[tuple[Request, Tell, bool]] = []
-        """Asked before there was a worker."""
+        self._early: list[tuple[Request, OnOutcome, bool]] = []
+        """Requests from before there was a worker."""
 
     @property
     def engine(self) -> HostedEngine | None:
-        """None while there is none."""
+        """The loaded engine; None while there is none."""
         return self._worker.engine if self._worker is not None else None
 
     async def load(self, settings: Settings, anew: bool = False) -> HostedEngine:
-        """The engine that the settings name; `anew` reads its files again. Raises whatever the loading raises."""
+        """The engine that the settings name; `anew` reads its files again. Raises what loading it raises."""
         worker = self._worker = self._engines.move(self, settings)
         loading = worker.load(anew)
         early, self._early = self._early, []
@@ -86,31 +84,31 @@ class Lease:
             self.ask(*asked)
         return await loading
 
-    def ask(self, request: Request, tell: Tell, ahead: bool = False) -> None:
-        """Have the engine answer, after the load if that is not over; see `Worker.ask`."""
+    def ask(self, request: Request, on_outcome: OnOutcome, ahead: bool = False) -> None:
+        """Have the engine answer, once it is loaded; see `Worker.ask`."""
         if self._worker is None:
             self._early = [asked for asked in self._early if not asked[0].cancel.is_set()]
-            self._early.append((request, tell, ahead))
+            self._early.append((request, on_outcome, ahead))
         else:
-            self._worker.ask(request, self, tell, ahead)
+            self._worker.ask(request, self, on_outcome, ahead)
 
     async def fill(self, request: FillRequest, ahead: bool = False) -> Fill | None:
-        """The engine's answer; None when there is no engine.
+        """The engine's fill; None if there is no engine.
 
-        Raises Cancelled, and what the engine raises. When the caller's task is cancelled the fill stops before its next
-        step.
+        Raises Cancelled, and what the engine raises. When the caller's task is cancelled, the fill stops before its
+        next step.
         """
         found: Fill | None = await self._answered(request, ahead)
         return found
 
     async def score(self, request: FillRequest, texts: Sequence[str]) -> list[float] | None:
-        """How likely the engine finds each text in the gap; waits, ends and raises as `fill` does."""
+        """How likely each text is in the gap, in nats; None, cancelled and raises as for `fill`."""
         found: list[float] | None = await self._answered(ScoreRequest(request, tuple(texts)), False)
         return found
 
     async def _answered(self, request: Request, ahead: bool) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.ask(request, lambda outcome: put(outcome, answer), ahead)
+        self.ask(request, lambda outcome: deliver(outcome, answer), ahead)
         try:
             return await answer
         except asyncio.CancelledError:
@@ -118,5 +116,5 @@ class Lease:
             raise
 
     def close(self) -> None:
-        """Use no engine any more; returns at once."""
+        """Stop using an engine; returns at once."""
         self._engines.leave(self)

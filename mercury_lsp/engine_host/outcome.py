@@ -1,11 +1,11 @@
-"""What came of something, put where somebody waits for it."""
+"""Delivers the outcome of a request to the future that waits for it."""
 
 import asyncio
 from typing import Any
 
 
-def put(outcome: Any, answer: "asyncio.Future[Any]") -> None:
-    """Errors are raised there; nothing happens if nobody waits any more."""
+def deliver(outcome: Any, answer: "asyncio.Future[Any]") -> None:
+    """Set the future's result, or its exception if the outcome is one; nothing if the future is done."""
     if answer.done():
         return
     if isinstance(outcome, Exception):

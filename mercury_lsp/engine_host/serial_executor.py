@@ -1,4 +1,4 @@
-"""A thread of its own for what must not be done by two at once."""
+"""A thread for work that must never run concurrently."""
 
 import logging
 from collections.abc import Callable
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 class SerialExecutor:
-    """Makes calls one after another. An executor makes a future for each, at five times the cost of the queue."""
+    """Runs calls one after another. The standard executor makes a future for each, which costs five times as much."""
 
     def __init__(self, name: str):
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        """None is the last."""
+        """None ends the thread."""
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._is_started = self._is_closed = False
 
     def call(self, function: Callable[[], object]) -> None:
-        """Once what was given before is done; what it raises is logged. Raises RuntimeError after `close`."""
+        """Run the function after all earlier ones; what it raises is logged. Raises RuntimeError after `close`."""
         if self._is_closed:
             raise RuntimeError(f"the thread {self._thread.name} takes no more calls")
         if not self._is_started:
@@ -31,7 +31,7 @@ class SerialExecutor:
         self._calls.put(function)
 
     def result(self, function: Callable[[], T]) -> "Future[T]":
-        """The same for what the call returns or raises."""
+        """Run the function likewise; the future gets what it returns or raises."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -44,7 +44,7 @@ class SerialExecutor:
         return future
 
     def close(self) -> None:
-        """End behind what was given so far; returns at once."""
+        """End the thread after the calls so far; returns at once."""
         self._is_closed = True
         self._calls.put(None)
 

@@ -1,8 +1,8 @@
-"""The one thread that owns an engine, and whose turn it is.
+"""The one thread that owns an engine, and the order in which it answers.
 
-What is asked at the same time shares the engine's forward passes, up to `AT_ONCE` of them. Whoever asks goes
-before whoever looks ahead, and stops what looks ahead. When more ask, the connection that was served longest ago comes
-first, so that nobody's typing keeps others waiting for more than a fill each.
+Up to `MAX_CONCURRENT_ANSWERS` requests share the engine's forward passes. A user's request goes before requests that
+look ahead, and stops those that are running. When more requests wait, the connection that was served longest ago comes
+first, so nobody waits for more than one fill of each other connection.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from mercury_engine.api import Answer, Fill, FillRequest, NewRequests, Request, TellOutcome
@@ -26,7 +26,7 @@ from mercury_lsp.settings import Settings
 
 
 class HostedEngine(Protocol):
-    """What the server needs of `mercury_engine.engine.Engine`."""
+    """What the server uses of `mercury_engine.engine.Engine`."""
 
     @property
     def name(self) -> str: ...
@@ -39,7 +39,7 @@ class HostedEngine(Protocol):
 
     @property
     def gate(self) -> float:
-        """Least confidence worth showing unasked."""
+        """Lowest confidence that is worth showing while typing."""
         ...
 
     def fill(self, request: FillRequest) -> Fill:
@@ -47,30 +47,30 @@ class HostedEngine(Protocol):
         ...
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
-        """How likely each text is in the gap, in nats; blocking, and raises as `fill` does."""
+        """How likely each text is in the gap, in nats; blocks and raises as `fill` does."""
         ...
 
     def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        """Blocking, until `more` hands over nothing and all are done."""
+        """Blocking, until `more` returns nothing and every request is done."""
         ...
 
     def rest(self) -> None:
-        """Nobody asks for a while."""
+        """Give back resources; no request has come for a while."""
         ...
 
 
-AT_ONCE = 4
-"""Answers under way: one row more costs a fifth of a pass of its own, but each answer makes the others wait."""
+MAX_CONCURRENT_ANSWERS = 4
+"""Requests answered at the same time: one more row costs a fifth of a separate pass, but slows the others down."""
 
-REST_AFTER = 2.0
-"""Seconds without a fill after which the engine may rest."""
+IDLE_REST_SECONDS = 2.0
+"""Seconds without a request after which the engine may rest."""
 
 LoadEngine = Callable[[Settings], HostedEngine]
 
 
 def load_engine(settings: Settings) -> HostedEngine:
     """The engine that the settings name; takes seconds. Raises ModelError."""
-    # What comes now stays: to look through it for garbage again and again is a twelfth of the time.
+    # Everything allocated now stays; repeated garbage collection would take a twelfth of the time.
     gc.disable()
     try:
         from mercury_engine.engine import Engine  # imports torch
@@ -80,22 +80,22 @@ def load_engine(settings: Settings) -> HostedEngine:
         gc.enable()
 
 
-Tell = Callable[[Answer | Exception | None], None]
-"""Told of an outcome on the event loop, not a turn of it later: the answer, None without an engine, or the error."""
+OnOutcome = Callable[[Answer | Exception | None], None]
+"""Called on the event loop with the answer, None if there is no engine, or the error."""
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """What somebody waits for."""
+    """A request, and who waits for it."""
 
     request: Request
     owner: object
     ahead: bool
-    tell: Tell
+    on_outcome: OnOutcome
 
 
 class Worker:
-    """Loads one engine and has it answer off the event loop; to be used from the loop's thread."""
+    """Loads one engine and lets it answer on its own thread; to be used from the event loop's thread."""
 
     def __init__(self, load: Callable[[], HostedEngine]):
         self.engine: HostedEngine | None = None
@@ -104,15 +104,15 @@ class Worker:
         self._loading: asyncio.Future[HostedEngine] | None = None
         """The newest load; None before the first one and after a failed one."""
         self._begun = False
-        """Whether the thread is at the newest load already."""
+        """Whether the thread has begun the newest load."""
         self._loads = 0
         self._waiting: list[_Job] = []
         self._running: dict[int, _Job] = {}
-        """Handed to the thread and not done, by identity of the request."""
+        """Jobs handed to the thread and not done, by identity of the request."""
         self._handed: deque[Request] = deque()
-        """Those of them that the thread has not taken up yet."""
+        """Their requests that the thread has not taken yet."""
         self._at_work = False
-        """Whether the thread takes up what it is handed."""
+        """Whether the thread is taking requests."""
         self._resting = Debounced(self._rest)
         self._closed = False
         self._served: WeakKeyDictionary[object, int] = WeakKeyDictionary()
@@ -120,9 +120,9 @@ class Worker:
         self._thread = SerialExecutor("mercury-engine")
 
     def load(self, anew: bool = False) -> "asyncio.Future[HostedEngine]":
-        """The engine, loaded once for all who ask; fills asked for meanwhile wait. Raises whatever the loading raises.
+        """The engine, loaded once for all callers; requests wait meanwhile. Raises what loading it raises.
 
-        `anew`: its files are others now, so that only a load counts that has not begun yet.
+        `anew`: its files have changed, so a load that has already begun does not count.
         """
         if self._loading is None or (anew and self._begun):
             self._begun = False
@@ -131,17 +131,17 @@ class Worker:
             self._loading.add_done_callback(self._loaded)
         return asyncio.shield(self._loading)
 
-    def ask(self, request: Request, owner: object, tell: Tell, ahead: bool = False) -> None:
-        """Have the engine answer when it is the owner's turn, and `tell` of it.
+    def ask(self, request: Request, owner: object, on_outcome: OnOutcome, ahead: bool = False) -> None:
+        """Have the engine answer when it is the owner's turn, then call `on_outcome`.
 
-        `ahead`: nobody waits for it, so that it is given up for anyone who asks. Whose cancel flag is set stops before
-        the next step, and is told Cancelled.
+        `ahead`: no user waits for it, so any request of a user stops it. A request whose cancel flag is set stops
+        before its next step; its outcome is Cancelled.
         """
         if self._closed:
-            tell(Cancelled("the model is no longer in use"))
+            on_outcome(Cancelled("the model is no longer in use"))
             return
         self._give_up([job for job in self._waiting if job.request.cancel.is_set()])
-        self._waiting.append(_Job(request, owner, ahead, tell))
+        self._waiting.append(_Job(request, owner, ahead, on_outcome))
         if not ahead:
             for running in self._running.values():
                 if running.ahead:
@@ -149,7 +149,7 @@ class Worker:
         self._next()
 
     def close(self) -> "Future[None]":
-        """Let go of the engine and start nothing more; returns at once, the future is done when its memory is free."""
+        """Release the engine and start nothing more; returns at once. The future is done when the memory is free."""
         for running in self._running.values():
             running.request.cancel.set()
         self._resting.cancel()
@@ -161,20 +161,20 @@ class Worker:
         return freed
 
     def _give_up(self, jobs: list[_Job]) -> None:
-        """Of those that wait, nobody needs these."""
+        """Drop waiting jobs that nobody needs any more."""
         for job in jobs:
             self._waiting.remove(job)
-            job.tell(Cancelled("given up while waiting for the engine"))
+            job.on_outcome(Cancelled("given up while waiting for the engine"))
 
     def _next(self) -> None:
-        """Hand over jobs for as long as there is room, and set the thread to work."""
+        """Hand over jobs while there is room, and start the thread's work."""
         while self._waiting and not self._loads:
             # min keeps the order of arrival among equals.
             job = min(self._waiting, key=lambda job: (job.ahead, self._served.get(job.owner, 0)))
             if job.request.cancel.is_set():
                 self._give_up([job])
                 continue
-            if len(self._running) >= (1 if job.ahead else AT_ONCE):
+            if len(self._running) >= (1 if job.ahead else MAX_CONCURRENT_ANSWERS):
                 break
             self._waiting.remove(job)
             self._served[job.owner] = next(self._turn)
@@ -185,14 +185,14 @@ class Worker:
             self._thread.call(partial(self._work, asyncio.get_running_loop()))
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """On the thread: all that is handed over, until there is no more."""
+        """On the engine's thread: answer everything that is handed over, until there is no more."""
 
-        def tell(callback: Callable[..., None], *arguments: Any) -> None:
+        def on_loop(callback: Callable[[], None]) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(callback, *arguments)
+                loop.call_soon_threadsafe(callback)
 
         def done(request: Request, outcome: Answer | Exception | None) -> None:
-            tell(self._done, request, outcome)
+            on_loop(partial(self._done, request, outcome))
 
         def more() -> Iterator[Request]:
             while self._handed:
@@ -212,22 +212,22 @@ class Worker:
                 deque(more(), maxlen=0)
         except BaseException as raised:  # a library may even want to exit
             error = raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
-        tell(self._worked, error)
+        on_loop(partial(self._worked, error))
 
     def _worked(self, error: Exception | None) -> None:
         self._at_work = False
         if self._closed and self._handed:  # as the thread ended
             error = Cancelled("the model is no longer in use")
-        if error is not None:  # not of a request, so nobody was told of it
+        if error is not None:  # of no single request, so nobody knows of it yet
             self._handed.clear()
             for job in list(self._running.values()):
                 self._done(job.request, error)
         self._next()
 
     def _done(self, request: Request, outcome: Answer | Exception | None) -> None:
-        self._running.pop(id(request)).tell(outcome)
+        self._running.pop(id(request)).on_outcome(outcome)
         if not self._closed:
-            self._resting.put_off(REST_AFTER)
+            self._resting.postpone(IDLE_REST_SECONDS)
         self._next()
 
     def _rest(self) -> None:
@@ -245,7 +245,7 @@ class Worker:
         self._next()
 
     def _replace(self) -> HostedEngine:
-        # Let go of the old weights first: two models may not fit into memory.
+        # Release the old weights first: two models may not fit into memory.
         self._begun, self.engine = True, None
         self.engine = self._load()
         return self.engine

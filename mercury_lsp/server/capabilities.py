@@ -7,7 +7,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.capabilities import get_capability
 
-ABOUT_THE_CLIENT = ("editorInfo", "editorPluginInfo")
+COPILOT_OPTIONS = ("editorInfo", "editorPluginInfo")
 """Options that clients made for Copilot's language server send."""
 
 
@@ -54,7 +54,7 @@ class EditorCapabilities:
 
         name = params.client_info.name if params.client_info else ""
         options = params.initialization_options
-        is_copilot = isinstance(options, Mapping) and any(key in options for key in ABOUT_THE_CLIENT)
+        is_copilot = isinstance(options, Mapping) and any(key in options for key in COPILOT_OPTIONS)
         inline = get_capability(params.capabilities, "text_document.inline_completion", None) is not None
         popup = get_capability(params.capabilities, "text_document.completion", None) is not None
         actions = get_capability(params.capabilities, "text_document.code_action", None) is not None
@@ -86,7 +86,7 @@ class EditorCapabilities:
         )
 
 
-def declared(params: Any, can_read: Callable[[Any], bool]) -> Any:
+def readable_params(params: Any, can_read: Callable[[Any], bool]) -> Any:
     """Parameters of initialize, still JSON, with capabilities that can be read.
 
     lsp-mode declares inline completion by a null, which becomes an object. What has not the shape it should have

@@ -10,7 +10,7 @@ from mercury_lsp.context.context import MAX_LINE_PREFIX_CHARS
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
 
-ACCEPTED = "mercury.accepted"
+ACCEPTED_COMMAND = "mercury.accepted"
 """Command that clients run when a suggestion is accepted; arguments: its id, and the length if in part."""
 
 
@@ -22,7 +22,7 @@ def to_lsp(suggestions: Iterable[Suggestion], confident: bool = False) -> dict[s
     return {"items": [_item(each) | ({"mercury": _confidence(each)} if confident else {}) for each in suggestions]}
 
 
-def beyond(
+def extending_selected(
     selected: types.SelectedCompletionInfo | None, suggestions: Iterable[Suggestion], snapshot: Snapshot
 ) -> list[Suggestion]:
     """The suggestions that go on from the item selected in the editor's popup, with that item's range."""
@@ -44,7 +44,7 @@ def from_line_start(suggestions: Iterable[Suggestion], snapshot: Snapshot) -> li
 
 def accepted_command(suggestion: Suggestion) -> dict[str, Any]:
     """What the client runs when the suggestion is accepted."""
-    return {"title": "Accepted", "command": ACCEPTED, "arguments": [suggestion.id]}
+    return {"title": "Accepted", "command": ACCEPTED_COMMAND, "arguments": [suggestion.id]}
 
 
 def to_position(position: Position) -> dict[str, int]:

@@ -17,11 +17,11 @@ from pygls.lsp.server import LanguageServer
 from mercury_lsp.server.convert import to_range
 from mercury_lsp.server.progress import stream
 
-LEAST_SECONDS = 0.016
+PART_INTERVAL_SECONDS = 0.016
 """Between two parts: screens show no more."""
 
 
-class Denoising:
+class DenoiseProgress:
     """A context manager: steps are shown while its block runs. Without a token there is nothing to call.
 
     To be used from the event loop's thread. A cancelled task shows nothing more.
@@ -56,7 +56,7 @@ class Denoising:
         self._timer = None
         if self._over or self._token is None or (self._task is not None and self._task.cancelling()):
             return
-        self._next = self._loop.time() + LEAST_SECONDS
+        self._next = self._loop.time() + PART_INTERVAL_SECONDS
         stream(self._server, self._token, [[self._item()]])
 
     def _item(self) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from contextvars import ContextVar
 
 from lsprotocol import types
 
-PACKAGES = ("mercury_lsp", "mercury_engine", "mercury_kernels")
+LOGGED_PACKAGES = ("mercury_lsp", "mercury_engine", "mercury_kernels")
 
-_KINDS = {logging.ERROR: types.MessageType.Error, logging.WARNING: types.MessageType.Warning}
+_MESSAGE_TYPES = {logging.ERROR: types.MessageType.Error, logging.WARNING: types.MessageType.Warning}
 
 
 spoken_for: ContextVar[object] = ContextVar("spoken_for", default=None)
@@ -31,25 +31,25 @@ class ClientLog(logging.Handler):
 
     def attach(self) -> None:
         """Begin to listen."""
-        for name in PACKAGES:
+        for name in LOGGED_PACKAGES:
             logging.getLogger(name).addHandler(self)
 
     def detach(self) -> None:
         """Stop listening."""
-        for name in PACKAGES:
+        for name in LOGGED_PACKAGES:
             logging.getLogger(name).removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record as `window/logMessage`."""
         if spoken_for.get() not in (None, self._owner):
             return
-        kind = _KINDS.get(record.levelno, types.MessageType.Info)
+        kind = _MESSAGE_TYPES.get(record.levelno, types.MessageType.Info)
         told = types.LogMessageParams(kind, f"{record.name}: {record.getMessage()}")
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._send, told)
 
 
-class Discreet(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """For logs on disk, which must hold nobody's code: what happened and where, without the values."""
 
     def format(self, record: logging.LogRecord) -> str:

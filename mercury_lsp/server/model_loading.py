@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from pathlib import Path
-from typing import Any
 
 from lsprotocol import types
 from mercury_engine.errors import MercuryError
@@ -14,7 +13,7 @@ from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.progress import loading_progress
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import LOADING, Status, StatusBoard
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import EngineKey, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ class ModelLoading:
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self._session, self._editor, self._status = session, editor, status
-        self._loaded: tuple[Any, ...] | None = None
+        self._loaded: EngineKey | None = None
         """What the engine was last loaded with; None before the first load."""
         self._watched_folder: Path | None = None
         """The model's folder, if the editor watches it."""
@@ -35,15 +34,15 @@ class ModelLoading:
 
     async def use(self, settings: Settings) -> None:
         """Load the model that the settings name, unless it is the one in use."""
-        if self._loaded != settings.engine:
-            self._loaded = settings.engine
+        if self._loaded != settings.engine_key:
+            self._loaded = settings.engine_key
             self._watch(settings.model)
             await self._load()
 
     def files_changed(self, paths: list[Path]) -> None:
         """Load the model again once its files no longer change, if these are among them."""
         if registrations.is_among(self._watched_folder, paths):
-            self._reloading.put_off(MODEL_FILES_QUIET_SECONDS)
+            self._reloading.postpone(MODEL_FILES_QUIET_SECONDS)
 
     def close(self) -> None:
         """Load no more."""

@@ -1,4 +1,4 @@
-"""What pygls leaves open: broken messages, order of the life cycle, UTF-16 for all, our errors' codes, tracing."""
+"""What pygls leaves out: malformed messages, the order of the life cycle, UTF-16 for all, error codes, tracing."""
 
 import asyncio
 import contextvars
@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from cattrs import Converter
 from lsprotocol import types
 from mercury_engine.errors import Cancelled, MercuryError
 from pygls.exceptions import (
@@ -20,48 +21,52 @@ from pygls.exceptions import (
     JsonRpcRequestCancelled,
     JsonRpcServerNotInitialized,
 )
+from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.errors import SettingsError, UnknownDocument
-from mercury_lsp.server.capabilities import declared
-from mercury_lsp.server.structuring import MAX_EXPLANATION, explained, is_id
+from mercury_lsp.server.capabilities import readable_params
+from mercury_lsp.server.structuring import MAX_EXPLANATION_CHARS, explained, is_id
 from mercury_lsp.transport.framing import Unreadable
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Id = int | str
+MessageHandler = Callable[[Any], Any]
+MessageCallback = Callable[[Future[Any]], None]
 
-OWN_FEATURES = (
+REPLACED_FEATURES = (
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
     types.TEXT_DOCUMENT_DID_CLOSE,
     types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
     types.WORKSPACE_EXECUTE_COMMAND,
 )
-"""pygls's own rebuild the whole text on every keystroke, know folders only by uris that never fail, and run
-commands that cannot be cancelled."""
+"""Built-in handlers of pygls that ours replace: they rebuild the whole text on every keystroke, fail on folders with
+bad uris, and run commands that cannot be cancelled."""
 
 
 class MercuryProtocol(LanguageServerProtocol):
     """The language server's side of the connection."""
 
-    def __init__(self, *arguments: Any):
-        super().__init__(*arguments)
+    def __init__(self, server: LanguageServer, converter: Converter):
+        super().__init__(server, converter)
         self.params_types: Mapping[str, Any] = {}
-        """By method: what messages that are not LSP's carry."""
+        """By method: the type of the parameters, where LSP defines none or ours differs."""
         self._asked: dict[Id, tuple[str, Future[Any]]] = {}
-        """What the client was asked and did not answer yet."""
+        """Requests to the client that it has not answered yet."""
         self._begun: dict[Id, tuple[str, float]] = {}
+        """Method and start time of the client's requests, by id."""
 
     @property
     def exit_code(self) -> int:
-        """0 after shutdown, else 1, as the protocol asks."""
+        """0 after shutdown, otherwise 1, as the protocol requires."""
         return 0 if self._shutdown else 1
 
     def receive(self, message: Any) -> None:
-        """Take one message from the wire, whatever it is; answers what must be answered and never raises."""
+        """Handle a decoded message, well-formed or not; answers if the protocol requires it, and never raises."""
         try:
             if isinstance(message, Unreadable):
                 self._refuse(None, JsonRpcParseError(message.reason))
@@ -80,7 +85,7 @@ class MercuryProtocol(LanguageServerProtocol):
         msg_id = message.get("id")
         try:
             method = _method(message)
-            self._check_turn(method)
+            self._check_life_cycle(method)
             if "id" in message and msg_id in self._request_futures:
                 raise JsonRpcInvalidRequest(f"a request with the id {msg_id!r} is still being answered")
             params = self._params(method, message.get("params"))
@@ -97,11 +102,11 @@ class MercuryProtocol(LanguageServerProtocol):
             self._handle_notification(method, params)
 
     def _take_answer(self, message: dict[str, Any]) -> None:
-        """The client's answer to a request of ours."""
+        """Handle the client's answer to one of our requests."""
         msg_id = message["id"]
         method, future = self._asked.pop(msg_id, ("", None)) if is_id(msg_id) else ("", None)
         if future is None or future.done():
-            logger.warning("an answer to a request that nobody waits for: %.200r", message)
+            logger.warning("an answer to a request that nobody is waiting for: %.200r", message)
         elif "error" in message:
             future.set_exception(_client_error(message["error"]))
         else:
@@ -112,8 +117,8 @@ class MercuryProtocol(LanguageServerProtocol):
             except Exception as error:
                 future.set_exception(explained(error))
 
-    def _check_turn(self, method: str) -> None:
-        """Raise what answers a message that must not come now."""
+    def _check_life_cycle(self, method: str) -> None:
+        """Raise JsonRpcException if the method is not allowed at this point of the life cycle."""
         if method == types.EXIT:
             return
         if self._shutdown:
@@ -125,11 +130,11 @@ class MercuryProtocol(LanguageServerProtocol):
             raise JsonRpcServerNotInitialized("send initialize first")
 
     def _params(self, method: str, raw: Any) -> Any:
-        """Typed parameters; as they came for a method that we do not serve. Raises JsonRpcInvalidParams."""
+        """Typed parameters; unchanged for a method that we do not serve. Raises JsonRpcInvalidParams."""
         if not (method in self.fm.features or method in self.fm.builtin_features or method == types.CANCEL_REQUEST):
             return raw
         if method == types.INITIALIZE:
-            raw = declared(raw, self._can_read_capabilities)
+            raw = readable_params(raw, self._can_read_capabilities)
         entry = types.METHOD_TO_TYPES.get(method)
         params_type: Any = self.params_types.get(method) or (entry[2] if entry else None)
         return raw if params_type is None else self.structure({} if raw is None else raw, params_type)
@@ -142,7 +147,7 @@ class MercuryProtocol(LanguageServerProtocol):
         return True
 
     def structure(self, raw: Any, kind: type[T]) -> T:
-        """JSON as an object of a type. Raises JsonRpcInvalidParams, which names the fields that are wrong."""
+        """JSON as an object of the given type. Raises JsonRpcInvalidParams, which names the wrong fields."""
         try:
             return self._converter.structure(raw, kind)
         except Exception as error:
@@ -154,7 +159,7 @@ class MercuryProtocol(LanguageServerProtocol):
 
     def _register_builtin_features(self) -> None:
         super()._register_builtin_features()
-        for method in OWN_FEATURES:
+        for method in REPLACED_FEATURES:
             del self.fm.builtin_features[method]
 
     def send_request(
@@ -164,7 +169,7 @@ class MercuryProtocol(LanguageServerProtocol):
         callback: Callable[[Any], None] | None = None,
         msg_id: Id | None = None,
     ) -> "Future[Any]":
-        """Like pygls's, but kept apart from the client's requests, which choose their ids themselves."""
+        """As in pygls, but kept apart from the client's requests, whose ids the client chooses."""
         msg_id = msg_id if msg_id is not None else str(uuid4())
         future = super().send_request(method, params, callback, msg_id)
         self._request_futures.pop(msg_id, None)
@@ -174,36 +179,36 @@ class MercuryProtocol(LanguageServerProtocol):
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
-        """UTF-16 whatever the client lists first: several clients assume it without looking."""
+        """Choose UTF-16 whatever the client prefers: several clients assume it without looking."""
         if params.capabilities.general is not None:
             params.capabilities.general.position_encodings = [types.PositionEncodingKind.Utf16]
         if params.root_uri is not None and path_of(params.root_uri) is None:
-            params.root_uri = None  # pygls would fail on what is no uri
+            params.root_uri = None  # pygls would fail on a malformed uri
         return (yield from super().lsp_initialize(params))
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *_: Any) -> Generator[Any, Any, None]:
-        """Cancel what is under way; pygls's would stumble over futures that are forgotten as it cancels them."""
-        *under_way, _own = self._request_futures.values()  # the newest is shutdown's, to which Kate gives no id
-        for future in under_way:
+        """Cancel running requests; pygls would iterate over the futures while cancelling removes them."""
+        *running, _own = self._request_futures.values()  # the newest belongs to shutdown, to which Kate gives no id
+        for future in running:
             future.cancel()
         self._shutdown = True
         yield from ()
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: Any) -> Generator[Any, Any, None]:
-        """Leave the main loop; pygls would call `sys.exit` here and swallow the exit code later."""
+        """Leave the main loop; pygls would call `sys.exit` here and lose the exit code later."""
         self._server.stop()  # type: ignore[attr-defined]
         yield from ()
 
     def _handle_cancel_notification(self, msg_id: Any) -> None:
-        """Nothing is wrong with a cancel that comes too late."""
+        """Cancel a request; one that has already been answered is no error."""
         future = self._request_futures.get(msg_id) if is_id(msg_id) else None
         if future is not None:
             future.cancel()
 
     def _handle_notification(self, method: str, params: Any) -> None:
-        """Plain functions are called at once: pygls would make an id and a future for each."""
+        """Call plain functions directly: pygls would make an id and a future for each."""
         handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
         if handler is None or asyncio.iscoroutinefunction(handler):
             super()._handle_notification(method, params)
@@ -211,10 +216,10 @@ class MercuryProtocol(LanguageServerProtocol):
         try:
             handler(params)
         except Exception as error:
-            _complain(error)
+            _log_failure(error)
 
     def _handle_request(self, msg_id: Id, method: str, params: Any) -> None:
-        """Coroutines answer in their last step: pygls would answer from a callback, a turn of the loop later."""
+        """Let coroutines answer as they end: pygls would answer from a callback, one turn of the loop later."""
         handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
         if handler is None or not asyncio.iscoroutinefunction(handler):
             super()._handle_request(msg_id, method, params)
@@ -226,7 +231,7 @@ class MercuryProtocol(LanguageServerProtocol):
             self._send_response(msg_id, result)
 
         def ended(task: Any) -> None:
-            if self._request_futures.get(msg_id) is task:  # else the client uses the id again
+            if self._request_futures.get(msg_id) is task:  # otherwise the client has reused the id
                 del self._request_futures[msg_id]
             if task.cancelled() or task.exception() is not None:
                 self._send_handler_result(task, msg_id=msg_id)
@@ -235,16 +240,23 @@ class MercuryProtocol(LanguageServerProtocol):
         self._request_futures[msg_id] = task
         task.add_done_callback(ended)
 
-    def _execute_handler(self, msg_id: Id, handler: Any, callback: Any, *arguments: Any, **options: Any) -> None:
+    def _execute_handler(
+        self,
+        msg_id: Id,
+        handler: MessageHandler,
+        callback: MessageCallback,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
         # pygls would keep the futures of notifications for ever.
         def done(future: "Future[Any]") -> None:
             self._request_futures.pop(msg_id, None)
             callback(future)
 
-        super()._execute_handler(msg_id, handler, done, *arguments, **options)
+        super()._execute_handler(msg_id, handler, done, args, kwargs)
 
     def _send_handler_result(self, future: "Future[Any]", *, msg_id: Id) -> None:
-        """Our own errors are answers, not faults; anything else is logged, and told without its traceback."""
+        """Answer with our own errors as they are; log anything else, and answer without its traceback."""
         error = None if future.cancelled() else future.exception()
         if error is None:
             super()._send_handler_result(future, msg_id=msg_id)
@@ -256,40 +268,42 @@ class MercuryProtocol(LanguageServerProtocol):
     def _check_handler_result(self, future: "Future[Any]") -> None:
         error = None if future.cancelled() else future.exception()
         if error is not None:
-            _complain(error)
+            _log_failure(error)
 
     def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
         self._trace(msg_id, result, error)
-        # Not as pygls's objects, which leave out an id that is null and take the converter through all of the result.
+        # Plain JSON: pygls's objects leave out a null id, and make the converter walk the whole result.
         answer = {"result": result} if error is None else {"error": error}
         self._send_data({"jsonrpc": self.VERSION, "id": msg_id} | answer)
 
     def _trace(self, msg_id: Any, result: Any, error: types.ResponseError | None) -> None:
-        """Tell what becomes of a request, to a client that traces."""
+        """Report the outcome of a request to a client that traces."""
         method, begun = self._begun.pop(msg_id, (None, 0.0))
         if method is None or self.trace == types.TraceValue.Off or self._shutdown:
             return
         milliseconds = (perf_counter() - begun) * 1000
         outcome = "answered" if error is None else f"refused ({error.message})"
         verbose = repr(result) if error is None and self.trace == types.TraceValue.Verbose else None
-        told = types.LogTraceParams(f"{method} ({msg_id}) {outcome} after {milliseconds:.1f} ms", verbose)
-        self.notify(types.LOG_TRACE, told)
+        trace = types.LogTraceParams(f"{method} ({msg_id}) {outcome} after {milliseconds:.1f} ms", verbose)
+        self.notify(types.LOG_TRACE, trace)
 
 
 def _method(message: Mapping[str, Any]) -> str:
     """The method of a well-formed request or notification. Raises JsonRpcInvalidRequest."""
     method = message["method"]
     if message.get("jsonrpc") != LanguageServerProtocol.VERSION:
-        raise JsonRpcInvalidRequest(f"jsonrpc is {message.get('jsonrpc')!r}; it must be '2.0'"[:MAX_EXPLANATION])
+        raise JsonRpcInvalidRequest(f"jsonrpc is {message.get('jsonrpc')!r}; it must be '2.0'"[:MAX_EXPLANATION_CHARS])
     if not isinstance(method, str):
-        raise JsonRpcInvalidRequest(f"method is {method!r}; it must be a string"[:MAX_EXPLANATION])
+        raise JsonRpcInvalidRequest(f"method is {method!r}; it must be a string"[:MAX_EXPLANATION_CHARS])
     if "id" in message and not is_id(message["id"]):
-        raise JsonRpcInvalidRequest(f"id is {message['id']!r}; it must be an integer or a string"[:MAX_EXPLANATION])
+        raise JsonRpcInvalidRequest(
+            f"id is {message['id']!r}; it must be an integer or a string"[:MAX_EXPLANATION_CHARS]
+        )
     return method
 
 
-def _complain(error: BaseException) -> None:
-    """Log why a notification came to nothing; nobody waits for an answer."""
+def _log_failure(error: BaseException) -> None:
+    """Log why a notification failed; there is nobody to answer."""
     if isinstance(error, JsonRpcException | MercuryError):
         logger.warning("%s", error)
     else:
@@ -309,6 +323,6 @@ def _answer(error: BaseException) -> JsonRpcException:
 
 
 def _client_error(error: Any) -> JsonRpcException:
-    """An error that the client answered with, whatever its shape."""
+    """The error in a client's answer, whatever its shape."""
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
     return JsonRpcException(str(message), code if isinstance(code, int) else JsonRpcInternalError.CODE)

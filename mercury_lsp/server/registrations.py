@@ -9,9 +9,9 @@ from pygls.uris import from_fs_path
 
 from mercury_lsp.context.workspace import IGNORE_FILES, SOURCE_EXTENSIONS
 
-MODEL_FILES = "*.{json,safetensors,gguf}"
+MODEL_FILES_GLOB = "*.{json,safetensors,gguf}"
 
-SETTINGS_ID, FILES_ID, SOURCES_ID = "mercury-settings", "mercury-model-files", "mercury-source-files"
+SETTINGS_ID, MODEL_FILES_ID, SOURCE_FILES_ID = "mercury-settings", "mercury-model-files", "mercury-source-files"
 
 
 def settings() -> types.RegistrationParams:
@@ -24,9 +24,11 @@ def model_files(folder: Path, takes_relative_patterns: bool) -> types.Registrati
     """A model is loaded anew when a training exports into its folder, wherever that is."""
     uri = from_fs_path(str(folder))
     relative = uri is not None and takes_relative_patterns
-    pattern = types.RelativePattern(uri, MODEL_FILES) if relative and uri else f"{folder.as_posix()}/{MODEL_FILES}"
+    pattern = (
+        types.RelativePattern(uri, MODEL_FILES_GLOB) if relative and uri else f"{folder.as_posix()}/{MODEL_FILES_GLOB}"
+    )
     options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(pattern)])
-    return _registration(FILES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+    return _registration(MODEL_FILES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
 
 
 def source_files() -> types.RegistrationParams:
@@ -34,12 +36,12 @@ def source_files() -> types.RegistrationParams:
     patterns = [f"**/*.{{{','.join(sorted(SOURCE_EXTENSIONS))}}}", *(f"**/{name}" for name in IGNORE_FILES)]
     watchers = [types.FileSystemWatcher(pattern) for pattern in patterns]
     options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
-    return _registration(SOURCES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+    return _registration(SOURCE_FILES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
 
 
 def no_model_files() -> types.UnregistrationParams:
     """The model is no folder any more."""
-    return types.UnregistrationParams([types.Unregistration(FILES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES)])
+    return types.UnregistrationParams([types.Unregistration(MODEL_FILES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES)])
 
 
 def is_among(folder: Path | None, changed: Sequence[Path]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.server.convert import ACCEPTED
+from mercury_lsp.server.convert import ACCEPTED_COMMAND
 from mercury_lsp.server.requests import status
 from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices, panel
 from mercury_lsp.server.requests.did_change import did_change
@@ -69,7 +69,7 @@ def create_server(engines: Engines) -> MercuryServer:
     server = MercuryServer(engines)
     for method, handler in (LSP | BEYOND_LSP).items():
         server.feature(method, OPTIONS.get(method))(handler)
-    for name in (ACCEPTED, status.STATUS_COMMAND):
+    for name in (ACCEPTED_COMMAND, status.STATUS_COMMAND):
         server.command(name)(COMMANDS[name])
     ours = BEYOND_LSP | {types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion}
     server.protocol.params_types = {method: get_type_hints(handler)["params"] for method, handler in ours.items()}

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 StatusKind = Literal["Normal", "Error", "Warning", "Inactive"]
 
-BUSY_AFTER = 0.1
+BUSY_AFTER_SECONDS = 0.1
 """Seconds that a suggestion may take before it shows as work."""
 
 
@@ -70,7 +70,7 @@ class StatusBoard:
             self._waiting += 1
             self.change()
 
-        timer = asyncio.get_running_loop().call_later(BUSY_AFTER, count)
+        timer = asyncio.get_running_loop().call_later(BUSY_AFTER_SECONDS, count)
         try:
             yield
         finally:

@@ -8,7 +8,7 @@ import cattrs
 from lsprotocol import converters
 from pygls.exceptions import JsonRpcInvalidParams
 
-MAX_EXPLANATION = 500
+MAX_EXPLANATION_CHARS = 500
 """Characters of an error message that repeats what the client sent."""
 
 
@@ -51,4 +51,4 @@ def explained(error: Exception) -> JsonRpcInvalidParams:
     """What is wrong with parameters, naming the fields."""
     broken = isinstance(error, cattrs.BaseValidationError)
     reason = "; ".join(cattrs.transform_error(error)) if broken else f"{type(error).__name__}: {error}"
-    return JsonRpcInvalidParams(reason[:MAX_EXPLANATION])
+    return JsonRpcInvalidParams(reason[:MAX_EXPLANATION_CHARS])

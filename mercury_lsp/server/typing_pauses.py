@@ -27,7 +27,7 @@ class TypingPauses:
         """Call `on_pause` once no call of this method for the document has come for a while."""
         if uri not in self._waiting:
             self._waiting[uri] = Debounced(partial(self._pause, uri))
-        self._waiting[uri].put_off(TYPING_PAUSE_SECONDS)
+        self._waiting[uri].postpone(TYPING_PAUSE_SECONDS)
 
     def index_soon(self) -> None:
         """Go on indexing, in slices that let everything else go first."""

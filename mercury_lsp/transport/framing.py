@@ -1,4 +1,4 @@
-"""Cuts a byte stream into JSON-RPC messages; behind a frame that cannot be read it goes on at the next header."""
+"""Splits a byte stream into JSON-RPC messages; after an unreadable frame it resumes at the next header."""
 
 import json
 import re
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-MAX_BODY = 256 * 2**20
-"""Bytes of one message; more is taken for a damaged header."""
+MAX_BODY_BYTES = 256 * 2**20
+"""Longest message; a larger Content-Length is taken for a damaged header."""
 
-MAX_HEADER = 8192
-"""Bytes without a blank line after which they are no header."""
+MAX_HEADER_BYTES = 8192
+"""Longest header; more without a blank line is not a header."""
 
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 # A line break cannot stand inside a JSON string, so this never matches in the text of a well-formed message.
@@ -19,21 +19,21 @@ _LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*(?=\r?\n)", r
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
     reason: str
 
 
 class Decoder:
-    """Takes bytes in whatever pieces they come."""
+    """Decodes messages from bytes that arrive in pieces of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._length: int | None = None
-        """Of the body that is being awaited; None while a header is."""
+        """Length of the awaited body; None while a header is awaited."""
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Every message that is complete now as decoded JSON, and `Unreadable` for what stands in its place."""
+        """Every message that is now complete, as decoded JSON, or `Unreadable` in place of a broken one."""
         self._buffer += data
         while True:
             if self._length is None:
@@ -51,41 +51,41 @@ class Decoder:
                 return
 
     def _take_header(self) -> Unreadable | None:
-        """Set the length if a header is complete; what is wrong with it, if it is."""
+        """Set the length if a header is complete; returns what is wrong with it, or None."""
         found = _BLANK_LINE.search(self._buffer)
         if found is None:
-            if len(self._buffer) <= MAX_HEADER:
+            if len(self._buffer) <= MAX_HEADER_BYTES:
                 return None
             del self._buffer[: -len("Content-Length: ") - 20]
-            return Unreadable(f"no header within {MAX_HEADER} bytes")
+            return Unreadable(f"no header within {MAX_HEADER_BYTES} bytes")
         self._length = _length(bytes(self._buffer[: found.end()]))
         del self._buffer[: found.end()]
-        return (
-            None if self._length is not None else Unreadable(f"a header without a Content-Length from 0 to {MAX_BODY}")
-        )
+        if self._length is None:
+            return Unreadable(f"a header without a Content-Length from 0 to {MAX_BODY_BYTES}")
+        return None
 
 
 def messages(read: Callable[[], bytes]) -> Iterator[Any]:
-    """Every message of a stream, and `Unreadable` for what stands in its place; read gives b"" at the end."""
+    """Every message of a stream, or `Unreadable` in place of a broken one; `read` returns b"" at the end."""
     decoder = Decoder()
     while data := read():
         yield from decoder.feed(data)
 
 
 def framed(message: Any) -> bytes:
-    """A message as it is sent."""
+    """A message as bytes, with its header."""
     body = json.dumps(message, separators=(",", ":")).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
 def _length(header: bytes) -> int | None:
-    """The last length that a header tells: before it may stand what a wrong length left over."""
+    """The last length in a header: before it may be bytes that a wrong length left over."""
     found = _LENGTH.findall(header)
-    return int(found[-1]) if found and int(found[-1]) <= MAX_BODY else None
+    return int(found[-1]) if found and int(found[-1]) <= MAX_BODY_BYTES else None
 
 
 def _decoded(body: bytes) -> tuple[Any, int]:
-    """The message and the bytes that are done with; a length that was too large took in the header that follows."""
+    """The message and the number of bytes used; a length that was too large has swallowed the next header."""
     try:
         return json.loads(body.decode("utf-8")), len(body)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Messages that come over a pipe."""
+"""Reads messages from a pipe."""
 
 import asyncio
 import logging
@@ -12,22 +12,22 @@ logger = logging.getLogger(__name__)
 
 READ_BYTES = 65536
 
-END = object()
-"""Stands behind the last message of the client."""
+END_OF_INPUT = object()
+"""Follows the client's last message."""
 
 
 async def messages(stdin: BinaryIO) -> AsyncIterator[Any]:
-    """Messages of a pipe, which only a thread of its own can wait for."""
+    """Messages of a pipe; a separate thread waits for them."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
 
     def listen() -> None:
         try:
             for message in framing.messages(lambda: stdin.read1(READ_BYTES)):  # type: ignore[attr-defined]
                 loop.call_soon_threadsafe(queue.put_nowait, message)
-            loop.call_soon_threadsafe(queue.put_nowait, END)
+            loop.call_soon_threadsafe(queue.put_nowait, END_OF_INPUT)
         except RuntimeError as error:
-            logger.debug("the loop has ended before its input: %s", error)
+            logger.debug("the event loop ended before its input: %s", error)
 
     Thread(target=listen, name="mercury-stdin", daemon=True).start()
-    while (message := await queue.get()) is not END:
+    while (message := await queue.get()) is not END_OF_INPUT:
         yield message

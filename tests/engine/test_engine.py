@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mercury_engine.api import FillRequest
+from mercury_engine.api import MAX_SLOTS, FillRequest
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
 from mercury_engine.denoising.context_reader import MANY_TOKENS_READ
-from mercury_engine.engine import MAX_SLOTS, Engine
+from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_engine.results import take_back_unsure

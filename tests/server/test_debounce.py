@@ -9,7 +9,7 @@ async def test_it_calls_once_and_not_before_nothing_has_put_it_off_for_a_while()
     loop, called = asyncio.get_running_loop(), []
     later = Debounced(lambda: called.append(loop.time()))
     for _ in range(5):
-        later.put_off(0.03)
+        later.postpone(0.03)
         last = loop.time()
         await asyncio.sleep(0.01)
     assert called == []
@@ -17,14 +17,14 @@ async def test_it_calls_once_and_not_before_nothing_has_put_it_off_for_a_while()
     assert len(called) == 1 and called[0] >= last + 0.03
 
 
-async def test_it_may_be_put_off_again_afterwards_and_by_less():
+async def test_it_may_be_postpone_again_afterwards_and_by_less():
     called = asyncio.Event()
     later = Debounced(called.set)
-    later.put_off(0.001)
+    later.postpone(0.001)
     await asyncio.wait_for(called.wait(), 10)
     called.clear()
-    later.put_off(600)
-    later.put_off(0.001)
+    later.postpone(600)
+    later.postpone(0.001)
     await asyncio.wait_for(called.wait(), 10)
 
 
@@ -32,7 +32,7 @@ async def test_it_does_not_call_when_it_is_cancelled():
     called = []
     later = Debounced(lambda: called.append(1))
     later.cancel()
-    later.put_off(0.001)
+    later.postpone(0.001)
     later.cancel()
     await asyncio.sleep(0.02)
     assert called == []
@@ -44,6 +44,6 @@ async def test_keys_move_no_timer(monkeypatch):
     monkeypatch.setattr(loop, "call_at", lambda *given: timers.append(given) or call_at(*given))
     later = Debounced(lambda: None)
     for _ in range(100):
-        later.put_off(600)
+        later.postpone(600)
     assert len(timers) == 1
     later.cancel()

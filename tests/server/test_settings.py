@@ -62,8 +62,8 @@ def test_a_section_that_is_no_object_is_an_error():
 
 
 def test_only_model_device_and_threads_need_another_engine():
-    assert Settings(effort="low", gate=0.3).engine == Settings().engine
-    assert Settings(device="cpu").engine != Settings().engine
+    assert Settings(effort="low", gate=0.3).engine_key == Settings().engine_key
+    assert Settings(device="cpu").engine_key != Settings().engine_key
 
 
 def test_a_disabled_language_is_not_allowed():

@@ -18,7 +18,7 @@ LINE = script(text=FILL) + "x = "
 
 CANCELLED = -32800
 
-AT_ONCE = ({"method": "shutdown", "id": "last"}, {"method": "exit"})
+SHUTDOWN_AND_EXIT = ({"method": "shutdown", "id": "last"}, {"method": "exit"})
 """The last words of clients that do not wait for the answer."""
 
 

@@ -29,10 +29,12 @@ def code_action(server: MercuryServer, params: types.CodeActionParams) -> Sequen
 def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position) -> Iterator[types.Command]:
     document = {"uri": snapshot.uri, "version": snapshot.version}
     if server.suggester.may_have_next_edit(snapshot):
-        yield types.Command(next_edit.NEXT_EDIT_TITLE, next_edit.NEXT_EDIT, arguments=[{"textDocument": document}])
+        yield types.Command(
+            next_edit.NEXT_EDIT_TITLE, next_edit.NEXT_EDIT_COMMAND, arguments=[{"textDocument": document}]
+        )
     position = {"line": cursor.line, "character": cursor.character}
     argument = {"textDocument": document, "position": position}
-    yield types.Command(fill_here.FILL_TITLE, fill_here.FILL, arguments=[argument])
+    yield types.Command(fill_here.FILL_TITLE, fill_here.FILL_COMMAND, arguments=[argument])
 
 
 def _is_cursor(span: types.Range) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from mercury_lsp.server.convert import ACCEPTED
-from mercury_lsp.server.requests.fill_here import FILL, fill_here
-from mercury_lsp.server.requests.next_edit import NEXT_EDIT, next_edit
+from mercury_lsp.server.convert import ACCEPTED_COMMAND
+from mercury_lsp.server.requests.fill_here import FILL_COMMAND, fill_here
+from mercury_lsp.server.requests.next_edit import NEXT_EDIT_COMMAND, next_edit
 from mercury_lsp.server.requests.status import STATUS_COMMAND, status_command
 from mercury_lsp.server.server import MercuryServer
 
@@ -31,12 +31,12 @@ def accepted(server: MercuryServer, token: types.ProgressToken | None, *argument
         case [str() as suggestion_id, int()]:  # the edits show which part remains
             server.session.statistics.observer.reported_accepted(suggestion_id, in_part=True)
         case _:
-            raise JsonRpcInvalidParams(f"{ACCEPTED} takes [id] or [id, accepted length]")
+            raise JsonRpcInvalidParams(f"{ACCEPTED_COMMAND} takes [id] or [id, accepted length]")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
-    ACCEPTED: accepted,
+    ACCEPTED_COMMAND: accepted,
     STATUS_COMMAND: status_command,
-    FILL: fill_here,
-    NEXT_EDIT: next_edit,
+    FILL_COMMAND: fill_here,
+    NEXT_EDIT_COMMAND: next_edit,
 }

@@ -9,7 +9,7 @@ from mercury_lsp.server.progress import ClientProgress, new_token
 from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, refused
 from mercury_lsp.server.server import MercuryServer
 
-FILL = "mercury.fill"
+FILL_COMMAND = "mercury.fill"
 
 FILL_TITLE = "Mercury: fill here"
 

@@ -4,8 +4,8 @@ from lsprotocol import types
 
 from mercury_lsp.server.requests.code_action import ACTION_OPTIONS, code_action
 from mercury_lsp.server.requests.completion import COMPLETION_OPTIONS, completion
-from mercury_lsp.server.requests.fill_here import FILL, fill_here
-from mercury_lsp.server.requests.next_edit import NEXT_EDIT, next_edit
+from mercury_lsp.server.requests.fill_here import FILL_COMMAND, fill_here
+from mercury_lsp.server.requests.next_edit import NEXT_EDIT_COMMAND, next_edit
 from mercury_lsp.server.server import MercuryServer
 
 
@@ -16,7 +16,7 @@ def initialize(server: MercuryServer, params: types.InitializeParams) -> None:
     if editor.wants_popup:
         server.feature(types.TEXT_DOCUMENT_COMPLETION, COMPLETION_OPTIONS)(completion)
     if editor.applies_edits:
-        server.command(FILL)(fill_here)
-        server.command(NEXT_EDIT)(next_edit)
+        server.command(FILL_COMMAND)(fill_here)
+        server.command(NEXT_EDIT_COMMAND)(next_edit)
     if editor.takes_actions:
         server.feature(types.TEXT_DOCUMENT_CODE_ACTION, ACTION_OPTIONS)(code_action)

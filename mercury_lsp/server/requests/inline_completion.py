@@ -5,8 +5,8 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from mercury_lsp.server.convert import beyond, from_line_start, to_lsp
-from mercury_lsp.server.denoise_progress import Denoising
+from mercury_lsp.server.convert import extending_selected, from_line_start, to_lsp
+from mercury_lsp.server.denoise_progress import DenoiseProgress
 from mercury_lsp.server.progress import ClientProgress
 from mercury_lsp.server.server import MercuryServer
 
@@ -27,12 +27,12 @@ async def inline_completion(server: MercuryServer, params: InlineCompletionParam
     token = params.partial_result_token if streams else None
     with (
         ClientProgress(server, params.work_done_token, "Completing", cancellable=True),
-        Denoising(server, token, params.position) as denoising,
+        DenoiseProgress(server, token, params.position) as denoising,
     ):
         at, on_step = params.position, denoising.on_step
         found, snapshot = await server.suggester.suggest(uri, at, "inline", automatic, on_step)
     if selected is not None:
-        found = beyond(selected, found, snapshot)
+        found = extending_selected(selected, found, snapshot)
         if not found:
             server.session.statistics.observer.retract(uri)
     elif editor.is_copilot:

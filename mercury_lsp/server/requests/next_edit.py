@@ -9,7 +9,7 @@ from mercury_lsp.server.progress import ClientProgress, new_token
 from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, refused
 from mercury_lsp.server.server import MercuryServer
 
-NEXT_EDIT = "mercury.nextEdit"
+NEXT_EDIT_COMMAND = "mercury.nextEdit"
 
 NEXT_EDIT_TITLE = "Mercury: apply next edit"
 

@@ -13,7 +13,7 @@ from mercury_kernels.cpu import library
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, try_
-from mercury_lsp.commands.place import FilePosition
+from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.errors import UsageError
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import FakeEngine
@@ -136,8 +136,8 @@ def test_at_a_terminal_the_wait_for_the_model_is_explained(
 
 def test_doctor_finds_nothing_wrong_with_a_model_that_works():
     found = {each.name: each for each in doctor.findings(Settings(), engine)}
-    assert found["model"].mend is None and "fake" in found["model"].value
-    assert found["fill"].mend is None and "2 steps" in found["fill"].value
+    assert found["model"].fix is None and "fake" in found["model"].value
+    assert found["fill"].fix is None and "2 steps" in found["fill"].value
 
 
 def test_doctor_names_the_mend_of_a_model_that_is_not_there():
@@ -145,7 +145,7 @@ def test_doctor_names_the_mend_of_a_model_that_is_not_there():
         raise ModelNotFound("no model x; name another")
 
     found = {each.name: each for each in doctor.findings(Settings(), fail)}
-    assert found["model"].mend == "no model x; name another"
+    assert found["model"].fix == "no model x; name another"
     assert "fill" not in found
 
 
@@ -170,19 +170,19 @@ def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("built", "suitable", "said", "mend"),
+    ("built", "suitable", "said", "fix"),
     [
         ("avx2", ["avx2"], "built for avx2", None),
         (None, ["avx2"], "not built", "install a C compiler"),
         (None, [], "none for this processor", None),
     ],
 )
-def test_doctor_says_which_kernels_the_processor_has(monkeypatch, built, suitable, said, mend):
+def test_doctor_says_which_kernels_the_processor_has(monkeypatch, built, suitable, said, fix):
     monkeypatch.setattr(library, "built", lambda: built)
     monkeypatch.setattr(library, "suitable", lambda: suitable)
     found = {each.name: each for each in doctor.findings(Settings(), engine)}["cpu kernels"]
     assert said in found.value
-    assert (found.mend or "").startswith(mend or "") and bool(found.mend) == bool(mend)
+    assert (found.fix or "").startswith(fix or "") and bool(found.fix) == bool(fix)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
@@ -190,7 +190,7 @@ def test_every_example_has_one_cursor_between_text(path: Path):
     example = try_.read_example(path)
     assert example is not None
     assert example.before.strip() and example.after.strip()
-    assert try_.CURSOR not in example.after
+    assert try_.CURSOR_MARK not in example.after
 
 
 def test_the_position_in_an_example_counts_utf_16():
@@ -200,7 +200,7 @@ def test_the_position_in_an_example_counts_utf_16():
 
 def test_files_that_are_no_text_are_passed_over_in_a_folder_of_examples(tmp_path: Path):
     (tmp_path / "a.bin").write_bytes(b"\xff\x00")
-    (tmp_path / "b.py").write_text(f"x = {try_.CURSOR}\n", "utf-8")
+    (tmp_path / "b.py").write_text(f"x = {try_.CURSOR_MARK}\n", "utf-8")
     assert [example.path.name for example in try_._examples(tmp_path)] == ["b.py"]
 
 

@@ -62,7 +62,7 @@ def test_languages_come_by_use_and_days_in_order():
 
 def test_with_nothing_counted_there_is_a_friendly_sentence(state: Path, capsys):
     out = said(capsys)
-    assert "No suggestion was counted in the last 30 days" in out
+    assert "No suggestions were counted in the last 30 days" in out
     assert list(state.iterdir()) == []
 
 
@@ -102,7 +102,7 @@ def test_days_that_cannot_be_are_refused(state: Path, capsys, days: str):
 
 def test_a_picture_that_is_not_called_one_is_refused(state: Path, capsys):
     assert main(["stats", "--plot", str(state / "days.svg")]) == 2
-    assert "end it in .png" in capsys.readouterr().err
+    assert "does not end in .png" in capsys.readouterr().err
 
 
 def test_the_days_are_drawn(state: Path, capsys):

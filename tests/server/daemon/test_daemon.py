@@ -83,7 +83,7 @@ def test_the_log_on_disk_holds_no_values(unix: Place, tmp_path: Path):
 
 def test_the_doctor_tells_of_the_daemons_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert doctor._daemons() == "none runs; the next editor starts one"
+    assert doctor._daemons() == "none is running; the next editor starts one"
     place = Place(tmp_path, address.default_address())
     try:
         place.daemon()

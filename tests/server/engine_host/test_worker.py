@@ -10,7 +10,7 @@ from mercury_engine.api import Fill, FillRequest, NewRequests, TellOutcome, one_
 from mercury_engine.errors import Cancelled, ModelNotFound
 
 from mercury_lsp.engine_host.engines import Engines, Lease
-from mercury_lsp.engine_host.worker import AT_ONCE, load_engine
+from mercury_lsp.engine_host.worker import MAX_CONCURRENT_ANSWERS, load_engine
 from mercury_lsp.settings import Settings
 from tests.support.fake_engine import FakeEngine
 
@@ -53,7 +53,7 @@ class Desk:
 
 @pytest.fixture
 def one_at_once(monkeypatch):
-    monkeypatch.setattr("mercury_lsp.engine_host.worker.AT_ONCE", 1)
+    monkeypatch.setattr("mercury_lsp.engine_host.worker.MAX_CONCURRENT_ANSWERS", 1)
 
 
 class Together(Echoing):
@@ -84,7 +84,7 @@ async def until(holds) -> None:
 async def test_those_who_ask_while_a_fill_is_under_way_join_it_up_to_a_number():
     desk = Desk("abcde", Together())
     asked = [await desk.begin(), *(desk.ask(name, name) for name in "abcde")]
-    await until(lambda: len(desk.engine.asked_near) == AT_ONCE)
+    await until(lambda: len(desk.engine.asked_near) == MAX_CONCURRENT_ANSWERS)
     await asyncio.sleep(0.01)
     assert desk.engine.asked_near == ["first", "a", "b", "c"]
     desk.engine.held = False
@@ -326,7 +326,7 @@ def test_a_lease_may_be_closed_before_it_has_loaded():
 
 
 async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
-    monkeypatch.setattr("mercury_lsp.engine_host.worker.REST_AFTER", 0.01)
+    monkeypatch.setattr("mercury_lsp.engine_host.worker.IDLE_REST_SECONDS", 0.01)
     desk = Desk("a")
     first, waiting = await desk.begin(), desk.ask("a", "next")
     await asyncio.sleep(0.05)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clients import AT_ONCE, FILL, LINE, Buffer, client, dropped, outcome
+from tests.support.clients import FILL, LINE, SHUTDOWN_AND_EXIT, Buffer, client, dropped, outcome
 from tests.support.editor import Editor, script
 
 COMPLETION = "textDocument/completion"
@@ -62,7 +62,7 @@ HELIX = {
 def helix(state: Path) -> Any:
     """Its ids begin at 0; it pushes its options as settings; it leaves without waiting, and without parameters."""
     options = {"effort": "low"}
-    return client(HELIX, state, count(0), options=options, clientInfo={"name": "helix"}, last=AT_ONCE)
+    return client(HELIX, state, count(0), options=options, clientInfo={"name": "helix"}, last=SHUTDOWN_AND_EXIT)
 
 
 def test_helix_asks_again_with_every_key_and_inserts_over_the_word(tmp_path: Path):
@@ -179,7 +179,12 @@ ZED = {
 def test_zed_is_told_to_leave_the_indentation_alone_and_runs_the_command(tmp_path: Path):
     """It would adjust it by default; what is typed cancels the request; the common beginning is not written again."""
     with client(
-        ZED, tmp_path, count(0), options={"mercury": {"effort": "low"}}, clientInfo={"name": "Zed"}, last=AT_ONCE
+        ZED,
+        tmp_path,
+        count(0),
+        options={"mercury": {"effort": "low"}},
+        clientInfo={"name": "Zed"},
+        last=SHUTDOWN_AND_EXIT,
     ) as editor:
         editor.notify("workspace/didChangeConfiguration", {"settings": {}})
         with Buffer(editor, script(text=BLOCK) + "def f():\n    ") as buffer:

@@ -131,7 +131,8 @@ def test_the_doctor_names_the_hub_of_a_daemon_that_was_stopped(tmp_path: Path, m
         editor.initialize()
         editor.settle()  # what it says after the stop starts a daemon
         control.stop(place.address)
-        assert doctor._daemons() == f"none runs at {place.address.path}, its editors' hub is process {place.hub()}"
+        at = place.address.path
+        assert doctor._daemons() == f"none is running at {at}, its editors' hub is process {place.hub()}"
     place.close()
 
 
@@ -390,7 +391,7 @@ def test_without_standard_input_or_output_it_ends_at_once(unix: Place, closed: s
     command = shell(f'exec "$@" {option} {closed}', *PLAIN, *unix.address.arguments)
     ended = subprocess.run(command, env=unix.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert ended.returncode == 1 and ended.stdout == ""
-    told = "mercury-lsp: standard input or output is closed, so there is nobody to serve\n"
+    told = "mercury-lsp: standard input or output is closed, so there is no client to serve\n"
     assert ended.stderr == ("" if "2>&-" in closed else told)
     assert unix.status() is None and unix.hub() is None
 

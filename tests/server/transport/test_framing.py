@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.transport.framing import MAX_BODY, MAX_HEADER, Unreadable, messages
+from mercury_lsp.transport.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, Unreadable, messages
 from tests.support.editor import frame
 
 FIRST, SECOND = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀\ud800"}
@@ -62,14 +62,14 @@ def test_a_header_may_be_written_in_many_ways(header: bytes):
         b"Content-Length: -5\r\n\r\n{}",
         b"Content-Length: \r\n\r\n{}",
         b"Content-Length: 0\r\n\r\n",
-        b"Content-Length: %d\r\n\r\n{}" % (MAX_BODY + 1),
+        b"Content-Length: %d\r\n\r\n{}" % (MAX_BODY_BYTES + 1),
         b"Content-Length: 99999999999999999999999\r\n\r\n{}",
         b"Content-Length: 5\r\n\r\n" + json.dumps(FIRST).encode(),
         b"Content-Length: 2\r\n\r\n\xff\xfe",
         b'Content-Length: 9\r\n\r\n{"a": nul',
         b"Content-Length: 200000\r\n\r\n" + b"[" * 200000,
         b"Content-Length: 5000\r\n\r\n" + b"1" * 5000,
-        b"x" * (3 * MAX_HEADER),
+        b"x" * (3 * MAX_HEADER_BYTES),
         b"Transfer-Encoding: chunked\r\n\r\n",
     ],
     ids=lambda broken: repr(broken[:30]),
@@ -79,7 +79,7 @@ def test_behind_a_broken_frame_the_next_message_is_read(broken: bytes):
 
 
 def test_noise_without_an_end_is_told_and_not_kept():
-    noise = b"x" * (3 * MAX_HEADER)
+    noise = b"x" * (3 * MAX_HEADER_BYTES)
     told = read(noise + frame(SECOND), iter([1000] * 100))
     assert told[-1] == SECOND and 1 <= len(told[:-1]) <= 3
     assert all("no header" in each.reason for each in told[:-1])

@@ -1,4 +1,4 @@
-"""FILE:LINE:COL, as compilers and editors write it."""
+"""A cursor given as FILE:LINE:COL, the way compilers and editors write it."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A cursor in a file; line and column count from 1, columns in characters."""
+    """A cursor in a file; lines and columns count from 1, columns in characters."""
 
     path: Path
     line: int
@@ -23,7 +23,7 @@ class FilePosition:
 
     @classmethod
     def parse(cls, text: str) -> "FilePosition":
-        """A place from FILE:LINE:COL; FILE may hold colons. Raises UsageError."""
+        """Parse FILE:LINE:COL; FILE may contain colons. Raises UsageError."""
         parts = text.rsplit(":", 2)
         if len(parts) != 3 or not parts[0]:
             raise UsageError(f"{text!r} is not FILE:LINE:COL")
@@ -33,11 +33,11 @@ class FilePosition:
         return cls(Path(path), int(line), int(column))
 
     def context(self) -> tuple[CompletionContext, Snapshot]:
-        """The file's text around the cursor. Raises UsageError if there is no such file or place in it."""
+        """The file's text around the cursor. Raises UsageError if the file or the position does not exist."""
         text = read_text(self.path)
         name = str(self.path)
         snapshot = Document(self.path.absolute().as_uri(), language_of(name), 0, text).snapshot()
-        context = ContextBuilder().build(snapshot, self._offset(text), _told(self.path))
+        context = ContextBuilder().build(snapshot, self._offset(text), _path_shown(self.path))
         return lookup_text.with_rest_of_document(context, snapshot), snapshot
 
     def _offset(self, text: str) -> int:
@@ -56,12 +56,12 @@ class FilePosition:
 
 
 def read_text(path: Path) -> str:
-    """A source file's text, line breaks as they are. Raises UsageError."""
+    """A source file's text, with its own line breaks. Raises UsageError."""
     return decoded(read_bytes(path), path)
 
 
 def decoded(content: bytes, path: Path) -> str:
-    """The text that a file holds. Raises UsageError."""
+    """A file's content as text. Raises UsageError."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -69,7 +69,7 @@ def decoded(content: bytes, path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """What is in a file. Raises UsageError."""
+    """A file's content. Raises UsageError."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -81,8 +81,8 @@ def read_bytes(path: Path) -> bytes:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _told(path: Path) -> str:
-    """The path as the model is told it: relative to the working folder, or the name alone."""
+def _path_shown(path: Path) -> str:
+    """The path as the model sees it: relative to the working folder, or the name alone."""
     absolute, here = path.absolute(), Path.cwd()
     return absolute.relative_to(here).as_posix() if absolute.is_relative_to(here) else path.name
 
