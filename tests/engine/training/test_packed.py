@@ -50,12 +50,12 @@ def plain(q, k, v, block_mask, scale, enable_gqa):
     return (q @ k.transpose(-1, -2) * scale).masked_fill(~seen, float("-inf")).softmax(-1) @ v
 
 
-def learned(network, layouts, final):
+def learned(network, layouts, late_stage):
     totals = LossDivisors.of(layouts)
     network.zero_grad()
     loss, told = 0.0, []
     for layout in layouts:
-        part, of_part = layout_loss(network, layout, totals, final)
+        part, of_part = layout_loss(network, layout, totals, late_stage)
         part.backward()
         loss += float(part.detach())
         told.append(of_part)
@@ -63,13 +63,13 @@ def learned(network, layouts, final):
     return loss, mean_nats(told, network.config.end_id), gradients
 
 
-@pytest.mark.parametrize("final", [LateStage(), LateStage(guesses=True, sharpen=0.05)])
-def test_packed_rows_have_the_loss_and_the_gradients_of_padded_ones(sampler, network, monkeypatch, final):
+@pytest.mark.parametrize("late_stage", [LateStage(), LateStage(guesses=True, sharpen=0.05)])
+def test_packed_rows_have_the_loss_and_the_gradients_of_padded_ones(sampler, network, monkeypatch, late_stage):
     monkeypatch.setattr(attention, "_attention", lambda on_gpu: plain)
-    loss, told, gradients = learned(network, steps(sampler, network, packed=False)[0], final)
+    loss, told, gradients = learned(network, steps(sampler, network, packed=False)[0], late_stage)
     packed = steps(sampler, network, packed=True).with_room()[0]
     assert [type(layout) for layout in packed] == [Packed]
-    loss_packed, told_packed, gradients_packed = learned(network, packed, final)
+    loss_packed, told_packed, gradients_packed = learned(network, packed, late_stage)
     assert loss_packed == pytest.approx(loss, rel=1e-5)
     assert told_packed["first"] == pytest.approx(told["first"], rel=1e-4)
     assert told_packed["length"] == pytest.approx(told["length"], rel=1e-4)
@@ -174,8 +174,8 @@ def test_layers_are_compiled_once_for_all_steps(sampler, network, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("final", [LateStage(), LateStage(guesses=True, sharpen=0.05)])
-def test_a_gpu_learns_from_packed_rows_what_a_cpu_learns_from_padded_ones(sampler, final):
+@pytest.mark.parametrize("late_stage", [LateStage(), LateStage(guesses=True, sharpen=0.05)])
+def test_a_gpu_learns_from_packed_rows_what_a_cpu_learns_from_padded_ones(sampler, late_stage):
     torch.compiler.reset()
     shape = {"head_dim": 16, "num_attention_heads": 6, "num_key_value_heads": 2}
     here, there = tiny.network(rank=4, **shape), tiny.network(rank=4, **shape).cuda()
@@ -183,8 +183,8 @@ def test_a_gpu_learns_from_packed_rows_what_a_cpu_learns_from_padded_ones(sample
         layer.compile(dynamic=False)
     made = steps(sampler, there, packed=True).with_room()
     for step in range(2):
-        loss, _, gradients = learned(here, steps(sampler, here, packed=False)[step], final)
-        loss_there, _, gradients_there = learned(there, made[step], final)
+        loss, _, gradients = learned(here, steps(sampler, here, packed=False)[step], late_stage)
+        loss_there, _, gradients_there = learned(there, made[step], late_stage)
         assert loss_there == pytest.approx(loss, rel=1e-2)
         for name, gradient in gradients.items():
             scale = float(gradient.abs().max())

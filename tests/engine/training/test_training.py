@@ -188,8 +188,8 @@ def test_the_learning_rate_warms_up_and_falls_with_the_time_of_the_whole_run():
 
 
 def test_the_last_part_of_a_run_shows_the_models_own_guesses_and_sharpens(run):
-    assert PLAN.final(0) == LateStage()
-    assert PLAN.final(59 * 60).guesses
+    assert PLAN.late_stage(0) == LateStage()
+    assert PLAN.late_stage(59 * 60).guesses
     layouts = run.steps[0]
     early = run.one_step(layouts)["loss"]
     run.elapsed = 59.5 * 60

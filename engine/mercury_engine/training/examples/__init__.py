@@ -1,1 +1,1 @@
-"""What one training step sees: gaps, passages and snippets drawn from files."""
+"""Sample the examples of a training step from files: gaps, passages and snippets."""

@@ -1,4 +1,4 @@
-"""Gaps cut out of real files, laid out exactly as the server lays out the text around a cursor."""
+"""Cut gaps out of real files and lay them out exactly as the server lays out the text around a cursor."""
 
 import random
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.snippets import snippet_blocks
 
 PATH_SHARE = 0.7
-"""Share of windows that see the file's path."""
+"""Share of windows that include the file's path."""
 
 SNIPPETS_SHARE = 0.2
-"""Share of windows that see blocks of other files of their package, where there are any."""
+"""Share of windows that include blocks of other files of their package, if there are any."""
 
 FILE_START_SHARE = 0.15
-"""Share of windows at the start of their file, on top of those that fall there by chance."""
+"""Share of windows placed at the start of their file, in addition to those there by chance."""
 
 WINDOW_REACH_CHARS = 500
-"""Gaps of a window start within so many characters of its middle."""
+"""Characters from the middle of a window within which its gaps start."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingGap:
-    """Tokens around and inside one gap. `far` and `suffix` are blocks that are read alone."""
+    """Tokens around and inside one gap. `far` and `suffix` are blocks that are each prefilled alone."""
 
     far: list[tuple[int, ...]]
     near: list[int]
@@ -37,7 +37,7 @@ class TrainingGap:
 
 @dataclass(frozen=True, slots=True)
 class GapSettings:
-    """How a gap is chosen: shares of the kinds and the budgets of context in characters."""
+    """How gaps are chosen: the shares of the kinds, and the context budgets in characters."""
 
     rest_of_line: float = 0.6
     random_span: float = 0.25
@@ -46,15 +46,15 @@ class GapSettings:
 
 
 class GapSampler:
-    """Draws gaps from files; same generator, same gaps."""
+    """Samples gaps from files; equal generators give equal gaps."""
 
     def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
         self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
 
     def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[TrainingGap]:
-        """Up to count gaps of one window, in the order of the text, so that they share what is read.
+        """Up to `count` gaps of one window, in text order, so that they can share their prefill.
 
-        `others` are files of the same package, of which some windows see a block or two.
+        `others` are files of the same package; some windows include a block or two of them.
         """
         text = file.text.replace("\r\n", "\n")
         if len(text) < 200:
@@ -68,7 +68,7 @@ class GapSampler:
         return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
 
     def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> TrainingGap:
-        """The gap text[start:end] with the context the server would give for a cursor at start, behind `first`."""
+        """The gap text[start:end] with the context of the server for a cursor at `start`, after the blocks `first`."""
         far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
         cut = self.tokenizer.cut(near)
         target = self.tokenizer.encode(cut.spell + text[start:end])
@@ -98,7 +98,7 @@ class GapSampler:
 
 
 def first_blocks(file: SourceFile, around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
-    """Snippets of other files that go with the text around, and the path; each of them in some windows only."""
+    """Snippets of other files that match the text around, and the path; each only in some windows."""
     snippets = rng.random() < SNIPPETS_SHARE
     blocks = snippet_blocks(around, others, rng) if snippets and others else []
     return [*blocks, path_block(file.path, file.language)] if rng.random() < PATH_SHARE else blocks

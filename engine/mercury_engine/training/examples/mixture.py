@@ -1,4 +1,4 @@
-"""Which gaps a step trains on: files of a fixed mix of languages, a window of gaps in each, edits among them."""
+"""Sample a step's gaps: files in a fixed mix of languages, a window of gaps in each file, edits among the gaps."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -11,25 +11,25 @@ from mercury_engine.training.edits import EditSampler
 from mercury_engine.training.examples.gaps import TrainingGap, GapSampler, GapSettings
 
 CANVAS_SLOT_CHOICES = (8, 16, 16, 16, 24, 24, 32, 64)
-"""Lengths of tailed canvases; all gaps of a window have the same."""
+"""Slots of canvases with a tail of end markers, by frequency; all gaps of a window have the same."""
 
 LONG_CANVAS_SLOTS = 32
-"""Windows with more slots have half as many gaps."""
+"""Slots; windows with more have half as many gaps."""
 
 EDIT_CANVAS_SLOTS = (16, 32, 48, 64)
-"""Lengths for edits, of which the shortest is taken that holds all of a window and an end marker."""
+"""Slots of canvases for edits; a window gets the fewest that hold each of its edits and an end marker."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapWindow:
-    """Gaps near one another, and the slots of their tailed canvases."""
+    """Nearby gaps of one file, and the slots of their canvases with a tail."""
 
     gaps: list[TrainingGap]
     slots: int
 
 
 class Mixture:
-    """A corpus in memory; the share of each language is fixed. Raises ModelCorrupt when there is no file."""
+    """A corpus in memory, sampled with a fixed share of each language. Raises ModelCorrupt if it has no file."""
 
     def __init__(self, files: Iterable[SourceFile], python_share: float = 0.5) -> None:
         self.python_share = python_share
@@ -49,7 +49,7 @@ class Mixture:
         return rng.choice(self.files[rng.choices(others, sizes)[0]])
 
     def others(self, file: SourceFile, rng: random.Random) -> list[SourceFile]:
-        """A few other files of the same package, of the same language where there are such."""
+        """A few other files of the same package, preferably of the same language."""
         package = self._packages[file.package]
         found = [f for f in rng.sample(package, min(12, len(package))) if f is not file]
         return [f for f in found if f.language == file.language] or found
@@ -57,7 +57,7 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class WindowSampler:
-    """Draws windows of `gaps` gaps from a file, a share of them edits."""
+    """Samples windows of `gaps` gaps each; `edits` is the share of edits among them."""
 
     tokenizer: Tokenizer
     mixture: Mixture
@@ -66,7 +66,7 @@ class WindowSampler:
     spans: GapSettings
 
     def windows(self, files: int, rng: random.Random) -> list[GapWindow]:
-        """The windows of so many files; the same ones from the same generator, whatever was drawn before."""
+        """The windows of `files` files; they depend on the generator only, not on earlier calls."""
         gaps, edits = GapSampler(self.tokenizer, rng, self.spans), EditSampler(self.tokenizer, rng, self.spans)
         found = []
         for _ in range(files):
@@ -80,6 +80,6 @@ class WindowSampler:
 
 
 def edit_window(gaps: Sequence[TrainingGap]) -> GapWindow:
-    """Edits of one file."""
+    """A window of one file's edits."""
     longest = max((len(gap.target) for gap in gaps), default=0)
     return GapWindow(list(gaps), next((slots for slots in EDIT_CANVAS_SLOTS if slots > longest), EDIT_CANVAS_SLOTS[-1]))

@@ -1,4 +1,4 @@
-"""What a reader learns from: text as it stands before a cursor, behind the blocks that the server would show it."""
+"""Sample passages to train the reader on: the text before a cursor, after the blocks that the server would send."""
 
 import random
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from mercury_engine.training.examples.mixture import Mixture
 from mercury_engine.training.optimisation.sharing import TokenIds
 
 CONTEXT_BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
-"""Characters of context before and behind; short ones are cheaper to read and teach as much."""
+"""Characters of context before and after the cursor; short ones are cheaper to prefill and teach as much."""
 
 WHOLE_CHUNK_SHARE = 0.5
-"""Share of passages that are whole chunks; the others end at a cursor within."""
+"""Share of passages that are whole chunks; the others end at a cursor inside one."""
 
 NOTHING_BELOW_SHARE = 0.1
-"""Share of passages at the end of what is written."""
+"""Share of passages with no text below the cursor."""
 
 MIN_PASSAGE_TOKENS, MAX_PASSAGE_TOKENS = 8, 320
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A near prefix, to be predicted token by token, and the blocks in front of it, those from below it first."""
+    """A near prefix to predict token by token, and the blocks before it; blocks from below the cursor come first."""
 
     far: list[TokenIds]
     near: TokenIds
@@ -36,18 +36,18 @@ class Passage:
 
 @dataclass(frozen=True)
 class PassageSteps(Dataset[list[list[Passage]]]):
-    """Step number -> passages by file; the same ones for the same seed and number."""
+    """Step number -> passages by file; equal seeds and numbers give equal passages."""
 
     tokenizer: Tokenizer
     mixture: Mixture
     files: int
     count: int
-    """Passages of a file, from chunks in a row, so that they share most blocks."""
+    """Passages per file, from consecutive chunks, so that they share most blocks."""
     seed: int
     budgets: tuple[tuple[int, int], ...] = CONTEXT_BUDGETS
 
     def __getitem__(self, step: int) -> list[list[Passage]]:
-        """No passages at all of files that are too short."""
+        """The step's passages by file; files that are too short give none."""
         rng = random.Random(f"{self.seed}/reader/{step}")
         drawn = [self.mixture.sample(rng) for _ in range(self.files)]
         found = [self.passages(f, self.mixture.others(f, rng), rng, rng.choice(self.budgets)) for f in drawn]
@@ -56,7 +56,7 @@ class PassageSteps(Dataset[list[list[Passage]]]):
     def passages(
         self, file: SourceFile, others: Sequence[SourceFile], rng: random.Random, budget: tuple[int, int]
     ) -> list[Passage]:
-        """Passages of one place in a file; `budget`: characters of context before and behind."""
+        """Passages at one place in a file; `budget`: characters of context before and after the cursor."""
         text = file.text.replace("\r\n", "\n")
         reach = sum(budget) * 2
         at = 0 if rng.random() < FILE_START_SHARE else rng.randrange(max(1, len(text) - reach // 4))
@@ -75,7 +75,7 @@ class PassageSteps(Dataset[list[list[Passage]]]):
     def _passage(
         self, chunks: list[str], cursor: int, budget: tuple[int, int], first: Sequence[str], shown: bool
     ) -> list[Passage]:
-        """The passage that ends at the cursor, if it is neither too short nor too long."""
+        """The passage that ends at the cursor; none if it is too short or too long."""
         far, near, suffix = around(chunks, cursor, *budget)
         ids = self.tokenizer.block(near)
         if not MIN_PASSAGE_TOKENS <= len(ids) <= MAX_PASSAGE_TOKENS:

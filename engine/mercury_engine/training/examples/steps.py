@@ -1,4 +1,4 @@
-"""The data of every step, as a function of the seed and the step's number alone."""
+"""The data of every writer step, which depends only on the seed and the step's number."""
 
 import os
 import random
@@ -17,12 +17,12 @@ from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
 from mercury_engine.training.optimisation.padded import Padded
 
 ROOM_SAMPLE_STEPS = 3
-"""Steps by which the room of all is measured."""
+"""Steps that are sampled to measure the room that every step needs."""
 
 
 @dataclass(frozen=True)
 class WriterSteps(Dataset[list[Layout]]):
-    """Step number -> layouts: one for all windows where rows are packed (GPU), else one a window."""
+    """Step number -> layouts: one for all windows if rows are packed (GPU), else one per window."""
 
     sampler: WindowSampler
     config: ModelConfig
@@ -33,7 +33,7 @@ class WriterSteps(Dataset[list[Layout]]):
     room: Room | None = None
 
     def __getitem__(self, step: int) -> list[Layout]:
-        """No layout at all when the files that were drawn are too short."""
+        """The step's layouts; none if the sampled files are too short."""
         rng = random.Random(f"{self.seed}/{step}")
         windows = self.sampler.windows(self.files, rng)
         canvases = [corrupt(self.config, window, rng, self.noise) for window in windows]
@@ -47,7 +47,7 @@ class WriterSteps(Dataset[list[Layout]]):
         return self.layouts(windows, canvases)
 
     def layouts(self, windows: Sequence[GapWindow], canvases: Sequence[Sequence[TrainingCanvas]]) -> list[Layout]:
-        """All of the windows; raises Overflow when a single one has no room."""
+        """Layouts of all the windows; raises Overflow if a single window does not fit."""
         if not self.packed:
             return [self._padded(window, of) for window, of in zip(windows, canvases, strict=True)]
         try:
@@ -70,7 +70,7 @@ class WriterSteps(Dataset[list[Layout]]):
         return Packed(gaps, lay_rows(gaps, moved), self.sampler.tokenizer.start_id, self.room)
 
     def with_room(self) -> "WriterSteps":
-        """The same with room for about every step, so that all steps have tensors of the same shapes."""
+        """These steps with room for about every step, so that the tensors of all steps have the same shapes."""
         if not self.packed:
             return self
         found = [layout.room for step in range(ROOM_SAMPLE_STEPS) for layout in self[step] if isinstance(layout, Packed)]
@@ -78,7 +78,7 @@ class WriterSteps(Dataset[list[Layout]]):
 
 
 def prefetched(steps: Dataset[list[Any]], first: int, workers: int) -> Iterator[list[Any]]:
-    """The steps from the first on without end, drawn ahead by so many processes; 0: by this one, when asked."""
+    """The endless steps from `first` on, prepared ahead by `workers` processes; 0: by this one, on demand."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     options: dict[str, Any] = {"prefetch_factor": 2, "multiprocessing_context": "fork"} if workers else {}
     numbers = range(first, first + (1 << 40))
@@ -87,7 +87,7 @@ def prefetched(steps: Dataset[list[Any]], first: int, workers: int) -> Iterator[
 
 
 def _one_ahead(drawn: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    """The same; each is taken over from its process while the one before is computed."""
+    """The same steps; each is received from its process while the one before is computed."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, drawn)
         while True:

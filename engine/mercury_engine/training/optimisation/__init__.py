@@ -1,1 +1,1 @@
-"""Losses, batches, optimisers, and the runs that use them."""
+"""Train: losses, batches, optimisers, and the runs that use them."""

@@ -1,9 +1,9 @@
-"""Attention of packed rows, each of which sees a few ranges of keys: FlexAttention, no mask of rows by keys in memory.
+"""Attention of packed rows that each see a few ranges of keys: FlexAttention, without a mask of rows by keys in memory.
 
-A canvas stands in two position frames. Both are one product here: queries are [near, away], keys [k, 0] toward the
-prefix and among rows, [0, k] toward the suffix.
+A canvas has two position frames. Here both are one product: queries are [near, away], keys are [k, 0] for the prefix
+and the rows, [0, k] for the suffix.
 
-Dimensions: R rows, T keys, P ranges a row, H key heads, G query heads per key head, D head width.
+Dimensions: R rows, T keys, P ranges per row, H key heads, G query heads per key head, D head width.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from torch.nn import functional as F
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 TILE_SIZE = 128
-"""Rows and keys are multiples of it; whole tiles that no row sees are left out."""
+"""Rows, and keys, per tile; sequences are padded to multiples of it, and tiles that no row sees are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What rows see: keys `low` to `high` (exclusive) of int32 [P,R], each range of a row apart from the others."""
+    """The keys that rows see: `low` to `high` (exclusive), int32 [P,R]; the ranges of a row are disjoint."""
 
     low: Tensor
     high: Tensor
@@ -39,7 +39,7 @@ class Ranges:
         )
 
     def attend(self, near: list[Segment], away: list[Segment]) -> Tensor:
-        """Attention [1,H,G*R,D] over all segments together, see `model.Attention`; biases are not looked at."""
+        """Attention [1,H,G*R,D] over all segments together; biases are ignored."""
         q, k, v = near[0][0], torch.cat([s[1] for s in near], 2), torch.cat([s[2] for s in (*near, *away)], 2)
         heads, rows, width = k.shape[1], self.low.shape[1], k.shape[3]
         if away:
@@ -50,7 +50,7 @@ class Ranges:
         return out.reshape(1, heads, -1, width)
 
     def dense(self, keys: int) -> Tensor:
-        """The same as one mask, bool [R,T]; for tests."""
+        """The ranges as one mask, bool [R,T]; for tests."""
         key = torch.arange(keys, device=self.low.device)
         return ((key >= self.low[..., None]) & (key < self.high[..., None])).any(0)
 
@@ -61,7 +61,7 @@ def tiles(low: Tensor, high: Tensor, keys: int) -> tuple[Tensor, Tensor]:
     shape = low.shape[1] // TILE_SIZE, keys // TILE_SIZE + 1
 
     def count(first: Tensor, last: Tensor) -> Tensor:
-        """How many ranges of the rows of a tile hold each tile of keys."""
+        """For each tile, how many ranges of its rows contain its keys."""
         some = (last > first).int()
         change = torch.zeros(shape, dtype=torch.int32, device=low.device)
         change.index_put_((row, first.long()), some, accumulate=True)
@@ -74,7 +74,7 @@ def tiles(low: Tensor, high: Tensor, keys: int) -> tuple[Tensor, Tensor]:
 
 
 def _ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
-    """Of every row of tiles how many are true, int32 [1,1,rows], and the columns with those first."""
+    """For every row of tiles: the number of true tiles, int32 [1,1,rows], and the columns, true ones first."""
     order = dense.int().argsort(dim=1, descending=True, stable=True)
     return dense.sum(1, dtype=torch.int32)[None, None], order.int()[None, None].contiguous()
 
@@ -90,7 +90,7 @@ def _seen(low: Tensor, high: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor
 
 
 def _attention(on_gpu: bool) -> Any:
-    """FlexAttention; compiled on a GPU, where it would otherwise build the whole matrix of scores."""
+    """FlexAttention; compiled on a GPU, where it would otherwise build the whole score matrix."""
     return _compiled() if on_gpu and not torch.compiler.is_compiling() else flex_attention
 
 

@@ -1,4 +1,4 @@
-"""The loss of a step's canvases, and the figures that the log keeps.
+"""The loss of a step's canvases, and its figures for the log.
 
 Dimensions: R rows, P rows that predict a slot, C width, V vocabulary with mask and end.
 """
@@ -23,27 +23,28 @@ from mercury_engine.training.optimisation.padded import Padded
 Layout = Packed | Padded
 
 LENGTH_LOSS_WEIGHT = 0.1
-"""Of the length head's nats beside the mean of the slots."""
+"""Weight of the length head's nats, relative to the mean of the slots."""
 
 MAX_LOGITS = 1 << 26
-"""So many logits are in memory at a time; the backward pass computes them again."""
+"""Logits in memory at a time; the backward pass computes them again."""
 
 LOGGED_SLOTS = 4
+"""First slots whose nats are logged one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateStage:
-    """What the last part of a run adds."""
+    """The additions of the last part of a run."""
 
     guesses: bool = False
-    """Some hidden slots show the model's own one-step guess."""
+    """Whether some hidden slots show the model's own one-step guess."""
     sharpen: float = 0.0
-    """Weight of the entropy of slots that are already predicted right. arXiv 2510.08632."""
+    """Weight of the entropy of slots that are already predicted correctly. arXiv 2510.08632."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossDivisors:
-    """By what the sums over a step are divided: weight and number of predicted slots, number of lengths asked."""
+    """The divisors of a step's sums: weight and number of predicted slots, number of predicted lengths."""
 
     weight: float
     slots: int
@@ -61,7 +62,7 @@ class LossDivisors:
 
 @dataclass(frozen=True, slots=True)
 class LayoutNats:
-    """Figures of one layout: nats of every predicted row, which rows these are; nats of the lengths asked."""
+    """Nats of one layout: of every predicted row, with the rows' indices, and of the predicted lengths."""
 
     rows: Rows
     predicted: np.ndarray
@@ -70,21 +71,21 @@ class LayoutNats:
 
 
 def layout_loss(
-    network: TorchNetwork, layout: Layout, totals: LossDivisors, final: LateStage
+    network: TorchNetwork, layout: Layout, totals: LossDivisors, late_stage: LateStage
 ) -> tuple[Tensor, LayoutNats]:
-    """One layout's part of the step's loss: weighted mean over slots, and a little of the length head's."""
+    """One layout's part of the step's loss: the weighted mean over slots plus the length head's, and its nats."""
     rows, device = layout.rows, network.device
     context = layout.read(network)
     ids = torch.from_numpy(rows.ids).to(device)
-    if final.guesses:
+    if late_stage.guesses:
         ids = with_guesses(network, layout, context, ids)
     hidden = layout.write(network, context, ids)
     predicted = np.flatnonzero(rows.weight > 0)
     targets, weights = (torch.from_numpy(part[predicted]).to(device) for part in (rows.target, rows.weight))
     chosen = hidden.index_select(0, torch.from_numpy(predicted).to(device))
-    weighted, entropy, nats = slot_losses(network, chosen, targets, weights, sharpen=final.sharpen > 0)
+    weighted, entropy, nats = slot_losses(network, chosen, targets, weights, sharpen=late_stage.sharpen > 0)
     lengths = length_nats(network, hidden, rows)
-    total = weighted / totals.weight + final.sharpen / totals.slots * entropy
+    total = weighted / totals.weight + late_stage.sharpen / totals.slots * entropy
     total = total + LENGTH_LOSS_WEIGHT / totals.lengths * lengths.sum()
     return total, LayoutNats(rows, predicted, nats, lengths.detach())
 
@@ -93,7 +94,7 @@ def layout_loss(
 def with_guesses(
     network: TorchNetwork, layout: Layout, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor
 ) -> Tensor:
-    """The rows with what one step of the model predicts in some of the hidden slots."""
+    """The rows' ids with the model's one-step predictions in some of the hidden slots."""
     shown = torch.from_numpy(np.flatnonzero(layout.rows.guess)).to(ids_R.device)
     before = layout.write(network, context, ids_R).index_select(0, shown - 1)
     parts = [network.writer_logits(part).argmax(-1) for part in before.split(_rows_at_once(network))]
@@ -103,9 +104,9 @@ def with_guesses(
 def slot_losses(
     network: TorchNetwork, hidden: Tensor, targets: Tensor, weights: Tensor, *, sharpen: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of rows [P,C]: the weighted sum of nats, the entropy of those predicted right, and the nats [P] detached.
+    """For rows [P,C]: the weighted sum of nats, the entropy of correctly predicted rows, and the detached nats [P].
 
-    Every chunk has the same size, the last one is filled up with rows of no weight.
+    Every chunk has the same size; the last one is padded with rows of weight 0.
     """
     at_once, count = _rows_at_once(network), len(hidden)
     if count > at_once:
@@ -141,23 +142,23 @@ def _chunk_on(on_gpu: bool) -> Callable[..., tuple[Tensor, ...]]:
 
 
 def _rows_at_once(network: TorchNetwork) -> int:
-    """A power of two of rows, whose logits fit."""
+    """The largest power of two of rows whose logits fit in MAX_LOGITS; at least 64."""
     return 1 << max(6, (MAX_LOGITS // network.config.vocab_size).bit_length() - 1)
 
 
 def length_nats(network: TorchNetwork, hidden: Tensor, rows: Rows) -> Tensor:
-    """Nats of the lengths that are asked."""
+    """Nats of the lengths to predict, one for each row with one."""
     asked = np.flatnonzero(rows.asked >= 0)
     classes = torch.from_numpy(rows.asked[asked]).to(hidden.device)
     chosen = hidden.index_select(0, torch.from_numpy(asked).to(hidden.device))
     return F.nll_loss(network.lengths(chosen), classes, reduction="none")
 
 
-def mean_nats(told: Sequence[LayoutNats], end_id: int) -> dict[str, float | list[float]]:
-    """Nats of the first slots of fully masked canvases and of the length head; nan where there are none."""
+def mean_nats(layouts: Sequence[LayoutNats], end_id: int) -> dict[str, float | list[float]]:
+    """Mean nats of the first slots of fully masked canvases, and of the length head; nan where there are none."""
     by_slot: list[list[float]] = [[] for _ in range(LOGGED_SLOTS)]
     lengths: list[float] = []
-    for part in told:
+    for part in layouts:
         rows, at = part.rows, part.predicted
         nats = part.nats.float().cpu().numpy()
         for slot, values in enumerate(by_slot):

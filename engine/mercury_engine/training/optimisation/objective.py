@@ -1,4 +1,4 @@
-"""What a writer learns from a gap: which slots are hidden, which are falsified, what counts.
+"""Corrupt a gap's canvases for the writer to learn: which slots are masked, which are wrong, and their weights.
 
 Dimensions: R rows (of all canvases, one after the other), S slots of a canvas.
 """
@@ -17,7 +17,7 @@ from mercury_engine.training.examples.mixture import GapWindow
 Ints = npt.NDArray[np.int64]
 
 GUESSED_SHARE = 0.25
-"""In the last part of a run so many hidden slots show the model's own guess."""
+"""Share of masked slots that show the model's own guess in the last part of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +25,22 @@ class Noise:
     """How canvases are corrupted."""
 
     full: float = 0.9
-    """Share of gaps with a canvas masked everywhere: one to four steps live there."""
+    """Share of gaps with a fully masked canvas, which is where fills of one to four steps happen."""
     complement: bool = False
-    """Whether a fourth canvas hides what the random one shows."""
+    """Whether a fourth canvas masks the complement of the random one."""
     wrong: float = 0.12
-    """Share of visible tokens replaced by wrong ones, with loss on them."""
+    """Share of visible tokens that are replaced by wrong ones, with loss on them."""
     exact: float = 0.25
-    """Share of gaps whose canvas is as long as the target, with no tail of end markers."""
+    """Share of gaps whose canvas is as long as the target, without a tail of end markers."""
     fade: float = 0.95
-    """Weight of a hidden slot for every hidden one between it and the last token known to its left."""
+    """Factor on a masked slot's weight for every masked slot between it and the last visible one to its left."""
     keep: float = 0.15
-    """Weight of visible tokens that are right: they are to be left as they are."""
+    """Weight of visible tokens that are right, which the writer should keep."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingCanvas:
-    """One corrupted canvas of the gap of that number: ids to feed, ids to predict, loss weight of every slot."""
+    """One corrupted canvas of gap number `gap`: ids to feed, ids to predict, loss weight of every slot."""
 
     gap: int
     inputs: list[int]
@@ -48,13 +48,13 @@ class TrainingCanvas:
     weights: list[float]
     masked: list[bool]
     length: int = -1
-    """Slots before the end marker, to be told from row 0; -1 where it is not asked."""
+    """Slots before the end marker, to be predicted from row 0; -1: not predicted."""
     guessed: tuple[bool, ...] = ()
-    """Hidden slots that show the model's own guess in the last part of a run; empty: none."""
+    """Masked slots that show the model's own guess in the last part of a run; empty: none."""
 
 
 def corrupt(config: ModelConfig, window: GapWindow, rng: random.Random, noise: Noise) -> list[TrainingCanvas]:
-    """For every gap canvases of one length: settled from the left as fills are, at random, fully masked."""
+    """For every gap, canvases of one length: settled from the left as in fills, masked at random, fully masked."""
     return [
         canvas
         for number, gap in enumerate(window.gaps)
@@ -83,7 +83,7 @@ def _canvases(
 
 
 def slot_values(targets: list[int], tail: int, config: ModelConfig) -> list[float]:
-    """What every slot counts before fading: all end markers together as much as one token."""
+    """Every slot's weight before fading: all end markers together weigh as much as one token."""
     return [1.0 if t != config.end_id else 1.0 / tail for t in targets]
 
 
@@ -97,7 +97,7 @@ def _canvas(
     rng: random.Random,
     noise: Noise,
 ) -> TrainingCanvas:
-    """The canvas with some of its visible tokens replaced, by tokens of the gap's surroundings or by any."""
+    """The canvas with some visible tokens replaced by tokens of the near prefix or of the whole vocabulary."""
     plain = hidden_canvas(number, targets, value, hidden, config, noise)
     inputs, weights = plain.inputs, plain.weights
     for slot, h in enumerate(hidden):
@@ -118,7 +118,7 @@ def hidden_canvas(
     noise: Noise,
     length: int = -1,
 ) -> TrainingCanvas:
-    """A canvas whose visible tokens are right."""
+    """A canvas whose visible tokens are all right."""
     inputs = [config.mask_id if h else t for h, t in zip(hidden, targets, strict=True)]
     weights, run = [], 0
     for h, v in zip(hidden, value, strict=True):
@@ -131,33 +131,33 @@ def hidden_canvas(
 class Rows:
     """All canvases as one list of rows, arrays [R]; row 0 of a canvas feeds the last token of the near prefix.
 
-    A row's hidden state predicts the slot of the next row; the last row of a canvas predicts nothing (weight 0).
+    A row's hidden state predicts the slot of the next row; the last row of a canvas predicts none (weight 0).
     """
 
     ids: Ints
     gap: Ints
     canvas: Ints
     place: Ints
-    """The row's number in its canvas."""
+    """The row's index in its canvas."""
     length: Ints
-    """Rows of its canvas."""
+    """Number of rows of its canvas."""
     target: Ints
     weight: npt.NDArray[np.float32]
     guess: npt.NDArray[np.bool_]
-    """Whether the last part of a run feeds what the row before predicts."""
+    """Whether, in the last part of a run, the row feeds the prediction of the row before it."""
     full: npt.NDArray[np.bool_]
-    """Whether its canvas is masked everywhere."""
+    """Whether its canvas is fully masked."""
     asked: Ints
-    """The class of the length head, at row 0 of some canvases; else -1."""
+    """The length head's target class at row 0 of some canvases, else -1."""
 
     @property
     def slots(self) -> int:
-        """Canvas tokens, seen or hidden."""
+        """The number of canvas tokens, visible or masked."""
         return int((self.place > 0).sum())
 
 
 def lay_rows(gaps: Sequence[TrainingGap], canvases: Sequence[TrainingCanvas]) -> Rows:
-    """The rows of all canvases in their order; those of one gap stand together."""
+    """The rows of all canvases in order; the canvases of one gap must be adjacent."""
     columns: dict[str, list[int | float | bool]] = {name: [] for name in Rows.__slots__}
     for number, canvas in enumerate(canvases):
         slots = len(canvas.inputs)

@@ -1,4 +1,4 @@
-"""AdamW for all, or Muon for the adapter's matrices and AdamW for the rest; state kept by the parameters' names."""
+"""Optimise with AdamW alone, or Muon for the adapter's matrices and AdamW for the rest; states go by parameter name."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,7 +12,7 @@ WEIGHT_DECAY = 0.01
 
 
 class Optimizer:
-    """One or two of torch's optimisers that step together."""
+    """One or two torch optimisers that step together."""
 
     def __init__(self, parameters: Mapping[str, Tensor], kind: OptimizerName = "adamw") -> None:
         names = [n for n, p in parameters.items() if kind == "muon" and p.ndim == 2 and n.startswith("layers.")]
@@ -37,7 +37,7 @@ class Optimizer:
             part.zero_grad()
 
     def state(self) -> dict[str, Any]:
-        """What every parameter's steps leave, by name."""
+        """The optimiser state of every parameter, by name."""
         return {
             name: part.state_dict()["state"].get(number, {})
             for names, part in self._parts
@@ -45,7 +45,7 @@ class Optimizer:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; parameters without one, or with one of another optimiser, start afresh."""
+        """Resume from a state; parameters without one, or with another optimiser's, start without state."""
         for names, part in self._parts:
             own = "momentum_buffer" if isinstance(part, torch.optim.Muon) else "exp_avg"
             known = {n: state[name] for n, name in enumerate(names) if own in state.get(name, {})}
@@ -53,7 +53,7 @@ class Optimizer:
 
 
 def by_name(saved: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """The state as this module keeps it; older checkpoints numbered the parameters in the order of `names`."""
+    """The saved state by parameter name; older checkpoints numbered the parameters in the order of `names`."""
     if "param_groups" not in saved:
         return dict(saved)
     return {name: saved["state"][number] for number, name in enumerate(names) if number in saved["state"]}

@@ -1,8 +1,8 @@
-"""All canvases of a step as one sequence, and all that is read for them: for GPUs.
+"""Pack all canvases of a step, and their context, into one sequence each: for GPUs.
 
-Nothing is padded but the ends of the sequences. What gaps share stands once: far sides with their near stacks, and the
-suffix blocks behind the head. Frames are anchored so that shared keys have one position: toward the prefix the near
-stack starts at 0, toward the suffix the head ends at -1.
+Only the ends of the sequences are padded. Context that gaps share is stored once: far sides with their near stacks, and
+the suffix blocks after the head. Position frames are anchored so that shared keys have one position: in the prefix
+frame the near stack starts at 0, in the suffix frame the head ends at -1.
 
 Dimensions: P ranges, R rows, T tokens of a sequence, C width.
 """
@@ -26,12 +26,12 @@ KeySpan = tuple[int, int]
 
 
 class Overflow(Exception):
-    """A step needs more room than its sequences have."""
+    """A step needs longer sequences than its room allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Lengths of a step's sequences, the same in every step so that nothing is compiled twice; 0: as long as needed."""
+    """Lengths of a step's sequences, equal in every step so that nothing is compiled twice; 0: as long as needed."""
 
     blocks: int = 0
     far: int = 0
@@ -49,7 +49,7 @@ class Room:
 
     @classmethod
     def covering(cls, steps: Iterable["Room"], spare: float = 1.08) -> "Room":
-        """Room for the largest of the steps and a little more."""
+        """Room for the largest of the steps, times `spare`."""
         sizes = [[getattr(step, name) for name in cls.__slots__] for step in steps]
         return cls(*(_whole_tiles(int(spare * max(column))) for column in zip(*sizes, strict=True)))
 
@@ -60,14 +60,14 @@ def _whole_tiles(size: int) -> int:
 
 @dataclass(slots=True)
 class _Axis:
-    """Keys of a side in the making: which token each is taken from, and its position."""
+    """The keys of a side under construction: the token that each is taken from, and its position."""
 
     source: list[Ints] = field(default_factory=list)
     position: list[Ints] = field(default_factory=list)
     size: int = 0
 
     def add(self, spans: Sequence[KeySpan], first: int) -> KeySpan:
-        """Append the tokens `start` to `end` of every span, the first at that position; where they stand now."""
+        """Append the tokens `start` to `end` of every span, from position `first` on; returns their span here."""
         begin = self.size
         for start, end in spans:
             self.source.append(np.arange(start, end))
@@ -84,13 +84,13 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """Arrays [T]: which token each key is taken from, and its position."""
+    """Arrays [T]: the token that each key is taken from, and its position."""
 
     source: Ints
     position: Ints
 
     def side(self, network: TorchNetwork, read: KeyValueBlock) -> KeyValueSegment:
-        """The side of what was read as one sequence."""
+        """The side, gathered from one prefilled sequence."""
         device = read.keys.device
         source = torch.from_numpy(self.source).to(device)
         picked = KeyValueBlock(read.keys.index_select(3, source), read.values.index_select(3, source))
@@ -99,7 +99,7 @@ class _Keys:
 
 @dataclass(frozen=True, slots=True)
 class _Sequence:
-    """Rows to compute, padded: ids [R], where they stand in both frames, which keys they see [P,R] of how many."""
+    """Padded rows to compute: ids [R], positions in both frames, the ranges of keys that they see [P,R], all keys."""
 
     ids: Ints
     near: Ints
@@ -118,7 +118,7 @@ class _Sequence:
         keys: int,
         room: int,
     ) -> "_Sequence":
-        """Padded to `room`; padding sees itself, row 0 being key `own`."""
+        """The rows padded to `room`; padding sees only itself, and row 0 is key `own`."""
         near, away = frames
         rest = np.arange(len(ids), room) + own
         low = [np.concatenate((first, rest)) for first, _ in ranges]
@@ -136,10 +136,10 @@ class _Sequence:
 
 
 class Packed:
-    """Gaps and the rows of their canvases, laid out once and computed with few large operations."""
+    """Gaps and the rows of their canvases, laid out once and computed with a few large operations."""
 
     def __init__(self, gaps: Sequence[TrainingGap], rows: Rows, start_id: int, room: Room | None = None) -> None:
-        """Raises Overflow when the room is too small."""
+        """Raises Overflow if the room is too small."""
         self.rows, self.work = rows, StepCost.of(gaps, rows)
         self._room, self._used = room or Room(), dict.fromkeys(Room.__slots__, 0)
         at = self._lay_blocks(gaps, start_id)
@@ -148,7 +148,7 @@ class Packed:
 
     @property
     def room(self) -> Room:
-        """The lengths that the sequences have."""
+        """The lengths of the sequences."""
         return Room(**self._used)
 
     def _take(self, name: str, needed: int) -> int:
@@ -156,7 +156,7 @@ class Packed:
         return self._used[name]
 
     def _lay_blocks(self, gaps: Sequence[TrainingGap], start_id: int) -> dict[TokenIds, KeySpan]:
-        """Every block behind a start token, and the start token alone; where each stands."""
+        """Lay out the start token alone, and every block after a start token; returns each block's span."""
         at: dict[TokenIds, KeySpan] = {(): (0, 1)}
         parts: list[TokenIds] = [(start_id,)]
         size = 1
@@ -171,7 +171,7 @@ class Packed:
         return at
 
     def _lay_near(self, gaps: Sequence[TrainingGap], at: dict[TokenIds, KeySpan]) -> list[KeySpan]:
-        """Near stacks behind their far sides; for every gap where the keys of both stand in the prefix."""
+        """Lay out near stacks after their far sides; returns for every gap the span of both in the prefix."""
         far, prefix = _Axis(), _Axis()
         leader = leaders(gaps)
         sides = {i: [at[()], *(at[b] for b in gaps[i].far if b)] for i in set(leader)}
@@ -200,7 +200,7 @@ class Packed:
         return [(start[i], start[i] + _size(sides[i]) + len(stack(gap))) for i, gap in zip(leader, gaps, strict=True)]
 
     def _lay_rows(self, gaps: Sequence[TrainingGap], at: dict[TokenIds, KeySpan], prefixes: list[KeySpan]) -> None:
-        """Canvases: each row sees itself and its like, the prefix, the suffix's head and the blocks behind it."""
+        """Lay out the canvases: a row sees its canvas, the prefix, the suffix's head and the blocks after that."""
         rows, suffix = self.rows, _Axis()
         heads, behind = [], []
         shared: dict[tuple[TokenIds, ...], KeySpan] = {}

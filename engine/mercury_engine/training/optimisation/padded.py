@@ -1,4 +1,4 @@
-"""Canvases of a window computed gap by gap, padded to the longest: for CPUs.
+"""Compute the canvases of a window as one row of a batch per gap, padded to the longest: for CPUs.
 
 Dimensions: B gaps, R rows of all canvases, T context tokens, C width.
 """
@@ -19,7 +19,7 @@ from mercury_engine.training.optimisation.sharing import StepCost, leaders, read
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """Gaps and the rows of their canvases; see `packed.Packed` for the same on a GPU."""
+    """Gaps and the rows of their canvases; `packed.Packed` is the counterpart for GPUs."""
 
     gaps: Sequence[TrainingGap]
     rows: Rows

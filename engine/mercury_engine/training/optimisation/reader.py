@@ -1,9 +1,9 @@
-"""Teach the reader: `python -m mercury_engine.training reader --base DIR --corpus DIR --run DIR`.
+"""Train the reader: `python -m mercury_engine.training reader --base DIR --corpus DIR --run DIR`.
 
-The base model has learned to read one text from its beginning. Here it learns what it meets in an editor: blocks
-that do not see each other, those from below the cursor in front of all. What is learned is a low-rank change of every
-matrix, added into it when the model is loaded, so reading costs what it cost before. Clock, legs and checkpoints
-are those of `train`.
+The base model was trained to read one text from its beginning. This step trains it on the context of an editor: blocks
+that do not see each other, with the blocks from below the cursor first. It learns a low-rank change of every matrix,
+which is added to the matrix when the model is loaded, so that prefill costs no more than before. Clock, legs and
+checkpoints work as in `train`.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from mercury_engine.training.optimisation.options import parser
 from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, run_leg
 
 PASSAGES_PER_FILE = 4
-"""Passages of a held-out file."""
+"""Passages per held-out file."""
 
 
 class ReaderRun(TrainingRun):
-    """One training run of a reader; `Plan.gaps` counts the passages of a file."""
+    """One training run of a reader; the plan's `gaps` counts passages per file."""
 
     part = "reader"
     validation: list[list[Passage]] | None
@@ -42,7 +42,7 @@ class ReaderRun(TrainingRun):
         self.validation = self._held_out(self.setup.validation) if self.setup.validation else None
 
     def _held_out(self, folder: Path) -> list[list[Passage]]:
-        """Fixed passages, with all the context that the server shows."""
+        """Fixed passages with the server's full context; raises ModelCorrupt if there are none."""
         steps = PassageSteps(
             self.tokenizer, Mixture(read_files(folder)), 1, PASSAGES_PER_FILE, 0, ((PREFIX_CHARS, SUFFIX_CHARS),)
         )
@@ -56,8 +56,8 @@ class ReaderRun(TrainingRun):
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
         return tuned.passage_losses(self.network, batch, self.tokenizer.start_id)
 
-    def _figures(self, told: list[Any]) -> LogRow:
-        return {"predicted": sum(map(len, told))}
+    def _figures(self, parts: list[Any]) -> LogRow:
+        return {"predicted": sum(map(len, parts))}
 
     def _learned(self, batch: Batch) -> int:
         return tuned.predicted_tokens(batch)
@@ -71,7 +71,7 @@ class ReaderRun(TrainingRun):
         return {"nats": float(nats.mean()), "tokens": len(nats)}
 
     def _speed(self, batch: Batch, seconds: float) -> LogRow:
-        """Tokens predicted and tokens of blocks read a second."""
+        """Predicted tokens and prefilled block tokens per second."""
         return {
             "predicted_per_second": tuned.predicted_tokens(batch) / seconds,
             "read_per_second": tuned.read_tokens(batch) / seconds,
@@ -79,7 +79,7 @@ class ReaderRun(TrainingRun):
 
 
 def options() -> argparse.ArgumentParser:
-    """Those of every run; not compiled on a GPU either, for every step has other shapes."""
+    """The options of every run; not compiled even on a GPU, because every step has different shapes."""
     made = parser(__doc__, "reader")
     made.set_defaults(files=1, gaps=12, rank=16, compile=False)
     return made

@@ -1,4 +1,4 @@
-"""What all training runs have in common: folder, checkpoints, legs, the clock behind the learning rate, the log."""
+"""What all training runs share: folder, checkpoints, legs, the clock of the learning rate, the log."""
 
 import argparse
 import hashlib
@@ -33,18 +33,18 @@ LogRow = dict[str, Any]
 """One line of the log."""
 
 Batch = list[Any]
-"""The data of a step, in parts whose gradients are computed one by one."""
+"""The data of a step, in parts whose gradients are computed one after the other."""
 
 
 class TrainingRun(ABC):
-    """One run and its folder; a fresh one starts from the weights of `parent` when there is one."""
+    """One run and its folder; a new run starts from the weights of the run in `parent`, if given."""
 
     part: ClassVar[str]
     """What is trained: "reader" or "writer"."""
     steps: Dataset[list[Any]]
     """Step number -> batch."""
     validation: Any
-    """Held-out text; None where there is none."""
+    """Held-out text, or None."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TrainingRun(ABC):
                 layer.compile(dynamic=False)
 
     def _resume(self) -> None:
-        """Go on from the folder's checkpoint when there is one."""
+        """Resume from the folder's checkpoint if there is one."""
         if not (self.folder / CHECKPOINT).is_file():
             return
         saved = _checkpoint(self.folder)
@@ -90,7 +90,7 @@ class TrainingRun(ABC):
 
     @torch.no_grad()
     def _copy(self, saved: Mapping[str, Tensor], into: Mapping[str, Tensor], folder: Path) -> None:
-        """Take over tensors; those that an older checkpoint lacks stay as they are."""
+        """Copy saved tensors; tensors that an older checkpoint lacks stay unchanged."""
         for name, target in into.items():
             if name not in saved:
                 continue
@@ -116,15 +116,15 @@ class TrainingRun(ABC):
         scratch.replace(self.folder / CHECKPOINT)
 
     def one_step(self, batch: Batch) -> LogRow:
-        """One optimiser step; returns figures for the log, nothing when nothing could be learned."""
+        """One optimiser step; returns figures for the log, empty if nothing could be learned."""
         if not batch:
             return {}
         self.optimizer.zero_grad()
-        loss, told = 0.0, []
-        for part, of_part in self._losses(batch):
-            part.backward()
-            loss += float(part.detach())
-            told.append(of_part)
+        loss, parts = 0.0, []
+        for part_loss, part in self._losses(batch):
+            part_loss.backward()
+            loss += float(part_loss.detach())
+            parts.append(part)
         norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0)
         if not bool(torch.isfinite(norm)):
             return {}
@@ -132,10 +132,10 @@ class TrainingRun(ABC):
         with torch.no_grad():
             torch._foreach_lerp_(list(self.mean.values()), list(self.trained.values()), 1 - self.plan.averaging)
         self.canvas_tokens += self._learned(batch)
-        return {"loss": loss, **self._figures(told)}
+        return {"loss": loss, **self._figures(parts)}
 
     def leg(self, minutes: float) -> None:
-        """Train until the leg or the whole plan is over; checkpoints on the way and at the end."""
+        """Train until the leg or the whole plan is over, saving checkpoints during the leg and at its end."""
         begin, before, saved = self.setup.clock(), self.elapsed, 0.0
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
         with Progress(*columns) as progress, (self.folder / "log.jsonl").open("a") as log:
@@ -159,12 +159,12 @@ class TrainingRun(ABC):
         self.save()
 
     def _due(self, last: float) -> bool:
-        """Whether a time to validate, or the end of the plan, lies between then and now."""
+        """Whether a validation time, or the end of the plan, lies between `last` and now."""
         every, end = self.setup.validate_every, 60 * self.plan.minutes
         return self.elapsed // every > last // every or last < end <= self.elapsed
 
     def _validate(self, log: TextIO, *, first: bool = False) -> float:
-        """Log how good the running mean is on held-out gaps, if there are any; the seconds that this took."""
+        """Log the running mean's figures on held-out text, if there is any; returns the seconds spent."""
         if self.validation is None:
             return 0.0
         began = time.perf_counter()
@@ -179,7 +179,7 @@ class TrainingRun(ABC):
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
-        """The network with its running mean."""
+        """Put the running mean into the network for the duration of the context."""
         kept = {name: p.detach().clone() for name, p in self.trained.items()}
         self._copy(self.mean, self.trained, self.folder)
         try:
@@ -197,31 +197,31 @@ class TrainingRun(ABC):
 
     @abstractmethod
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
-        """Parts of the step's loss, to be differentiated one by one, and what each has to tell."""
+        """The parts of the step's loss, to be differentiated one after the other, each with data for `_figures`."""
 
     @abstractmethod
-    def _figures(self, told: list[Any]) -> LogRow:
-        """For the log."""
+    def _figures(self, parts: list[Any]) -> LogRow:
+        """A step's figures for the log, from the data of `_losses`."""
 
     @abstractmethod
     def _learned(self, batch: Batch) -> int:
-        """Tokens that are learned from."""
+        """The number of tokens that the step learned from."""
 
     @abstractmethod
     def _speed(self, batch: Batch, seconds: float) -> LogRow:
-        """For the log."""
+        """A step's speed for the log."""
 
     @abstractmethod
     def _measured(self) -> LogRow:
         """Figures on held-out text."""
 
     def _before(self) -> LogRow:
-        """What is told beside the first validation."""
+        """Additional figures for the first validation."""
         return {}
 
 
 def move_for_training(network: TorchNetwork, device: torch.device) -> None:
-    """Bring a network to the device, what is frozen in bfloat16 and what is trained in float32."""
+    """Move a network to the device: frozen parameters in bfloat16, trained ones in float32."""
     for parameter in network.parameters():
         if not parameter.requires_grad:
             parameter.data = parameter.data.to(torch.bfloat16)
@@ -239,7 +239,7 @@ def _checkpoint(folder: Path) -> dict[str, Any]:
 
 
 def _digest(corpus: Path) -> str:
-    """Of the content of a corpus folder or shard, which is looked through for held-out text once."""
+    """The digest of a corpus folder or shard; a run checks each digest for held-out text only once."""
     found = hashlib.sha256()
     for path in [corpus] if corpus.is_file() else sorted(corpus.glob("*.jsonl.gz")):
         with path.open("rb") as file:
@@ -248,7 +248,7 @@ def _digest(corpus: Path) -> str:
 
 
 def _write(log: TextIO, row: LogRow) -> None:
-    """One line; figures that do not exist are null."""
+    """Write one line; missing figures are null."""
     log.write(json.dumps(row).replace("NaN", "null") + "\n")
     log.flush()
 
@@ -259,7 +259,7 @@ def _line(row: LogRow) -> str:
 
 
 def run_leg(kind: type[TrainingRun], options: argparse.Namespace) -> None:
-    """A leg of a run of this kind."""
+    """Train one leg of a run of this kind."""
     torch.set_num_threads(options.threads)
     plan, setup, device = plan_of(options), setup_of(options), torch.device(options.device)
     kind(options.base, options.corpus, options.run, plan, device, options.parent, setup).leg(options.leg)

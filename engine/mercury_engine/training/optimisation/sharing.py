@@ -1,4 +1,4 @@
-"""What the gaps of a step have in common, so that it is read once, and what a step costs."""
+"""Find the context that gaps of a step share, so that it is prefilled once, and count what a step costs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ TokenIds = tuple[int, ...]
 
 
 BLOCKS_PER_PASS = 16
-"""Blocks."""
+"""Blocks that are prefilled together."""
 
 
 def unique_blocks(gaps: Sequence[TrainingGap]) -> list[TokenIds]:
-    """Blocks to be read alone."""
+    """The distinct blocks of the gaps, which are each prefilled alone."""
     return unique(block for gap in gaps for block in (*gap.far, *gap.suffix))
 
 
 def unique(blocks: Iterable[TokenIds]) -> list[TokenIds]:
-    """Each block once and none without tokens, short ones first, so that equal lengths stand together."""
+    """Each non-empty block once, short ones first, so that equal lengths are adjacent."""
     return sorted({block for block in blocks if block}, key=lambda block: (len(block), block))
 
 
 def read_blocks(network: TorchNetwork, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
-    """Every block as it is read alone, a few at a time."""
+    """The keys and values of every block, each prefilled alone, BLOCKS_PER_PASS per pass."""
     read: dict[TokenIds, KeyValueBlock] = {}
     for first in range(0, len(blocks), BLOCKS_PER_PASS):
         part = blocks[first : first + BLOCKS_PER_PASS]
@@ -36,12 +36,12 @@ def read_blocks(network: TorchNetwork, blocks: Sequence[TokenIds], start_id: int
 
 
 def stack(gap: TrainingGap) -> TokenIds:
-    """The near tokens that are read; the last one opens the canvas."""
+    """The near tokens that are prefilled; the last one opens the canvas."""
     return tuple(gap.near[:-1])
 
 
 def leaders(gaps: Sequence[TrainingGap]) -> list[int]:
-    """For every gap the number of the gap whose near stack begins with its own, behind the same far blocks."""
+    """For every gap, the index of a gap whose near stack begins with this gap's, after the same far blocks."""
     known: dict[tuple[TokenIds, ...], list[int]] = {}
     found = list(range(len(gaps)))
     for i in sorted(found, key=lambda i: -len(gaps[i].near)):
@@ -55,7 +55,7 @@ def leaders(gaps: Sequence[TrainingGap]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What a step computes, padding left out: tokens and (row, key) pairs of reading and of writing."""
+    """What a step computes, without padding: tokens and (row, key) pairs of prefill and of writing."""
 
     read: int = 0
     read_pairs: int = 0
@@ -83,7 +83,7 @@ class StepCost:
 
     def flops(self, config: ModelConfig, *, guesses: bool = False) -> float:
         """Multiplications and additions of one step: context forward; rows forward, and backward without the
-        gradients of frozen matrices; `guesses`: rows forward once more."""
+        gradients of frozen matrices; `guesses` adds one more forward pass of the rows."""
         heads = config.num_attention_heads * config.head_dim
         keys = config.num_key_value_heads * config.head_dim
         shapes = (

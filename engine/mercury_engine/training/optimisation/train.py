@@ -1,8 +1,8 @@
 """Train the writer's adapter: `python -m mercury_engine.training train --base DIR --corpus DIR --run DIR`.
 
-Runs on a GPU (bfloat16 matrices, packed rows, compiled layers) or a CPU. The learning rate follows the elapsed time
-of the whole plan, so that a run cut into legs still ends annealed; a leg goes on where the last checkpoint of --run
-stands, with the data that would have come next.
+It runs on a GPU (bfloat16 matrices, packed rows, compiled layers) or a CPU. The learning rate follows the elapsed time
+of the whole plan, so that a run in several legs still ends annealed. A leg resumes at the last checkpoint in --run,
+with the data that would have come next.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from mercury_engine.training.optimisation.validation import Validation
 
 
 def fresh_writer(base: Path, rank: int, device: torch.device) -> TorchNetwork:
-    """The base with a fresh adapter: matrices in bfloat16, what is trained in float32."""
+    """The base with a new adapter: matrices in bfloat16, trained parameters in float32."""
     config = weights.read_config(base)
     network = TorchNetwork(replace(config, adapter_rank=rank))
     weights.fill_reader(network, base)
@@ -58,22 +58,22 @@ class WriterRun(TrainingRun):
         self.validation = Validation.of(held_out, self.tokenizer, config, gaps) if held_out else None
 
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
-        totals, final = LossDivisors.of(batch), self.plan.final(self.elapsed)
-        return (layout_loss(self.network, layout, totals, final) for layout in batch)
+        totals, late_stage = LossDivisors.of(batch), self.plan.late_stage(self.elapsed)
+        return (layout_loss(self.network, layout, totals, late_stage) for layout in batch)
 
-    def _figures(self, told: list[Any]) -> LogRow:
-        return dict(mean_nats(told, self.network.config.end_id))
+    def _figures(self, parts: list[Any]) -> LogRow:
+        return dict(mean_nats(parts, self.network.config.end_id))
 
     def _learned(self, batch: Batch) -> int:
         return sum(layout.rows.slots for layout in batch)
 
     def _speed(self, batch: Batch, seconds: float) -> LogRow:
-        """Tokens written and read a second, TFLOP/s and their share of the device's peak, padding left out."""
+        """Tokens written and prefilled per second, TFLOP/s and their share of the device's peak, without padding."""
         work = sum((layout.work for layout in batch), StepCost())
-        guesses = self.plan.final(self.elapsed).guesses
+        guesses = self.plan.late_stage(self.elapsed).guesses
         tflops = work.flops(self.network.config, guesses=guesses) / seconds / 1e12
-        told = {"written_per_second": work.written / seconds, "read_per_second": work.read / seconds, "tflops": tflops}
-        return told | ({"peak_share": tflops / self.setup.peak_tflops} if self.setup.peak_tflops else {})
+        speed = {"written_per_second": work.written / seconds, "read_per_second": work.read / seconds, "tflops": tflops}
+        return speed | ({"peak_share": tflops / self.setup.peak_tflops} if self.setup.peak_tflops else {})
 
     def _measured(self) -> LogRow:
         assert self.validation is not None

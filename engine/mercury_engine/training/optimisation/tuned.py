@@ -1,4 +1,4 @@
-"""A reader in training, and its loss on passages.
+"""The network of a reader in training, and its loss on passages.
 
 Dimensions: P predicted tokens, C width.
 """
@@ -21,7 +21,7 @@ from mercury_engine.training.optimisation.sharing import TokenIds, read_blocks, 
 
 
 class TunedReader(TorchNetwork):
-    """A reader in training: it reads with the change."""
+    """A reader in training: its prefill applies the low-rank change."""
 
     def run(
         self,
@@ -35,7 +35,7 @@ class TunedReader(TorchNetwork):
 
 
 def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
-    """The base with a fresh change, which is nothing yet: matrices in bfloat16, what is trained in float32."""
+    """The base with a low-rank change that is still zero: matrices in bfloat16, trained parameters in float32."""
     network = TunedReader(replace(weights.read_config(base), adapter_rank=rank))
     weights.fill_reader(network, base)
     network.length = None
@@ -45,7 +45,7 @@ def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
 
 
 def passage_nats(network: TorchNetwork, passages: Sequence[Passage], start_id: int) -> Tensor:
-    """Nats [P] of every near token but the first of each passage; blocks are read without gradients."""
+    """Nats [P] of every near token except the first of each passage; blocks are prefilled without gradients."""
     rows: list[Tensor] = []
     targets: list[int] = []
     device = network.device
@@ -60,19 +60,19 @@ def passage_nats(network: TorchNetwork, passages: Sequence[Passage], start_id: i
 
 
 def predicted_tokens(batch: Sequence[Sequence[Passage]]) -> int:
-    """Tokens that are predicted."""
+    """The number of predicted tokens."""
     return sum(len(passage.near) - 1 for passages in batch for passage in passages)
 
 
 def read_tokens(batch: Sequence[Sequence[Passage]]) -> int:
-    """Tokens of blocks that are read for it."""
+    """The number of block tokens that are prefilled, start tokens included."""
     return sum(len(block) + 1 for passages in batch for block in _blocks(passages))
 
 
 def passage_losses(
     network: TorchNetwork, batch: Sequence[Sequence[Passage]], start_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """For the passages of every file their part of the mean over all, and their nats [P] detached."""
+    """For the passages of every file: their part of the mean over all, and their detached nats [P]."""
     total = predicted_tokens(batch)
     for passages in batch:
         nats = passage_nats(network, passages, start_id)
@@ -85,7 +85,7 @@ def _blocks(passages: Sequence[Passage]) -> list[TokenIds]:
 
 @torch.no_grad()
 def _far_sides(network: TorchNetwork, passages: Sequence[Passage], start_id: int) -> KeyValueSegment:
-    """What stands in front of each passage."""
+    """The keys and values before each passage."""
     blocks = read_blocks(network, _blocks(passages), start_id)
     start = read_start(network, start_id)
     return pad_sides([side_by_side(network, [start, *(blocks[b] for b in p.far)], leading=True) for p in passages])

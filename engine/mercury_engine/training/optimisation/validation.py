@@ -1,4 +1,4 @@
-"""Losses on gaps of held-out files, always the same ones, by mask rate and by slot; the reader's beside them.
+"""Measure losses on fixed gaps of held-out files, by mask rate and by slot, and the reader's losses for comparison.
 
 Dimensions: B gaps, T tokens.
 """
@@ -30,28 +30,30 @@ from mercury_engine.training.optimisation.objective import Noise, TrainingCanvas
 MASK_RATES = (0.25, 0.5, 0.75, 1.0)
 
 VALIDATION_SLOTS = 16
-"""Of every canvas; longer targets are cut there."""
+"""Slots of every canvas; longer targets are truncated."""
 
 GAPS_PER_FILE = 4
 
 REPORTED_SLOTS = 8
+"""First slots whose nats are reported one by one."""
 
 GAPS_PER_PASS = 16
+"""Gaps that the reader measures together."""
 
 Nats = defaultdict[float, list[float]]
-"""By mask rate or by slot."""
+"""Nats by mask rate or by slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Fixed gaps, each of them with a canvas of every mask rate."""
+    """Fixed gaps, each with a canvas of every mask rate."""
 
     windows: list[GapWindow]
     canvases: list[list[TrainingCanvas]]
 
     @classmethod
     def of(cls, corpus: Path, tokenizer: Tokenizer, config: ModelConfig, gaps: int) -> "Validation":
-        """About so many gaps of the files of a corpus folder."""
+        """About `gaps` gaps from the files of a corpus folder; raises ModelCorrupt if there are none."""
         rng = random.Random("validation")
         mixture, sampler = Mixture(read_files(corpus)), GapSampler(tokenizer, rng)
         windows: list[GapWindow] = []
@@ -67,9 +69,9 @@ class Validation:
 
     @torch.no_grad()
     def writer(self, network: TorchNetwork, steps: WriterSteps) -> dict[str, Any]:
-        """Nats a slot by mask rate, at rate 1 by slot, and nats of the length head."""
+        """Mean nats by mask rate, by slot at rate 1, and of the length head."""
         by_rate, by_slot, lengths = Nats(list), Nats(list), list[float]()
-        size = max(1, steps.files * steps.sampler.gaps // (4 * GAPS_PER_FILE))  # a quarter of a step for sure has room
+        size = max(1, steps.files * steps.sampler.gaps // (4 * GAPS_PER_FILE))  # a quarter of a step always fits
         for first in range(0, len(self.windows), size):
             part = slice(first, first + size)
             for layout in steps.layouts(self.windows[part], self.canvases[part]):
@@ -78,7 +80,7 @@ class Validation:
 
     @torch.no_grad()
     def reader(self, network: TorchNetwork, start_id: int) -> dict[str, Any]:
-        """Nats of the frozen reader by slot, every token behind the right ones before it; it sees no suffix."""
+        """Mean nats of the frozen reader by slot, given the right tokens before each; it sees no suffix."""
         gaps = [gap for window in self.windows for gap in window.gaps]
         by_slot = Nats(list)
         with torch.compiler.set_stance("force_eager"):  # once, in many shapes
