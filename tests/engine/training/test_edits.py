@@ -696,7 +696,7 @@ def test_without_tree_sitter_words_are_edited_and_it_is_told_once(tokenizer, no_
     assert {example.kind for example in found} <= {"rename", "extract", "key"}
     assert any(not example.is_quiet for example in found)
     assert [record.getMessage() for record in caplog.records].count(
-        "no tree-sitter grammar for javascript: only edits of single words are drawn"
+        "no tree-sitter grammar for javascript: only edits of single words are sampled"
     ) == 1
 
 

@@ -18,6 +18,7 @@ MIN_SECRET_BITS = 3.7
 """Entropy per character above which a quoted value counts as a key; English words and names stay below."""
 
 DATA_LANGUAGES = frozenset(("css", "html", "json", "toml", "yaml"))
+"""Languages whose files hold data or markup, not code."""
 
 SUFFIXES = {
     "python": (".py",),

@@ -1,7 +1,7 @@
-"""Edits to learn from: made on syntax trees, or found between two versions of a file.
+"""Make edits to learn from: synthetic ones on syntax trees, and real ones between two versions of a file.
 
-A kind of edit (`rename.py` and its like) plans all places of one edit; some of them are the history, the next one is
-the target (`stage.py`); the sampler lays that out as a gap.
+Each kind of edit (`rename.py` and others) plans all sites of one edit; some sites become the edit history and the next
+one the target (`stage.py`); the sampler lays the result out as a gap.
 """
 
 from mercury_engine.training.edits.sampler import EditSampler

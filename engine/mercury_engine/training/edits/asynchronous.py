@@ -1,4 +1,4 @@
-"""A function becomes asynchronous, and so do its calls and the functions around them."""
+"""Make a function asynchronous, with its calls and the functions around them."""
 
 import random
 
@@ -11,7 +11,7 @@ _FIXED = frozenset(("__init__", "constructor", "__repr__", "__str__", "__len__",
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan for one function: made asynchronous, or found so and led back there."""
+    """A plan that makes one function asynchronous, or restores one that is."""
     if source.language not in _LANGUAGES:
         return None
     functions = [f for f in source.facts.functions if f.name and f.name not in _FIXED and source.facts.only(f.name)]
@@ -23,7 +23,7 @@ def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _calls(source: Source, function: Function) -> list[Call]:
-    """Its calls inside functions that have a name."""
+    """The function's calls inside named functions; none if there are more than 8."""
     named = []
     for call in source.facts.calls_of(function.name):
         around = source.facts.enclosing(call.start)
@@ -49,7 +49,7 @@ def _synthetic(source: Source, function: Function, calls: list[Call]) -> EditPla
 
 
 def _from_real(source: Source, function: Function, calls: list[Call]) -> EditPlan | None:
-    """The way back from the real text: what the plan removes, the edit adds."""
+    """A plan on the real text that removes `async` and `await`, flipped, so that the edit adds them."""
     awaited = [call for call in calls if call.awaited_at >= 0]
     if not awaited or not source.text.startswith("async ", function.marker):
         return None

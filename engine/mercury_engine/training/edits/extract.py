@@ -1,4 +1,4 @@
-"""A value that stands in several places becomes a constant or a variable, and is used by its name."""
+"""Extract a repeated value into a constant or a variable, and use its name instead."""
 
 import random
 import re
@@ -27,7 +27,7 @@ _WORDS = re.compile(r"[A-Za-z\d]+")
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan that starts with the new definition."""
+    """A plan that starts with the new definition, or its inverse."""
     ways = [_constant, _variable]
     rng.shuffle(ways)
     for way in ways:
@@ -37,7 +37,7 @@ def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _constant(source: Source, rng: random.Random) -> EditPlan | None:
-    """A literal that occurs more than once, defined before the first top-level item that follows the imports."""
+    """Define a repeated literal before the first top-level item after the imports."""
     text = source.text
     at = _top(text)
     found: dict[str, list[int]] = {}
@@ -59,7 +59,7 @@ def _constant(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _variable(source: Source, rng: random.Random) -> EditPlan | None:
-    """An attribute that a function reads again and again."""
+    """Assign an attribute that a function reads several times to a variable."""
     groups: dict[tuple[int, str], list[Chain]] = {}
     for chain in sorted(source.facts.chains, key=lambda c: c.start):
         groups.setdefault((chain.function, chain.text), []).append(chain)
@@ -80,14 +80,14 @@ def _variable(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _top(text: str) -> int | None:
-    """The line behind the imports where definitions start."""
+    """The offset of the line after the imports where definitions start."""
     imports = list(_TOP.finditer(text))
     found = _FIRST.search(text, max(0, imports[-1].end() - 1) if imports else 0)
     return found.end() if found else None
 
 
 def _is_value(text: str, start: int, end: int) -> bool:
-    """Whether a literal may be replaced by a name: no docstring, key, part of a longer string or template."""
+    """Whether a name may replace a literal: not for docstrings, keys and parts of a longer string or template."""
     value = text[start:end]
     if value[0] in "\"'":
         is_worth = 5 <= len(value) <= 60 and value[:3] not in ('"""', "'''")

@@ -1,4 +1,4 @@
-"""What edits need to know of a source text: functions, calls, typed names, imports, members of classes."""
+"""The facts about a source text that edits need: functions, calls, typed names, imports, members of classes."""
 
 from collections.abc import Set
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from mercury_engine.training.edits.plan import Site, TextSpan
 
 @dataclass(frozen=True, slots=True)
 class ListItem:
-    """One entry of a parameter or argument list; `name` is the parameter's or the keyword's, else empty."""
+    """One entry of a parameter or argument list; `name` is the parameter's or keyword's name, else empty."""
 
     start: int
     end: int
     name: str
     is_plain: bool
-    """Whether only its place tells what it is: no keyword, default, star or receiver."""
+    """Whether it is purely positional: no keyword, default, star or receiver."""
 
     @property
     def span(self) -> TextSpan:
@@ -24,37 +24,37 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A definition; lambdas and other functions without a name are there for their extent."""
+    """A definition; lambdas and other unnamed functions are listed for their extent only."""
 
     name: str
     start: int
     end: int
     owner: str = ""
-    """The class, for methods."""
+    """The class of a method; else empty."""
     name_at: int = 0
     marker: int = 0
-    """Where `async` stands or may be put."""
+    """Offset at which `async` is or would be."""
     is_async: bool = False
     parameters: tuple[ListItem, ...] = ()
     opening: int = 0
-    """Behind the bracket that opens the parameters."""
+    """Offset after the parameters' opening bracket."""
     closing: int = 0
-    """Before the bracket that closes them."""
+    """Offset of the parameters' closing bracket."""
     bound: int = 0
-    """How many leading parameters (self) callers do not write."""
+    """Number of leading parameters (self) that callers do not write."""
     body: int = 0
-    """Where the body starts."""
+    """Offset of the body."""
     locals: Set[str] = frozenset()
     is_free: bool = False
-    """Whether it is always called without a receiver."""
+    """Whether it is only called without a receiver."""
 
     @property
     def called(self) -> str:
-        """The name by which it is called."""
+        """The name that calls use."""
         return self.owner if self.name in ("__init__", "constructor") and self.owner else self.name
 
     def may_be_meant(self, call: "Call") -> bool:
-        """Whether a call by its name is one of it, as far as the receiver tells."""
+        """Whether a call with its name can be a call of it, judging by the receiver."""
         if self.is_free:
             return not call.receiver
         return bool(call.receiver) or not self.bound or self.called != self.name
@@ -71,10 +71,10 @@ class Call:
     arguments: tuple[ListItem, ...]
     opening: int
     awaited_at: int = -1
-    """Where the `await` before it starts; -1 without."""
+    """Offset of the `await` before it; -1 if there is none."""
     is_statement: bool = False
     is_base: bool = False
-    """Whether an attribute or an index is taken of it, or it is called again."""
+    """Whether an attribute, an index or a further call applies to its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,43 +88,43 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One imported name, and how to take it out of the text."""
+    """One imported name, and the edit that removes it from the text."""
 
     name: str
     removal: Site
     end: int
-    """Where the statement ends."""
+    """Offset of the statement's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """An attribute of an attribute that is read, and the line that a variable for it would stand before."""
+    """A name with attributes that is read, and the line before which its variable would be defined."""
 
     text: str
     start: int
     end: int
     function: int
-    """Start of the function."""
+    """Offset of the function."""
     line: int
 
 
 @dataclass
 class Facts:
-    """Everything in the order of the text, except that members come by class and name."""
+    """The facts in text order, except that members are by class and name."""
 
     functions: list[Function] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     types: list[Typed] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
     members: dict[tuple[str, str], list[Site]] = field(default_factory=dict)
-    """How to take a field out: its declaration, parameter, assignment and every argument that sets it."""
+    """The removals of each field: its declaration, parameter, assignment and every argument that sets it."""
     statements: list[Site] = field(default_factory=list)
-    """Simple statements on lines of their own, and how to take them out."""
+    """The removals of simple statements that have their lines to themselves."""
     chains: list[Chain] = field(default_factory=list)
     classes: frozenset[str] = frozenset()
 
     def enclosing(self, at: int) -> Function | None:
-        """The innermost function around a place."""
+        """The innermost function around an offset."""
         inner = None
         for function in self.functions:
             if function.start > at:
@@ -134,7 +134,7 @@ class Facts:
         return inner
 
     def only(self, name: str) -> Function | None:
-        """The one function that is called by the name; None when there is none or another one."""
+        """The only function that is called by the name; None if there is none or more than one."""
         found = self._functions.get(name, ())
         return found[0] if len(found) == 1 else None
 

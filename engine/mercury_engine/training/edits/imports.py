@@ -1,17 +1,17 @@
-"""A name is used first and imported afterwards."""
+"""Use a name first and import it afterwards."""
 
 import random
 import re
 
-from mercury_engine.training.edits import python_facts
 from mercury_engine.training.edits.plan import EditPlan, Site, applied, flipped, plan
+from mercury_engine.training.edits.python_text import parses
 from mercury_engine.training.edits.source import Source
 
 MAX_USES = 3
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan that writes the statements with a name of the file and then imports it; the import is last."""
+    """A plan that adds the statements that use an imported name, and the import last."""
     candidates = list(source.facts.imports)
     rng.shuffle(candidates)
     for found in candidates:
@@ -19,13 +19,13 @@ def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
         if not uses:
             continue
         made = plan("import", source.text, [*uses, found.removal], ordered=True)
-        if made and (source.language != "python" or python_facts.parses(applied(source.text, made.sites))):
+        if made and (source.language != "python" or parses(applied(source.text, made.sites))):
             return flipped(made)
     return None
 
 
 def _uses(source: Source, name: str, removal: Site) -> list[Site]:
-    """The statements that use a name, when they are few and can be written alone; else nothing."""
+    """The statements that use a name; none if they are too many or cannot be removed on their own."""
     word = re.compile(rf"\b{re.escape(name)}\b")
     places = [m.start() for m in word.finditer(source.text) if not removal.start <= m.start() < removal.end]
     if not 1 <= len(places) <= 2 * MAX_USES:

@@ -1,12 +1,12 @@
-"""A key of a literal gets another name, in all literals and look-ups."""
+"""Rename a key in all literals and look-ups."""
 
 import random
 import re
 
+from mercury_engine.training.data.filters import DATA_LANGUAGES
 from mercury_engine.training.edits.names import new_name
 from mercury_engine.training.edits.plan import EditPlan, Site, plan
 from mercury_engine.training.edits.source import Source
-from mercury_engine.training.edits.tokens import DATA_LANGUAGES
 
 MAX_KEY_SITES = 12
 
@@ -17,7 +17,7 @@ _BARE = re.compile(r"^[ \t]*(?:- )?([A-Za-z][\w-]+)[ \t]*[:=](?=\s)", re.M)
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan for one key that occurs more than once."""
+    """A plan that renames one key that occurs more than once."""
     text = source.text
     places: dict[str, list[int]] = {}
     for start, end in source.tokens.strings:

@@ -1,4 +1,4 @@
-"""New names that a programmer might give, in the style of the old ones."""
+"""Invent names that a programmer might choose, in the style of the old ones."""
 
 import keyword
 import random
@@ -9,7 +9,7 @@ MAX_NAME_ATTEMPTS = 8
 
 _NAME_PART = re.compile(r"[A-Z][A-Z\d]*(?![a-z])|[A-Z]?[a-z][a-z\d]*|\d+|[^\W\d_]+")
 _SNAKE_CASE_LANGUAGES = frozenset(("python", "rust", "c", "cpp", "lua", "shell", "json", "yaml", "toml"))
-"""Languages in which a name of two words is written with an underscore unless it already shows another way."""
+"""Languages in which names of several words get underscores unless the old name shows another style."""
 
 _SEPARATOR = re.compile(r"[-_]")
 
@@ -54,7 +54,7 @@ for _group in _SYNONYM_GROUPS:
 
 
 def new_name(old: str, taken: Container[str], language: str, rng: random.Random) -> str | None:
-    """Another name in the style of the old one that is not in `taken`; None when chance finds none."""
+    """A different name in the style of the old one that is not in `taken`; None if no attempt finds one."""
     parts = _NAME_PART.findall(old)
     for _ in range(MAX_NAME_ATTEMPTS if parts else 0):
         new = _joined(_changed(parts, rng), old, language in _SNAKE_CASE_LANGUAGES)
@@ -79,7 +79,7 @@ def _changed(parts: list[str], rng: random.Random) -> list[str]:
 
 
 def _joined(parts: list[str], old: str, is_snake: bool) -> str:
-    """The parts written as the old name is."""
+    """The parts joined in the style of the old name."""
     bare = old.strip("-_$")
     head, _, tail = old.partition(bare)
     separator = _SEPARATOR.search(bare)

@@ -1,4 +1,4 @@
-"""A parameter comes, goes or changes places, in the definition and in every call."""
+"""Add, remove or swap parameters, in the definition and in every call."""
 
 import random
 from collections.abc import Sequence
@@ -43,11 +43,11 @@ _NEW_PARAMETERS = {
     "logger": ("Logger", "None", "Logger", "*Logger", "&Logger"),
     "cache": ("dict", "None", "Cache", "*Cache", "&mut Cache"),
 }
-"""Type and value in Python, and types in TypeScript, Go and Rust."""
+"""For each new parameter: type and value in Python, and types in TypeScript, Go and Rust."""
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan for one function with its calls, in all of the ways."""
+    """A plan for one function and its calls, in the first way that applies."""
     facts = source.facts
     functions = [
         f
@@ -78,7 +78,7 @@ def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _synthetic(source: Source, function: Function, calls: list[Call], rng: random.Random) -> EditPlan | None:
-    """A parameter that the file does not know, added or taken out."""
+    """Add, or remove, a parameter that is new to the file."""
     items = function.parameters
     names = [name for name in sorted(_NEW_PARAMETERS) if name not in source.tokens.names]
     by_name = source.language == "python" and rng.random() < 0.5
@@ -103,7 +103,7 @@ def _synthetic(source: Source, function: Function, calls: list[Call], rng: rando
 
 
 def _real(source: Source, function: Function, calls: list[Call], rng: random.Random) -> EditPlan | None:
-    """A parameter of the file, added: before, only the body knew of it."""
+    """Add a parameter of the file; before the edit only the body used it."""
     items = function.parameters
     spans = [item.span for item in items]
     candidates = [index for index in range(function.bound, len(items)) if items[index].name and _word(items[index])]
@@ -125,7 +125,7 @@ def _real(source: Source, function: Function, calls: list[Call], rng: random.Ran
 
 
 def _swapped(source: Source, function: Function, calls: list[Call], rng: random.Random) -> EditPlan | None:
-    """Two neighbours change places."""
+    """Swap two adjacent parameters."""
     items = function.parameters
     places = [i for i in range(function.bound, len(items) - 1) if items[i].is_plain and items[i + 1].is_plain]
     if not places:
@@ -144,7 +144,7 @@ def _swapped(source: Source, function: Function, calls: list[Call], rng: random.
 
 
 def _given(call: Call, item: ListItem, place: int) -> int | None:
-    """Which argument of the call is for the parameter."""
+    """The index of the call's argument for the parameter; None if unclear."""
     for number, argument in enumerate(call.arguments):
         if argument.name == item.name:
             return number
@@ -155,13 +155,13 @@ def _given(call: Call, item: ListItem, place: int) -> int | None:
 
 
 def _is_foreseen(argument: str, name: str) -> bool:
-    """Whether one may guess the argument from the parameter: its name, or a plain value."""
+    """Whether the argument can be guessed from the parameter: it contains its name, or is a plain value."""
     value = argument.rpartition("=")[2].strip()
     return name in value or value in _PLAIN_VALUES or value[:1] in "\"'" or value.isdigit()
 
 
 def _appended(items: Sequence[ListItem], opening: int, text: str) -> Site:
-    """One more entry at the end of a list."""
+    """The site that appends an entry to a list."""
     if not items:
         return Site(opening, opening, text)
     return Site(items[-1].end, items[-1].end, f", {text}")
@@ -173,7 +173,7 @@ def _exchange(text: str, first: ListItem, second: ListItem) -> Site:
 
 
 def _declared(source: Source, function: Function, name: str) -> str:
-    """The new parameter as the language, and this function, write them."""
+    """The new parameter in the style of the language and of this function."""
     python, _, script, go, rust = _NEW_PARAMETERS[name]
     match source.language:
         case "python":

@@ -1,4 +1,4 @@
-"""A plan: all places that one edit of a text touches, and what stands there afterwards."""
+"""A plan: all sites of one edit, and their text after it."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,19 +27,19 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class EditPlan:
-    """An edit of `text`; the sites stand in the order in which a user may make them."""
+    """An edit of `text`; the sites are in an order in which a user may make them."""
 
     kind: str
     text: str
     sites: tuple[Site, ...]
     ordered: bool = False
-    """Whether they are made in just this order, and only the last one can be foreseen."""
+    """Whether they are made in exactly this order, and only the last one can be predicted."""
 
 
 def plan(kind: str, text: str, sites: Sequence[Site], *, ordered: bool = False) -> EditPlan | None:
-    """A plan, or None when its sites overlap, change nothing or are too many.
+    """A plan, or None if its sites overlap, change nothing or are too many.
 
-    Neither may two removals touch: on the way back nothing would tell which text comes first.
+    Two removals may not touch either: in the inverse plan the order of their texts would be unknown.
     """
     real = [site for site in dict.fromkeys(sites) if text[site.start : site.end] != site.text]
     inside = sorted(real, key=_place)
@@ -51,7 +51,7 @@ def plan(kind: str, text: str, sites: Sequence[Site], *, ordered: bool = False) 
 
 
 def applied(text: str, sites: Iterable[Site]) -> str:
-    """The text after all sites, which do not overlap."""
+    """The text after applying all sites, which must not overlap."""
     parts, at = [], 0
     for site in sorted(sites, key=_place):
         parts += [text[at : site.start], site.text]
@@ -60,7 +60,7 @@ def applied(text: str, sites: Iterable[Site]) -> str:
 
 
 def flipped(made: EditPlan) -> EditPlan:
-    """The edit that leads back: its text is the text after the plan."""
+    """The inverse edit; its text is the text after the plan."""
     shift = 0
     inverse = {}
     for site in sorted(made.sites, key=_place):
@@ -73,7 +73,7 @@ def flipped(made: EditPlan) -> EditPlan:
 
 
 def without_item(text: str, items: Sequence[TextSpan], index: int) -> Site | None:
-    """Take an item and its comma out of a list; None when more than a comma or a bracket stands beside it."""
+    """The site that removes a list item and its comma; None if anything but a comma or a bracket is next to it."""
     start, end = items[index]
     if index + 1 < len(items):
         following = items[index + 1][0]
@@ -87,7 +87,7 @@ def without_item(text: str, items: Sequence[TextSpan], index: int) -> Site | Non
 
 
 def without_lines(text: str, span: TextSpan) -> Site | None:
-    """Take whole lines out; None when something else stands on them."""
+    """The site that removes a span's whole lines; None if they contain anything else."""
     start = text.rfind("\n", 0, span[0]) + 1
     rest = _REST.match(text, span[1])
     if rest is None or not _BLANKS.fullmatch(text, start, span[0]):
@@ -100,7 +100,7 @@ def line_start(text: str, at: int) -> int:
 
 
 def line_end(text: str, at: int) -> int:
-    """Behind the line break of the line that holds `at`."""
+    """The offset after the line break of the line that contains `at`."""
     found = text.find("\n", at)
     return len(text) if found < 0 else found + 1
 

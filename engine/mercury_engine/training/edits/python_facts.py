@@ -1,13 +1,12 @@
-"""Facts of Python text, by the standard library's parser."""
+"""Find the facts of Python text with the standard library's parser."""
 
 import ast
 import re
-import warnings
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from mercury_engine.training.edits.facts import Call, Chain, Facts, Function, Import, ListItem, Typed
-from mercury_engine.training.edits.plan import Site, TextSpan, line_start, without_item, without_lines
+from mercury_engine.training.edits.plan import Site, line_start, without_item, without_lines
+from mercury_engine.training.edits.python_text import NodeOffsets, parsed
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise, ast.Assert, ast.Delete)
@@ -20,8 +19,8 @@ _VISITED = frozenset((*_SCOPES, *_OTHERS))
 
 
 def read(text: str) -> Facts:
-    """The facts; empty for text that this Python cannot parse."""
-    tree = _parsed(text)
+    """The facts of a text; empty if this Python cannot parse it."""
+    tree = parsed(text)
     if tree is None:
         return Facts()
     reader = _Reader(text)
@@ -29,27 +28,13 @@ def read(text: str) -> Facts:
     return reader.finished()
 
 
-def parses(text: str) -> bool:
-    """Whether this Python can parse the text."""
-    return _parsed(text) is not None
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in other people's strings
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What surrounds a node."""
+    """The surroundings of a node."""
 
     function: _Definition | None = None
     top: ast.stmt | None = None
-    """The statement of the function's own body."""
+    """The statement in the function's body that contains the node."""
     owner: ast.ClassDef | None = None
     parent: ast.AST | None = None
 
@@ -58,33 +43,21 @@ class _Place:
 class _Locals:
     names: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
-    """Attributes that are assigned to, as text."""
+    """Attributes that are assigned, as text."""
 
 
 class _Reader:
-    """Walks a tree and notes what it meets."""
+    """Walks a tree and collects its facts."""
 
     def __init__(self, text: str) -> None:
         self.text, self.facts = text, Facts()
-        self._starts = [0, *accumulate(len(line) + 1 for line in text.encode().split(b"\n"))]
-        self._chars: list[int] | None = None
-        if not text.isascii():
-            self._chars = [at for at, char in enumerate(text) for _ in char.encode()] + [len(text)]
+        offsets = NodeOffsets(text)
+        self.at, self.span = offsets.at, offsets.span
         self._locals: dict[int, _Locals] = {}
         self._classes: set[str] = set()
 
-    def at(self, line: int, column: int) -> int:
-        """The offset of a line (from 1) and a column in bytes."""
-        place = self._starts[line - 1] + column
-        return self._chars[place] if self._chars else place
-
-    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg | ast.alias) -> TextSpan:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return self.at(node.lineno, node.col_offset), self.at(node.end_lineno, node.end_col_offset)
-
     def walk(self, tree: ast.Module) -> None:
-        """Visit all nodes but those in formatted strings, whose places are wrong before Python 3.12."""
+        """Visit all nodes except those in formatted strings, whose positions are wrong before Python 3.12."""
         stack: list[tuple[ast.AST, _Place]] = [(node, _Place()) for node in reversed(tree.body)]
         self._statements(tree.body)
         while stack:
@@ -109,7 +82,7 @@ class _Reader:
                             stack.append((one, below))
 
     def finished(self) -> Facts:
-        """The facts, in the order of the text."""
+        """The facts, in text order."""
         facts = self.facts
         facts.classes = frozenset(self._classes)
         facts.functions.sort(key=lambda f: f.start)
@@ -125,7 +98,7 @@ class _Reader:
         return facts
 
     def _visit(self, node: ast.AST, place: _Place) -> _Place:
-        """Note a node; returns what surrounds its children."""
+        """Collect a node's fact; returns the surroundings of its children."""
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._function(node, place)
@@ -295,7 +268,7 @@ class _Reader:
             self.facts.chains.append(Chain(text, start, end, self._key(place.function), line))
 
     def _arguments(self) -> dict[tuple[str, str], list[Site]]:
-        """Keyword arguments of calls of the text's own classes."""
+        """The removals of keyword arguments in calls of the text's own classes."""
         found: dict[tuple[str, str], list[Site]] = {}
         for call in self.facts.calls:
             spans = [item.span for item in call.arguments]
@@ -319,7 +292,7 @@ def _is_plain(node: ast.expr | ast.keyword) -> bool:
 
 
 def _is_chain(node: ast.expr) -> bool:
-    """Whether it is a name with attributes."""
+    """Whether the node is a name with attributes."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)

@@ -1,4 +1,4 @@
-"""Queries that find the facts in syntax trees; what their captures mean is said in `tree_facts`."""
+"""tree-sitter queries that find the facts; `tree_facts` explains their captures."""
 
 _JAVASCRIPT = """
 (function_declaration name: (identifier) @name parameters: (formal_parameters) @parameters) @function
@@ -152,4 +152,4 @@ GRAMMARS: dict[str, tuple[str, str, str]] = {
     "cpp": ("tree_sitter_cpp", "language", _C + _CPP_ONLY),
     "lua": ("tree_sitter_lua", "language", _LUA),
 }
-"""Module of the grammar, its function, and the query."""
+"""By language: the grammar's module, its function, and the query."""

@@ -1,19 +1,19 @@
-"""A name gets another one, everywhere in its scope."""
+"""Rename a name everywhere in its scope."""
 
 import random
 import re
 
+from mercury_engine.training.data.filters import DATA_LANGUAGES
 from mercury_engine.training.edits.facts import Function
 from mercury_engine.training.edits.names import new_name
 from mercury_engine.training.edits.plan import EditPlan, Site, TextSpan, plan
 from mercury_engine.training.edits.source import Source
-from mercury_engine.training.edits.tokens import DATA_LANGUAGES
 
 MAX_OCCURRENCES = 14
-"""Names that occur more often are left alone."""
+"""Occurrences; names that occur more often are not renamed."""
 
 LOCAL_REACH_CHARS = 1000
-"""Characters on either side within which all places of a name make it look local."""
+"""Characters on either side of a place; a name that occurs only within them looks local."""
 
 _DEFINED = re.compile(
     r"\b(?:def|class|func|fn|function|struct|interface|enum|type|trait|const|let|var|static|local|val)\s+"
@@ -26,7 +26,7 @@ _DISTINCT = re.compile(r"[a-z\d]_[a-z\d]|[a-z][A-Z]|.-.")
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan to rename something; the first site is where it is defined."""
+    """A plan that renames one name; the first site is its definition."""
     kinds = [_defined, _local, _attribute]
     rng.shuffle(kinds)
     for kind in kinds:
@@ -36,7 +36,7 @@ def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _defined(source: Source, rng: random.Random) -> EditPlan | None:
-    """Functions, classes, constants: everywhere."""
+    """Rename a function, class or constant everywhere."""
     if source.language in DATA_LANGUAGES:
         names = {name: places[0] for name, places in source.tokens.names.items() if "-" in name}
     else:
@@ -54,7 +54,7 @@ def _defined(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _local(source: Source, rng: random.Random) -> EditPlan | None:
-    """Parameters and variables: inside their function, or where one stretch of an unparsed text has all of them."""
+    """Rename a parameter or variable inside its function, or inside a stretch of unparsed text that has all of it."""
     functions = [function for function in source.facts.functions if function.locals and function.name]
     function = rng.choice(functions) if functions else None
     if function:
@@ -75,7 +75,7 @@ def _local(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _attribute(source: Source, rng: random.Random) -> EditPlan | None:
-    """Attributes of self or this."""
+    """Rename an attribute of self or this."""
     places: dict[str, list[int]] = {}
     for match in _OF_SELF.finditer(source.text):
         places.setdefault(match[1], []).append(match.start(1))
@@ -102,7 +102,7 @@ def _often(source: Source, name: str) -> bool:
 
 
 def _inside(source: Source, name: str, span: TextSpan, function: Function | None) -> list[int]:
-    """Places of a local name: not behind a dot, and not the name of a keyword argument or of a key."""
+    """Offsets of a local name, except after a dot and as the name of a keyword argument or a key."""
     return [
         at
         for at in source.tokens.names[name]
@@ -125,7 +125,7 @@ def _only_dotted(source: Source, name: str) -> bool:
 
 
 def _is_keyword_argument(source: Source, end: int, at: int) -> bool:
-    """Whether the name says which argument or key a value is for."""
+    """Whether the name is that of a keyword argument or a key."""
     text = source.text
     behind = text[end : end + 2].lstrip()
     if source.language == "python":
@@ -137,7 +137,7 @@ def _is_keyword_argument(source: Source, end: int, at: int) -> bool:
 
 
 def _in_comments(source: Source, name: str) -> list[int]:
-    """Where comments name it, or strings are nothing but the name."""
+    """Offsets of the name in comments, and of strings that equal it."""
     word = re.compile(rf"\b{re.escape(name)}\b")
     found = [match.start() for start, end in source.tokens.comments for match in word.finditer(source.text, start, end)]
     quoted = [start + 1 for start, end in source.tokens.strings if source.text[start + 1 : end - 1] == name]

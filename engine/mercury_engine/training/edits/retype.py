@@ -1,4 +1,4 @@
-"""The type of a name changes, wherever a name like it is declared."""
+"""Change the type of a name wherever it is declared."""
 
 import random
 
@@ -58,7 +58,7 @@ _OPTIONAL_TYPE = {
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan for one name that is declared with one type in several places."""
+    """A plan for one name that is declared with the same type in several places."""
     groups: dict[tuple[str, str], list[Typed]] = {}
     for typed in source.facts.types:
         groups.setdefault((typed.name, source.text[typed.start : typed.end]), []).append(typed)
@@ -75,7 +75,7 @@ def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
 
 
 def _changed(language: str, old: str, rng: random.Random) -> str | None:
-    """Another type; generic ones are made of the old one."""
+    """Another type, known or a generic of the old one."""
     known = _REPLACEMENT_TYPES.get(language, {}).get(old.strip("\"'"), ())
     outer = [_OPTIONAL_TYPE[language].format(old)] if language in _OPTIONAL_TYPE and "None" not in old else []
     if language == "python" and old.startswith(("list[", "List[")):

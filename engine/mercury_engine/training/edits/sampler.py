@@ -1,4 +1,4 @@
-"""Draws gaps whose target is the next edit, laid out as the server lays out a request for one."""
+"""Sample gaps whose target is the next edit, laid out like the server's requests for a next edit."""
 
 import random
 from collections import OrderedDict
@@ -22,21 +22,26 @@ from mercury_engine.training.edits import (
 )
 from mercury_engine.training.edits.plan import EditPlan, Site, flipped
 from mercury_engine.training.edits.source import Source, cut_source
-from mercury_engine.training.edits.stage import EditExample, Stage, choose_example, moved, steps, steps_in_order
+from mercury_engine.training.edits.stage import (
+    QUIET_SHARE,
+    EditExample,
+    Stage,
+    choose_example,
+    moved,
+    steps,
+    steps_in_order,
+)
 from mercury_engine.training.edits.versions import from_versions
 from mercury_engine.training.examples.gaps import PATH_SHARE, GapSettings, TrainingGap
 
-QUIET_SHARE = 0.25
-"""Share of examples with nothing to change."""
-
 MAX_TARGET_TOKENS = 48
-"""Of a target; regions are made smaller, or dropped, to stay within."""
+"""Tokens of a target; regions are shrunk, or dropped, to stay within it."""
 
 OTHER_FILE_SHARE = 0.1
-"""Share of examples whose history is in another file, where the text can be parted so."""
+"""Share of examples whose history is in another file, if the text can be split."""
 
 PRIOR_SHARE = 0.25
-"""Share of examples with another finished edit in the history, where one does not touch the same lines."""
+"""Share of examples with another finished edit in the history, if one does not touch the same lines."""
 
 MAX_CACHED_SOURCES = 32
 MAX_EDIT_ATTEMPTS = 4
@@ -54,34 +59,34 @@ PLANNER_WEIGHTS: dict[Planner, float] = {
     wrap.sample_plan: 1.0,
     keys.sample_plan: 1.0,
 }
-"""How readily each kind is tried first."""
+"""Weight of each kind of edit for being tried first."""
 
 
 class EditSampler:
-    """Draws edits from files; same generator, same gaps."""
+    """Samples edits of files; equal generators give equal gaps."""
 
     def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
         self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
         self._sources: OrderedDict[tuple[str, int], Source] = OrderedDict()
 
     def gaps(self, file: SourceFile, count: int) -> list[TrainingGap]:
-        """Up to count gaps of synthetic edits; kind "edit", or "edit_none" when the region stays as it is."""
+        """Up to `count` gaps of synthetic edits; kind "edit", or "edit_none" if the region does not change."""
         return self._laid_out(self.examples(file, count))
 
     def version_gaps(self, old: SourceFile, new: SourceFile, count: int) -> list[TrainingGap]:
-        """Up to count gaps of the edits that lead from one version of a file to the next."""
+        """Up to `count` gaps of the edits between one version of a file and the next."""
         found = list(from_versions(new.path, new.language, old.text, new.text, self.rng, self._fits))
         return self._laid_out(self.rng.sample(found, min(count, len(found))))
 
     def examples(self, file: SourceFile, count: int) -> Iterator[EditExample]:
-        """Up to count synthetic edits of a file."""
+        """Up to `count` synthetic edits of a file."""
         source = self._source(file)
         for _ in range(count):
             if example := self._example(source):
                 yield example
 
     def gap(self, example: EditExample) -> TrainingGap | None:
-        """The region as a gap; None at the very start of a file, and when the target is too long."""
+        """The region as a gap; None at the very start of a file, and if the target is too long."""
         start, end = example.region
         text = example.current
         sizes = self.spans.prefix_chars, self.spans.suffix_chars
@@ -119,7 +124,7 @@ class EditSampler:
         return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= MAX_TARGET_TOKENS
 
     def _example(self, source: Source) -> EditExample | None:
-        """One edit; whether there is one to make is drawn first, so that what fits does not change the share."""
+        """One edit; whether it is quiet is drawn first, so that what fits does not change the share."""
         is_quiet = self.rng.random() < QUIET_SHARE
         for _ in range(MAX_EDIT_ATTEMPTS):
             order = sorted(PLANNER_WEIGHTS, key=lambda planner: -(self.rng.random() ** (1 / PLANNER_WEIGHTS[planner])))
@@ -141,7 +146,7 @@ class EditSampler:
         return Stage(source.path, source.language, made.kind, made.text, (*prior, *own), len(prior) + done)
 
     def _prior(self, source: Source, made: EditPlan, own: list[Site]) -> list[Site]:
-        """The steps of another edit of the same file that touches no line of the plan; none when it does."""
+        """The steps of another edit of the same file that shares no line with the plan; none if it shares one."""
         other = self.rng.choice((rename.sample_plan, retype.sample_plan, keys.sample_plan))(source, self.rng)
         if other is None or other.text != source.text:
             return []

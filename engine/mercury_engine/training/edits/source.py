@@ -1,4 +1,4 @@
-"""A source file, or a part of a long one, with its tokens and facts found on demand."""
+"""A source file, or a part of a long one, whose tokens and facts are computed on demand."""
 
 import logging
 import random
@@ -12,7 +12,7 @@ from mercury_engine.training.edits.facts import Facts
 from mercury_engine.training.edits.tokens import SourceTokens, scan
 
 MAX_SOURCE_CHARS = 8_000
-"""Of longer files a part is taken, for parsing time grows with the text."""
+"""Characters; longer files are cut, because parsing time grows with the text."""
 
 _logger = logging.getLogger(__name__)
 _reported_languages: set[str] = set()
@@ -23,7 +23,7 @@ _INNER_DEFINITION = re.compile(r"\n\n(?=[ \t]*(?:@|def |class |async def )\S)")
 
 @dataclass(frozen=True)
 class Source:
-    """One text; what is found in it is kept."""
+    """One text; its tokens and facts are cached."""
 
     path: str
     language: str
@@ -35,23 +35,23 @@ class Source:
 
     @cached_property
     def facts(self) -> Facts:
-        """Python's own parser for Python, tree-sitter for the others; empty where neither helps."""
+        """The facts, by Python's parser for Python and tree-sitter for others; empty if neither parses the text."""
         if self.language == "python":
             return python_facts.read(self.text)
         found = tree_facts.read(self.text, self.language)
         if found is None and self.language in tree_facts.TREE_LANGUAGES and self.language not in _reported_languages:
             _reported_languages.add(self.language)
-            _logger.warning("no tree-sitter grammar for %s: only edits of single words are drawn", self.language)
+            _logger.warning("no tree-sitter grammar for %s: only edits of single words are sampled", self.language)
         return found or Facts()
 
     @property
     def is_parsed(self) -> bool:
-        """Whether the facts are those of the text."""
+        """Whether the text was parsed and has facts."""
         return bool(self.facts.functions or self.facts.types or self.facts.imports or self.facts.statements)
 
 
 def cut_source(file: SourceFile, rng: random.Random) -> Source:
-    """The file, or about MAX_SOURCE_CHARS of it from the start of one top-level item to the end of another."""
+    """The file, or up to MAX_SOURCE_CHARS of it, from the start of one top-level item to the end of another."""
     text = file.text.replace("\r\n", "\n")
     if len(text) > MAX_SOURCE_CHARS:
         opens, closes = (_DEFINITION, _INNER_DEFINITION) if file.language == "python" else (_ITEM, _ITEM)

@@ -1,4 +1,4 @@
-"""An edit in the making: some steps are done and are the history, the others are open."""
+"""A partly made edit: the steps done are the edit history, the others are open."""
 
 import random
 import re
@@ -12,9 +12,13 @@ from mercury_engine.prompt.edit_layout import REGION_CHARS, EditHunk
 from mercury_engine.training.edits.plan import EditPlan, Site, TextSpan, applied, line_end, line_start
 
 TOP_DOWN_SHARE = 0.7
-"""Share of edits that are made from the first site down the file instead of in any order."""
+"""Share of edits that are made from the first site down the file; the others in random order."""
+
+QUIET_SHARE = 0.25
+"""Share of examples with nothing to change."""
 
 MAX_QUIET_ATTEMPTS = 8
+"""Places tried for a region that does not change."""
 
 WORD = re.compile(r"[^\W\d]\w+")
 
@@ -24,11 +28,11 @@ _SIBLINGS = ("base", "core", "utils", "common", "models", "types", "helpers", "m
 
 @dataclass(frozen=True, slots=True)
 class EditExample:
-    """A document in the middle of an edit, and how one region of it has to be rewritten next.
+    """A document in the middle of an edit, and the next rewrite of one of its regions.
 
-    `before` is the document at first and `after` when the whole edit is made; the current text is `before`
-    with the changes of the history that are its own. `region` is whole lines of the current text, with their
-    last line break; `rewritten` equals their text when nothing should change.
+    `before` is the document before the whole edit and `after` the document after it; the current text is `before` with
+    the changes of its own history. `region` is whole lines of the current text including their last line break;
+    `rewritten` equals their text if nothing should change.
     """
 
     path: str
@@ -55,12 +59,12 @@ class EditExample:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there is nothing to change."""
+        """Whether the region does not change."""
         return self.rewritten == self.region_text
 
 
 def steps(made: EditPlan) -> list[Site]:
-    """The plan's sites as replacements of whole lines, sites of one line together, in the plan's order."""
+    """The plan's sites as replacements of whole lines, in the plan's order; sites that share a line are merged."""
     ranks = {site: rank for rank, site in enumerate(made.sites)}
     groups: list[tuple[TextSpan, list[Site]]] = []
     for site in sorted(made.sites, key=lambda s: (s.start, s.end)):
@@ -90,7 +94,7 @@ def _step(text: str, span: TextSpan, members: list[Site]) -> Site:
 
 
 def steps_in_order(made: EditPlan, rng: random.Random) -> list[Site]:
-    """The plan's steps in the order in which this user makes them."""
+    """The plan's steps in the order in which a sampled user makes them."""
     first, *others = steps(made)
     if made.ordered:
         return [first, *others]
@@ -103,7 +107,7 @@ def steps_in_order(made: EditPlan, rng: random.Random) -> list[Site]:
 
 @dataclass(frozen=True)
 class Stage:
-    """The first `done` of the steps are made; steps are replacements of whole lines of `before`, none overlap."""
+    """An edit whose first `done` steps are made; steps replace whole lines of `before` and do not overlap."""
 
     path: str
     language: str
@@ -126,21 +130,21 @@ class Stage:
 
     @cached_property
     def made(self) -> list[TextSpan]:
-        """Where the lines of the done steps are now."""
+        """The spans of the done steps' lines in the current text."""
         done = self.steps[: self.done]
         starts = [moved(step.start, [other for other in done if other is not step]) for step in done]
         return [(start, start + len(step.text)) for start, step in zip(starts, done, strict=True)]
 
     @cached_property
     def open(self) -> list[Site]:
-        """The steps that are left, as replacements in the current text."""
+        """The remaining steps, as replacements in the current text."""
         done = self.steps[: self.done]
         left = self.steps[self.done :]
         starts = [moved(step.start, done) for step in left]
         return [Site(start, start + step.end - step.start, step.text) for start, step in zip(starts, left, strict=True)]
 
     def next_edit(self, above: int, below: int) -> EditExample | None:
-        """The next step's lines and so many around them, rewritten; None when they cut through another step."""
+        """The next step's lines with `above` and `below` lines around, rewritten; None if they cut another step."""
         target = self.open[0]
         start, end = self._around(target.start, target.end, above, below)
         inside = [s for s in self.open if s == target or (start <= s.start and s.end <= end and s.start < end)]
@@ -150,14 +154,14 @@ class Stage:
         return self._example((start, end), applied(self.current[start:end], here))
 
     def quiet(self, at: int, above: int, below: int) -> EditExample | None:
-        """The line at `at` and so many around it, unchanged; None when a step is open there."""
+        """The line at `at` with `above` and `below` lines around, unchanged; None if a step is open there."""
         start, end = self._around(line_start(self.current, at), line_end(self.current, at), above, below)
         if start == end or any(s.start <= end and start <= s.end for s in self.open):
             return None
         return self._example((start, end), self.current[start:end])
 
     def quiet_places(self, rng: random.Random) -> Iterator[int]:
-        """Where one might look for an edit in vain: at done steps, at the same words, anywhere."""
+        """Offsets where an edit could be expected but is not: at done steps, at the same words, anywhere."""
         while True:
             kind = rng.random()
             if kind < 0.4 and self.made:
@@ -170,7 +174,7 @@ class Stage:
 
     @cached_property
     def _mentions(self) -> list[int]:
-        """Where words of the history stand, at which no step is open."""
+        """Offsets of the history's words where no step is open."""
         words = sorted(word for word in changed_words(self.history) if len(word) > 2)[:12]
         if not words:
             return []
@@ -179,9 +183,9 @@ class Stage:
         return [at for at in places if not any(s.start <= at <= s.end for s in self.open)][:200]
 
     def lookup_text(self, example: EditExample, rng: random.Random) -> EditExample:
-        """The example with its history in another file: the part of the text before a top-level line.
+        """The example with its history in another file, which gets the text before a top-level line.
 
-        The same example when history and region cannot be parted.
+        The unchanged example if history and region cannot be separated.
         """
         low = max((end for _, end in self.made), default=0)
         cuts = [match.end() for match in _TOP_LEVEL.finditer(self.current, low, example.region[0] + 1)]
@@ -203,7 +207,7 @@ class Stage:
         )
 
     def _around(self, start: int, end: int, above: int, below: int) -> TextSpan:
-        """Whole lines of the current text; an empty place gets at least one line."""
+        """The span extended to whole lines of the current text; an empty span gets at least one line."""
         text = self.current
         if start == end and not above and not below:
             above, below = (0, 1) if end < len(text) else (1, 0)
@@ -223,7 +227,7 @@ class Stage:
 def choose_example(
     stage: Stage, is_quiet: bool, fits: Callable[[EditExample], bool], rng: random.Random
 ) -> EditExample | None:
-    """An example of the stage with some lines around it, fewer when it does not fit; None when nothing does."""
+    """An example of the stage with some lines around it, fewer if it does not fit; None if nothing fits."""
     above, below = rng.choice((0, 0, 1, 2)), rng.choice((0, 0, 1, 2))
     places = [*islice(stage.quiet_places(rng), MAX_QUIET_ATTEMPTS)] if is_quiet else [-1]
     for at in places:
@@ -235,12 +239,12 @@ def choose_example(
 
 
 def changed_words(changes: Sequence[EditHunk]) -> set[str]:
-    """Words that stand on one side only of a change."""
+    """Words that occur on only one side of a change."""
     return {
         word for change in changes for word in set(WORD.findall(change.removed)) ^ set(WORD.findall(change.inserted))
     }
 
 
 def moved(at: int, done: Sequence[Site]) -> int:
-    """Where a place of `before` is after the done steps; lines inserted at a place stand before it."""
+    """The offset `at` of `before` after the done steps; lines inserted at an offset come before it."""
     return at + sum(len(step.text) - (step.end - step.start) for step in done if step.end <= at)

@@ -1,4 +1,4 @@
-"""Names, strings and numbers of a source text in any language, by regular expressions."""
+"""Find names, strings, numbers and comments of a source text in any language with regular expressions."""
 
 import keyword
 import re
@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from mercury_engine.training.edits.plan import TextSpan
-
-DATA_LANGUAGES = frozenset(("css", "html", "json", "toml", "yaml"))
 
 _NAME = r"(?P<name>[^\W\d]\w*)"
 _NUMBER = r"(?P<number>(?<![\w.])\d[\w.]*(?:(?<=[eE])[-+]\d+)?)"
@@ -56,10 +54,10 @@ _KEYWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SourceTokens:
-    """Places of a text's tokens; names in the holes of formatted strings are names."""
+    """Offsets of a text's tokens; names inside formatted strings' expressions count as names."""
 
     names: dict[str, list[int]]
-    """Without keywords and the best-known names of the languages."""
+    """Offsets by name, without keywords and the best-known names of the languages."""
     strings: list[TextSpan]
     numbers: list[TextSpan]
     comments: list[TextSpan]
@@ -73,7 +71,7 @@ def _scanner(language: str) -> re.Pattern[str]:
 
 
 def scan(text: str, language: str) -> SourceTokens:
-    """The tokens of a text; what cannot be told apart without a grammar is guessed."""
+    """The tokens of a text; where only a grammar could decide, a guess."""
     found = SourceTokens({}, [], [], [])
     holes = _HOLES.get(language)
     for match in _scanner(language).finditer(text):

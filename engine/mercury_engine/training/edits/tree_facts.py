@@ -1,8 +1,8 @@
-"""Facts of text in other languages, by tree-sitter where it is installed.
+"""Find the facts of text in other languages with tree-sitter, if its grammar is installed.
 
-Captures of the queries: @function with @name and @parameters; @scope, a function without a name; @call with
-@arguments; @import with @import.name and, for lists of names, @import.list; @typed with @type; @field (what goes
-when the field goes) with @field.name and @field.owner, else the class around it; @class; @statement.
+Captures of the queries: @function with @name and @parameters; @scope, an unnamed function; @call with @arguments;
+@import with @import.name and, for lists of names, @import.list; @typed with @type; @field (the node to remove with the
+field) with @field.name and @field.owner, by default the class around it; @class; @statement.
 """
 
 import re
@@ -24,15 +24,15 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _MODIFIERS = frozenset(("mut", "ref", "private", "public", "protected", "readonly", "final", "const"))
 _NAME_LAST = frozenset(("java", "c", "cpp"))
 _RECEIVERLESS_LANGUAGES = frozenset(("javascript", "typescript", "go"))
-"""Languages that never name a module's own functions with a receiver."""
+"""Languages that call a module's own functions without a receiver."""
 
 Node = Any
-"""tree_sitter.Node; the package need not be there."""
+"""tree_sitter.Node; the package may be missing."""
 
 
 @cache
 def _grammar(language: str) -> tuple[Any, Any] | None:
-    """The parser and the query; None when a package is missing."""
+    """The parser and the query; None if a package is missing."""
     module, loader, query = GRAMMARS[language]
     try:
         import tree_sitter
@@ -44,7 +44,7 @@ def _grammar(language: str) -> tuple[Any, Any] | None:
 
 
 def read(text: str, language: str) -> Facts | None:
-    """The facts; None when the language has no grammar here."""
+    """The facts; None if the language has no installed grammar."""
     loaded = _grammar(language) if language in GRAMMARS else None
     if loaded is None:
         return None
@@ -59,7 +59,7 @@ def read(text: str, language: str) -> Facts | None:
 
 
 class _Reader:
-    """Turns matches into facts."""
+    """Turns query matches into facts."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text, self.language, self.facts = text, language, Facts()
@@ -76,7 +76,7 @@ class _Reader:
         return self.text[slice(*self.span(node))]
 
     def note(self, match: dict[str, Node]) -> None:
-        """Add what one match says."""
+        """Add the fact of one match."""
         match match:
             case {"function": node, "name": name, "parameters": parameters}:
                 self._function(node, name, parameters)
@@ -101,7 +101,7 @@ class _Reader:
                     self.facts.statements.append(removal)
 
     def finished(self) -> Facts:
-        """The facts, in the order of the text."""
+        """The facts, in text order."""
         facts = self.facts
         named = {function.start for function in facts.functions if function.name}
         facts.functions = [f for f in facts.functions if f.name or f.start not in named]
@@ -209,7 +209,7 @@ class _Reader:
 
 
 def _places(text: str) -> list[int]:
-    """The character that every byte belongs to."""
+    """The character index of every byte."""
     return [*chain.from_iterable([at] * len(char.encode()) for at, char in enumerate(text)), len(text)]
 
 

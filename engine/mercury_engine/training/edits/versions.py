@@ -1,4 +1,4 @@
-"""Real edits: the hunks between two versions of a file, one after the other."""
+"""Make examples of real edits: the hunks between two versions of a file, one after the other."""
 
 import random
 import re
@@ -7,15 +7,13 @@ from difflib import SequenceMatcher
 
 from mercury_engine.prompt.edit_layout import EditHunk
 from mercury_engine.training.edits.plan import Site
-from mercury_engine.training.edits.stage import EditExample, Stage, changed_words, choose_example
+from mercury_engine.training.edits.stage import QUIET_SHARE, EditExample, Stage, changed_words, choose_example
 
 MAX_HUNKS = 60
-"""Files with more of them were written anew."""
+"""Hunks; files with more of them were rewritten."""
 
 MERGE_DISTANCE_LINES = 1
-"""Hunks with so few equal lines between them are one."""
-
-QUIET_SHARE = 0.25
+"""Equal lines between two hunks at which they are merged, or fewer."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -28,10 +26,10 @@ def from_versions(
     rng: random.Random,
     fits: Callable[[EditExample], bool] = lambda example: True,
 ) -> Iterator[EditExample]:
-    """Examples hunk by hunk: the hunks above are the history, the next one is the edit.
+    """Examples hunk by hunk: the hunks above are the edit history, the next one is the edit.
 
-    Only hunks that share a changed word with one above are edits, for no history foretells the others; a quarter
-    of the examples show a region that stays as it is.
+    Only hunks that share a changed word with a hunk above become examples, because the history cannot predict the
+    others; QUIET_SHARE of the examples have a region that does not change.
     """
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     steps = tuple(hunks(old, new))
@@ -48,7 +46,7 @@ def from_versions(
 
 
 def hunks(old: str, new: str) -> list[Site]:
-    """The changed lines of the old text with their new text, from top to bottom."""
+    """The changed lines of the old text and their new text, from top to bottom."""
     ours, theirs = _LINE.findall(old), _LINE.findall(new)
     starts = [0]
     for line in ours:

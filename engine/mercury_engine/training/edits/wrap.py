@@ -1,4 +1,4 @@
-"""A call is put inside another one wherever it is made."""
+"""Wrap every call of a function in another call."""
 
 import random
 
@@ -22,7 +22,7 @@ MAX_CALL_CHARS = 120
 
 
 def sample_plan(source: Source, rng: random.Random) -> EditPlan | None:
-    """A plan for the calls of one function whose value is used."""
+    """A plan that wraps the calls of one function whose values are used, or its inverse."""
     groups: dict[tuple[str, str], list[Call]] = {}
     for call in source.facts.calls:
         if (
