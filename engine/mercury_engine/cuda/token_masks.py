@@ -1,37 +1,39 @@
-"""Tokens that a slot may not get, as lists on the device that slots refer to by number.
+"""Masks of tokens that a slot may not get, kept on the device; slots refer to them by number.
 
-Dimensions: K lists, V vocabulary with mask and end.
+Dimensions: K masks, V vocabulary with mask and end.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 import torch
 from torch import Tensor
 
+from mercury_engine.lru import LeastRecentlyUsed
+
 MASK_ROWS = 16
-"""Known at a time, number 0 included; one batch may use so many."""
+"""Masks kept at a time, including number 0; one batch may use this many."""
 
 
 class TokenMasks:
-    """The lists used last. Number 0 forbids the mask only; of the others the one unused for longest makes room.
+    """The most recently used masks. Number 0 forbids only the mask token; the others replace each other.
 
-    `table`, bool [K,V], stays at one address, as captured work wants it.
+    `table`, bool [K,V], stays at one address because captured graphs refer to it.
     """
 
     def __init__(self, vocabulary: int, mask_id: int, device: torch.device) -> None:
         self.mask_id = mask_id
         self.table = torch.zeros(MASK_ROWS, vocabulary, dtype=torch.bool, device=device)
         self.table[:, mask_id] = True
-        self._numbers: OrderedDict[Hashable, int] = OrderedDict()
+        self._numbers = LeastRecentlyUsed[Hashable, int](MASK_ROWS - 1)
 
-    def number(self, name: Hashable, row: Callable[[], Tensor]) -> int:
-        """The number of the list of that name; `row`, bool [V] of what it forbids, is asked when it is not known."""
-        if name not in self._numbers:
-            full = len(self._numbers) == MASK_ROWS - 1
-            number = self._numbers.popitem(last=False)[1] if full else len(self._numbers) + 1
-            self.table[number] = row().to(self.table.device)
-            self.table[number, self.mask_id] = True
-            self._numbers[name] = number
-        self._numbers.move_to_end(name)
-        return self._numbers[name]
+    def number(self, name: Hashable, make_mask: Callable[[], Tensor]) -> int:
+        """The number of the mask with that name; `make_mask` returns it, bool [V], if the table lacks it."""
+        return self._numbers.get_or_make(name, lambda: self._fill_row(make_mask))
+
+    def _fill_row(self, make_mask: Callable[[], Tensor]) -> int:
+        oldest = next(iter(self._numbers)) if len(self._numbers) == MASK_ROWS - 1 else None
+        number = len(self._numbers) + 1 if oldest is None else self._numbers.pop(oldest)
+        assert number is not None
+        self.table[number] = make_mask().to(self.table.device)
+        self.table[number, self.mask_id] = True
+        return number

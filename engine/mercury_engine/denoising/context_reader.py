@@ -1,6 +1,5 @@
 """Prepares a request's context: tokenizes it, trims it to the budget, prefills it and indexes its n-grams."""
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from mercury_engine.api import FillRequest
@@ -8,7 +7,7 @@ from mercury_engine.denoising.ngram_lookup import IndexedText, NgramLookup, Toke
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import Cancelled
 from mercury_engine.kv_cache.cache import BlockCache, TokenIds
-from mercury_engine.lru import fresh, keep
+from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import return_freed_memory
 from mercury_engine.prompt.budget import (
@@ -34,7 +33,7 @@ class ContextReader:
 
     def __init__(self, cache: BlockCache, tokenizer: Tokenizer) -> None:
         self.cache, self.tokenizer = cache, tokenizer
-        self._lookups: OrderedDict[tuple[tuple[TokenIds, ...], tuple[str, ...]], NgramLookup] = OrderedDict()
+        self._lookups = LeastRecentlyUsed[tuple[tuple[TokenIds, ...], tuple[str, ...]], NgramLookup](REMEMBERED_LOOKUPS)
 
     def read(self, request: FillRequest, near: list[int], settled: int) -> ForwardSteps[CanvasContext]:
         """What a canvas behind the tokens of `near` sees, with its first slots settled; prefills only what is new."""
@@ -50,11 +49,11 @@ class ContextReader:
     def _ngrams(self, far: list[TokenIds], request: FillRequest) -> NgramLookup:
         lookup_text = request.lookup_text[-LOOKUP_BLOCKS:]
         key = (tuple(far), lookup_text)
-        if (known := fresh(self._lookups, key)) is not None:
+        if (known := self._lookups.get(key)) is not None:
             return known
         runs = [*self._tokenized(lookup_text, request)]
         made = NgramLookup(far, IndexedText(runs[::-1], LOOKUP_TOKENS) if runs else None)
-        return made if len(runs) < len(lookup_text) else keep(self._lookups, key, made, REMEMBERED_LOOKUPS)
+        return made if len(runs) < len(lookup_text) else self._lookups.put(key, made)
 
     def _tokenized(self, blocks: Sequence[str], request: FillRequest) -> Iterator[TokenArray]:
         """Tokens of the lookup text, the last block first; under a deadline stops after NEW_LOOKUP_BLOCKS new ones.

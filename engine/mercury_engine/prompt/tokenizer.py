@@ -6,21 +6,16 @@ typing can change ("token healing"). The first slots then have to spell the text
 
 import itertools
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import tokenizers
 
 from mercury_engine.denoising.ngram_lookup import TokenArray
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.lru import fresh, keep
-
-V = TypeVar("V")
+from mercury_engine.lru import LeastRecentlyUsed
 
 LONGEST_WORD = 64
 """Characters of a near prefix's word; longer words, finished or not, are cut into pieces of this length."""
@@ -62,8 +57,8 @@ class Tokenizer:
         start = self.bpe.token_to_id("<|endoftext|>")
         self.start_id = 0 if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
-        self._blocks: OrderedDict[str, tuple[int, ...]] = OrderedDict()
-        self._runs: OrderedDict[str, TokenArray] = OrderedDict()
+        self._blocks = LeastRecentlyUsed[str, tuple[int, ...]](REMEMBERED_BLOCKS)
+        self._runs = LeastRecentlyUsed[str, TokenArray](REMEMBERED_LOOKUP_BLOCKS)
 
     def encode(self, text: str) -> list[int]:
         """Tokens of the text without special ones; a lone surrogate becomes the replacement character."""
@@ -71,11 +66,11 @@ class Tokenizer:
 
     def block(self, text: str) -> tuple[int, ...]:
         """Tokens of a context block, remembered: most blocks recur in many requests."""
-        return _remembered(self._blocks, text, lambda: tuple(self.encode(text)), REMEMBERED_BLOCKS)
+        return self._blocks.get_or_make(text, lambda: tuple(self.encode(text)))
 
     def run(self, text: str) -> TokenArray:
         """Tokens of a lookup block as an array, remembered."""
-        return _remembered(self._runs, text, lambda: np.array(self.encode(text), np.int32), REMEMBERED_LOOKUP_BLOCKS)
+        return self._runs.get_or_make(text, lambda: np.array(self.encode(text), np.int32))
 
     def has_run(self, text: str) -> bool:
         """Whether `run` remembers the block."""
@@ -162,12 +157,6 @@ class Tokenizer:
         ids = list(self._encode_word(word))
         begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
         return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
-
-
-def _remembered(store: OrderedDict[str, V], text: str, make: Callable[[], V], most: int) -> V:
-    """The entry of a text, made if it is not in the store."""
-    known = fresh(store, text)
-    return keep(store, text, make(), most) if known is None else known
 
 
 def _clean(text: str) -> str:

@@ -1,10 +1,10 @@
 """Sample gaps whose target is the next edit, laid out like the server's requests for a next edit."""
 
 import random
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.prompt.edit_layout import edit_blocks
 from mercury_engine.prompt.layout import path_block, window
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -67,7 +67,7 @@ class EditSampler:
 
     def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
         self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
-        self._sources: OrderedDict[tuple[str, int], Source] = OrderedDict()
+        self._sources = LeastRecentlyUsed[tuple[str, int], Source](MAX_CACHED_SOURCES)
 
     def gaps(self, file: SourceFile, count: int) -> list[TrainingGap]:
         """Up to `count` gaps of synthetic edits; kind "edit", or "edit_none" if the region does not change."""
@@ -112,13 +112,7 @@ class EditSampler:
         return [gap for example in examples if (gap := self.gap(example))]
 
     def _source(self, file: SourceFile) -> Source:
-        key = (file.path, hash(file.text))
-        if key not in self._sources:
-            self._sources[key] = cut_source(file, self.rng)
-        self._sources.move_to_end(key)
-        if len(self._sources) > MAX_CACHED_SOURCES:
-            self._sources.popitem(last=False)
-        return self._sources[key]
+        return self._sources.get_or_make((file.path, hash(file.text)), lambda: cut_source(file, self.rng))
 
     def _fits(self, example: EditExample) -> bool:
         return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= MAX_TARGET_TOKENS
