@@ -44,12 +44,12 @@ class Suggestion:
             unsure_from=_within(fill.unsure_from, text),
         )
 
-    def behind(self, count: int) -> "Suggestion":
+    def after(self, count: int) -> "Suggestion":
         """The remainder once its first `count` characters stand in the document."""
         unsure_from = None if self.unsure_from is None else max(0, self.unsure_from - count)
         return replace(self, text=self.text[count:], unsure_from=unsure_from)
 
-    def led_by(self, before: str, start: Position) -> "Suggestion":
+    def preceded_by(self, before: str, start: Position) -> "Suggestion":
         """The suggestion extended to the left by `before`, which already stands in the document from `start`."""
         unsure_from = None if self.unsure_from is None else self.unsure_from + len(before)
         return replace(self, text=before + self.text, start=start, unsure_from=unsure_from)

@@ -41,9 +41,9 @@ class TypingThrough:
 
     def __init__(self) -> None:
         self._anchor: SuggestionAnchor | None = None
-        """Of the newest request."""
+        """The newest request's anchor."""
         self._shown_anchor: SuggestionAnchor | None = None
-        """Of the suggestion shown last before that."""
+        """The anchor of the last suggestion shown before that request."""
         self._deletion: Edit | None = None
 
     @property
@@ -101,7 +101,7 @@ class TypingThrough:
         typed, text = snapshot.slice(anchor.start, offset), anchor.suggestion.text
         if typed == text or not text.startswith(typed) or self._took_back(offset, text[len(typed) :]):
             return None
-        return _at(anchor.suggestion.behind(len(typed)), snapshot, offset)
+        return _at(anchor.suggestion.after(len(typed)), snapshot, offset)
 
     def _took_back(self, offset: int, rest: str) -> bool:
         """Whether the last deletion removed the whole rest, which had been typed or accepted before."""

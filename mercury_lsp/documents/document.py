@@ -172,7 +172,7 @@ class Document:
         self.has_new_lines = self.has_new_lines or not _BREAKS.isdisjoint(old.slice(start, end) + new)
         if self._tree is not None:
             # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
-            self._tree = edited(self._tree, old, start, end, new)
+            self._tree = edited_tree(self._tree, old, start, end, new)
 
     def _parse(self, seconds: float) -> None:
         """Bring the tree up to date, or leave it edited but unparsed when time runs out."""
@@ -190,7 +190,7 @@ class Document:
             self._is_plain = self._is_parsed = True
 
 
-def edited(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
+def edited_tree(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
     """A copy of the tree with `new` in place of [start, end): its nodes are moved, not parsed."""
     byte, point = source.byte_and_point_of(start)
     old_end = _end_of(byte, point, source.slice(start, end))

@@ -8,15 +8,15 @@ from pathlib import PurePath
 import tree_sitter
 from mercury_engine.prompt.comment_marks import CommentMarks, comment_marks
 
-Kinds = frozenset[str]
+NodeTypes = frozenset[str]
 
 
-def _kinds(names: str) -> Kinds:
+def _node_types(names: str) -> NodeTypes:
     return frozenset(names.split())
 
 
-_COMMENT = _kinds("comment")
-_STRING = _kinds("string")
+_COMMENT = _node_types("comment")
+_STRING = _node_types("string")
 _PLAIN_MARKS = comment_marks("plaintext")
 
 
@@ -36,14 +36,14 @@ class Language:
     """Prefixes of import lines."""
     by_indent: bool = False
     """Whether indentation delimits blocks."""
-    comments: Kinds = _COMMENT
-    strings: Kinds = _STRING
-    imports: Kinds = frozenset()
-    definitions: Kinds = frozenset()
-    arguments: Kinds = frozenset()
-    bodies: Kinds = frozenset()
+    comments: NodeTypes = _COMMENT
+    strings: NodeTypes = _STRING
+    imports: NodeTypes = frozenset()
+    definitions: NodeTypes = frozenset()
+    arguments: NodeTypes = frozenset()
+    bodies: NodeTypes = frozenset()
     """They contain statements; the nodes around them say nothing about the cursor."""
-    embedded: Kinds = frozenset()
+    embedded: NodeTypes = frozenset()
     """Code inside strings."""
 
     def comment_line(self, text: str) -> str:
@@ -51,17 +51,17 @@ class Language:
         return self.marks.line(text)
 
 
-PLAIN = Language()
+PLAIN_TEXT = Language()
 
 _PYTHON = Language(
     grammar="tree_sitter_python",
     import_words=("import ", "from "),
     by_indent=True,
-    imports=_kinds("import_statement import_from_statement future_import_statement"),
-    definitions=_kinds("function_definition class_definition"),
-    arguments=_kinds("argument_list parameters"),
-    bodies=_kinds("block module"),
-    embedded=_kinds("interpolation"),
+    imports=_node_types("import_statement import_from_statement future_import_statement"),
+    definitions=_node_types("function_definition class_definition"),
+    arguments=_node_types("argument_list parameters"),
+    bodies=_node_types("block module"),
+    embedded=_node_types("interpolation"),
 )
 
 _JAVASCRIPT = Language(
@@ -69,15 +69,15 @@ _JAVASCRIPT = Language(
     marks=comment_marks("javascript"),
     quotes="\"'`",
     import_words=("import ", "import{"),
-    strings=_kinds("string template_string"),
-    imports=_kinds("import_statement"),
-    definitions=_kinds(
+    strings=_node_types("string template_string"),
+    imports=_node_types("import_statement"),
+    definitions=_node_types(
         "function_declaration function_expression generator_function generator_function_declaration"
         " arrow_function class_declaration class method_definition"
     ),
-    arguments=_kinds("arguments formal_parameters"),
-    bodies=_kinds("statement_block class_body switch_body program"),
-    embedded=_kinds("template_substitution"),
+    arguments=_node_types("arguments formal_parameters"),
+    bodies=_node_types("statement_block class_body switch_body program"),
+    embedded=_node_types("template_substitution"),
 )
 
 
@@ -89,11 +89,11 @@ def _typescript(loader: str) -> Language:
         quotes=_JAVASCRIPT.quotes,
         import_words=_JAVASCRIPT.import_words,
         strings=_JAVASCRIPT.strings,
-        imports=_JAVASCRIPT.imports | _kinds("import_alias"),
+        imports=_JAVASCRIPT.imports | _node_types("import_alias"),
         definitions=_JAVASCRIPT.definitions
-        | _kinds("abstract_class_declaration interface_declaration enum_declaration internal_module"),
-        arguments=_JAVASCRIPT.arguments | _kinds("type_arguments"),
-        bodies=_JAVASCRIPT.bodies | _kinds("interface_body enum_body"),
+        | _node_types("abstract_class_declaration interface_declaration enum_declaration internal_module"),
+        arguments=_JAVASCRIPT.arguments | _node_types("type_arguments"),
+        bodies=_JAVASCRIPT.bodies | _node_types("interface_body enum_body"),
         embedded=_JAVASCRIPT.embedded,
     )
 
@@ -103,11 +103,11 @@ _GO = Language(
     marks=comment_marks("go"),
     quotes='"`',
     import_words=("import ", "package "),
-    strings=_kinds("interpreted_string_literal raw_string_literal rune_literal"),
-    imports=_kinds("import_declaration package_clause"),
-    definitions=_kinds("function_declaration method_declaration type_declaration func_literal"),
-    arguments=_kinds("argument_list parameter_list"),
-    bodies=_kinds("block field_declaration_list source_file"),
+    strings=_node_types("interpreted_string_literal raw_string_literal rune_literal"),
+    imports=_node_types("import_declaration package_clause"),
+    definitions=_node_types("function_declaration method_declaration type_declaration func_literal"),
+    arguments=_node_types("argument_list parameter_list"),
+    bodies=_node_types("block field_declaration_list source_file"),
 )
 
 _RUST = Language(
@@ -115,14 +115,14 @@ _RUST = Language(
     marks=comment_marks("rust"),
     quotes='"',
     import_words=("use ", "pub use ", "extern crate "),
-    comments=_kinds("line_comment block_comment"),
-    strings=_kinds("string_literal raw_string_literal char_literal"),
-    imports=_kinds("use_declaration extern_crate_declaration"),
-    definitions=_kinds(
+    comments=_node_types("line_comment block_comment"),
+    strings=_node_types("string_literal raw_string_literal char_literal"),
+    imports=_node_types("use_declaration extern_crate_declaration"),
+    definitions=_node_types(
         "function_item impl_item trait_item mod_item struct_item enum_item closure_expression foreign_mod_item"
     ),
-    arguments=_kinds("arguments parameters type_arguments"),
-    bodies=_kinds("block declaration_list match_block field_declaration_list enum_variant_list source_file"),
+    arguments=_node_types("arguments parameters type_arguments"),
+    bodies=_node_types("block declaration_list match_block field_declaration_list enum_variant_list source_file"),
 )
 
 _JAVA = Language(
@@ -130,16 +130,16 @@ _JAVA = Language(
     marks=comment_marks("java"),
     quotes='"',
     import_words=("import ", "package "),
-    comments=_kinds("line_comment block_comment"),
-    strings=_kinds("string_literal character_literal"),
-    imports=_kinds("import_declaration package_declaration"),
-    definitions=_kinds(
+    comments=_node_types("line_comment block_comment"),
+    strings=_node_types("string_literal character_literal"),
+    imports=_node_types("import_declaration package_declaration"),
+    definitions=_node_types(
         "class_declaration interface_declaration enum_declaration record_declaration method_declaration"
         " constructor_declaration"
     ),
-    arguments=_kinds("argument_list formal_parameters annotation_argument_list type_arguments"),
-    bodies=_kinds("block class_body interface_body enum_body constructor_body switch_block program"),
-    embedded=_kinds("string_interpolation"),
+    arguments=_node_types("argument_list formal_parameters annotation_argument_list type_arguments"),
+    bodies=_node_types("block class_body interface_body enum_body constructor_body switch_block program"),
+    embedded=_node_types("string_interpolation"),
 )
 
 _C_DEFINITIONS = "function_definition struct_specifier enum_specifier union_specifier"
@@ -150,11 +150,11 @@ _C = Language(
     marks=comment_marks("c"),
     quotes='"',
     import_words=("#include", "# include"),
-    strings=_kinds("string_literal char_literal"),
-    imports=_kinds("preproc_include"),
-    definitions=_kinds(_C_DEFINITIONS),
-    arguments=_kinds("argument_list parameter_list"),
-    bodies=_kinds(_C_BODIES),
+    strings=_node_types("string_literal char_literal"),
+    imports=_node_types("preproc_include"),
+    definitions=_node_types(_C_DEFINITIONS),
+    arguments=_node_types("argument_list parameter_list"),
+    bodies=_node_types(_C_BODIES),
 )
 
 _CPP = Language(
@@ -162,53 +162,53 @@ _CPP = Language(
     marks=comment_marks("cpp"),
     quotes='"',
     import_words=("#include", "# include", "using ", "import "),
-    strings=_kinds("string_literal char_literal raw_string_literal"),
-    imports=_kinds("preproc_include using_declaration"),
-    definitions=_kinds(f"{_C_DEFINITIONS} class_specifier namespace_definition lambda_expression"),
-    arguments=_kinds("argument_list parameter_list template_argument_list subscript_argument_list"),
-    bodies=_kinds(_C_BODIES),
+    strings=_node_types("string_literal char_literal raw_string_literal"),
+    imports=_node_types("preproc_include using_declaration"),
+    definitions=_node_types(f"{_C_DEFINITIONS} class_specifier namespace_definition lambda_expression"),
+    arguments=_node_types("argument_list parameter_list template_argument_list subscript_argument_list"),
+    bodies=_node_types(_C_BODIES),
 )
 
 _LUA = Language(
     grammar="tree_sitter_lua",
     marks=comment_marks("lua"),
-    definitions=_kinds("function_declaration function_definition"),
-    arguments=_kinds("arguments parameters"),
-    bodies=_kinds("block chunk"),
+    definitions=_node_types("function_declaration function_definition"),
+    arguments=_node_types("arguments parameters"),
+    bodies=_node_types("block chunk"),
 )
 
 _SHELL = Language(
     grammar="tree_sitter_bash",
     import_words=("source ", ". "),
-    strings=_kinds("string raw_string ansi_c_string heredoc_body"),
-    definitions=_kinds("function_definition"),
-    bodies=_kinds("compound_statement do_group program"),
-    embedded=_kinds("command_substitution expansion simple_expansion arithmetic_expansion"),
+    strings=_node_types("string raw_string ansi_c_string heredoc_body"),
+    definitions=_node_types("function_definition"),
+    bodies=_node_types("compound_statement do_group program"),
+    embedded=_node_types("command_substitution expansion simple_expansion arithmetic_expansion"),
 )
 
 _JSON = Language(grammar="tree_sitter_json", marks=comment_marks("json"), quotes='"')
 _YAML = Language(
     grammar="tree_sitter_yaml",
     by_indent=True,
-    strings=_kinds("double_quote_scalar single_quote_scalar block_scalar"),
+    strings=_node_types("double_quote_scalar single_quote_scalar block_scalar"),
 )
 _TOML = Language(grammar="tree_sitter_toml")
 _HTML = Language(
     grammar="tree_sitter_html",
     marks=comment_marks("html"),
     quotes='"',
-    strings=_kinds("quoted_attribute_value"),
+    strings=_node_types("quoted_attribute_value"),
 )
 _CSS = Language(
     grammar="tree_sitter_css",
     marks=comment_marks("css"),
     import_words=("@import",),
-    comments=_kinds("comment js_comment"),
-    strings=_kinds("string_value"),
-    imports=_kinds("import_statement charset_statement"),
-    definitions=_kinds("rule_set media_statement keyframes_statement"),
-    arguments=_kinds("arguments"),
-    bodies=_kinds("block stylesheet"),
+    comments=_node_types("comment js_comment"),
+    strings=_node_types("string_value"),
+    imports=_node_types("import_statement charset_statement"),
+    definitions=_node_types("rule_set media_statement keyframes_statement"),
+    arguments=_node_types("arguments"),
+    bodies=_node_types("block stylesheet"),
 )
 
 LANGUAGES: dict[str, Language] = {
@@ -261,7 +261,7 @@ _ID_OF = {extension: name for name, extensions in _EXTENSIONS.items() for extens
 
 def language(language_id: str) -> Language:
     """The language of an LSP languageId; plain text if unknown."""
-    return LANGUAGES.get(language_id, PLAIN)
+    return LANGUAGES.get(language_id, PLAIN_TEXT)
 
 
 def language_of(path: str) -> str:

@@ -5,7 +5,7 @@ import threading
 from tree_sitter import Node, Parser, Tree
 
 from mercury_lsp.documents.chunked_text import encode
-from mercury_lsp.documents.document import Snapshot, edited, parse
+from mercury_lsp.documents.document import Snapshot, edited_tree, parse
 from mercury_lsp.documents.languages import new_parser
 
 CHECK_SECONDS = 0.01
@@ -42,7 +42,7 @@ def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
 def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str) -> Tree | None:
     """The tree with a text in place of [start, end); None when parsing takes too long."""
     old = snapshot.source
-    tree = edited(tree, old, start, end, text)
+    tree = edited_tree(tree, old, start, end, text)
     return parse(_parser(snapshot.language_id), old.replace(start, end, text), tree, CHECK_SECONDS)
 
 

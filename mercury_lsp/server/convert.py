@@ -31,7 +31,7 @@ def extending_selected(
     start, end = _position(selected.range.start), _position(selected.range.end)
     typed = snapshot.slice(snapshot.offset_at(*start), snapshot.offset_at(*end))
     return [
-        each.led_by(typed, start)
+        each.preceded_by(typed, start)
         for each in suggestions
         if end == each.end and start[0] == end[0] and (typed + each.text).startswith(selected.text)
     ]
@@ -88,4 +88,4 @@ def _from_line_start(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
     if column > MAX_LINE_PREFIX_CHARS:
         return suggestion
     before = snapshot.slice(snapshot.offset_at(line, 0), snapshot.offset_at(line, column))
-    return suggestion.led_by(before, (line, 0))
+    return suggestion.preceded_by(before, (line, 0))

@@ -94,7 +94,7 @@ def minimal(edit: Edit) -> Edit:
 
 
 def edit_between(before: Snapshot, after: Snapshot) -> Edit:
-    """The single edit from one version to the next, for changes that came as a whole text."""
+    """The single edit from one version to the next, for changes sent as a whole text."""
     start, end, new = before.source.difference(after.text)
     return Edit(start, before.slice(start, end), new)
 

@@ -9,7 +9,7 @@ from mercury_lsp.completion.drafting.lines import LineBelow
 from mercury_lsp.completion.drafting.matching import Prefix, before_suffix, match, renaming_between
 from mercury_lsp.context.context import CompletionContext
 
-NEAR_LINES = 16
+NEARBY_LINES = 16
 """Lines on either side of the cursor that are compared without an index lookup."""
 
 Rank = tuple[int, int, int, int]
@@ -35,11 +35,11 @@ class CursorLines:
 
     @classmethod
     def of(cls, context: CompletionContext) -> "CursorLines":
-        """The lines in the context's blocks next to the cursor, at most `NEAR_LINES` on either side."""
+        """The lines in the context's blocks next to the cursor, at most `NEARBY_LINES` on either side."""
         before = "".join((*context.far[-2:], context.near))
         after = "".join(context.suffix[:3])
         above = lines_of(before[: max(0, len(before) - len(context.line_prefix))])
-        return cls(above[::-1][:NEAR_LINES], lines_of(after[len(context.line_suffix) :])[:NEAR_LINES])
+        return cls(above[::-1][:NEARBY_LINES], lines_of(after[len(context.line_suffix) :])[:NEARBY_LINES])
 
     def candidates(self) -> Iterator[Candidate]:
         """All the lines as candidates."""
@@ -54,7 +54,7 @@ class CursorLines:
         return bool(self.below) and self.below[0].strip() == text
 
     def line_like_below(self, typed: str) -> str:
-        """The draft for a blank line: what stands below the nearest line that equals the one above it up to renaming.
+        """The draft for a blank line: the line below the nearest one that equals the line above, up to renaming.
 
         The line below that one must contain a renamed word; otherwise empty.
         """

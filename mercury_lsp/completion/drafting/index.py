@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 from mercury_lsp.completion.drafting.changed_range import (
     INDEX_SLICE_CHARS,
-    Range,
+    OffsetRange,
     line_above,
     line_below,
     lines_of,
@@ -35,7 +35,7 @@ class DraftIndex:
         """Lines indexed since the start."""
         self._lines = LineIndex(budget)
         self._documents: dict[str, TrackedDocument] = {}
-        self._removals: deque[tuple[int, ChunkedText, Range]] = deque()
+        self._removals: deque[tuple[int, ChunkedText, OffsetRange]] = deque()
         """Ranges to remove: document number, text, range."""
         self._last_number = 0
         self._edit_count = 0
@@ -139,7 +139,7 @@ class DraftIndex:
         for above, below in pairwise(run):
             self._lines.link(document.number, above, below)
 
-    def _discard(self, number: int, source: ChunkedText, ranges: list[Range]) -> None:
+    def _discard(self, number: int, source: ChunkedText, ranges: list[OffsetRange]) -> None:
         for start, end in ranges:
             if end - start > INDEX_SLICE_CHARS:
                 self._removals.append((number, source, (start, end)))

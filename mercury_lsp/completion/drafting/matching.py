@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from mercury_engine.text.brackets import CLOSING, bracket_step, unclosed_brackets
 
-from mercury_lsp.completion.drafting.renaming import Renaming, affects, are_alike
+from mercury_lsp.completion.drafting.renaming import Renaming, affects, are_same_kind
 
 MIN_MATCH_CHARS = 4
 """Fewest common characters of a match, blanks not counted; one of the tokens must be a word."""
@@ -133,7 +133,8 @@ def renaming_between(theirs: str, ours: str) -> Renaming | None:
         return None
     renaming = Renaming()
     fits = all(
-        (old == new or are_alike(old, new)) and renaming.learn(old, new) for old, new in zip(one, other, strict=True)
+        (old == new or are_same_kind(old, new)) and renaming.learn(old, new)
+        for old, new in zip(one, other, strict=True)
     )
     return renaming if fits else None
 
@@ -190,7 +191,7 @@ def _match_at(prefix: Prefix, found: LineTokens, end: int, line: str, carried: R
 
 def _is_explained(ours: str, theirs: str, rest: str, carried: Renaming) -> bool:
     """Whether a differing word is a known renaming, or the rest of the line uses it."""
-    return are_alike(ours, theirs) and (carried.apply(theirs) == ours or affects(theirs, ours, rest))
+    return are_same_kind(ours, theirs) and (carried.apply(theirs) == ours or affects(theirs, ours, rest))
 
 
 def _balanced(rest: str, theirs: int, ours: int) -> str:

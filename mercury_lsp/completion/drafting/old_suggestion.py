@@ -5,7 +5,7 @@ from functools import lru_cache
 from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.completion.drafting.matching import LineTokens, is_word, tokens
-from mercury_lsp.completion.drafting.renaming import Renaming, are_alike
+from mercury_lsp.completion.drafting.renaming import Renaming, are_same_kind
 from mercury_lsp.completion.typing_through import SuggestionAnchor
 from mercury_lsp.documents.document import Snapshot
 
@@ -50,7 +50,7 @@ def remaining(suggested: str, typed: str) -> str:
     if has_word and (word_at := _continued(trailing, theirs.texts, at)) is not None:
         rest = renaming.apply(suggested[theirs.starts[word_at] :])
         return rest[len(trailing[-1]) :] if rest.startswith(trailing[-1]) else ""
-    if trailing and at < len(theirs.texts) and are_alike(trailing[0], theirs.texts[at]):
+    if trailing and at < len(theirs.texts) and are_same_kind(trailing[0], theirs.texts[at]):
         renaming.learn(theirs.texts[at], trailing[0])
         at += 1
     rest = _from(suggested, theirs, at, typed)
@@ -102,7 +102,7 @@ def _renaming(pairs: list[TokenPair], ours: tuple[str, ...], theirs: tuple[str, 
     for _, other in pairs:
         renaming.learn(theirs[other], theirs[other])
     for (one, other), (next_one, next_other) in zip([(-1, -1), *pairs], pairs, strict=False):
-        if next_one - one == next_other - other == 2 and are_alike(ours[one + 1], theirs[other + 1]):
+        if next_one - one == next_other - other == 2 and are_same_kind(ours[one + 1], theirs[other + 1]):
             renaming.learn(theirs[other + 1], ours[one + 1])
     return renaming
 

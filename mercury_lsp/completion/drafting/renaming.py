@@ -7,7 +7,7 @@ _WORD = re.compile(r"\w+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+|\w")
 
 
-def are_alike(one: str, other: str) -> bool:
+def are_same_kind(one: str, other: str) -> bool:
     """Whether both tokens are names, or both are numbers."""
     return bool(_WORD.match(one) and _WORD.match(other)) and one[0].isdigit() == other[0].isdigit()
 

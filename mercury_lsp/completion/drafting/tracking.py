@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mercury_lsp.completion.drafting.changed_range import INDEX_SLICE_CHARS, ChangedRange, Range
+from mercury_lsp.completion.drafting.changed_range import INDEX_SLICE_CHARS, ChangedRange, OffsetRange
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import Edit
 
@@ -13,12 +13,12 @@ class TrackedDocument:
     def __init__(self, number: int):
         self.number = number
         self.source = ChunkedText(())
-        self.unindexed: Range = (0, 0)
+        self.unindexed: OffsetRange = (0, 0)
         """Whole lines still to be indexed; (0, 0) if there are none."""
         self.edited_at = 0
         """Greater in documents edited later; 0 before the first edit."""
         self._span: ChangedRange | None = None
-        """Touched by the edits since the last version."""
+        """The range of the edits since the last version."""
         self._are_edits_known = False
 
     def edited(self, edits: Sequence[Edit] | None, at: int) -> None:
@@ -28,7 +28,7 @@ class TrackedDocument:
         for edit in edits or ():
             self._span = (self._span or ChangedRange(edit.start, edit.start, edit.start)).then(edit)
 
-    def advance(self, source: ChunkedText) -> tuple[list[Range], Range]:
+    def advance(self, source: ChunkedText) -> tuple[list[OffsetRange], OffsetRange]:
         """Switch to the next version; returns the ranges of the old one to remove and the range of the new one to add.
 
         Edited lines become the unindexed range, so that a line is not indexed again at every key typed in it; they are
@@ -62,7 +62,7 @@ class TrackedDocument:
         """The unindexed range has been indexed up to offset `stop`."""
         self._set_unindexed(stop, self.unindexed[1])
 
-    def indexed(self) -> list[Range]:
+    def indexed(self) -> list[OffsetRange]:
         """The ranges that the index holds."""
         return [(0, self.unindexed[0]), (self.unindexed[1], self.source.length)]
 

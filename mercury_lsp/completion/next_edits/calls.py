@@ -49,7 +49,7 @@ def calls(line: str) -> Iterator[CallSite]:
                 yield CallSite(name.start(), name[0], arguments if any(arguments) else (), whole)
 
 
-def changed_alike(old: CallSite, new: CallSite, other: CallSite) -> str | None:
+def with_same_change(old: CallSite, new: CallSite, other: CallSite) -> str | None:
     """The text of another call after the change that turned `old` into `new`; None if the change does not apply there.
 
     The unchanged arguments must come first in all of them, or last.

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from tree_sitter import Node
 
-from mercury_lsp.completion.next_edits.calls import calls, changed_alike
+from mercury_lsp.completion.next_edits.calls import calls, with_same_change
 from mercury_lsp.completion.next_edits.replacement import MAX_REPLACEMENT_CHARS, Replacement
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
@@ -188,7 +188,7 @@ def _call_at(replacement: Replacement, snapshot: Snapshot, at: int) -> EditSite 
     _, end = snapshot.source.line_bounds(at)
     found = (call for call in calls(snapshot.slice(at, min(end, at + MAX_REPLACEMENT_CHARS))) if call.start == 0)
     call = next(found, None)
-    new = changed_alike(*replacement.calls, call) if call is not None else None
+    new = with_same_change(*replacement.calls, call) if call is not None else None
     return EditSite(at, call.text, new) if call is not None and new is not None else None
 
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from mercury_lsp.completion.next_edits.calls import CallSite, call_around, changed_alike
+from mercury_lsp.completion.next_edits.calls import CallSite, call_around, with_same_change
 from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.documents.document import Snapshot
 
@@ -53,7 +53,7 @@ class Replacement:
     def is_same(self, other: "Replacement") -> bool:
         """Whether both replace the same text by the same text, wherever they stand."""
         if self.calls and other.calls:
-            return changed_alike(*self.calls, other.calls[0]) == other.new
+            return with_same_change(*self.calls, other.calls[0]) == other.new
         return (self.old, self.new) == (other.old, other.new)
 
     def undoes(self, other: "Replacement") -> bool:

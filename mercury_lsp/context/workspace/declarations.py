@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tree_sitter import Node, Parser
 
 from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.languages import Kinds, new_parser
+from mercury_lsp.documents.languages import NodeTypes, new_parser
 
 MAX_DECLARATION_CHARS = 160
 """Longest declaration; longer ones are cut."""
@@ -27,26 +27,22 @@ RestIfDue = Callable[[], None]
 class _DeclaringNodes:
     """Types of declaring nodes, by how they are listed."""
 
-    headed: str = ""
+    headed: NodeTypes
     """Listed up to the body."""
-    holding: str = ""
+    holding: NodeTypes
     """Listed up to the body; the body's declarations follow, indented."""
-    whole: str = ""
+    whole: NodeTypes
     """Listed whole on one line, if short."""
-    passed: str = ""
+    passed: NodeTypes
     """Replaced by their contents."""
 
-    def kinds(self) -> tuple[Kinds, Kinds, Kinds, Kinds]:
-        """The four fields as sets."""
-        return (
-            frozenset(self.headed.split()),
-            frozenset(self.holding.split()),
-            frozenset(self.whole.split()),
-            frozenset(self.passed.split()),
-        )
+
+def _declaring(headed: str = "", holding: str = "", whole: str = "", passed: str = "") -> _DeclaringNodes:
+    """Node types given as words."""
+    return _DeclaringNodes(*(frozenset(names.split()) for names in (headed, holding, whole, passed)))
 
 
-_SCRIPT = _DeclaringNodes(
+_SCRIPT = _declaring(
     headed="function_declaration generator_function_declaration method_definition function_signature",
     holding="class_declaration abstract_class_declaration interface_declaration",
     whole="lexical_declaration variable_declaration field_definition public_field_definition enum_declaration"
@@ -54,7 +50,7 @@ _SCRIPT = _DeclaringNodes(
     passed="export_statement class_body interface_body object_type internal_module statement_block ambient_declaration",
 )
 
-_C = _DeclaringNodes(
+_C = _declaring(
     headed="function_definition",
     holding="class_specifier",
     whole="declaration type_definition struct_specifier enum_specifier union_specifier field_declaration preproc_def"
@@ -64,7 +60,7 @@ _C = _DeclaringNodes(
 )
 
 _DECLARING = {
-    "python": _DeclaringNodes(
+    "python": _declaring(
         headed="function_definition",
         holding="class_definition",
         whole="assignment type_alias_statement",
@@ -74,17 +70,17 @@ _DECLARING = {
     "javascriptreact": _SCRIPT,
     "typescript": _SCRIPT,
     "typescriptreact": _SCRIPT,
-    "go": _DeclaringNodes(
+    "go": _declaring(
         headed="function_declaration method_declaration",
         whole="type_declaration const_declaration var_declaration",
     ),
-    "rust": _DeclaringNodes(
+    "rust": _declaring(
         headed="function_item function_signature_item",
         holding="impl_item trait_item",
         whole="struct_item enum_item const_item static_item type_item union_item",
         passed="declaration_list mod_item",
     ),
-    "java": _DeclaringNodes(
+    "java": _declaring(
         headed="method_declaration constructor_declaration",
         holding="class_declaration interface_declaration enum_declaration record_declaration",
         whole="field_declaration constant_declaration",
@@ -92,7 +88,7 @@ _DECLARING = {
     ),
     "c": _C,
     "cpp": _C,
-    "lua": _DeclaringNodes(headed="function_declaration", whole="variable_declaration assignment_statement"),
+    "lua": _declaring(headed="function_declaration", whole="variable_declaration assignment_statement"),
 }
 
 
@@ -102,18 +98,17 @@ class Declarer:
     def __init__(self, rest_if_due: RestIfDue):
         self._rest_if_due = rest_if_due
         self._parsers: dict[str, Parser] = {}
-        self._kinds = {name: declaring.kinds() for name, declaring in _DECLARING.items()}
 
     def declarations(self, language_id: str, text: str) -> str:
         """The declarations of a text, one per line; empty for languages without rules."""
-        if language_id not in self._kinds:
+        if language_id not in _DECLARING:
             return ""
         if language_id not in self._parsers:
             self._parsers[language_id] = new_parser(language_id)
         source = text.encode("utf-8", "surrogatepass")
         root = self._parse(self._parsers[language_id], text)
         lines, room = [], MAX_DECLARATIONS_CHARS
-        for line in self._within(root, source, self._kinds[language_id], 0):
+        for line in self._within(root, source, _DECLARING[language_id], 0):
             self._rest_if_due()
             room -= len(line)
             if room < 0:
@@ -137,19 +132,18 @@ class Declarer:
             except ValueError:
                 self._rest_if_due()
 
-    def _within(self, node: Node, source: bytes, kinds: tuple[Kinds, Kinds, Kinds, Kinds], depth: int) -> Iterator[str]:
+    def _within(self, node: Node, source: bytes, nodes: _DeclaringNodes, depth: int) -> Iterator[str]:
         """The declarations among a node's children."""
-        headed, holding, whole, passed = kinds
         for child in node.named_children:
-            if child.type in passed:
-                yield from self._within(child, source, kinds, depth)
-            elif child.type in headed or child.type in holding:
+            if child.type in nodes.passed:
+                yield from self._within(child, source, nodes, depth)
+            elif child.type in nodes.headed or child.type in nodes.holding:
                 if (header := _header(child, source)) and not _is_private(child, source):
                     yield INDENT * depth + header
                     body = child.child_by_field_name("body")
-                    if child.type in holding and body is not None and depth < MAX_NESTING_DEPTH:
-                        yield from self._within(body, source, kinds, depth + 1)
-            elif child.type in whole and not _is_private(child, source) and (line := _whole(child, source)):
+                    if child.type in nodes.holding and body is not None and depth < MAX_NESTING_DEPTH:
+                        yield from self._within(body, source, nodes, depth + 1)
+            elif child.type in nodes.whole and not _is_private(child, source) and (line := _whole(child, source)):
                 yield INDENT * depth + line
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from mercury_lsp.context.workspace.imports import ImportedFile
 
-MAX_FILES = 200_000
+MAX_INDEXED_FILES = 200_000
 """Most files indexed, at about 300 bytes each."""
 
 SOURCE_FOLDERS = ("", "src/", "lib/", "include/")
@@ -36,7 +36,7 @@ class FileIndex:
 
     def add(self, path: str) -> None:
         """Add a file, unless it is known or the index is full."""
-        if path in self or self._count >= MAX_FILES:
+        if path in self or self._count >= MAX_INDEXED_FILES:
             return
         known = self._by_end.get(_end(path))
         self._by_end[_end(path)] = path if known is None else (*_as_tuple(known), path)

@@ -14,7 +14,7 @@ def _words(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-SECRET_NAMES = _words(
+SECRET_FILE_PATTERNS = _words(
     ".env .env.* *.env .envrc *.pem *.key *.p12 *.pfx *.p8 *.jks *.keystore *.kdbx *.ppk *.gpg *.ovpn id_rsa*"
     " id_dsa* id_ecdsa* id_ed25519* credentials credentials.* *credentials.json client_secret*.json"
     " service-account*.json secret secret.* secrets secrets.* .netrc _netrc .npmrc .pypirc .htpasswd .pgpass"
@@ -30,12 +30,12 @@ SKIPPED_FOLDERS = _words(
 )
 """Folders of generated or third-party files; folders whose name begins with a dot count too."""
 
-SKIPPED_NAMES = _words("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py *_pb2_grpc.py *.pb.go *.generated.*")
+SKIPPED_FILE_PATTERNS = _words("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py *_pb2_grpc.py *.pb.go *.generated.*")
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
 
-_SECRET = re.compile("|".join(map(fnmatch.translate, SECRET_NAMES)))
-_SKIPPED = re.compile("|".join(map(fnmatch.translate, SKIPPED_NAMES)))
+_SECRET = re.compile("|".join(map(fnmatch.translate, SECRET_FILE_PATTERNS)))
+_SKIPPED = re.compile("|".join(map(fnmatch.translate, SKIPPED_FILE_PATTERNS)))
 
 
 def is_secret(path: PurePath) -> bool:

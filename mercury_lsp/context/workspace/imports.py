@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mercury_lsp.documents.languages import extensions
 
-HEAD_CHARS = 12_000
+IMPORTS_REACH_CHARS = 12_000
 """Characters at the start of a document that are searched for imports."""
 
 MAX_IMPORTS = 40
@@ -31,7 +31,7 @@ def imports(language_id: str, text: str, path: str) -> list[ImportedFile]:
     if (read := _READERS.get(language_id)) is None:
         return []
     found: dict[tuple[str, ...], ImportedFile] = {}
-    for each in read(text[:HEAD_CHARS], path):
+    for each in read(text[:IMPORTS_REACH_CHARS], path):
         known = found.get(each.candidates)
         found[each.candidates] = ImportedFile(each.candidates, each.names | known.names) if known else each
     return list(found.values())[:MAX_IMPORTS]

@@ -12,7 +12,7 @@ from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.discovery import DiscoveredPath, discover
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules, inside
-from mercury_lsp.context.workspace.imports import HEAD_CHARS, READ_LANGUAGES, imports
+from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, imports
 from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
@@ -190,7 +190,7 @@ class Library:
 
     def _imported(self, view: DocumentView) -> list[str]:
         """Paths of the files that a document imports."""
-        head = view.snapshot.source.slice(0, HEAD_CHARS)
+        head = view.snapshot.source.slice(0, IMPORTS_REACH_CHARS)
         found: list[str] = []
         for wanted in imports(view.snapshot.language_id, head, view.path):
             self._pace.rest_if_due()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercury_lsp.completion.next_edits.calls import call_around, calls, changed_alike
+from mercury_lsp.completion.next_edits.calls import call_around, calls, with_same_change
 from tests.support.next_edit_desk import NextEditDesk
 
 
@@ -50,7 +50,7 @@ def test_calls_of_a_line_are_found_with_their_arguments():
 )
 def test_other_calls_are_changed_at_the_same_end_of_their_arguments(old, new, other, expected):
     made = [next(iter(calls(text))) for text in (old, new, other)]
-    assert changed_alike(*made) == expected
+    assert with_same_change(*made) == expected
 
 
 def test_the_innermost_call_around_an_offset_is_found():
