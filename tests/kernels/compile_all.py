@@ -21,7 +21,7 @@ BINARIES = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
 class Hopper:
-    """As much of a driver as compiling asks for."""
+    """The part of a driver that compiling needs."""
 
     def get_current_device(self) -> int:
         return 0
@@ -34,7 +34,7 @@ class Hopper:
 
 
 def compile_only(kernel: JITFunction, grid: object):
-    """What `kernel[grid]` gives here: no launch, a line about the binary."""
+    """Stands in for `kernel[grid]`: compiles without a launch and prints a line about the binary."""
 
     def run(*args, **kwargs):
         made = kernel.run(*args, grid=grid, warmup=True, **kwargs)
@@ -99,7 +99,7 @@ def others(rows: int, channels: int, vocabulary: int) -> None:
 
 
 def aim(overlap: bool) -> None:
-    """Launch options of a Hopper GPU of 132 multiprocessors."""
+    """Launch options of a Hopper GPU with 132 multiprocessors."""
     more = {"launch_pdl": True} if overlap else {}
     for module in (attention, commit, head, linear, norm, qkv, quantize, swiglu):
         module.options = lambda _, warps, stages: {
@@ -112,7 +112,7 @@ def aim(overlap: bool) -> None:
 def main() -> None:
     triton.runtime.driver.set_active(Hopper())
     JITFunction.__getitem__ = compile_only
-    launch.compile_failure = lambda _: False  # let it be seen
+    launch.compile_failure = lambda _: False  # let failures show
     for overlap in (False, True):
         aim(overlap)
         layer(33, 576, 1536, 9, 3, 64, torch.bfloat16)

@@ -1,11 +1,11 @@
-"""Kernels run in Triton's interpreter on the CPU, or compiled on a GPU under `-m gpu`; a process does one of them."""
+"""Kernels run in Triton's interpreter on the CPU, or compiled on a GPU under `-m gpu`; never both in a process."""
 
 import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """Small tensors only: threads would wait for each other."""
+    """The tensors are small, so threads would only wait for each other."""
     import torch
 
     before = torch.get_num_threads()

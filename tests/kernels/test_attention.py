@@ -1,4 +1,4 @@
-"""Attention over pages equals its twin and the attention over segments, however the keys are shared out."""
+"""Attention over pages equals its twin and attention over segments, however the keys are split."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ SHAPES = [  # requests, rows, key heads, groups, head width, page, columns
 
 
 def paged(shape, dtype, device, ends=None, counts=None):
-    """Random queries, pages and a table whose pages are shuffled; everything beyond the counts is not a number."""
+    """Random queries, pages and a table whose pages are shuffled; everything beyond the counts is NaN."""
     batch, rows, heads, groups, width, page, columns = shape
     keys, values = (randn(batch * columns + 1, heads, page, width, dtype=dtype, device=device) for _ in range(2))
     q = randn(2, batch * rows, heads * groups, width, dtype=dtype, device=device)
@@ -77,7 +77,7 @@ def test_limits_make_own_rows_causal(device, dtype, splits, monkeypatch):
     causal = Table(table.pages, table.counts, table.ends, own, limits)
     found = attention.paged_attention(q, keys, values, causal)
     close(found, reference.paged_attention(q, keys, values, causal))
-    keys[table.pages[0, 3].long(), :, 4:] = 50.0  # keys 20 and later of request 0: behind the last row
+    keys[table.pages[0, 3].long(), :, 4:] = 50.0  # keys 20 and later of request 0, behind the last row
     close(attention.paged_attention(q, keys, values, causal)[:rows], found[:rows])
 
 
@@ -101,9 +101,9 @@ def test_the_twin_equals_attention_over_segments():
     close(found.view(1, rows, heads, groups, width), expected)
 
 
-def test_shares_are_joined_alike_whatever_finishes_last(device, monkeypatch):
+def test_shares_are_joined_in_the_same_order_whichever_finishes_last(device, monkeypatch):
     monkeypatch.setattr(attention, "_splits", lambda *_: 3)
     q, keys, values, table = paged((1, 5, 2, 3, 16, 16, 6), torch.bfloat16, device)
     first = attention.paged_attention(q, keys, values, table)
-    for _ in range(3):  # the counters are left at zero by every run
+    for _ in range(3):  # every run leaves the counters at zero
         assert torch.equal(attention.paged_attention(q, keys, values, table), first)

@@ -1,4 +1,4 @@
-"""The commit on the device decides as the engine's rule does, and leaves canvases consistent."""
+"""The commit on the device follows the engine's unmasking rule and leaves canvases consistent."""
 
 import pytest
 import torch
@@ -20,14 +20,14 @@ def test_the_twins_rule_is_the_engines_rule(slots, bound):
     assert torch.equal(found[0], choose_by_entropy(entropy.float(), masked, bound))
 
 
-def test_where_entropies_are_no_numbers_a_masked_slot_is_committed_all_the_same():
+def test_a_masked_slot_is_committed_even_if_entropies_are_nan():
     masked = torch.tensor([[False, True, True, False]])
     found = reference.within_bound(torch.full((1, 4), float("nan")), masked, torch.zeros(1))
     assert found.tolist() == [[False, True, False, False]]
 
 
 def state(ids, rows, bound, device="cpu", most=99, chance=None):
-    """Canvases with row 0 for the last prefix token; a chance of 0 makes a token a draft."""
+    """Canvases whose row 0 is the last prefix token; a chance of 0 makes a token a draft."""
     batch, columns = ids.shape
     chance = torch.ones(batch, columns) if chance is None else chance
     return Slots(
@@ -65,7 +65,7 @@ def test_commit_equals_its_twin_step_by_step(device, shape, drafts):
     left, right = (state(ids, rows, bound, device, most=4, chance=chance) for _ in range(2))
     for _ in range(5):
         choice = drawn(*shape, device)[3]
-        kept = torch.rand(shape, device=device).flatten() < 0.5  # half of the drafts are what the row prefers
+        kept = torch.rand(shape, device=device).flatten() < 0.5  # half of the drafts are the best token of their row
         choice.token.copy_(torch.where(kept, left.ids.roll(-1, 1).flatten(), choice.token))
         commit.commit(left, choice, MASK, END)
         reference.commit(right, choice, MASK, END)
@@ -89,7 +89,7 @@ def test_the_kernel_commits_what_the_engines_rule_chooses(slots, bound):
     assert torch.equal(made.ids[0, 1:].cpu() == 7, choose_by_entropy(entropy.float(), masked, bound))
 
 
-def test_behind_a_committed_end_all_is_end_and_the_canvas_is_done(device):
+def test_everything_behind_a_committed_end_marker_is_end_and_the_canvas_is_done(device):
     ids = torch.tensor([[1, 5, MASK, MASK, 6, MASK]])
     made = state(ids, torch.tensor([6]), torch.tensor([0.0]), device)
     entropy = torch.tensor([9.0, 0.1, 0.9, 9.0, 0.9, 9.0], device=device)
@@ -101,7 +101,7 @@ def test_behind_a_committed_end_all_is_end_and_the_canvas_is_done(device):
 
 def test_a_step_with_drafts_keeps_the_right_ones_and_does_nothing_else(device):
     ids = torch.tensor([[1, 5, 6, MASK, 7, 8]])
-    chance = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0, 0.0]])  # the 7 is final
+    chance = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0, 0.0]])  # the 7 is committed
     made = state(ids, torch.tensor([6]), torch.tensor([99.0]), device, chance=chance)
     entropy = torch.full((6,), 0.1, device=device)
     token = torch.tensor([5, 9, 9, 9, 8, 0], dtype=torch.int32, device=device)
@@ -114,7 +114,7 @@ def test_a_step_with_drafts_keeps_the_right_ones_and_does_nothing_else(device):
     assert float(made.chance.min()) > 0
 
 
-def test_a_draft_behind_an_end_is_no_draft_any_more(device):
+def test_a_draft_behind_an_end_marker_is_a_draft_no_longer(device):
     ids, chance = torch.tensor([[1, MASK, 6, MASK]]), torch.tensor([[1.0, 1.0, 0.0, 1.0]])
     made = state(ids, torch.tensor([4]), torch.tensor([0.0]), device, most=1, chance=chance)
     entropy = torch.tensor([0.1, 0.2, 0.3, 0.0], device=device)
@@ -124,7 +124,7 @@ def test_a_draft_behind_an_end_is_no_draft_any_more(device):
     assert made.chance[0, 2:].tolist() == [1.0, 1.0]
 
 
-def test_the_last_step_commits_all_that_is_open(device):
+def test_the_last_step_commits_every_open_slot(device):
     ids, _, bound, choice = drawn(2, 20, device, ends=0.0)
     made = state(ids, torch.tensor([20, 13]), bound, device, most=2)
     commit.commit(made, choice, MASK, END)

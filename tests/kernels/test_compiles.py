@@ -1,4 +1,4 @@
-"""Every kernel compiles for Hopper, here, without one: the interpreter accepts what the compiler does not."""
+"""Every kernel compiles for Hopper without a GPU: the interpreter accepts code that the compiler rejects."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The C kernels do what their torch twin does, in every build that runs here and in plain C."""
+"""The C kernels equal their torch twin, in every build that this processor runs and in plain C."""
 
 import subprocess
 from itertools import pairwise
@@ -26,12 +26,12 @@ SHAPES = {
 }
 
 TOLERANCE = 0.05
-"""Relative error of activations in eight bits."""
+"""Relative error of 8-bit activations."""
 
 
 @pytest.fixture(scope="module", params=[*library.suitable(), PLAIN])
 def loaded(request, tmp_path_factory):
-    """The library of every kind, and one for any processor: the code that has no instructions of its own."""
+    """Every build of the library, and one in plain C without special instructions."""
     if request.param != PLAIN:
         if not build.path(request.param).is_file():
             pytest.skip("not built")
@@ -82,13 +82,13 @@ def angles(first: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def side(first: int, tokens: int):
-    """A function that places the same random side for either."""
+    """A function that places the same random side in either implementation."""
     keys, values = torch.randn(2, LAYERS, 1, HEADS, tokens, HEAD_WIDTH).bfloat16()
     return lambda layers: layers.place([(keys, values)], angles(first, tokens))
 
 
 def ran(layers, x, near, away, hidden, before, after=()):
-    """What `run` returns for a single part, with sides that are placed first."""
+    """The result of `run` for a single part whose sides are placed first."""
     return layers.run(x, near, away, [part_of(layers, len(x), hidden, before, after)])
 
 
@@ -102,13 +102,13 @@ def near(found: torch.Tensor, expected: torch.Tensor, tolerance: float = TOLERAN
     assert error < tolerance, error
 
 
-def test_every_kind_for_this_processor_was_built():
+def test_every_build_for_this_processor_exists():
     assert library.built() == (library.suitable() or [None])[0]
 
 
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 40])
-def test_rows_read_behind_sides_of_any_length(loaded, rows, bits):
+def test_the_readers_rows_see_sides_of_any_length(loaded, rows, bits):
     layers, twin = made(loaded, bits=bits, rank=5, biased=True)
     causal = torch.full((rows, rows), float("-inf")).triu(1)
     before = [side(-70, 70), side(0, 33), side(33, 1)]
@@ -118,7 +118,7 @@ def test_rows_read_behind_sides_of_any_length(loaded, rows, bits):
 
 
 @pytest.mark.parametrize("rows", [1, 4, 17])
-def test_rows_written_see_the_other_side_in_its_own_frame(loaded, rows):
+def test_the_writers_rows_see_the_suffix_in_its_own_frame(loaded, rows):
     layers, twin = made(loaded, rank=16)
     given = torch.randn(rows, WIDTH), angles(40, rows), angles(-rows, rows), None, [side(-9, 49)], [side(0, 65)]
     for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
@@ -129,7 +129,7 @@ def test_rows_written_see_the_other_side_in_its_own_frame(loaded, rows):
     assert (ran(layers, *given)[0] - ran(layers, *alone)[0]).norm() > 0.1, "what the writer adds is not the reader's"
 
 
-def test_rows_see_only_what_is_not_hidden_from_them(loaded):
+def test_rows_see_only_keys_that_are_not_hidden(loaded):
     layers, _ = made(loaded)
     x, apart = torch.randn(5, WIDTH), torch.full((5, 5), float("-inf"))
     apart[:3, :3] = apart[3:, 3:] = 0
@@ -143,7 +143,7 @@ def test_rows_see_only_what_is_not_hidden_from_them(loaded):
 
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_parts_of_a_pass_come_out_as_if_they_were_alone(loaded, threads, writes):
+def test_each_part_of_a_pass_has_the_same_result_as_alone(loaded, threads, writes):
     layers, twin = made(loaded, threads, rank=5)
     sizes, starts = [1, 9, 4, 1], [34, 0, 7, 0]
     sides = [[side(-70, 70), side(0, 34)], [side(-3, 3)], [side(0, 7)], []]
@@ -166,7 +166,7 @@ def test_the_parts_of_a_pass_come_out_as_if_they_were_alone(loaded, threads, wri
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
-def test_threads_change_no_more_than_the_order_of_sums(loaded, threads):
+def test_threads_change_only_the_order_of_sums(loaded, threads):
     one, many = made(loaded)[0], made(loaded, threads)[0]
     given = torch.randn(7, WIDTH), angles(0, 7), None, torch.full((7, 7), float("-inf")).triu(1), [side(-90, 90)]
     for left, right in zip(ran(one, *given), ran(many, *given), strict=True):
@@ -182,7 +182,7 @@ def test_the_head_of_any_number_of_outputs(loaded, rows):
     near(layers.head(x), twin.head(x))
 
 
-def test_a_part_of_a_side_is_read_where_it_lies(loaded):
+def test_a_part_of_a_side_is_read_in_place(loaded):
     layers, twin = made(loaded)
     whole = side(0, 50)
 
@@ -194,7 +194,7 @@ def test_a_part_of_a_side_is_read_where_it_lies(loaded):
 
 
 @pytest.mark.parametrize("tokens", [1, 40])
-def test_what_was_kept_first_is_placed_with_a_second_half_step_in_its_keys_and_none_in_its_values(loaded, tokens):
+def test_placing_stored_blocks_rounds_keys_again_but_not_values(loaded, tokens):
     layers, _ = made(loaded)
     given, turned = torch.randn(2, LAYERS, 1, HEADS, tokens + 1, HEAD_WIDTH).bfloat16(), angles(-7, tokens)
     at_once = layers.place([tuple(given[..., 1:, :])], turned)
@@ -205,7 +205,7 @@ def test_what_was_kept_first_is_placed_with_a_second_half_step_in_its_keys_and_n
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_blocks_are_placed_side_by_side_as_if_they_were_one(loaded, kept):
+def test_several_blocks_are_placed_like_one(loaded, kept):
     layers, _ = made(loaded)
     whole = tuple(torch.randn(2, LAYERS, 1, HEADS, 40, HEAD_WIDTH).bfloat16())
     blocks = [tuple(each[:, :, :, part] for each in whole) for part in (slice(0, 7), slice(7, 8), slice(8, 40))]
@@ -225,7 +225,7 @@ def signed_keys(kept):
 
 
 @pytest.mark.parametrize("tokens", [1, 40])
-def test_a_placed_side_is_off_by_half_a_step_at_most(loaded, tokens):
+def test_a_placed_side_is_off_by_at_most_half_a_step(loaded, tokens):
     layers, twin = made(loaded)
     place = side(-7, tokens)
     for kept, expected, offset in zip(place(layers), place(twin), (-128, 0), strict=True):
@@ -236,7 +236,7 @@ def test_a_placed_side_is_off_by_half_a_step_at_most(loaded, tokens):
         assert bool(((signed * scale - expected).abs() <= 0.51 * scale).all())
 
 
-def test_what_was_given_stays_and_what_was_returned_too(loaded):
+def test_inputs_and_earlier_results_stay_unchanged(loaded):
     layers, _ = made(loaded)
     x = torch.randn(3, WIDTH)
     kept = x.clone()
@@ -248,7 +248,7 @@ def test_what_was_given_stays_and_what_was_returned_too(loaded):
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-30, 1e30, float("nan"), float("inf")])
-def test_odd_numbers_end_neither_the_process_nor_the_layers(loaded, value):
+def test_nan_and_infinity_leave_the_process_and_the_layers_usable(loaded, value):
     layers, twin = made(loaded)
     ran(layers, torch.full((2, WIDTH), value), angles(0, 2), None, None, [side(-4, 4)])
     given = torch.randn(2, WIDTH), angles(0, 2), None, None, []
@@ -257,7 +257,7 @@ def test_odd_numbers_end_neither_the_process_nor_the_layers(loaded, value):
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("place", [0, 37])
-def test_no_number_stays_none(loaded, place, bad):
+def test_nan_and_infinity_become_nan(loaded, place, bad):
     layers, _ = made(loaded)
     x = torch.randn(3, WIDTH)
     x[1, place] = bad
@@ -267,7 +267,7 @@ def test_no_number_stays_none(loaded, place, bad):
 
 @pytest.mark.parametrize("which", MATRICES)
 @pytest.mark.parametrize("output", [0, 40, -1])
-def test_one_weight_that_is_no_number_shows_in_every_row(loaded, which, output):
+def test_one_nan_weight_shows_in_every_row(loaded, which, output):
     torch.manual_seed(0)
     layers = Layers(1, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, 1, library=loaded)
     for each in MATRICES:
@@ -280,7 +280,7 @@ def test_one_weight_that_is_no_number_shows_in_every_row(loaded, which, output):
     assert ran(layers, torch.randn(2, WIDTH), angles(0, 2), None, None, [])[0].isnan().any(-1).all()
 
 
-def test_sides_that_lie_otherwise_are_copied_first(loaded):
+def test_sides_with_other_strides_are_copied_first(loaded):
     layers, twin = made(loaded)
     whole = side(0, 3000)
 
@@ -293,7 +293,7 @@ def test_sides_that_lie_otherwise_are_copied_first(loaded):
         near(ran(layers, *given)[0], ran(twin, *given)[0])
 
 
-def test_what_is_not_there_yet_is_not_run(loaded):
+def test_an_incomplete_network_does_not_run(loaded):
     layers = Layers(1, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, 1, library=loaded)
     with pytest.raises(MemoryError):
         ran(layers, torch.randn(1, WIDTH), angles(0, 1), None, None, [])
@@ -305,7 +305,7 @@ def test_what_is_not_there_yet_is_not_run(loaded):
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_a_matrix_may_come_in_parts_of_any_size(sizes):
-    """With the best library only: laying out is the same C everywhere."""
+    """With the best library only: the layout code is the same in every build."""
     if library.built() is None:
         pytest.skip("not built")
     layers = Layers(1, WIDTH, INNER, 1, 1, HEAD_WIDTH, 1e-5, 1)
@@ -318,7 +318,7 @@ def test_a_matrix_may_come_in_parts_of_any_size(sizes):
 
 
 @pytest.mark.parametrize("change", [{"width": 48}, {"inner": 50}, {"head_width": 24}])
-def test_a_shape_that_is_not_run_is_refused(change):
+def test_an_unsupported_shape_is_refused(change):
     if library.built() is None:
         pytest.skip("not built")
     shape = {
@@ -343,13 +343,13 @@ def test_a_library_of_another_version_is_refused(tmp_path):
         library.load(other)
 
 
-def test_without_a_compiler_nothing_is_built_and_it_is_said(monkeypatch, capfd):
+def test_without_a_compiler_nothing_is_built_and_a_message_says_so(monkeypatch, capfd):
     monkeypatch.setattr(build, "compiler", lambda: None)
     assert build.build() == []
     assert "no C compiler" in capfd.readouterr().err
 
 
-def test_a_kind_that_does_not_compile_leaves_the_others_and_says_why(monkeypatch, capfd, tmp_path):
+def test_a_build_that_fails_is_reported_and_the_others_are_made(monkeypatch, capfd, tmp_path):
     monkeypatch.setattr(build, "path", lambda kind: tmp_path / f"{kind}.so")
     kinds = {
         "good": build.InstructionSet(build.machine()),

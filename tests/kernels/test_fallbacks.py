@@ -1,4 +1,4 @@
-"""Where a kernel cannot run its twin answers, and the user is told once."""
+"""If a kernel cannot run, its twin answers and the log says so once."""
 
 import contextlib
 import importlib
@@ -16,7 +16,7 @@ from tests.support.close import close, randn
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """As on a machine where kernels are compiled, none of them broken yet."""
+    """A machine that compiles kernels, none of which has failed yet."""
     monkeypatch.setattr(launch, "INTERPRETED", SimpleNamespace(value=False))
     monkeypatch.setattr(launch, "broken", {})
     launch._say_once.cache_clear()
@@ -80,7 +80,7 @@ def test_on_an_older_gpu_the_twin_answers_and_the_log_says_so_once(compiled, mon
 
 @pytest.fixture
 def uncapturable(monkeypatch):
-    """As much of CUDA as a capture asks for; the capture itself fails with what is put into the list."""
+    """The part of CUDA that a capture needs; the capture raises the error in the list."""
     errors: list[Exception] = []
 
     def graph(*_, **__):
@@ -111,7 +111,7 @@ def test_work_that_cannot_be_captured_runs_launch_by_launch_and_the_log_says_so_
     assert caplog.text.count("cannot be captured") == 1
 
 
-def test_memory_that_is_full_while_capturing_is_not_hidden(uncapturable):
+def test_out_of_memory_during_a_capture_is_not_hidden(uncapturable):
     uncapturable.append(torch.OutOfMemoryError("full"))
     with pytest.raises(torch.OutOfMemoryError):
         Captures(torch.device("cuda")).prepare("a", lambda: None)
@@ -153,7 +153,7 @@ def test_availability_says_what_a_machine_can_do(monkeypatch):
     assert "linear (no compiler)" in ops.availability()
 
 
-def test_inputs_that_want_gradients_are_kept_from_the_kernels():
+def test_inputs_that_need_gradients_do_not_reach_the_kernels():
     plain, wanted = (SimpleNamespace(is_cuda=True, requires_grad=grad) for grad in (False, True))
     assert ops._inference(plain, plain)
     assert not ops._inference(plain, wanted)
@@ -175,7 +175,7 @@ def test_the_path_for_many_rows_equals_the_twin(parts, bias):
 
 
 @pytest.mark.gpu
-def test_kernels_are_what_answers_on_a_gpu(device, monkeypatch):
+def test_kernels_answer_on_a_gpu(device, monkeypatch):
     if device.type == "cpu":
         pytest.skip("about the dispatch on a GPU")
     seen = []

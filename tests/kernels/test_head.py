@@ -1,4 +1,4 @@
-"""The fused head finds what the whole logits would tell."""
+"""The fused head equals a computation from the whole logits."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def made(shape, dtype, device, lists=2):
 
 
 def alike(found, expected, tolerance):
-    """The same token, or one whose logit is within rounding of the best."""
+    """Asserts the same token, or one whose logit equals the best up to rounding."""
     for name in ("top", "total"):
         close(getattr(found, name), getattr(expected, name), tolerance)
     assert float((found.entropy - expected.entropy).abs().max()) <= 30 * tolerance
@@ -48,7 +48,7 @@ def test_eight_bit_heads_equal_their_twin(device, format_):
     alike(head.choices(hidden, packed, banned, ban), reference.choices(hidden, packed, banned, ban), 2e-5)
 
 
-def test_of_equal_tokens_the_lowest_is_chosen_across_tiles(device):
+def test_the_lowest_of_equal_tokens_is_chosen_across_tiles(device):
     hidden = torch.ones(1, 16, device=device)
     weight = torch.zeros(300, 16, device=device)
     weight[[7, 100, 200, 299]] = 1.0
@@ -75,8 +75,8 @@ def test_huge_logits_stay_finite(device):
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_what_is_no_number_is_a_token_of_the_vocabulary_and_has_no_chance(device):
-    """A number beyond the vocabulary would be looked up in the embedding by the next step."""
+def test_nan_logits_choose_a_token_of_the_vocabulary_with_nan_chance(device):
+    """The next step looks the token up in the embedding, so it must be in range."""
     hidden, matrix, banned, ban = made(SHAPES[1], torch.float32, device)
     found = head.choices(hidden * float("nan"), matrix, banned, ban)
     assert bool(((found.token >= 0) & (found.token < matrix.outputs)).all())

@@ -1,4 +1,4 @@
-"""Products for few rows equal their twins with every part before and behind them, in every weight format."""
+"""Products for few rows equal their twins with every norm and epilogue, in every weight format."""
 
 import math
 
@@ -20,7 +20,7 @@ PARTS = {
 
 
 def made(shape, dtype, device, norm=False, gated=False, bias=False, residual=False):
-    """x, the matrix, and keyword arguments for both sides."""
+    """x, the matrix, and keyword arguments for kernel and twin."""
     rows, outputs, inputs = shape
     wide = outputs * (2 if gated else 1)
     x = randn(rows, inputs, dtype=dtype, device=device)
@@ -80,17 +80,17 @@ def test_eight_bit_rows_and_weights_equal_their_twin(device, shape, format_, gat
     close(found, reference.linear(codes, packed, **arguments))
 
 
-def test_shares_are_added_alike_whatever_finishes_last(device, monkeypatch):
+def test_shares_are_added_in_the_same_order_whichever_finishes_last(device, monkeypatch):
     shares(monkeypatch, 4)
     x, matrix, kwargs = made((7, 40, 200), torch.bfloat16, device, norm=True, gated=True)
     first = linear.linear(x, matrix, **kwargs)
-    for _ in range(3):  # the counters are left at zero by every run
+    for _ in range(3):  # every run leaves the counters at zero
         assert torch.equal(linear.linear(x, matrix, **kwargs), first)
 
 
 @pytest.mark.parametrize("bytes_", [1, 2, 4])
 def test_default_tiles_cover_every_input(bytes_):
-    """Shares are whole steps of the loop, and none is empty for the shapes of real models."""
+    """Shares are whole loop steps, and none is empty for the shapes of real models."""
     for rows, outputs, inputs in ((33, 3072, 576), (1, 576, 1536), (64, 4864, 896), (17, 3584, 18944)):
         high, _, depth, splits = linear.tiles(torch.device("cpu"), rows, outputs, inputs, bytes_, max(bytes_, 2))
         each = math.ceil(math.ceil(inputs / depth) / splits) * depth

@@ -49,7 +49,7 @@ def test_swiglu_equals_its_twin(device, shape, dtype):
 @pytest.mark.parametrize("normed", [False, True])
 @pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
 @pytest.mark.parametrize("shape", [(1, 16), (5, 33), (3, 576)])
-def test_codes_times_scale_give_the_rows_back(device, shape, dtype, normed):
+def test_codes_times_scale_restore_the_rows(device, shape, dtype, normed):
     x = randn(*shape, device=device, scale=3.0)
     weight = randn(shape[-1], device=device) if normed else None
     codes, scale = quantize.quantize_rows(x, dtype, weight, 1e-5)

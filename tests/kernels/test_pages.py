@@ -1,4 +1,4 @@
-"""Pages are handed out once, hold what was written, and captured work stays within its bounds."""
+"""Pages are handed out once and keep their contents; captured work stays within its bounds."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def pool(pages=9):
 
 
 @given(st.lists(st.integers(0, 4), max_size=12))
-def test_no_page_is_handed_out_twice_and_none_is_lost(wanted):
+def test_no_page_is_handed_out_twice_and_no_page_is_lost(wanted):
     made, held = pool(), []
     for count in wanted:
         if count and count <= made.free:
@@ -33,7 +33,7 @@ def test_more_pages_than_free_are_refused_without_loss():
 
 
 @pytest.mark.parametrize("tokens", [1, 15, 16, 17, 40])
-def test_pages_hold_what_was_written_in_order(tokens):
+def test_pages_hold_keys_and_values_in_order(tokens):
     made = pool()
     keys, values = torch.randn(2, 3, tokens, 8), torch.randn(2, 3, tokens, 8)
     pages = made.take(made.needed(tokens))[::-1]
@@ -46,7 +46,7 @@ def test_pages_hold_what_was_written_in_order(tokens):
     assert not made.keys[:, 0].any()
 
 
-def test_captured_work_is_bounded_and_the_oldest_is_dropped():
+def test_captured_work_is_bounded_and_the_least_recently_used_is_dropped():
     made, runs = Captures(torch.device("cpu"), most=2), []
     for key in "aab":
         made.prepare(key, lambda key=key: runs.append(key))

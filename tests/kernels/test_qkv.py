@@ -31,7 +31,7 @@ class Case:
 
 
 def case(rows, heads, width, page, dtype, device):
-    """Rows at positions on both sides of zero; every row has a place of its own in three shuffled pages."""
+    """Rows at positions on both sides of zero; each row has its own place in three shuffled pages."""
     cos, sin = reference.rotary_table(-100, 300, width, 10_000.0, torch.device("cpu"))
     near = torch.arange(rows) + 37
     frames = Frames(near.int().to(device), (near - 90).int().to(device), cos.to(device), sin.to(device), 100)
@@ -80,7 +80,7 @@ def test_fused_projection_equals_its_twin(device, shape, dtype, weights):
         close(found, expected)
 
 
-def test_positions_of_both_frames_are_told_apart(device):
+def test_positions_of_both_frames_are_distinguished(device):
     made = case(4, 1, 16, 16, torch.float32, device)
     x = randn(4, 3 * 16, device=device)
     near, away = qkv.rotate_and_store(x, made.frames, *made.caches(), made.slots)

@@ -1,4 +1,4 @@
-"""Confidence becomes the chance that a fill is kept, and back."""
+"""Calibration maps confidence to the probability that a fill is kept, and back."""
 
 import pytest
 from hypothesis import given
@@ -17,15 +17,15 @@ def test_between_knots_it_is_interpolated():
     assert Calibration(KNOTS).kept(0.8) == pytest.approx(0.7)
 
 
-def test_a_level_stretch_gives_its_least_confidence():
+def test_a_level_stretch_maps_back_to_its_lowest_confidence():
     assert Calibration(KNOTS).raw(0.5) == pytest.approx(0.2)
 
 
-def test_what_no_confidence_reaches_asks_for_certainty():
+def test_a_probability_that_no_confidence_reaches_maps_back_to_certainty():
     assert Calibration(KNOTS).raw(0.95) == 1.0
 
 
 @given(st.floats(0, 0.9))
-def test_back_and_forth_never_lets_through_less_than_asked(kept):
+def test_the_round_trip_never_falls_below_the_probability(kept):
     calibration = Calibration(KNOTS)
     assert calibration.kept(calibration.raw(kept)) >= kept - 1e-9

@@ -1,14 +1,14 @@
-"""Slots are settled, opened again where the text is wrong, and looked at."""
+"""Slots are settled, reopened where the text is wrong, and shown."""
 
 import pytest
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
 
-ALPHABET = Vocabulary(["", "ret", "urn", " x", " +", " y"], mask_id=6, end_id=7)
+VOCABULARY = Vocabulary(["", "ret", "urn", " x", " +", " y"], mask_id=6, end_id=7)
 
 
 def filled(begun: str = "") -> Canvas:
-    """`return x + y`, the first token known from the start when nothing was begun."""
-    canvas = Canvas(ALPHABET, [6] * 8, 0, begun)
+    """`return x + y`, with the first token known from the start if no word was begun."""
+    canvas = Canvas(VOCABULARY, [6] * 8, 0, begun)
     for token in (1, 2, 3, 4, 5, 7):
         canvas.settle(token, 0.5)
     return canvas
@@ -17,7 +17,7 @@ def filled(begun: str = "") -> Canvas:
 def test_the_end_marker_ends_the_canvas_and_is_no_slot():
     canvas = filled()
     assert canvas.ended
-    assert ALPHABET.spelled(canvas.ids) == "return x + y"
+    assert VOCABULARY.spelled(canvas.ids) == "return x + y"
     assert canvas.confidence == pytest.approx(0.5**6)
 
 
@@ -35,7 +35,7 @@ def test_slots_behind_a_wrong_character_are_masked_again_and_its_token_is_banned
     assert canvas.confidence == pytest.approx(0.5**3)
 
 
-def test_positions_count_from_the_cursor_and_begun_words_are_spelled_again():
+def test_positions_count_from_the_cursor_and_a_begun_word_is_spelled_again():
     canvas = filled("retu")
     canvas.reopen(0)
     assert canvas.settled == 1
@@ -43,18 +43,18 @@ def test_positions_count_from_the_cursor_and_begun_words_are_spelled_again():
     assert canvas.confidence == pytest.approx(1.0)
 
 
-def test_a_canvas_opened_for_the_second_time_ends_there():
+def test_a_canvas_that_is_reopened_a_second_time_ends_there():
     canvas = filled()
     canvas.reopen(9)
     for token in (5, 7):
         canvas.settle(token, 0.5)
     canvas.reopen(6)
     assert canvas.ended
-    assert ALPHABET.spelled(canvas.ids) == "return"
+    assert VOCABULARY.spelled(canvas.ids) == "return"
 
 
 def test_a_view_tells_committed_slots_from_masks():
-    canvas = Canvas(ALPHABET, [6] * 3, 0)
+    canvas = Canvas(VOCABULARY, [6] * 3, 0)
     canvas.settle(1, 0.25)
     views = canvas.view(None, 1)
     assert [(view.text, view.state, view.confidence) for view in views] == [
@@ -64,13 +64,13 @@ def test_a_view_tells_committed_slots_from_masks():
     ]
 
 
-def test_a_view_shows_only_what_stands_behind_the_cursor():
-    canvas = Canvas(ALPHABET, [1, 6, 6, 6], 1, "ur")
+def test_a_view_shows_only_text_behind_the_cursor():
+    canvas = Canvas(VOCABULARY, [1, 6, 6, 6], 1, "ur")
     canvas.settle(2, 0.5)
     canvas.settle(3, 0.5)
     assert [view.text for view in canvas.view(None, 3)] == ["n", " x", ""]
 
 
 @pytest.mark.parametrize(("least", "slots"), [(0.0, 5), (0.5**5, 5), (0.5**3, 3), (0.4, 1), (0.6, 0)])
-def test_the_sure_slots_have_the_least_chance_all_together(least, slots):
+def test_sure_slots_together_reach_the_least_probability(least, slots):
     assert filled().sure_slots(least) == slots

@@ -1,4 +1,4 @@
-"""Which slots are committed, and how the loop starts, stops and keeps to its rules."""
+"""The unmasking rule, and how the loop starts, stops and follows its rules."""
 
 from dataclasses import replace
 from threading import Event
@@ -43,7 +43,7 @@ def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound)
 
 
 @given(SLOTS, st.floats(0, 3))
-def test_no_slot_is_passed_over_for_a_less_certain_one(slots, bound):
+def test_no_slot_is_skipped_for_a_less_certain_one(slots, bound):
     entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
     chosen = choose_by_entropy(entropy.float(), masked, bound)
     left = masked & ~chosen
@@ -71,7 +71,7 @@ def test_a_cancelled_request_raises_before_any_step(engine):
 
 
 def count_steps(engine, after=None, action=None):
-    """How often the loop asks for a step from now on; `action` is done in step `after`."""
+    """Counts steps and calls `action` in step `after`; the result stops counting and returns the count."""
     original, seen = type(engine.denoiser)._step, []
 
     def step(*arguments):
@@ -92,7 +92,7 @@ def test_a_flag_set_during_a_step_stops_before_the_next(engine):
     assert steps() == 2
 
 
-def test_a_deadline_that_is_over_gives_an_empty_fill(engine):
+def test_a_deadline_in_the_past_gives_an_empty_fill(engine):
     fill, canvases = tiny.watched(engine, FillRequest(near=NEAR, suffix=SUFFIX, deadline_ms=0))
     assert (fill.text, fill.steps, canvases) == ("", 0, [])
 
@@ -127,7 +127,7 @@ def test_only_the_first_candidate_shows_its_steps(engine):
     assert [[slot.text for slot in canvas] for canvas in several] == [[slot.text for slot in c] for c in alone]
 
 
-def test_steps_that_nobody_watches_build_no_views(engine, monkeypatch):
+def test_unwatched_steps_build_no_views(engine, monkeypatch):
     monkeypatch.setattr(Canvas, "view", lambda *_: pytest.fail("a view was built"))
     assert engine.fill(FillRequest(near=NEAR, suffix=SUFFIX)).steps > 0
 
@@ -148,7 +148,7 @@ def test_candidates_differ_and_come_surest_first(engine):
         ([("a", 0.3), ("a", 0.4), ("", 0.9)], ["a"]),
     ],
 )
-def test_a_candidate_that_another_begins_with_is_dropped_unless_it_is_the_best_guess(filled, kept):
+def test_a_candidate_that_is_the_beginning_of_another_is_dropped_unless_it_is_the_best_guess(filled, kept):
     found = ranked([Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled])
     assert [each.text for each in (found, *found.others)] == kept
 
@@ -158,12 +158,12 @@ def test_candidates_share_the_forward_passes(writing):
     writes, reads = writing.writer.write, writing.reader.read
     writing.writer.write = lambda *given: (calls.append("write"), writes(*given))[1]
     writing.reader.read = lambda *given: (calls.append("read"), reads(*given))[1]
-    writing.fill(FillRequest(near=NEAR, suffix=SUFFIX))  # the context is read now
+    writing.fill(FillRequest(near=NEAR, suffix=SUFFIX))  # prefills the context
     calls.clear()
     fill = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, candidates=3, multiline=True))
     steps = len(calls) // 2
     assert calls == ["write", "read"] * steps
-    assert max(f.steps for f in (fill, *fill.others)) <= steps <= 8  # slots: a step settles one at least
+    assert max(f.steps for f in (fill, *fill.others)) <= steps <= 8  # slots: every step settles at least one
 
 
 def test_the_best_candidate_of_several_is_filled_as_if_alone(engine):
@@ -199,7 +199,7 @@ def test_a_draft_longer_than_the_canvas_is_cut(engine):
 
 
 def breaking(*positions):
-    """A syntax check that objects at these positions, one a call, and keeps what it saw."""
+    """A syntax check that rejects these positions, one per call, and records the texts that it saw."""
     left, seen = list(positions), []
 
     def check(text):
@@ -212,7 +212,7 @@ def breaking(*positions):
 
 @pytest.fixture(scope="module")
 def sentence(writing):
-    """A request whose fill ends by itself, and that fill."""
+    """A request whose fill ends with an end marker, and that fill."""
     for seed in range(60):
         request = FillRequest(near=f"x{seed} = ", suffix=("\n",), max_slots=24)
         fill, canvases = tiny.watched(writing, request)
@@ -221,7 +221,7 @@ def sentence(writing):
     pytest.fail("no random fill ended by itself")
 
 
-def test_what_breaks_the_syntax_is_filled_otherwise(writing, sentence):
+def test_slots_that_break_the_syntax_are_filled_differently(writing, sentence):
     request, plain = sentence
     check = breaking(3)
     mended = writing.fill(replace(request, check=check))

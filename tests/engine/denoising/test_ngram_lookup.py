@@ -1,4 +1,4 @@
-"""Where text repeats: drafts, checked by the reader, and an opinion of their own where the reader has not read."""
+"""N-gram lookup: drafts for the reader to verify, and an opinion from text that the reader has not read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ BLOCKS = st.lists(IDS, max_size=4)
 
 
 def run(*blocks: list[int], most: int = 1000) -> IndexedText:
-    """Text elsewhere."""
+    """Unread text."""
     return IndexedText([np.array(block, np.int32) for block in blocks], most)
 
 
@@ -38,7 +38,7 @@ def run(*blocks: list[int], most: int = 1000) -> IndexedText:
         ([[1], [2, 3]], [1, 2], [3]),
     ],
 )
-def test_what_followed_the_last_tokens_where_they_stood_before(blocks, before, draft):
+def test_the_draft_is_what_followed_an_earlier_occurrence_of_the_last_tokens(blocks, before, draft):
     assert NgramLookup(blocks).find(before).draft == draft
 
 
@@ -51,16 +51,16 @@ def test_what_followed_the_last_tokens_where_they_stood_before(blocks, before, d
     ],
     ids=["in the last block", "last in a block", "in the text itself"],
 )
-def test_of_repeats_as_long_the_nearest_counts(blocks, before, draft):
+def test_the_nearest_of_equally_long_matches_counts(blocks, before, draft):
     assert NgramLookup(blocks).find(before).draft == draft
 
 
-def test_a_longer_repeat_counts_more_than_a_nearer_one():
+def test_a_longer_match_counts_more_than_a_nearer_one():
     assert NgramLookup([[5, 6, 1, 2, 3], [1, 2, 4]]).find([6, 1, 2]).draft == [3]
     assert NgramLookup([[5, 6, 1, 2, 3]]).find([1, 2, 4, 5, 6, 1, 2]).draft == [3]
 
 
-def test_a_draft_is_as_long_as_the_repeat():
+def test_a_draft_is_as_long_as_the_match():
     block = [*range(60)]
     for length in (1, 2, 5, LONGEST_MATCH, LONGEST_MATCH + 2):
         repeat = NgramLookup([block]).find([99, *block[:20][-length:]])
@@ -68,7 +68,7 @@ def test_a_draft_is_as_long_as_the_repeat():
 
 
 @given(BLOCKS, IDS, IDS)
-def test_a_repeat_is_the_longest_there_is_and_its_draft_stands_behind_it(blocks, lookup_text, before):
+def test_a_match_is_the_longest_there_is_and_its_draft_follows_it(blocks, lookup_text, before):
     texts = [*blocks, lookup_text, before]
     found = NgramLookup(blocks, run(lookup_text)).find(before)
 
@@ -81,33 +81,33 @@ def test_a_repeat_is_the_longest_there_is_and_its_draft_stands_behind_it(blocks,
     assert not longest or any(text[at : at + len(repeated)] == repeated for text in texts for at in range(len(text)))
 
 
-def test_text_elsewhere_says_how_often_it_goes_on_how():
+def test_unread_text_gives_each_following_token_its_share():
     found = NgramLookup([[9, 1, 2, 5]], run([7, 8, 1, 2, 3, 0, 8, 1, 2, 4], [8, 1, 2, 4], [8, 1, 2, 4])).find([8, 1, 2])
     assert found.length == 3 and found.draft == [4]
     assert found.unread == {3: 0.25, 4: 0.75}
 
 
-def test_what_is_read_needs_no_second_opinion():
+def test_a_match_in_read_text_gives_no_opinion():
     assert NgramLookup([[1, 2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {}
     assert NgramLookup([], run([1, 2, 3])).find([1, 2, 5, 1, 2]).unread == {}
     assert NgramLookup([[2, 5]], run([1, 2, 3])).find([9, 1, 2]).unread == {3: 1.0}
 
 
-def test_blocks_elsewhere_follow_on_one_another_but_for_an_empty_one_between_them():
+def test_unread_blocks_are_adjacent_unless_an_empty_block_separates_them():
     assert NgramLookup([], run([1, 2], [3, 4])).find([1, 2]).draft == [3, 4]
     assert NgramLookup([], run([1, 2], [], [3, 4])).find([1, 2]) == NgramMatch()
 
 
-def test_of_too_much_text_elsewhere_the_last_is_looked_through():
+def test_only_the_last_tokens_of_too_much_unread_text_are_searched():
     assert NgramLookup([], run([1, 2, 3], [4, 5, 6], most=4)).find([2]) == NgramMatch()
     assert NgramLookup([], run([1, 2, 3], [4, 5, 6], most=4)).find([4]).draft == [5]
 
 
-def test_tokens_with_the_same_lower_half_are_told_apart():
+def test_tokens_with_the_same_lower_half_are_distinguished():
     assert NgramLookup([], run([1, (1 << 16) + 1, 7, 1, 8])).find([(1 << 16) + 1]).unread == {7: 1.0}
 
 
-def test_of_a_token_that_stands_everywhere_the_nearest_places_are_looked_at(monkeypatch):
+def test_only_the_nearest_positions_of_a_frequent_token_are_considered(monkeypatch):
     monkeypatch.setattr("mercury_engine.denoising.ngram_lookup.MOST_POSITIONS", 3)
     assert NgramLookup([], run([0, 5, 0, 6, 0, 7, 0, 8])).find([0]).unread == {6: 1 / 3, 7: 1 / 3, 8: 1 / 3}
 
@@ -120,8 +120,8 @@ def writing(tmp_path_factory) -> Engine:
 REQUEST = FillRequest(near=tiny.SAMPLE[:400], far=(tiny.SAMPLE[400:900],), multiline=True, max_slots=32)
 
 
-def told(engine: Engine, drafts: str, request: FillRequest = REQUEST, **weights: float):
-    """A fill and how often the writer was asked, under a rule."""
+def filled(engine: Engine, drafts: str, request: FillRequest = REQUEST, **weights: float):
+    """A fill under a rule, and the number of writer passes."""
     kept, write, calls = engine.denoiser.rule, engine.writer.write, []
     engine.denoiser.rule = replace(kept, drafts=drafts, next_weight=0.0, later_weight=0.0, end_weight=0.0)
     engine.writer.write = lambda *given: (calls.append("write"), write(*given))[1]
@@ -132,21 +132,21 @@ def told(engine: Engine, drafts: str, request: FillRequest = REQUEST, **weights:
 
 
 def drafting(monkeypatch, draft: Callable[[Sequence[int]], list[int]]) -> None:
-    """Have drafts made otherwise."""
+    """Replace the drafts of n-gram lookup."""
     monkeypatch.setattr(NgramLookup, "find", lambda self, before: NgramMatch(draft=draft(before)))
 
 
 def test_right_drafts_save_steps_and_no_draft_changes_the_text(writing, monkeypatch):
     behind: list[list[int]] = []
     drafting(monkeypatch, lambda before: behind.append([*before]) or [])
-    plain, asked = told(writing, "context")
+    plain, asked = filled(writing, "context")
     drafting(monkeypatch, lambda before: behind[-1][len(before) :])
-    right, _ = told(writing, "context")
+    right, _ = filled(writing, "context")
     drafting(monkeypatch, lambda before: [7] * 8)
-    wrong, _ = told(writing, "context")
+    wrong, _ = filled(writing, "context")
     assert plain.steps > 4
     assert right.steps < plain.steps / 2
-    assert right.text == wrong.text == plain.text == told(writing, "none")[0].text
+    assert right.text == wrong.text == plain.text == filled(writing, "none")[0].text
     assert right.confidence == pytest.approx(plain.confidence, rel=1e-3)
     assert asked == 0
 
@@ -154,19 +154,19 @@ def test_right_drafts_save_steps_and_no_draft_changes_the_text(writing, monkeypa
 def test_a_draft_token_that_is_settled_is_not_read_again(writing, monkeypatch):
     behind: list[list[int]] = []
     drafting(monkeypatch, lambda before: behind.append([*before]) or [])
-    plain, _ = told(writing, "context")
+    plain, _ = filled(writing, "context")
     rows: list[int] = []
     read = writing.reader.read
     monkeypatch.setattr(writing.reader, "read", lambda ids, *rest: (rows.append(ids.shape[1]), read(ids, *rest))[1])
     drafting(monkeypatch, lambda before: behind[-1][len(before) :][:3])
-    fill, _ = told(writing, "context")
+    fill, _ = filled(writing, "context")
     assert fill.text == plain.text
     assert fill.steps < plain.steps / 2 and max(rows[-fill.steps :]) == 1 + 3
 
 
 @pytest.mark.parametrize("seen", [{"on_step": lambda canvas: None}, {"max_steps": 3}])
-def test_the_writer_is_asked_where_its_drafts_are_seen_or_steps_are_few(writing, seen):
-    fill, asked = told(writing, "context", replace(REQUEST, **seen))
+def test_the_writer_drafts_when_steps_are_shown_or_limited(writing, seen):
+    fill, asked = filled(writing, "context", replace(REQUEST, **seen))
     assert asked == fill.steps > 0
 
 
@@ -174,16 +174,16 @@ TYPED = 400
 TYPED_AGAIN = FillRequest(near=tiny.SAMPLE[:TYPED], multiline=True, max_slots=16)
 
 
-def test_a_long_repeat_elsewhere_outweighs_the_reader_and_a_short_one_does_not(writing):
-    alone, _ = told(writing, "context", TYPED_AGAIN)
+def test_a_long_match_in_unread_text_outweighs_the_reader_and_a_short_one_does_not(writing):
+    alone, _ = filled(writing, "context", TYPED_AGAIN)
     long, short = tiny.SAMPLE[TYPED - 100 : TYPED + 200], tiny.SAMPLE[TYPED : TYPED + 200]
-    fill, _ = told(writing, "context", replace(TYPED_AGAIN, lookup_text=(long,)))
+    fill, _ = filled(writing, "context", replace(TYPED_AGAIN, lookup_text=(long,)))
     assert len(fill.text) > 20 and tiny.SAMPLE.startswith(fill.text, TYPED)
     assert fill.confidence > alone.confidence and fill.steps < alone.steps
-    assert told(writing, "context", replace(TYPED_AGAIN, lookup_text=(short,)))[0].text == alone.text
+    assert filled(writing, "context", replace(TYPED_AGAIN, lookup_text=(short,)))[0].text == alone.text
 
 
-def test_text_elsewhere_is_not_read_and_is_tokenized_once(writing, monkeypatch):
+def test_lookup_text_is_not_read_and_is_tokenized_once(writing, monkeypatch):
     chunks = tuple(f"unread_{number} = {number}\n" for number in range(20))
     encoded: list[str] = []
     encode = writing.tokenizer.encode
@@ -197,14 +197,14 @@ def test_text_elsewhere_is_not_read_and_is_tokenized_once(writing, monkeypatch):
     assert sorted(set(encoded) & {*chunks, *changed}) == sorted(text for text in encoded if text.startswith("unread"))
 
 
-def test_of_too_much_text_elsewhere_the_nearest_is_looked_through(writing, monkeypatch):
+def test_only_the_nearest_blocks_of_too_much_lookup_text_are_searched(writing, monkeypatch):
     monkeypatch.setattr("mercury_engine.denoising.context_reader.LOOKUP_BLOCKS", 2)
     alone, repeat, other = writing.fill(TYPED_AGAIN).text, tiny.SAMPLE[TYPED - 100 : TYPED + 200], "# nothing\n"
     assert writing.fill(replace(TYPED_AGAIN, lookup_text=(other, repeat, other))).text != alone
     assert writing.fill(replace(TYPED_AGAIN, lookup_text=(repeat, other, other))).text == alone
 
 
-def test_with_a_deadline_text_elsewhere_is_tokenized_little_by_little(writing, monkeypatch):
+def test_under_a_deadline_lookup_text_is_tokenized_a_few_blocks_per_request(writing, monkeypatch):
     monkeypatch.setattr("mercury_engine.denoising.context_reader.NEW_LOOKUP_BLOCKS", 3)
     encoded: list[str] = []
     encode = writing.tokenizer.encode
@@ -217,7 +217,7 @@ def test_with_a_deadline_text_elsewhere_is_tokenized_little_by_little(writing, m
     assert sorted(set(encoded) & set(chunks)) == sorted(chunks)
 
 
-def test_a_cancelled_fill_tokenizes_no_further(writing, monkeypatch):
+def test_a_cancelled_fill_stops_tokenizing(writing, monkeypatch):
     request = replace(REQUEST, lookup_text=("gone_1\n", "gone_2\n"), cancel=Event())
     encoded: list[str] = []
     encode = writing.tokenizer.encode
@@ -235,6 +235,6 @@ def test_a_cancelled_fill_tokenizes_no_further(writing, monkeypatch):
 
 
 @pytest.mark.parametrize("recall", [-0.1, 1.5, float("nan")])
-def test_a_share_that_is_none_is_refused(recall):
+def test_a_share_outside_zero_to_one_is_refused(recall):
     with pytest.raises(ValueError, match="recall"):
         DenoisingRule(recall=recall)

@@ -1,4 +1,4 @@
-"""How likely texts are in a gap: against a straight computation, and how it ends early."""
+"""Scoring texts in a gap: equal to a direct computation, and how it ends early."""
 
 from threading import Event
 
@@ -22,7 +22,7 @@ def engine(request, tmp_path_factory):
 
 
 def token_by_token(engine, request: FillRequest, text: str) -> float:
-    """The nats of a text and the rest of its line, every token read as the end of the near prefix."""
+    """Nats of a text and the rest of its line, with each token read as the end of the near prefix."""
     cut = engine.tokenizer.cut(request.near)
     near, nats = [*(cut.read or [engine.tokenizer.start_id]), *cut.known], 0.0
     for token in engine.tokenizer.encode(cut.spell + text + rest_of_line(request.follows)):
@@ -36,20 +36,20 @@ def token_by_token(engine, request: FillRequest, text: str) -> float:
 
 
 @pytest.mark.parametrize("near", ["    return self.", "    x = vie", "", "y = '世", "\n"])
-def test_a_comparison_is_the_reader_read_token_by_token(engine, near):
+def test_a_score_equals_reading_token_by_token(engine, near):
     request = FillRequest(near=near, far=FAR, suffix=SUFFIX)
     texts = ("view", "views_of_all", "", "世界 + a")
     expected = [token_by_token(engine, request, text) for text in texts]
     assert engine.score(request, texts) == pytest.approx(expected, abs=2e-3)
 
 
-def test_a_text_is_judged_the_same_whatever_it_is_compared_with(engine):
+def test_a_score_does_not_depend_on_the_other_texts(engine):
     request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
     alone, [_, beside] = engine.score(request, ["view"]), engine.score(request, ["something_else", "view"])
     assert alone == pytest.approx([beside], abs=2e-3)
 
 
-def test_the_rest_of_the_line_has_a_say_and_what_stands_below_it_is_seen_before(engine):
+def test_the_rest_of_the_line_is_scored_and_the_text_below_it_is_context(engine):
     asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, ("\n", SUFFIX[1]), SUFFIX[:1])]
     assert len({round(engine.score(request, ["view"])[0], 3) for request in asked}) == 3
 
@@ -57,18 +57,18 @@ def test_the_rest_of_the_line_has_a_say_and_what_stands_below_it_is_seen_before(
 @pytest.mark.parametrize(
     ("follows", "rest"), [("", ""), (") + 1", ") + 1"), ("a\nb\n", "a\n"), ("\n", "\n"), ("x" * 99, "x" * REST_CHARS)]
 )
-def test_the_rest_of_a_line_ends_with_its_break_or_where_it_is_long(follows, rest):
+def test_the_rest_of_a_line_ends_with_its_break_or_at_its_limit(follows, rest):
     assert rest_of_line(follows) == rest
 
 
-def test_a_cancelled_comparison_raises(engine):
+def test_cancelled_scoring_raises(engine):
     flag = Event()
     flag.set()
     with pytest.raises(Cancelled):
         engine.score(FillRequest(near="x", cancel=flag), ["a", "b"])
 
 
-def test_a_flag_set_while_the_context_is_read_stops_before_the_texts_are(engine, monkeypatch):
+def test_a_flag_set_during_prefill_stops_before_the_texts_are_read(engine, monkeypatch):
     flag, run, passes = Event(), batching.run, []
 
     def reading(*arguments):
@@ -82,7 +82,7 @@ def test_a_flag_set_while_the_context_is_read_stops_before_the_texts_are(engine,
     assert len(passes) == 1
 
 
-def test_without_memory_the_engine_says_so_and_can_be_asked_again(engine, monkeypatch):
+def test_out_of_memory_is_reported_and_the_engine_stays_usable(engine, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("mercury_engine.engine.score_texts", lambda *_: (_ for _ in ()).throw(MemoryError("full")))
         with pytest.raises(DeviceError, match="full"):
@@ -90,7 +90,7 @@ def test_without_memory_the_engine_says_so_and_can_be_asked_again(engine, monkey
     assert len(engine.score(FillRequest(near="x"), ["a"])) == 1
 
 
-def test_weights_that_compute_no_numbers_are_told(tmp_path):
+def test_weights_that_compute_nan_are_reported(tmp_path):
     broken = tiny.load(tiny.folder(tmp_path))
     broken.reader.norm.data.fill_(float("nan"))
     with pytest.raises(ModelCorrupt, match="weights compute NaN"):

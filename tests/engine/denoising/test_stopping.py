@@ -1,4 +1,4 @@
-"""Where a gap ends in the middle of a line: at what stands behind it, unless a bracket of the fill is still open."""
+"""In the middle of a line, a fill ends at the text behind the gap unless one of its brackets is still open."""
 
 import pytest
 import torch
@@ -42,13 +42,13 @@ def test_open_brackets(text, is_open):
 
 
 @given(st.text(alphabet="ab([{ .,", max_size=8))
-def test_text_and_its_closed_brackets_have_none_open(text):
+def test_a_text_with_its_closing_brackets_has_none_open(text):
     close = "".join({"(": ")", "[": "]", "{": "}"}[c] for c in reversed(text) if c in "([{")
     assert not has_open_bracket(text + close)
 
 
 def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bool = False) -> str:
-    """What is settled behind a written text when the reader finds one token nearly certain; "end" for the end."""
+    """The token chosen behind a written text when the reader is nearly certain of one; "end" for the end."""
     [token] = engine.tokenizer.encode(likely)
     settled = engine.tokenizer.encode(written)
     vocabulary = engine.denoiser.vocabulary
@@ -76,7 +76,7 @@ def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bo
         (" = 1\n", "f(x", " =", "end"),
     ],
 )
-def test_a_fill_ends_before_what_stands_there_already(engine, suffix, written, likely, expected):
+def test_a_fill_ends_before_the_text_that_is_already_there(engine, suffix, written, likely, expected):
     assert chosen(engine, suffix, written, likely) == expected
 
 
@@ -97,7 +97,7 @@ def test_a_fill_ends_before_what_stands_there_already(engine, suffix, written, l
         ("a, b", "", None),
     ],
 )
-def test_a_token_that_holds_the_end_and_more_is_cut_there(text, follows, end):
+def test_a_token_that_runs_beyond_the_end_is_cut_there(text, follows, end):
     assert find_end(text, follows) == end
 
 
@@ -111,6 +111,6 @@ def test_between_lines_a_line_break_may_belong_to_the_fill(engine):
     assert line_break not in inside.tokens and line_break in between.tokens
 
 
-def test_a_suffix_that_no_token_begins_ends_nothing(engine):
+def test_a_suffix_that_no_token_begins_has_no_stop_tokens(engine):
     found = StoppingCriteria(engine.tokenizer, engine.denoiser.vocabulary.texts).at("\ud800", True, "")
     assert found is not None and not len(found.tokens)

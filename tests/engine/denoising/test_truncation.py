@@ -1,4 +1,4 @@
-"""Of a text that was given up only what says something is shown."""
+"""Only the meaningful part of an unfinished text is shown."""
 
 import pytest
 from mercury_engine.denoising.truncation import truncated, word_start
@@ -25,7 +25,7 @@ def test_a_word_is_unsure_as_a_whole(place, start):
         ('"', " x", ""),
     ],
 )
-def test_of_an_unfinished_text_whole_words_are_shown(text, behind, shown):
+def test_an_unfinished_text_is_shown_up_to_its_last_whole_word(text, behind, shown):
     assert truncated(text, behind) == shown
 
 
@@ -62,5 +62,5 @@ def test_nothing_dangles_at_the_end(text, shown):
         ("f(val", "ue)", "f"),
     ],
 )
-def test_what_would_follow_closes_what_the_text_has_opened(text, behind, shown):
+def test_the_best_guess_closes_what_the_text_has_opened(text, behind, shown):
     assert truncated(text, behind) == shown

@@ -1,4 +1,4 @@
-"""What the writer alone commits, and within which limits."""
+"""The writer deciding alone: what it commits, and within which limits."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ def canvas_of(engine, slots, **more) -> Canvas:
 
 
 def opinion(engine, tokens, sureness=9.0):
-    """Log-probabilities [S,V] that prefer these tokens, the first ones most."""
+    """Log-probabilities [S,V] that prefer these tokens, most strongly the first."""
     size = len(engine.denoiser.vocabulary.texts) + 2
     logits_SV = torch.zeros(len(tokens), size)
     for slot, token in enumerate(tokens):
@@ -55,13 +55,13 @@ def test_drafts_that_the_writer_would_choose_stay_and_the_others_are_masked(engi
     canvas = canvas_of(engine, 4, draft=[right, wrong, right])
     canvas.ids[:3] = canvas.draft
     decide(engine, canvas, opinion(engine, [right, other, right, other]), bound=100.0)
-    assert canvas.ids == [right, mask, right, mask]  # the open slot waits: its opinion was one of a wrong draft
+    assert canvas.ids == [right, mask, right, mask]  # the open slot waits: the writer saw a wrong draft beside it
     assert sorted(canvas.committed) == [0, 2]
     engine.denoiser.advance(canvas)
     assert (canvas.settled, sorted(canvas.committed)) == (1, [2])
 
 
-def test_the_last_step_replaces_a_wrong_draft_and_fills_all_that_is_open(engine):
+def test_the_last_step_replaces_a_wrong_draft_and_fills_every_open_slot(engine):
     right, wrong = tokens_of(engine, "a", "b")
     canvas = canvas_of(engine, 3, draft=[wrong])
     canvas.ids[:1] = canvas.draft
@@ -69,7 +69,7 @@ def test_the_last_step_replaces_a_wrong_draft_and_fills_all_that_is_open(engine)
     assert canvas.ids == [right] * 3
 
 
-def test_behind_an_end_marker_all_is_end(engine):
+def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
     end = engine.denoiser.vocabulary.end_id
     (a,) = tokens_of(engine, "a")
     canvas = canvas_of(engine, 4)
@@ -79,7 +79,7 @@ def test_behind_an_end_marker_all_is_end(engine):
     assert (canvas.ended, canvas.ids) == (True, [a])
 
 
-def test_another_candidate_begins_with_its_own_token_and_nothing_else(engine):
+def test_another_candidate_first_commits_only_its_own_first_token(engine):
     first, second = tokens_of(engine, "a", "b")
     written_SV = opinion(engine, [first] * 3)
     written_SV[0, second] = written_SV[0, first] - 0.1
@@ -90,7 +90,7 @@ def test_another_candidate_begins_with_its_own_token_and_nothing_else(engine):
     assert canvas.choice == 0
 
 
-def test_the_threshold_takes_the_place_of_the_bound(engine):
+def test_the_threshold_replaces_the_bound(engine):
     mask = engine.denoiser.vocabulary.mask_id
     (a,) = tokens_of(engine, "a")
     written_SV = opinion(engine, [a] * 3)
@@ -100,7 +100,7 @@ def test_the_threshold_takes_the_place_of_the_bound(engine):
     assert canvas.ids == [a, mask, a]
 
 
-def test_a_word_spelled_in_part_is_written_on_without_what_stood_behind(engine):
+def test_behind_a_partly_spelled_word_slots_are_written_again(engine):
     mask = engine.denoiser.vocabulary.mask_id
     part, rest, other = tokens_of(engine, "r", "q", "c")
     canvas = canvas_of(engine, 4, begun="rq", draft=[part, rest, other])
@@ -109,7 +109,7 @@ def test_a_word_spelled_in_part_is_written_on_without_what_stood_behind(engine):
     canvas.committed = {0: 0.5, 3: 0.5}
     engine.denoiser.advance(canvas)
     assert (canvas.settled, canvas.spell, canvas.committed) == (1, "q", {})
-    assert canvas.ids == [part, rest, other, mask]  # the draft goes on
+    assert canvas.ids == [part, rest, other, mask]  # the draft keeps its remainder
     canvas = canvas_of(engine, 3, begun="rq")
     canvas.ids = [part, other, other]
     canvas.committed = dict.fromkeys(range(3), 0.5)
@@ -117,7 +117,7 @@ def test_a_word_spelled_in_part_is_written_on_without_what_stood_behind(engine):
     assert canvas.ids == [part, mask, mask]
 
 
-def test_limits_forbid_what_does_not_spell_breaks_the_line_or_was_wrong(engine):
+def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
     masks, vocabulary = engine.denoiser.masks, engine.denoiser.vocabulary
     allowed = {
         vocabulary.texts[i]
@@ -138,7 +138,7 @@ SLOT = st.tuples(st.sampled_from(["mask", "draft", "committed"]), st.integers(0,
 
 
 @given(st.lists(SLOT, min_size=1, max_size=10), st.floats(0, 3), st.booleans())
-def test_one_step_decides_as_the_step_on_the_device_does(engine, slots, bound, is_last_step):
+def test_one_step_decides_like_the_step_on_the_device(engine, slots, bound, is_last_step):
     vocabulary = engine.denoiser.vocabulary
     known = [*tokens_of(engine, "a", "b", "c"), vocabulary.end_id]
     canvas = canvas_of(engine, len(slots))
@@ -158,7 +158,7 @@ def test_one_step_decides_as_the_step_on_the_device_does(engine, slots, bound, i
     decide(engine, canvas, logits_SV.log_softmax(-1), bound, is_last_step=is_last_step)
 
     row = engine.denoiser.masks.hidden_tokens(SlotLimits("", True))[None]
-    hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts nothing
+    hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts no slot
     choice = choices_of(hidden.masked_fill(row, float("-inf")))
     one = torch.ones(1, dtype=torch.int32)
     made = Slots(
@@ -192,7 +192,7 @@ def test_candidates_of_the_writer_differ_and_come_surest_first(engine):
     assert [each.confidence for each in found] == sorted((each.confidence for each in found), reverse=True)
 
 
-def test_the_reader_is_not_asked_about_slots_where_the_writer_decides(engine, monkeypatch):
+def test_the_reader_reads_no_slots_where_the_writer_decides(engine, monkeypatch):
     request = FillRequest(near="x = 1", suffix=("\n",), max_slots=8)
     engine.fill(request)
     monkeypatch.setattr(engine.reader, "read", lambda *_: pytest.fail("the reader was asked"))
@@ -200,7 +200,7 @@ def test_the_reader_is_not_asked_about_slots_where_the_writer_decides(engine, mo
 
 
 @tiny.needs_kernels
-def test_the_writer_decides_in_eight_bits_as_well(tmp_path):
+def test_the_writer_also_decides_with_quantised_weights(tmp_path):
     folder = tiny.folder(tmp_path, **tiny.WIDE)
     (folder / "settings.json").write_text(json.dumps(WRITER))
     native = Engine.load(folder, device="cpu")
@@ -211,7 +211,7 @@ def test_the_writer_decides_in_eight_bits_as_well(tmp_path):
     assert all(slot.state in ("committed", "end") for slot in views[-1])
 
 
-def test_a_model_without_a_writer_cannot_let_it_decide(tmp_path):
+def test_a_model_without_a_writer_cannot_let_the_writer_decide(tmp_path):
     folder = tiny.folder(tmp_path, rank=0)
     (folder / "settings.json").write_text(json.dumps(WRITER))
     with pytest.raises(ModelCorrupt, match="writer"):
@@ -219,7 +219,7 @@ def test_a_model_without_a_writer_cannot_let_it_decide(tmp_path):
 
 
 @pytest.mark.parametrize("rule", [{"decides": "nobody"}, {"drafts": "magic"}])
-def test_words_that_a_rule_does_not_know_are_refused(tmp_path, rule):
+def test_unknown_words_in_a_rule_are_refused(tmp_path, rule):
     with pytest.raises(ValueError, match="known are"):
         DenoisingRule(**rule)
     folder = tiny.folder(tmp_path)

@@ -1,4 +1,4 @@
-"""Text to tokens and back; typing adds few tokens to what is read."""
+"""Text to tokens and back; typing adds few tokens to the part that is read."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ def common(left, right):
 
 
 def assert_typing_releases_few(tokenizer: Tokenizer, text: str) -> int:
-    """Type the text; the most tokens that one character added to what is read."""
+    """The most tokens that one typed character adds to the part that is read."""
     before, most = tokenizer.cut("").read, 0
     for size in range(1, len(text) + 1):
         read = tokenizer.cut(text[:size]).read
@@ -90,7 +90,7 @@ def test_the_parts_of_a_cut_are_the_text(tokenizer, text):
 
 
 @given(st.one_of(CODE, PIECES))
-def test_what_is_spelled_can_be_spelled_by_whole_tokens(tokenizer, text):
+def test_the_text_to_spell_can_be_spelled_by_whole_tokens(tokenizer, text):
     spell = tokenizer.cut(text).spell
     assert not spell or any(spell.startswith(t) or t.startswith(spell) for t in tokenizer.texts if t)
     assert "\ufffd" not in "".join(tokenizer.texts[i] for i in tokenizer.encode(spell))
@@ -98,12 +98,12 @@ def test_what_is_spelled_can_be_spelled_by_whole_tokens(tokenizer, text):
 
 @settings(max_examples=60)
 @given(st.one_of(CODE, PIECES))
-def test_one_typed_character_adds_two_tokens_at_most(tokenizer, text):
+def test_one_typed_character_adds_at_most_two_tokens(tokenizer, text):
     assert_typing_releases_few(tokenizer, text)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_typing_real_code_adds_two_tokens_at_most(tokenizer, path):
+def test_typing_real_code_adds_at_most_two_tokens(tokenizer, path):
     assert assert_typing_releases_few(tokenizer, path.read_text("utf-8")[:900]) > 0
 
 
@@ -122,7 +122,7 @@ def test_the_word_under_the_cursor_is_spelled_and_the_text_before_it_read(tokeni
 
 
 def whole_and_cut(used: set[int]) -> tuple[tokenizers.Tokenizer, tokenizers.Tokenizer, list[int]]:
-    """A tokenizer, the same with only the used tokens and their parts, and which of the old ids stayed."""
+    """A tokenizer, its copy with only the used tokens and their parts, and the old ids that were kept."""
     trained = tiny.tokenizer(420)
     numbers = trained.get_vocab()
     tokens = sorted(numbers, key=lambda token: numbers[token])
@@ -148,8 +148,8 @@ def test_the_vocabulary_is_really_cut():
 @given(
     st.lists(st.sampled_from(KEEP[1:]), max_size=30).map(lambda ids: WHOLE.decode(ids)),
 )
-def test_the_cut_vocabulary_gives_the_same_tokens_wherever_none_was_cut(text):
-    """Tokens of words without a cut token stay the same; the others spell the same text."""
+def test_the_cut_vocabulary_gives_the_same_tokens_unless_one_was_cut(text):
+    """Words without a cut token keep their tokens; the tokens of other words spell the same text."""
     kept = set(KEEP)
     words = [text[start:end] for _, (start, end) in WHOLE.pre_tokenizer.pre_tokenize_str(text)]
     for word in words:
@@ -175,7 +175,7 @@ def test_every_used_token_is_still_one_token():
 
 
 @given(st.text("abcdef_ (\n", min_size=1, max_size=70))
-def test_tokens_that_spell_a_text_are_those_that_begin_it_or_go_on_behind_it(tokenizer, text):
+def test_tokens_that_spell_a_text_begin_it_or_continue_beyond_it(tokenizer, text):
     fitting = {i for i, t in enumerate(tokenizer.texts) if t and (t.startswith(text) or text.startswith(t))}
     assert set(tokenizer.spelling(text)) == fitting
     assert set(tokenizer.beginning(text)) == {i for i in fitting if text.startswith(tokenizer.texts[i])}

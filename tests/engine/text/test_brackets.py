@@ -1,0 +1,27 @@
+"""Brackets and strings are found by their characters, in a user's code and in a model's text."""
+
+import pytest
+from mercury_engine.text.brackets import code_outside_strings, has_open_bracket, unclosed_brackets
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "quote", "outside", "left_open"),
+    [
+        ('f("a(b")', "\"'", "", "f()", ""),
+        ('f("a', "\"'", "", "f(", '"'),
+        ('b") + c', "\"'", '"', ") + c", ""),
+        (r'f("\"", \()', "\"'", "", "f(, )", ""),
+        ("it's", '"', "", "it's", ""),
+    ],
+)
+def test_code_outside_strings_leaves_out_quotes_escapes_and_what_they_enclose(text, quotes, quote, outside, left_open):
+    positions, open_quote = code_outside_strings(text, quotes, quote)
+    assert ("".join(text[at] for at in positions), open_quote) == (outside, left_open)
+
+
+@pytest.mark.parametrize(
+    ("text", "in_model_text", "in_any_text"),
+    [("f(", True, 1), ('f("(")', False, 1), ("# don't (", True, 1), (")(", True, 1), ("())", False, 0)],
+)
+def test_strings_are_skipped_in_a_models_text_only(text, in_model_text, in_any_text):
+    assert (has_open_bracket(text), unclosed_brackets(text)) == (in_model_text, in_any_text)
