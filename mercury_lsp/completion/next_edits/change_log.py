@@ -15,7 +15,7 @@ _GOES_ON = re.compile(r"\.|\?\.|::|->|[(\[!]")
 
 
 class ChangeLog:
-    """Records every edit, in order, in time that does not depend on the document's length."""
+    """The changes in one document; an edit is recorded in time that does not depend on the text's length."""
 
     def __init__(self) -> None:
         self._last: Change | None = None

@@ -74,7 +74,7 @@ def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | No
     return None if kind is not None and kind.is_defined and replacement.calls else kind
 
 
-def sites(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Iterator[EditSite]:
+def find_sites(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Iterator[EditSite]:
     """Occurrences of the old text as a name of this kind and scope, in whole words, or calls of its name.
 
     Those after the change come first, then those before it, each nearest first; an occurrence that is already part of
@@ -96,7 +96,7 @@ def occurs_elsewhere(
     `except_at`: offsets where the user has just put it.
     """
     unchanged = Replacement(replacement.new, replacement.new, replacement.start)
-    return any(site.start not in except_at for site in sites(unchanged, kind, scope, snapshot))
+    return any(site.start not in except_at for site in find_sites(unchanged, kind, scope, snapshot))
 
 
 def _kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
@@ -168,13 +168,11 @@ def _occurrences(replacement: Replacement, snapshot: Snapshot) -> Iterator[EditS
     """Occurrences of the old text, except those that are already part of the new text."""
     pattern = _call(replacement.calls[0].name) if replacement.calls else _whole(replacement.old)
     first = max(0, replacement.start - SEARCH_REACH_CHARS)
-    before, after = (
-        snapshot.slice(first, replacement.start),
-        snapshot.slice(replacement.end, replacement.end + SEARCH_REACH_CHARS),
-    )
-    behind = (replacement.end + found.start() for found in pattern.finditer(after))
-    ahead = [first + found.start() for found in pattern.finditer(before)]
-    for at in chain(behind, reversed(ahead)):
+    text_before = snapshot.slice(first, replacement.start)
+    text_after = snapshot.slice(replacement.end, replacement.end + SEARCH_REACH_CHARS)
+    after = (replacement.end + found.start() for found in pattern.finditer(text_after))
+    before = [first + found.start() for found in pattern.finditer(text_before)]
+    for at in chain(after, reversed(before)):
         site = (
             _call_at(replacement, snapshot, at) if replacement.calls else EditSite(at, replacement.old, replacement.new)
         )

@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from itertools import islice
 
 from mercury_lsp.completion.next_edits.change_log import ChangeLog
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, SyntaxKind, occurs_elsewhere, sites, syntax_kind
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, SyntaxKind, find_sites, occurs_elsewhere, syntax_kind
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
@@ -20,7 +20,7 @@ RENAMINGS_KEPT = 16
 
 
 class RepeatableEdits:
-    """Records every edit, in order, in time that does not depend on the document's length."""
+    """What can be repeated in one document; an edit is recorded in time that does not depend on the text's length."""
 
     def __init__(self) -> None:
         self._change_log = ChangeLog()
@@ -40,7 +40,7 @@ class RepeatableEdits:
         """Start and end of the last offer, by suggestion id."""
 
     def record(self, edits: Sequence[Edit]) -> None:
-        """Record edits."""
+        """Record edits, in order; every edit of the document must be recorded."""
         for edit in edits:
             self._change_log.record(edit)
             for suggestion_id, (start, end) in list(self._offered.items()):
@@ -63,7 +63,7 @@ class RepeatableEdits:
             return None
         if (kind := syntax_kind(found, snapshot)) is not None:
             if not self._continues(found, kind):
-                self._begin(found, kind, snapshot)
+                self._start_over(found, kind, snapshot)
             self._repeated = found
         return found
 
@@ -78,7 +78,7 @@ class RepeatableEdits:
         """The sites found by rules alone, in the order to offer them; fewer if the user did not ask."""
         if self._is_switch or (self._is_use and not invoked) or (kind := syntax_kind(replacement, snapshot)) is None:
             return []
-        found = sites(replacement, kind, self._scope, snapshot)
+        found = find_sites(replacement, kind, self._scope, snapshot)
         return list(islice((site for site in found if site.start not in self._finished_offsets), MAX_OFFERED_SITES))
 
     def _continues(self, replacement: Replacement, kind: SyntaxKind) -> bool:
@@ -87,7 +87,7 @@ class RepeatableEdits:
             return False
         return self._scope is None or self._scope in kind.enclosing
 
-    def _begin(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
+    def _start_over(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
         """Start over with a replacement made for the first time."""
         self._finished_offsets.clear()
         self._offered.clear()
@@ -97,10 +97,10 @@ class RepeatableEdits:
         self._scope = kind.scope
         if replacement.is_of_name:
             earlier = [each for each in self._change_log.finished(snapshot) if each.is_same(replacement)]
-            made = [each.start for each in (*earlier, replacement)]
+            offsets = [each.start for each in (*earlier, replacement)]
             for each in (*earlier, replacement):
                 if (kind_there := syntax_kind(each, snapshot)) is not None:
-                    self._rename(each, kind_there, snapshot, made)
+                    self._rename(each, kind_there, snapshot, offsets)
 
     def _rename(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot, offsets: Container[int]) -> None:
         """Determine the scope of a renaming that the user has made at these offsets, last of them here."""
@@ -110,7 +110,7 @@ class RepeatableEdits:
             self._scope = self._renamings[names]
             return
         self._is_switch = occurs_elsewhere(replacement, kind, self._scope, snapshot, offsets)
-        found = sites(replacement, kind, self._scope, snapshot)
+        found = find_sites(replacement, kind, self._scope, snapshot)
         self._is_use = self._scope is not None and any(site.start < replacement.start for site in found)
         if not self._is_switch and not self._is_use:
             self._renamings[names] = self._scope

@@ -92,14 +92,14 @@ def _of_call(start: int, old: str, new: str, snapshot: Snapshot) -> Replacement 
 
 def _word_parts(before: str, old: str, new: str, after: str) -> tuple[str, str]:
     """The words, or parts of words, that belong to a change, before and after it."""
-    ahead, behind = _WORD_END.search(before), _WORD.match(after)
-    left = ahead[0] if ahead and (_is_word(old[:1]) or _is_word(new[:1])) else ""
-    right = behind[0] if behind and (_is_word(old[-1:]) or _is_word(new[-1:])) else ""
+    word_before, word_after = _WORD_END.search(before), _WORD.match(after)
+    left = word_before[0] if word_before and (_is_word(old[:1]) or _is_word(new[:1])) else ""
+    right = word_after[0] if word_after and (_is_word(old[-1:]) or _is_word(new[-1:])) else ""
     if left or right or (old and new) or _LIST.search(old + new):
         return left, right
     if _LED_BY_A_WORD.match(old + new):
-        return (ahead[0] if ahead else ""), ""
-    return "", (behind[0] if behind else "")
+        return (word_before[0] if word_before else ""), ""
+    return "", (word_after[0] if word_after else "")
 
 
 def _is_word(character: str) -> bool:
