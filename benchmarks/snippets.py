@@ -29,9 +29,10 @@ from rich.table import Table
 
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, snippets_of, words_of
 from mercury_lsp.context.workspace.declarations import Declarer
+from mercury_lsp.context.workspace.file_snippets import FILE_START_CHARS
 from mercury_lsp.context.workspace.files import FileIndex
 from mercury_lsp.context.workspace.imports import imports
-from mercury_lsp.context.workspace.library import FILE_START_CHARS, MAX_IMPORTED_FILES, MAX_PACKAGE_FILES
+from mercury_lsp.context.workspace.library import MAX_IMPORTED_FILES, MAX_PACKAGE_FILES
 from mercury_lsp.context.workspace.workspace import CHOICE_REACH_CHARS
 
 HERE = Path(__file__).resolve().parent

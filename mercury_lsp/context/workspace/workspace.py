@@ -179,13 +179,10 @@ class Workspace:
         found = []
         for snapshot in map(self._documents.snapshot, self.offered(uri)):
             if snapshot.uri in self._edit_offsets and snapshot.chunks:
-                chunk = snapshot.chunks[
-                    snapshot.source.chunk_at(min(self._edit_offsets[snapshot.uri], snapshot.length))
-                ]
-                lines = without_secrets(chunk, snapshot.language_id)
-                found.append(
-                    Snippet.of(SnippetKind.CODE, self._documents.path(snapshot.uri), snapshot.language_id, lines)
-                )
+                offset = min(self._edit_offsets[snapshot.uri], snapshot.length)
+                chunk = snapshot.chunks[snapshot.source.chunk_at(offset)]
+                path, lines = self._documents.path(snapshot.uri), without_secrets(chunk, snapshot.language_id)
+                found.append(Snippet.of(SnippetKind.CODE, path, snapshot.language_id, lines))
         return found
 
     def _path(self, uri: str) -> str | None:
