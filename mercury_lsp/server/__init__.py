@@ -1,1 +1,1 @@
-"""One client's session: its messages, capabilities, settings and status."""
+"""The server for one client: its messages, capabilities, settings, documents and status."""

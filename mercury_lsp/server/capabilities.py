@@ -1,4 +1,4 @@
-"""What the client says of itself at initialize, as far as the server's behaviour depends on it."""
+"""What the client declares at initialize, as far as the server's behaviour depends on it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,28 +8,28 @@ from lsprotocol import types
 from pygls.capabilities import get_capability
 
 COPILOT_OPTIONS = ("editorInfo", "editorPluginInfo")
-"""Options that clients made for Copilot's language server send."""
+"""Options sent by clients that were made for Copilot's language server."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditorCapabilities:
-    """The client's traits; all False for one that declares nothing."""
+    """What the client can do; all False for a client that declares nothing."""
 
     name: str = ""
     is_copilot: bool = False
-    """It speaks the Copilot dialect: its options are not ours, and items reach from the start of the line."""
+    """It speaks Copilot's dialect: its options are not ours, and items start at the start of the line."""
     takes_status: bool = False
-    """It declared that it knows `didChangeStatus`, or drops notifications it does not know without a word."""
+    """It declared that it knows `didChangeStatus`, or it silently drops unknown notifications."""
     wants_popup: bool = False
-    """It has completion, but no inline completion."""
+    """It has completion but no inline completion."""
     applies_edits: bool = False
     takes_actions: bool = False
     takes_action_literals: bool = False
     takes_versioned_edits: bool = False
     keeps_indentation: bool = False
-    """It can be told to insert an item's lines as they are."""
+    """It can insert an item's lines unchanged, if the item says so."""
     adds_indentation: bool = False
-    """It cannot, and gives all lines of an item but the first the indentation of the line they are inserted in."""
+    """It cannot, and indents every line of an item but the first like the line where the item is inserted."""
     takes_markdown: bool = False
     shows_progress: bool = False
     shows_documents: bool = False
@@ -38,13 +38,13 @@ class EditorCapabilities:
     registers_files: bool = False
     takes_relative_patterns: bool = False
     takes_confidence: bool = False
-    """It declared that items may tell how sure the model is of them."""
+    """It declared that items may carry the model's confidence."""
     takes_denoising: bool = False
-    """It declared that parts of an answer under way take each other's place."""
+    """It declared that each partial result replaces the one before."""
 
     @classmethod
     def of(cls, params: types.InitializeParams) -> "EditorCapabilities":
-        """The traits of the client that sent these."""
+        """The capabilities of the client that sent these parameters."""
 
         def can(capability: str) -> bool:
             return bool(get_capability(params.capabilities, capability, False))
@@ -75,7 +75,7 @@ class EditorCapabilities:
             adds_indentation=not as_is and by_default == types.InsertTextMode.AdjustIndentation,
             takes_markdown=lists(f"{item}.documentation_format", types.MarkupKind.Markdown),
             shows_progress=can("window.work_done_progress"),
-            # copilot.lua opens whatever it is shown in a browser.
+            # copilot.lua opens any document it is asked to show in a browser.
             shows_documents=can("window.show_document.support") and not is_copilot,
             has_configuration=can("workspace.configuration"),
             registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
@@ -87,10 +87,10 @@ class EditorCapabilities:
 
 
 def readable_params(params: Any, can_read: Callable[[Any], bool]) -> Any:
-    """Parameters of initialize, still JSON, with capabilities that can be read.
+    """Parameters of initialize, still JSON, without the capabilities that cannot be read.
 
-    lsp-mode declares inline completion by a null, which becomes an object. What has not the shape it should have
-    counts as not declared: no client does without the server because of a field that it left out.
+    lsp-mode declares inline completion by a null, which becomes an object. A malformed capability counts as not
+    declared, so that one bad field never keeps a client from using the server.
     """
     match params:
         case {"capabilities": {"textDocument": {"inlineCompletion": None}}}:
@@ -112,6 +112,6 @@ def _readable(capabilities: Mapping[str, Any], can_read: Callable[[Any], bool]) 
 
 
 def _ours(experimental: Any) -> Mapping[str, Any]:
-    """What a client declares as able to do with Mercury alone."""
+    """The capabilities that only Mercury's own clients declare."""
     declared = experimental.get("mercury") if isinstance(experimental, Mapping) else None
     return declared if isinstance(declared, Mapping) else {}

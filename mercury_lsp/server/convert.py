@@ -1,4 +1,4 @@
-"""Suggestions as the JSON of an InlineCompletionList, and the pieces that other answers share."""
+"""Converts suggestions to the JSON of an InlineCompletionList; other answers share its parts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,21 +11,23 @@ from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
 
 ACCEPTED_COMMAND = "mercury.accepted"
-"""Command that clients run when a suggestion is accepted; arguments: its id, and the length if in part."""
+"""Command that clients run when a suggestion is accepted; arguments: its id, and the length if only part of it was."""
 
 
-def to_lsp(suggestions: Iterable[Suggestion], confident: bool = False) -> dict[str, Any]:
-    """The list, never null and without nested nulls: some clients take a null for a value.
+def to_lsp(suggestions: Iterable[Suggestion], with_confidence: bool = False) -> dict[str, Any]:
+    """The list; never null and without nested nulls, because some clients mistake a null for a value.
 
-    `confident`: with our own field, for clients that want to know how sure the model is.
+    `with_confidence` adds our own field, for clients that declared that they know it.
     """
-    return {"items": [_item(each) | ({"mercury": _confidence(each)} if confident else {}) for each in suggestions]}
+    return {
+        "items": [_item(each) | ({"mercury": _confidence(each)} if with_confidence else {}) for each in suggestions]
+    }
 
 
 def extending_selected(
     selected: types.SelectedCompletionInfo | None, suggestions: Iterable[Suggestion], snapshot: Snapshot
 ) -> list[Suggestion]:
-    """The suggestions that go on from the item selected in the editor's popup, with that item's range."""
+    """The suggestions that extend the item selected in the editor's popup, with that item's range."""
     if selected is None:
         return list(suggestions)
     start, end = _position(selected.range.start), _position(selected.range.end)
@@ -38,12 +40,12 @@ def extending_selected(
 
 
 def from_line_start(suggestions: Iterable[Suggestion], snapshot: Snapshot) -> list[Suggestion]:
-    """The same with all of the line before the cursor, as clients made for Copilot's server take for granted."""
+    """The suggestions, extended to the start of the line: clients made for Copilot's server expect that."""
     return [_from_line_start(each, snapshot) for each in suggestions]
 
 
 def accepted_command(suggestion: Suggestion) -> dict[str, Any]:
-    """What the client runs when the suggestion is accepted."""
+    """The command that the client runs when the suggestion is accepted."""
     return {"title": "Accepted", "command": ACCEPTED_COMMAND, "arguments": [suggestion.id]}
 
 
@@ -67,16 +69,16 @@ def _item(suggestion: Suggestion) -> dict[str, Any]:
 
 
 def _confidence(suggestion: Suggestion) -> dict[str, Any]:
-    """How sure the model is, and from which UTF-16 unit of the text on it is likelier wrong than right."""
-    told = {
+    """The model's confidence, and the UTF-16 unit of the text from which it is more likely wrong than right."""
+    confidence = {
         "confidence": round(suggestion.confidence, 4),
         "steps": suggestion.steps,
         "elapsedMs": round(suggestion.elapsed_ms, 3),
     }
     if suggestion.unsure_from is not None:
         sure = suggestion.text[: suggestion.unsure_from]
-        told["unsureFrom"] = utf16_length(sure)
-    return told
+        confidence["unsureFrom"] = utf16_length(sure)
+    return confidence
 
 
 def _position(position: types.Position) -> Position:

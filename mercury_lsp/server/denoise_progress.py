@@ -1,7 +1,7 @@
-"""Shows a client how the answer to its request is denoised, under the token that it gave for that.
+"""Shows a client how the answer to its request is being denoised, under its partial result token.
 
-Each part is a list of one item and takes the place of the part before. The item's text is what is committed so far;
-its field `mercury` has the canvas: runs of committed slots, drafts and masks.
+Each partial result is a list of one item and replaces the one before. The item's text is what is committed so far; its
+field `mercury` holds the canvas as runs of committed slots, drafts and masks.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from mercury_engine.api import PART_OF_A_CHARACTER, OnStep, SlotView
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp.server.convert import to_range
-from mercury_lsp.server.progress import stream
+from mercury_lsp.server.progress import send_parts
 
 PART_INTERVAL_SECONDS = 0.016
-"""Between two parts: screens show no more."""
+"""Shortest time between two partial results; screens show no more."""
 
 
 class DenoiseProgress:
-    """A context manager: steps are shown while its block runs. Without a token there is nothing to call.
+    """A context manager that shows steps while its block runs; without a token `on_step` is None.
 
     To be used from the event loop's thread. A cancelled task shows nothing more.
     """
@@ -35,7 +35,7 @@ class DenoiseProgress:
         self._newest: Sequence[SlotView] = ()
         self._timer: asyncio.TimerHandle | None = None
         self._next = 0.0
-        """The loop's time from which on another part may be sent."""
+        """The event loop's time at which the next partial result may be sent."""
         self._over = False
 
     def __enter__(self) -> Self:
@@ -47,7 +47,7 @@ class DenoiseProgress:
             self._timer.cancel()
 
     def _step(self, slots: tuple[SlotView, ...]) -> None:
-        """Show the canvas, now or as soon as it is time; of those that come too fast the newest."""
+        """Show the canvas, now or when the interval is over; if several come in between, the newest."""
         self._newest = slots
         if self._timer is None:
             self._timer = self._loop.call_at(max(self._next, self._loop.time()), self._send)
@@ -57,7 +57,7 @@ class DenoiseProgress:
         if self._over or self._token is None or (self._task is not None and self._task.cancelling()):
             return
         self._next = self._loop.time() + PART_INTERVAL_SECONDS
-        stream(self._server, self._token, [[self._item()]])
+        send_parts(self._server, self._token, [[self._item()]])
 
     def _item(self) -> dict[str, Any]:
         committed = takewhile(lambda slot: slot.state == "committed", self._newest)
@@ -66,7 +66,7 @@ class DenoiseProgress:
 
 
 def runs(slots: Sequence[SlotView]) -> list[dict[str, Any]]:
-    """Neighbouring slots of one state joined, up to the end marker: state, text and number of slots."""
+    """Runs of neighbouring slots with the same state, up to the end marker: state, text and number of slots."""
     shown = takewhile(lambda slot: slot.state != "end", slots)
     joined = ((state, list(same)) for state, same in groupby(shown, lambda slot: slot.state))
     return [{"state": state, "text": "".join(s.text for s in same), "count": len(same)} for state, same in joined]

@@ -43,7 +43,7 @@ class Editor:
         if self.capabilities.takes_status:
             self.server.protocol.notify("didChangeStatus", status.to_lsp())
         if self.capabilities.is_copilot:
-            self.server.protocol.notify("statusNotification", status.to_older())
+            self.server.protocol.notify("statusNotification", status.to_status_notification())
 
     async def settings_section(self) -> Any:
         """The section `mercury` of the editor's configuration; None if it has none or does not answer."""

@@ -1,4 +1,4 @@
-"""Sends the log of our own packages to the client, where users look for it."""
+"""Sends our packages' warnings to the client's log, where users look for them."""
 
 import asyncio
 import logging
@@ -13,14 +13,14 @@ LOGGED_PACKAGES = ("mercury_lsp", "mercury_engine", "mercury_kernels")
 _MESSAGE_TYPES = {logging.ERROR: types.MessageType.Error, logging.WARNING: types.MessageType.Warning}
 
 
-spoken_for: ContextVar[object] = ContextVar("spoken_for", default=None)
-"""Whose messages are being handled; None where it is nobody's in particular, as on an engine's thread."""
+handling_server: ContextVar[object] = ContextVar("handling_server", default=None)
+"""The server whose messages are being handled; None where it is no single one, as on an engine's thread."""
 
 
 class ClientLog(logging.Handler):
-    """Hands warnings and errors to `send` on the event loop's thread, from whatever thread they come.
+    """Passes warnings and errors from any thread to `send` on the event loop's thread.
 
-    What was logged on behalf of another connection than `owner` is not for this client to read.
+    Messages logged on behalf of a connection other than `owner` are not shown to this client.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[types.LogMessageParams], None], owner: object):
@@ -30,7 +30,7 @@ class ClientLog(logging.Handler):
         self._owner = owner
 
     def attach(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         for name in LOGGED_PACKAGES:
             logging.getLogger(name).addHandler(self)
 
@@ -41,19 +41,19 @@ class ClientLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record as `window/logMessage`."""
-        if spoken_for.get() not in (None, self._owner):
+        if handling_server.get() not in (None, self._owner):
             return
         kind = _MESSAGE_TYPES.get(record.levelno, types.MessageType.Info)
-        told = types.LogMessageParams(kind, f"{record.name}: {record.getMessage()}")
+        params = types.LogMessageParams(kind, f"{record.name}: {record.getMessage()}")
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._send, told)
+            self._loop.call_soon_threadsafe(self._send, params)
 
 
 class RedactingFormatter(logging.Formatter):
-    """For logs on disk, which must hold nobody's code: what happened and where, without the values."""
+    """For logs on disk, which must not contain users' code: what happened and where, without the values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The message's template, and of an exception its type and the lines it went through."""
+        """The message's template, and an exception's type and traceback."""
         line = f"{self.formatTime(record)} {record.levelname} {record.name}: {record.msg}"
         if record.exc_info and (error := record.exc_info[1]):
             line += f"\n{type(error).__name__}\n" + "".join(traceback.format_tb(error.__traceback__)).rstrip()

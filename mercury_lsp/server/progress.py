@@ -1,4 +1,4 @@
-"""Work that the client shows while it goes on, and lets its user cancel."""
+"""Work done progress: the client shows that work is going on, and lets its user cancel it."""
 
 import asyncio
 import logging
@@ -19,13 +19,13 @@ CLIENT_ANSWER_SECONDS = 2.0
 
 
 class ClientProgress:
-    """A context manager: the progress is shown while its block runs. Without a token it does nothing."""
+    """A context manager that shows progress while its block runs; without a token it does nothing."""
 
     def __init__(
         self, server: LanguageServer, token: types.ProgressToken | None, title: str, *, cancellable: bool = False
     ):
         self.message: str | None = None
-        """Said at the end."""
+        """The message at the end."""
         self._progress = server.work_done_progress
         self._token = token
         self._begin = types.WorkDoneProgressBegin(title, cancellable=cancellable)
@@ -49,7 +49,7 @@ class ClientProgress:
 
 
 async def new_token(server: LanguageServer) -> str | None:
-    """A token for a progress that the server begins by itself; None if the client shows none."""
+    """A token for progress that the server starts itself; None if the client shows none."""
     window = server.client_capabilities.window
     if window is None or not window.work_done_progress:
         return None
@@ -64,7 +64,7 @@ async def new_token(server: LanguageServer) -> str | None:
 
 
 async def loading_progress(server: LanguageServer, model: str | None, loading: "asyncio.Future[Any]") -> None:
-    """Show that a model is being loaded, until that is done, however it ends."""
+    """Show that a model is loading, until that succeeds or fails."""
     name = PurePath(model).name if model else "the bundled model"
     with ClientProgress(server, await new_token(server), f"Loading {name}") as work:
         await asyncio.wait([loading])
@@ -72,7 +72,7 @@ async def loading_progress(server: LanguageServer, model: str | None, loading: "
         work.message = "failed" if failed else "ready"
 
 
-def stream(server: LanguageServer, token: types.ProgressToken, parts: Iterable[Any]) -> None:
-    """Send parts of a result ahead of it, under the token that the client gave for that."""
+def send_parts(server: LanguageServer, token: types.ProgressToken, parts: Iterable[Any]) -> None:
+    """Send partial results under the client's token."""
     for part in parts:
         server.protocol.notify(types.PROGRESS, types.ProgressParams(token, part))

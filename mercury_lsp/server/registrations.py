@@ -1,4 +1,4 @@
-"""What the client is asked to tell of: changed settings, and changed files of the workspace and the model."""
+"""What the client is asked to report: changed settings, and changed files of the workspace and the model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +15,13 @@ SETTINGS_ID, MODEL_FILES_ID, SOURCE_FILES_ID = "mercury-settings", "mercury-mode
 
 
 def settings() -> types.RegistrationParams:
-    """Clients that let settings be asked for tell that they changed only to those who registered."""
+    """Changed settings: clients that can be asked for their settings report changes only to servers that registered."""
     options = types.DidChangeConfigurationRegistrationOptions(section="mercury")
     return _registration(SETTINGS_ID, types.WORKSPACE_DID_CHANGE_CONFIGURATION, options)
 
 
 def model_files(folder: Path, takes_relative_patterns: bool) -> types.RegistrationParams:
-    """A model is loaded anew when a training exports into its folder, wherever that is."""
+    """Files in a model's folder: the model is loaded again when training exports into it."""
     uri = from_fs_path(str(folder))
     relative = uri is not None and takes_relative_patterns
     pattern = (
@@ -32,7 +32,7 @@ def model_files(folder: Path, takes_relative_patterns: bool) -> types.Registrati
 
 
 def source_files() -> types.RegistrationParams:
-    """Files whose declarations are shown to the model, and those that say which are not to be opened."""
+    """Files whose declarations the model may see, and files that list which ones it may not."""
     patterns = [f"**/*.{{{','.join(sorted(SOURCE_EXTENSIONS))}}}", *(f"**/{name}" for name in IGNORE_FILES)]
     watchers = [types.FileSystemWatcher(pattern) for pattern in patterns]
     options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
@@ -40,12 +40,12 @@ def source_files() -> types.RegistrationParams:
 
 
 def no_model_files() -> types.UnregistrationParams:
-    """The model is no folder any more."""
+    """Undoes `model_files`."""
     return types.UnregistrationParams([types.Unregistration(MODEL_FILES_ID, types.WORKSPACE_DID_CHANGE_WATCHED_FILES)])
 
 
 def is_among(folder: Path | None, changed: Sequence[Path]) -> bool:
-    """Whether a changed file lies directly in the folder."""
+    """Whether a changed file is directly in the folder."""
     return folder is not None and any(path.parent == folder for path in changed)
 
 

@@ -33,7 +33,7 @@ LSP: dict[str, Callable[..., Any]] = {
     types.TEXT_DOCUMENT_DID_CLOSE: did_close,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion,
 }
-"""Completion and code actions come in at initialize, for clients that can do with them."""
+"""`initialize` adds completion and code actions for clients that can use them."""
 
 BEYOND_LSP: dict[str, Callable[..., Any]] = {
     status.STATUS_METHOD: status.status,
@@ -58,17 +58,17 @@ BEYOND_LSP: dict[str, Callable[..., Any]] = {
     "getVersion": account.get_version,
     "copilot/models": account.models,
 }
-"""Parameters are structured as the handlers' annotations say."""
+"""The handlers' annotations say how to structure the parameters."""
 
-# Without options pygls does not announce the feature.
-OPTIONS = {types.TEXT_DOCUMENT_INLINE_COMPLETION: types.InlineCompletionOptions(work_done_progress=True)}
+# pygls announces the feature only if it has options.
+FEATURE_OPTIONS = {types.TEXT_DOCUMENT_INLINE_COMPLETION: types.InlineCompletionOptions(work_done_progress=True)}
 
 
 def create_server(engines: Engines) -> MercuryServer:
-    """A server that answers one client, with one of these engines."""
+    """A server for one client, which uses one of these engines."""
     server = MercuryServer(engines)
     for method, handler in (LSP | BEYOND_LSP).items():
-        server.feature(method, OPTIONS.get(method))(handler)
+        server.feature(method, FEATURE_OPTIONS.get(method))(handler)
     for name in (ACCEPTED_COMMAND, status.STATUS_COMMAND):
         server.command(name)(COMMANDS[name])
     ours = BEYOND_LSP | {types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion}

@@ -16,7 +16,7 @@ from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.configuration import Configuration
 from mercury_lsp.server.editor import Editor
-from mercury_lsp.server.logs import ClientLog, spoken_for
+from mercury_lsp.server.logs import ClientLog, handling_server
 from mercury_lsp.server.protocol import MercuryProtocol
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import StatusBoard
@@ -55,7 +55,7 @@ class MercuryServer(LanguageServer):
 
     async def serve(self, messages: AsyncIterator[Any]) -> None:
         """Handle what the client sends until it sends exit or there is no more."""
-        spoken_for.set(self)
+        handling_server.set(self)
         async for message in messages:
             self.protocol.receive(message)
             # A request begins now, so that it sees the document as it was when it was sent.

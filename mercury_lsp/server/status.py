@@ -1,4 +1,4 @@
-"""How the server is, as it tells clients that show it."""
+"""The server's status, for clients that show it."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -9,23 +9,23 @@ from typing import Any, Literal
 StatusKind = Literal["Normal", "Error", "Warning", "Inactive"]
 
 BUSY_AFTER_SECONDS = 0.1
-"""Seconds that a suggestion may take before it shows as work."""
+"""Seconds that a suggestion may take before the status becomes busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What `didChangeStatus` carries."""
+    """The parameters of `didChangeStatus`."""
 
     kind: StatusKind = "Normal"
     busy: bool = False
     message: str = ""
 
     def to_lsp(self) -> dict[str, Any]:
-        """The notification's parameters; the message is never null, for clients search in it."""
+        """The parameters as JSON; the message is never null, because clients search in it."""
         return {"kind": self.kind, "busy": self.busy, "message": self.message}
 
-    def to_older(self) -> dict[str, Any]:
-        """The same for `statusNotification`, which knows no inactive server."""
+    def to_status_notification(self) -> dict[str, Any]:
+        """The parameters of the older `statusNotification`, which has no inactive status."""
         status = "InProgress" if self.busy else "Normal" if self.kind == "Inactive" else self.kind
         return {"status": status, "message": self.message}
 
@@ -34,25 +34,25 @@ LOADING = Status(busy=True, message="loading the model")
 
 
 class StatusBoard:
-    """Keeps the status and hands every new one to `show`; to be used from the event loop's thread."""
+    """Keeps the status and passes every new one to `show`; to be used from the event loop's thread."""
 
     def __init__(self, show: Callable[[Status], None]):
         self._show = show
         self._condition = LOADING
         self._enabled = True
-        self._waiting = 0
-        """Suggestions that take long."""
+        self._slow = 0
+        """Number of suggestions that have taken longer than `BUSY_AFTER_SECONDS`."""
         self._shown: Status | None = None
 
     @property
     def current(self) -> Status:
-        """The status as it is now."""
+        """The current status."""
         if self._condition.kind == "Normal" and not self._enabled:
             return Status("Inactive", message="switched off by mercury.enabled")
-        return replace(self._condition, busy=True) if self._waiting else self._condition
+        return replace(self._condition, busy=True) if self._slow else self._condition
 
     def change(self, condition: Status | None = None, enabled: bool | None = None) -> None:
-        """The model's condition is another, or suggestions were switched on or off."""
+        """Note a new condition of the model, or that suggestions were switched on or off."""
         self._condition = condition or self._condition
         self._enabled = self._enabled if enabled is None else enabled
         if self._shown != self.current:
@@ -61,13 +61,13 @@ class StatusBoard:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Show as work what goes on in the block, unless it is over at once."""
+        """Show the server as busy while the block runs, unless it ends soon."""
         counted = False
 
         def count() -> None:
             nonlocal counted
             counted = True
-            self._waiting += 1
+            self._slow += 1
             self.change()
 
         timer = asyncio.get_running_loop().call_later(BUSY_AFTER_SECONDS, count)
@@ -76,5 +76,5 @@ class StatusBoard:
         finally:
             timer.cancel()
             if counted:
-                self._waiting -= 1
+                self._slow -= 1
                 self.change()

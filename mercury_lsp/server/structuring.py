@@ -1,4 +1,4 @@
-"""JSON as typed objects, strictly: what a client sends in the wrong shape is refused, not bent into the right one."""
+"""Structures JSON as typed objects, strictly: a value of the wrong type is refused, not converted."""
 
 from collections.abc import Callable
 from functools import cache
@@ -9,12 +9,12 @@ from lsprotocol import converters
 from pygls.exceptions import JsonRpcInvalidParams
 
 MAX_EXPLANATION_CHARS = 500
-"""Characters of an error message that repeats what the client sent."""
+"""Longest error message that repeats what the client sent."""
 
 
-@cache  # hooks are made at their first use, which takes 10 ms per connection
+@cache  # building the hooks takes 10 ms
 def converter() -> cattrs.Converter:
-    """Structures JSON without turning one primitive into another: a null is no text, and `true` no number."""
+    """A converter that never turns one primitive into another: a null is not text, and `true` is not a number."""
     made = cattrs.Converter()
     for kind, accepted in ((str, (str,)), (int, (int,)), (bool, (bool,)), (float, (int, float))):
         made.register_structure_hook(kind, _only(accepted))
@@ -34,7 +34,7 @@ def _only(accepted: tuple[type, ...]) -> Callable[[Any, Any], Any]:
 
 
 def _token(value: Any, kind: Any) -> Any:
-    """An id or a progress token, which lsprotocol lets be anything."""
+    """An id or a progress token, for which lsprotocol accepts anything."""
     if value is None and type(None) in get_args(kind):
         return None
     if not is_id(value):
@@ -48,7 +48,7 @@ def is_id(value: Any) -> bool:
 
 
 def explained(error: Exception) -> JsonRpcInvalidParams:
-    """What is wrong with parameters, naming the fields."""
+    """An error that says what is wrong with parameters, naming the fields."""
     broken = isinstance(error, cattrs.BaseValidationError)
     reason = "; ".join(cattrs.transform_error(error)) if broken else f"{type(error).__name__}: {error}"
     return JsonRpcInvalidParams(reason[:MAX_EXPLANATION_CHARS])

@@ -1,4 +1,4 @@
-"""What the replays of clients share: how one is started, the document as it has it, and what became of a suggestion."""
+"""Shared by the replays of real clients: starting one, its view of the document, and the outcome of a suggestion."""
 
 import os
 from collections.abc import Iterator
@@ -19,14 +19,15 @@ LINE = script(text=FILL) + "x = "
 CANCELLED = -32800
 
 SHUTDOWN_AND_EXIT = ({"method": "shutdown", "id": "last"}, {"method": "exit"})
-"""The last words of clients that do not wait for the answer."""
+"""What clients send at the end if they do not wait for the answer to shutdown."""
 
 
 @contextmanager
 def client(capabilities: Any, state: Path, ids: Iterator[Any] | None = None, **said: Any) -> Iterator[Editor]:
-    """A client that has introduced itself; it hears of no error and no warning, nor does standard error.
+    """An initialized client; checks that neither it nor standard error gets an error or a warning.
 
-    `answers` and `last` (what it says instead of waiting for shutdown) are not part of what is said.
+    `said` holds more parameters of initialize, and `answers` and `last` (messages to send instead of waiting for
+    shutdown).
     """
     answers, last = said.pop("answers", {}), said.pop("last", ())
     told = state / "stderr"
@@ -40,23 +41,23 @@ def client(capabilities: Any, state: Path, ids: Iterator[Any] | None = None, **s
         ) as editor,
     ):
         editor.initialize(capabilities, said.pop("options", None), **said)
-        editor.settle()
+        editor.receive_all()
         yield editor
-        assert editor.told("window/showMessage") == []
-        assert {log["type"] for log in editor.told("window/logMessage")} <= {3}
+        assert editor.received("window/showMessage") == []
+        assert {log["type"] for log in editor.received("window/logMessage")} <= {3}
         if last:
             editor.leave(*last)
     assert "Traceback" not in told.read_text("utf-8")
 
 
 class Buffer:
-    """A document with a cursor. What is changed in it is told to the server, as one notification each time."""
+    """A document with a cursor; every change is sent to the server as one notification."""
 
     def __init__(self, editor: Editor, text: str = LINE, language: str = "python"):
         self.text = text
         self.version = 1
         self.cursor = len(text)
-        """In code points, as all offsets are."""
+        """In code points, like all offsets here."""
         self._editor = editor
         editor.open(URI, text, language)
 
@@ -69,21 +70,21 @@ class Buffer:
 
     @property
     def here(self) -> dict[str, Any]:
-        """The document and the cursor, as requests name them."""
+        """The document and the cursor, as request parameters."""
         return {"textDocument": {"uri": URI}, "position": self.position(self.cursor)}
 
     @property
     def line(self) -> str:
-        """All but the script."""
+        """The text without the script."""
         return self.text.partition("\n")[2]
 
     def position(self, offset: int) -> dict[str, int]:
-        """In UTF-16."""
+        """The LSP position of an offset, in UTF-16 units."""
         before = self.text[:offset]
         return {"line": before.count("\n"), "character": _units(before.rpartition("\n")[2])}
 
     def offset(self, position: dict[str, int]) -> int:
-        """Of a position in UTF-16 that exists."""
+        """The offset of an LSP position that exists."""
         offset = sum(len(line) + 1 for line in self.text.split("\n")[: position["line"]])
         units = position["character"]
         while units > 0:
@@ -93,13 +94,13 @@ class Buffer:
         return offset
 
     def region(self, span: dict[str, Any]) -> tuple[int, int]:
-        """Offsets of a range."""
+        """The offsets of a range."""
         return self.offset(span["start"]), self.offset(span["end"])
 
     def edit(self, *edits: tuple[int, int, str]) -> None:
-        """Each replaces what stands between two offsets once those before it are done, and counts as one version.
+        """Replace the text between two offsets, one edit after another; each counts as a version.
 
-        The cursor goes behind the last.
+        The cursor goes behind the last edit.
         """
         changes = []
         for start, end, text in edits:
@@ -111,7 +112,7 @@ class Buffer:
         self._editor.change(URI, self.version, *changes)
 
     def type(self, keys: str) -> None:
-        """One by one."""
+        """Type the keys, one notification each."""
         for key in keys:
             self.edit((self.cursor, self.cursor, key))
 
@@ -125,14 +126,14 @@ def _units(text: str) -> int:
 
 
 def outcome(state: Path, shown: int = 1) -> tuple[str, int, int, int]:
-    """Of the first of so many suggestions that were counted: what became of it, typed, saved and kept."""
+    """Outcome, typed, saved and kept of the first suggestion; checks that `shown` were counted."""
     rows = store.read(state / "mercury-lsp" / "statistics.sqlite", 0)
     assert len(rows) == shown
     return rows[0].outcome, rows[0].typed, rows[0].saved, rows[0].kept
 
 
 def dropped(editor: Editor, msg_id: Any) -> bool:
-    """Whether a request that its client has given up was refused as cancelled; it may have been answered before."""
+    """Whether a request that the client cancelled was refused as cancelled; it may have been answered before."""
     reply = editor.reply(msg_id)
     assert "result" in reply or reply["error"]["code"] == CANCELLED
     return "error" in reply

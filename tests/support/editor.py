@@ -1,4 +1,4 @@
-"""A client in a few lines: sends what it is told to, byte for byte if need be, and keeps all that comes back."""
+"""A small LSP client for tests: sends messages, or raw bytes, and keeps everything that comes back."""
 
 import json
 import queue
@@ -15,7 +15,7 @@ from uuid import uuid4
 COMMAND = [sys.executable, str(Path(__file__).with_name("fake_server.py"))]
 
 PATIENCE = 300
-"""Seconds until a test gives up waiting; only a hanging server needs them."""
+"""Seconds until a test gives up waiting; only a hanging server takes that long."""
 
 INLINE = "textDocument/inlineCompletion"
 
@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 class Editor:
-    """One server process and what it said; `answers` says what its requests are answered with, `ids` what ours bear."""
+    """A server process and its messages; `answers` answers its requests, by method, and `ids` numbers ours."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Editor:
     ):
         self.answers = answers or {}
         self.notices: list[tuple[str, Any]] = []
-        """Notifications and requests of the server: method and parameters."""
+        """The server's notifications and requests: method and parameters."""
         self.replies: dict[Any, list[dict[str, Any]]] = {}
         self.capabilities: dict[str, Any] = {}
         self._ids = ids or count(1)
@@ -62,7 +62,7 @@ class Editor:
         self.process.stdout.close()
 
     def initialize(self, capabilities: Any = None, options: Any = None, **params: Any) -> Self:
-        """Introduce oneself."""
+        """Send initialize and initialized."""
         params = {"capabilities": capabilities or {}, "processId": None, "rootUri": None} | params
         if options is not None:
             params["initializationOptions"] = options
@@ -71,26 +71,26 @@ class Editor:
         return self
 
     def write(self, data: bytes) -> None:
-        """Bytes as they are."""
+        """Send raw bytes."""
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def send(self, message: Any) -> None:
-        """A message in its frame."""
+        """Send a message with its header."""
         self.write(frame(message))
 
     def notify(self, method: str, params: Any) -> None:
-        """Tell without waiting."""
+        """Send a notification."""
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def ask(self, method: str, params: Any) -> Any:
-        """Send a request; its id."""
+        """Send a request; returns its id."""
         msg_id = next(self._ids)
         self.send({"jsonrpc": "2.0", "id": msg_id, "method": method, "params": params})
         return msg_id
 
     def reply(self, msg_id: Any) -> dict[str, Any]:
-        """The whole answer to a request."""
+        """The whole response to a request."""
         self.until(lambda: self.replies.get(msg_id))
         return self.replies[msg_id].pop(0)
 
@@ -102,28 +102,28 @@ class Editor:
         return reply["result"]
 
     def request(self, method: str, params: Any) -> Any:
-        """Ask and wait. Raises Refused."""
+        """Send a request and wait for its result. Raises Refused."""
         return self.result(self.ask(method, params))
 
     def until(self, condition: Callable[[], Any]) -> None:
-        """Take in messages until the condition holds."""
+        """Receive messages until the condition holds."""
         while not condition():
             message = self._incoming.get(timeout=PATIENCE)
             assert message is not None, "the server has ended"
             self._take(message)
 
-    def settle(self) -> None:
-        """Take in all that the server says before it answers what is asked now."""
+    def receive_all(self) -> None:
+        """Receive everything that the server has sent so far."""
         self.request("test/text", {"uri": "nowhere"})
 
-    def told(self, method: str) -> list[Any]:
-        """Parameters of what the server sent under a method so far."""
+    def received(self, method: str) -> list[Any]:
+        """Parameters of all messages of a method that the server has sent so far."""
         return [params for sent, params in self.notices if sent == method]
 
     def wait_for(self, method: str, count: int = 1) -> Any:
-        """Parameters of the last of so many messages of the server."""
-        self.until(lambda: len(self.told(method)) >= count)
-        return self.told(method)[count - 1]
+        """Parameters of the server's `count`-th message of a method."""
+        self.until(lambda: len(self.received(method)) >= count)
+        return self.received(method)[count - 1]
 
     def open(self, uri: str, text: str, language: str = "python", version: int = 1) -> None:
         """Open a document."""
@@ -131,20 +131,20 @@ class Editor:
         self.notify("textDocument/didOpen", {"textDocument": document})
 
     def opened(self, text: str, language: str = "python") -> str:
-        """Open a document that no other test knows; its uri."""
+        """Open a document that no other test uses; returns its uri."""
         uri = f"file:///{uuid4().hex}.py"
         self.open(uri, text, language)
         return uri
 
     def leave(self, *messages: dict[str, Any]) -> None:
-        """Say the last of all at once, and see the server end as it should."""
+        """Send the last messages without waiting, and check that the server ends normally."""
         for message in messages:
             self.send({"jsonrpc": "2.0"} | message)
         assert self.process.wait(PATIENCE) == 0
 
     def quiet(self) -> Self:
-        """The same without what has been said so far, for the next test of those who share it."""
-        self.settle()
+        """Forget the messages so far, for the next test that shares this server."""
+        self.receive_all()
         self.notices.clear()
         self.replies.clear()
         return self
@@ -159,7 +159,7 @@ class Editor:
         return self.request("test/text", {"uri": uri})
 
     def inline(self, uri: str, line: int, column: int, kind: int = 2, **more: Any) -> int:
-        """Ask for inline completion; the id."""
+        """Request inline completion; returns the id."""
         return self.ask(INLINE, place(uri, line, column) | {"context": {"triggerKind": kind}} | more)
 
     def items(self, uri: str, line: int, column: int, kind: int = 2, **more: Any) -> list[dict[str, Any]]:
@@ -208,5 +208,5 @@ def span(start: tuple[int, int], end: tuple[int, int]) -> dict[str, Any]:
 
 
 def script(**fill: Any) -> str:
-    """A line that makes the fake engine answer so."""
+    """A line of a document that makes the scripted engine answer like this."""
     return f"# [[{json.dumps(fill)}]]\n"

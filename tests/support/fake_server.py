@@ -41,7 +41,7 @@ class ScriptedEngine(FakeEngine):
     """Fills as the document says, in small steps that can be cancelled."""
 
     given: ClassVar[dict[str, object]] = {}
-    """Of the last request."""
+    """The engine's last input."""
 
     def fill(self, request: FillRequest) -> Fill:
         """The scripted fill, `suggested` by default."""
@@ -62,7 +62,7 @@ class ScriptedEngine(FakeEngine):
         return Fill(text, confidence, steps=3, elapsed=0.001, unsure_from=script.get("unsure_from"))
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
-        """The last text is likelier by the scripted `nats`, unless the line before the gap has what is `against` it."""
+        """The last text scores higher by the scripted `nats`, unless the line before the gap contains `against`."""
         self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "texts": texts})
         script = _script("".join((*request.far, request.near, *request.suffix)))
         if script.get("error"):
@@ -89,7 +89,7 @@ def _wait(request: FillRequest, milliseconds: int) -> None:
 
 
 def load(settings: Settings) -> ScriptedEngine:
-    """Fails, dawdles or hangs for models named so."""
+    """Load the engine; models named `missing`, `broken`, `slow` and `stuck` do as they are called."""
     print("a library that prints while it is loaded")
     if settings.model == "missing":
         raise ModelNotFound("no model called missing; set mercury.model to a folder or a model name")
@@ -101,13 +101,13 @@ def load(settings: Settings) -> ScriptedEngine:
 
 @attrs.define
 class TextParams:
-    """Of `test/text`."""
+    """Parameters of `test/text`."""
 
     uri: str
 
 
 def text(server: MercuryServer, params: TextParams) -> str | None:
-    """A document as the server has it; None if it is not open."""
+    """The server's copy of a document; None if it is not open."""
     try:
         return server.session.documents.snapshot(params.uri).text
     except UnknownDocument:
@@ -116,11 +116,11 @@ def text(server: MercuryServer, params: TextParams) -> str | None:
 
 @attrs.define
 class NoParams:
-    """Of requests without any."""
+    """For requests without parameters."""
 
 
 def given(server: MercuryServer, params: NoParams) -> dict[str, object]:
-    """The blocks of the last request to the engine."""
+    """The engine's last input."""
     return ScriptedEngine.given
 
 
@@ -128,18 +128,18 @@ opened: set[str] = set()
 
 
 def note(event: str, arguments: tuple[Any, ...]) -> None:
-    """Keep the names of files that are opened."""
+    """Audit hook: keep the names of files that are opened."""
     if event == "open" and isinstance(arguments[0], str):
         opened.add(arguments[0])
 
 
 def names(server: MercuryServer, params: NoParams) -> list[str]:
-    """The files that were opened so far."""
+    """The files opened so far."""
     return sorted(opened)
 
 
 def parse_once(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
-    """As for a file so large that after an edit no parse ends in time."""
+    """Parse as if the file were so large that no parse ends in time after an edit."""
     return parse(parser, source, previous, seconds) if previous is None else None
 
 

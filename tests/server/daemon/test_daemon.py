@@ -59,7 +59,7 @@ def test_a_model_that_cannot_be_loaded_is_told_to_who_named_it(unix: Place):
         other.initialize()
         other.open(URI, script() + "x = ")
         assert asks(other) == ["suggested"]
-        assert other.told("window/showMessage") == []
+        assert other.received("window/showMessage") == []
 
 
 def test_one_editors_warnings_are_not_for_another_to_read(unix: Place):
@@ -67,16 +67,16 @@ def test_one_editors_warnings_are_not_for_another_to_read(unix: Place):
         one.initialize()
         other.initialize()
         one.notify("textDocument/didClose", {"textDocument": {"uri": SECRET}})
-        one.until(lambda: any(SECRET in str(told) for told in one.told("window/logMessage")))
-        other.settle()
-        assert not any(SECRET in str(told) for told in other.told("window/logMessage"))
+        one.until(lambda: any(SECRET in str(told) for told in one.received("window/logMessage")))
+        other.receive_all()
+        assert not any(SECRET in str(told) for told in other.received("window/logMessage"))
 
 
 def test_the_log_on_disk_holds_no_values(unix: Place, tmp_path: Path):
     with unix.editor() as editor:
         editor.initialize()
         editor.notify("textDocument/didClose", {"textDocument": {"uri": SECRET}})
-        editor.until(lambda: any(SECRET in str(told) for told in editor.told("window/logMessage")))
+        editor.until(lambda: any(SECRET in str(told) for told in editor.received("window/logMessage")))
         [log] = (tmp_path / "state" / "mercury-lsp").iterdir()
         assert "WARNING" in log.read_text() and SECRET not in log.read_text()
 
@@ -104,7 +104,7 @@ def test_who_goes_takes_its_fill_along(unix: Place):
         other.initialize()
         one.open(URI, script(ms=60_000) + "x = ")
         one.inline(URI, 1, 4)
-        one.settle()
+        one.receive_all()
         one.process.kill()
         other.open(URI, script() + "x = ")
         assert asks(other) == ["suggested"]

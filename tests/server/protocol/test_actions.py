@@ -62,7 +62,7 @@ def test_at_a_cursor_there_is_one_action_and_listing_it_asks_no_model(editor: Ed
     assert action["title"] == "Mercury: fill here"
     assert action["kind"].startswith("refactor")
     assert action["command"]["command"] in editor.capabilities["executeCommandProvider"]["commands"]
-    assert editor.told("window/showMessage") == []
+    assert editor.received("window/showMessage") == []
 
 
 def test_a_block_cursor_counts_as_a_cursor_and_a_selection_does_not(editor: Editor):
@@ -94,7 +94,7 @@ def test_the_action_inserts_the_fill_into_the_version_it_was_listed_for(editor: 
     [action] = actions(editor, uri, span((2, 4), (2, 4)))
     command = {key: action["command"][key] for key in ("command", "arguments")}
     assert editor.request("workspace/executeCommand", command) == {"applied": True}
-    [applied] = editor.told("workspace/applyEdit")
+    [applied] = editor.received("workspace/applyEdit")
     assert applied["edit"]["documentChanges"] == [
         {
             "textDocument": {"uri": uri, "version": 1},
@@ -107,13 +107,13 @@ def test_chosen_twice_the_fill_is_inserted_once(editor: Editor):
     uri = editor.opened(script(ms=300) + "x = ")
     both = [fill(editor, uri, 1, 4), fill(editor, uri, 1, 4)]
     assert [editor.result(each)["applied"] for each in both] == [True, False]
-    assert len(editor.told("workspace/applyEdit")) == 1 and editor.told("window/showMessage") == []
+    assert len(editor.received("workspace/applyEdit")) == 1 and editor.received("window/showMessage") == []
 
 
 def test_the_cursor_goes_behind_the_fill(editor: Editor):
     uri = editor.opened(script(text="f()\n  𝒳") + "def f():\n    ")
     editor.result(fill(editor, uri, 2, 4))
-    [shown] = editor.told("window/showDocument")
+    [shown] = editor.received("window/showDocument")
     assert (shown["uri"], shown["takeFocus"]) == (uri, True)
     assert shown["selection"] == span((3, 4), (3, 4))
 
@@ -125,15 +125,15 @@ def test_a_cursor_that_the_client_does_not_move_is_no_failure(answer: Any):
     with Editor(ANSWERS | {"window/showDocument": answer}) as editor:
         editor.initialize(ACTIONS)
         assert editor.result(fill(editor, editor.opened("x = "), 0, 4)) == {"applied": True}
-        assert len(editor.told("window/showDocument")) == 1
-        assert editor.told("window/showMessage") == []
+        assert len(editor.received("window/showDocument")) == 1
+        assert editor.received("window/showMessage") == []
 
 
 def test_plugins_made_for_copilots_server_are_shown_no_document_for_one_opens_it_in_a_browser():
     with Editor(ANSWERS) as editor:
         editor.initialize(ACTIONS, {"editorInfo": {"name": "Neovim", "version": "0.12.0"}})
         assert editor.result(fill(editor, editor.opened("x = "), 0, 4)) == {"applied": True}
-        assert editor.told("window/showDocument") == []
+        assert editor.received("window/showDocument") == []
 
 
 def test_what_is_unsure_is_filled_in_too_for_the_user_asked(editor: Editor):
@@ -144,15 +144,15 @@ def test_what_is_unsure_is_filled_in_too_for_the_user_asked(editor: Editor):
 def test_with_nothing_to_fill_in_the_user_is_told(editor: Editor):
     uri = editor.opened(script(text="") + "x = ")
     assert editor.result(fill(editor, uri, 1, 4)) == {"applied": False}
-    [message] = editor.told("window/showMessage")
-    assert "nothing" in message["message"] and editor.told("workspace/applyEdit") == []
+    [message] = editor.received("window/showMessage")
+    assert "nothing" in message["message"] and editor.received("workspace/applyEdit") == []
 
 
 def test_a_document_that_changed_since_is_left_alone(editor: Editor):
     uri = editor.opened("x = ")
     editor.change(uri, 2, {"range": span((0, 0), (0, 0)), "text": "y"})
     assert editor.result(fill(editor, uri, 0, 4)) == {"applied": False}
-    assert "changed" in editor.told("window/showMessage")[0]["message"]
+    assert "changed" in editor.received("window/showMessage")[0]["message"]
 
 
 def test_a_document_that_changes_while_the_model_works_is_left_alone(editor: Editor):
@@ -160,7 +160,7 @@ def test_a_document_that_changes_while_the_model_works_is_left_alone(editor: Edi
     asked = fill(editor, uri, 1, 4)
     editor.change(uri, 2, {"range": span((1, 4), (1, 4)), "text": "y"})
     assert editor.result(asked) == {"applied": False}
-    assert editor.told("workspace/applyEdit") == []
+    assert editor.received("workspace/applyEdit") == []
 
 
 def test_what_the_editor_asks_by_itself_does_not_stop_the_action(editor: Editor):
@@ -179,9 +179,9 @@ def test_without_versioned_edits_the_plain_form_is_used():
         editor.initialize({"workspace": {"applyEdit": True}})
         uri = editor.opened("x = ")
         editor.result(fill(editor, uri, 0, 4))
-        [applied] = editor.told("workspace/applyEdit")
+        [applied] = editor.received("workspace/applyEdit")
         assert applied["edit"]["changes"] == {uri: [{"range": span((0, 4), (0, 4)), "newText": "suggested"}]}
-        assert editor.told("window/showDocument") == []
+        assert editor.received("window/showDocument") == []
 
 
 @pytest.mark.parametrize("answer", [{"applied": False, "failureReason": "read only"}, None, {}, "yes"], ids=repr)
@@ -189,7 +189,7 @@ def test_an_edit_that_the_client_refuses_is_not_said_to_be_applied(answer: Any):
     with Editor({"workspace/applyEdit": lambda _: answer}) as editor:
         editor.initialize(ACTIONS)
         assert editor.result(fill(editor, editor.opened("x = "), 0, 4)) == {"applied": False}
-        assert editor.told("window/showDocument") == []
+        assert editor.received("window/showDocument") == []
 
 
 @pytest.mark.parametrize("arguments", [None, [], [3], [{}], [{"textDocument": {"uri": "x"}}], [1, 2]], ids=repr)
@@ -211,17 +211,17 @@ def test_a_command_that_does_not_exist_is_refused_naming_those_that_do(editor: E
 def test_work_is_shown_under_the_token_that_the_client_gives(editor: Editor):
     uri = editor.opened("x = ")
     editor.result(fill(editor, uri, 0, 4, workDoneToken="mine"))
-    begin, end = [told["value"] for told in editor.told("$/progress") if told["token"] == "mine"]
+    begin, end = [told["value"] for told in editor.received("$/progress") if told["token"] == "mine"]
     assert (begin["kind"], begin["cancellable"]) == ("begin", True)
     assert end["kind"] == "end"
-    assert editor.told("window/workDoneProgress/create") == []
+    assert editor.received("window/workDoneProgress/create") == []
 
 
 def test_work_is_shown_under_a_new_token_where_the_client_gives_none(editor: Editor):
     uri = editor.opened("x = ")
     editor.result(fill(editor, uri, 0, 4))
-    [created] = editor.told("window/workDoneProgress/create")
-    kinds = [told["value"]["kind"] for told in editor.told("$/progress") if told["token"] == created["token"]]
+    [created] = editor.received("window/workDoneProgress/create")
+    kinds = [told["value"]["kind"] for told in editor.received("$/progress") if told["token"] == created["token"]]
     assert kinds == ["begin", "end"]
 
 
@@ -238,7 +238,7 @@ def test_the_user_can_cancel_work_that_is_shown(editor: Editor, method: str):
         editor.result(asked)
     assert refused.value.code == -32800
     editor.wait_for("$/progress", 2)
-    assert editor.told("workspace/applyEdit") == []
+    assert editor.received("workspace/applyEdit") == []
 
 
 def test_a_cancelled_command_stops_its_fill(editor: Editor):

@@ -37,11 +37,11 @@ def client(plugin: str, capabilities: Any, settings: Any = None, **params: Any) 
     with Editor({"workspace/configuration": lambda _: [None]}) as editor:
         editor.initialize(capabilities, about, clientInfo={"name": plugin}, **params)
         editor.notify("workspace/didChangeConfiguration", {"settings": settings or {}})
-        editor.settle()
+        editor.receive_all()
         editor.open(URI, LINE)
         yield editor
-        assert editor.told("window/showMessage") == []
-        assert [told["message"] for told in editor.told("window/logMessage")] == ["loaded fake on cpu"]
+        assert editor.received("window/showMessage") == []
+        assert [told["message"] for told in editor.received("window/logMessage")] == ["loaded fake on cpu"]
         assert "error" not in str([reply for replies in editor.replies.values() for reply in replies])
 
 

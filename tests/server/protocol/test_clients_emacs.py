@@ -182,7 +182,7 @@ def test_eglot_completes_a_word_that_was_begun(tmp_path: Path):
 def test_settings_in_eglots_initialization_options_outlast_the_empty_ones_it_pushes(tmp_path: Path):
     with eglot(tmp_path, options={"disabledLanguages": ["python"]}) as editor, Buffer(editor) as buffer:
         editor.notify("workspace/didChangeConfiguration", {"settings": {}})
-        editor.settle()
+        editor.receive_all()
         assert editor.request(COMPLETION, buffer.here | {"context": {"triggerKind": 1}})["items"] == []
 
 
@@ -207,5 +207,5 @@ def test_eglot_runs_the_code_action_and_applies_the_edit_to_its_version(tmp_path
         command = {key: action["command"][key] for key in ("command", "arguments")}
         assert editor.request("workspace/executeCommand", command) == {"applied": True}
         assert buffer.line == "x = " + FILL
-        [shown] = editor.told("window/showDocument")
+        [shown] = editor.received("window/showDocument")
         assert shown["selection"]["start"] == buffer.position(buffer.cursor)

@@ -157,7 +157,7 @@ def test_vs_code_cancels_with_every_key_and_takes_a_word_and_then_the_rest(tmp_p
     """A part is inserted without a word to the server; the command runs with the last of it."""
     with vscode(tmp_path) as editor, Buffer(editor) as buffer:
         assert "completionProvider" not in editor.capabilities
-        registered = editor.told("client/registerCapability")[0]["registrations"]
+        registered = editor.received("client/registerCapability")[0]["registrations"]
         assert [(each["method"], each["registerOptions"]) for each in registered] == [
             ("workspace/didChangeConfiguration", {"section": "mercury"})
         ]

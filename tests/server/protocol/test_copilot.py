@@ -18,7 +18,7 @@ EDIT = "textDocument/copilotInlineEdit"
 def shared() -> Iterator[Editor]:
     with Editor() as made:
         made.initialize({"workspace": {"workspaceFolders": True}}, INFO)
-        made.until(lambda: [each for each in made.told("didChangeStatus") if not each["busy"]])
+        made.until(lambda: [each for each in made.received("didChangeStatus") if not each["busy"]])
         yield made
 
 
@@ -47,7 +47,7 @@ def test_options_that_are_not_ours_are_left_alone(options: dict[str, Any]):
         settings = {"telemetry": {"telemetryLevel": "all"}, "github": {"copilot": {"selectedCompletionModel": ""}}}
         editor.notify("workspace/didChangeConfiguration", {"settings": settings | {"disabledLanguages": []}})
         assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
-        assert editor.told("window/showMessage") == []
+        assert editor.received("window/showMessage") == []
 
 
 def test_ours_are_found_beside_theirs():
@@ -92,7 +92,7 @@ def test_the_status_is_told_in_both_forms():
         older = editor.wait_for("statusNotification", 2)
         assert newer["kind"] == "Error" and newer["busy"] is False and "missing" in newer["message"]
         assert older == {"status": "Error", "message": newer["message"]}
-        assert editor.told("statusNotification")[0]["status"] == "InProgress"
+        assert editor.received("statusNotification")[0]["status"] == "InProgress"
 
 
 # Inline completion: copilot.el, blink-copilot, nvim-lspconfig's copilot
@@ -156,8 +156,8 @@ def test_focus_is_taken_note_of_with_or_without_a_document(editor: Editor):
     uri = editor.opened("x = ")
     for params in ({"textDocument": {"uri": uri}}, {}, {"textDocument": {"uri": "file:///nowhere"}}):
         editor.notify("textDocument/didFocus", params)
-    editor.settle()
-    assert editor.told("window/logMessage") == []
+    editor.receive_all()
+    assert editor.received("window/logMessage") == []
 
 
 # Next edits: sidekick.nvim, copilot-lsp, copilot.el, cursortab
@@ -294,18 +294,18 @@ def test_a_panel_gets_items_at_once_or_one_by_one(editor: Editor):
     at_once = editor.request(method, place(uri, 2, 4))["items"]
     assert len(at_once) == 2
     assert editor.request(method, place(uri, 2, 4) | {"partialResultToken": "part"}) == {"items": []}
-    streamed = [told["value"]["items"] for told in editor.told("$/progress") if told["token"] == "part"]
+    streamed = [told["value"]["items"] for told in editor.received("$/progress") if told["token"] == "part"]
     assert [[each["insertText"] for each in items] for items in streamed] == [[item["insertText"]] for item in at_once]
 
 
 def test_the_older_panel_gets_solutions_and_their_number(editor: Editor):
     uri = editor.opened(script(text="value") + "  x = ")
     answer = editor.request("getPanelCompletions", {"doc": doc(uri, 1, 6), "panelId": "p1", "_": True})
-    [solution] = editor.told("PanelSolution")
+    [solution] = editor.received("PanelSolution")
     assert answer == {"solutionCountTarget": 1}
     assert (solution["panelId"], solution["completionText"]) == ("p1", "value")
     assert solution["range"] == span((1, 6), (1, 6)) and 0 <= solution["score"] <= 1
-    assert editor.told("PanelSolutionsDone") == [{"panelId": "p1", "status": "OK"}]
+    assert editor.received("PanelSolutionsDone") == [{"panelId": "p1", "status": "OK"}]
 
 
 # Messages of the wrong shape

@@ -30,7 +30,7 @@ def ask(editor: Editor, kind: int = 1, **fill: Any) -> int:
 
 def parts(editor: Editor) -> list[dict[str, Any]]:
     """The one item of every part that came."""
-    values = [told["value"] for told in editor.told("$/progress") if told["token"] == "part"]
+    values = [told["value"] for told in editor.received("$/progress") if told["token"] == "part"]
     assert all(len(items) == 1 for items in values)
     return [items[0] for items in values]
 
@@ -76,7 +76,7 @@ def test_a_cancelled_request_streams_nothing_further(editor: Editor):
     with pytest.raises(Refused):
         editor.result(msg_id)
     before = len(parts(editor))
-    editor.settle()
+    editor.receive_all()
     editor.result(editor.inline(URI, 1, 0))
     assert len(parts(editor)) == before
 

@@ -26,7 +26,7 @@ def editor(shared: Editor) -> Iterator[Editor]:
     uri = shared.opened(TEXT)
     assert shared.text(uri) == TEXT
     assert len(shared.items(uri, 2, 4)) == 1
-    assert shared.told("window/showMessage") == []
+    assert shared.received("window/showMessage") == []
 
 
 def refusal(editor: Editor, msg_id: Any = None) -> int:
@@ -132,7 +132,7 @@ def test_an_id_in_use_is_refused_and_the_first_request_is_answered(editor: Edito
 )
 def test_answers_that_nobody_waits_for_are_ignored(editor: Editor, answer: dict[str, Any]):
     editor.send({"jsonrpc": "2.0"} | answer)
-    editor.settle()
+    editor.receive_all()
 
 
 def test_an_answer_cannot_take_the_place_of_ours(editor: Editor):

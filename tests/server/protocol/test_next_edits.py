@@ -189,7 +189,7 @@ def test_a_failing_comparison_is_told_once_and_answered_empty():
         editor.initialize(ACTIONS)
         uri = renamed(editor, error="out of order")
         assert edits(editor, uri) == [] and edits(editor, uri) == []
-        [message] = editor.told("window/showMessage")
+        [message] = editor.received("window/showMessage")
         assert "out of order" in message["message"]
 
 
@@ -220,17 +220,17 @@ def test_the_action_is_listed_where_a_place_is_left_and_listing_asks_no_model(ed
     uri = renamed(editor, error="the model was asked")
     assert titles(editor, uri) == [TITLE, "Mercury: fill here"]
     assert titles(editor, editor.opened(BODY)) == ["Mercury: fill here"]
-    assert editor.told("window/showMessage") == []
+    assert editor.received("window/showMessage") == []
 
 
 def test_the_action_applies_the_edit_and_the_cursor_goes_behind_it(editor: Editor):
     uri = renamed(editor)
     assert editor.result(run(editor, uri, 2)) == {"applied": True}
-    [applied] = editor.told("workspace/applyEdit")
+    [applied] = editor.received("workspace/applyEdit")
     [changed] = applied["edit"]["documentChanges"]
     assert changed["textDocument"] == {"uri": uri, "version": 2}
     assert changed["edits"] == [{"range": span((2, 8), (2, 13)), "newText": "total"}]
-    [shown] = editor.told("window/showDocument")
+    [shown] = editor.received("window/showDocument")
     assert shown["selection"] == span((2, 13), (2, 13))
 
 
@@ -240,15 +240,15 @@ def test_the_command_needs_no_version(editor: Editor):
 
 def test_with_nothing_to_do_the_command_says_so(editor: Editor):
     assert editor.result(run(editor, renamed(editor, nats=-9.0))) == {"applied": False}
-    [message] = editor.told("window/showMessage")
-    assert "no next edit" in message["message"] and editor.told("workspace/applyEdit") == []
+    [message] = editor.received("window/showMessage")
+    assert "no next edit" in message["message"] and editor.received("workspace/applyEdit") == []
 
 
 def test_chosen_twice_the_command_applies_one_edit(editor: Editor):
     uri = renamed(editor, compare_ms=300)
     both = [run(editor, uri), run(editor, uri)]
     assert [editor.result(each)["applied"] for each in both] == [True, False]
-    assert len(editor.told("workspace/applyEdit")) == 1 and editor.told("window/showMessage") == []
+    assert len(editor.received("workspace/applyEdit")) == 1 and editor.received("window/showMessage") == []
 
 
 def test_the_command_says_so_when_the_document_has_changed_meanwhile(editor: Editor):
@@ -256,7 +256,7 @@ def test_the_command_says_so_when_the_document_has_changed_meanwhile(editor: Edi
     chosen = run(editor, uri, 2)
     editor.change(uri, 3, {"range": span((1, 0), (1, 0)), "text": "\n"})
     assert editor.result(chosen) == {"applied": False}
-    assert "changed" in editor.told("window/showMessage")[0]["message"]
+    assert "changed" in editor.received("window/showMessage")[0]["message"]
 
 
 def test_a_file_that_is_still_being_read_is_told_from_one_without_a_next_edit():
@@ -265,12 +265,12 @@ def test_a_file_that_is_still_being_read_is_told_from_one_without_a_next_edit():
         uri = renamed(editor)
         assert edits(editor, uri) == [] and titles(editor, uri) == ["Mercury: fill here"]
         assert editor.result(run(editor, uri, 2)) == {"applied": False}
-        assert "still being read" in editor.told("window/showMessage")[0]["message"]
+        assert "still being read" in editor.received("window/showMessage")[0]["message"]
 
 
 def test_for_an_older_version_the_command_does_nothing(editor: Editor):
     assert editor.result(run(editor, renamed(editor), 1)) == {"applied": False}
-    assert "changed" in editor.told("window/showMessage")[0]["message"]
+    assert "changed" in editor.received("window/showMessage")[0]["message"]
 
 
 def test_what_the_editor_asks_by_itself_does_not_stop_the_command(editor: Editor):

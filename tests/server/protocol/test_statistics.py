@@ -24,7 +24,7 @@ def counted(state: Path, use: Callable[[Editor], None], options: Any = None, tex
     """The rows that remain when an editor was used and closed; settings are known when it is."""
     with Editor() as editor:
         editor.initialize(options=options, clientInfo={"name": "test editor"})
-        editor.settle()
+        editor.receive_all()
         editor.open(URI, text)
         use(editor)
     return store.read(store.default_path(), 0)
@@ -152,7 +152,7 @@ def test_carriage_returns_and_astral_characters_are_counted_as_the_user_sees_the
 def test_a_popup_item_that_replaces_the_word_is_accepted(state: Path):
     with Editor() as editor:
         editor.initialize({"textDocument": {"completion": {}}})
-        editor.settle()
+        editor.receive_all()
         editor.open(URI, script(text="nt(x)") + "pri")
         [item] = editor.request("textDocument/completion", place(URI, 1, 3))["items"]
         editor.change(URI, 2, {"range": item["textEdit"]["range"], "text": item["textEdit"]["newText"]})
@@ -233,7 +233,7 @@ def test_switched_off_later_what_was_observed_is_forgotten(state: Path):
         editor.items(URI, 1, 4)
         insert(editor, 2, 4, "value(1)")
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"statistics": False}}})
-        editor.settle()
+        editor.receive_all()
 
     assert counted(state, use) == []
     assert list(state.iterdir()) == []
@@ -262,7 +262,7 @@ def test_a_folder_that_cannot_be_used_is_told_in_the_log_and_harms_nothing(state
     (state / "mercury-lsp").write_text("a file")
     with Editor() as editor:
         editor.initialize()
-        editor.settle()
+        editor.receive_all()
         editor.open(URI, LINE)
         editor.items(URI, 1, 4)
         insert(editor, 2, 4, "value(1)")

@@ -21,7 +21,7 @@ def editor() -> Iterator[Editor]:
 
 def loaded(editor: Editor) -> list[str]:
     """What the log says of loaded models."""
-    return [told["message"] for told in editor.told("window/logMessage") if told["message"].startswith("loaded")]
+    return [told["message"] for told in editor.received("window/logMessage") if told["message"].startswith("loaded")]
 
 
 # Settings
@@ -47,7 +47,7 @@ def test_a_client_that_lets_settings_be_asked_for_is_registered_with():
         assert len(editor.items(uri, 0, 4)) == 1
         editor.notify("workspace/didChangeConfiguration", {"settings": None})
         editor.wait_for("workspace/configuration", 2)
-        editor.settle()
+        editor.receive_all()
         assert editor.items(uri, 0, 4) == []
     assert asked[0] == [{"section": "mercury"}]
 
@@ -59,7 +59,7 @@ def test_whatever_a_client_answers_about_its_settings_the_server_serves(answer: 
         editor.wait_for("workspace/configuration")
         assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
         if not isinstance(answer, str):
-            assert editor.told("window/showMessage") == []
+            assert editor.received("window/showMessage") == []
 
 
 def test_a_client_that_does_not_answer_does_not_hold_up_the_model():
@@ -73,7 +73,7 @@ def test_empty_options_of_any_shape_mean_defaults(options: Any):
     with Editor() as editor:
         editor.initialize(options=options)
         assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
-        assert editor.told("window/showMessage") == []
+        assert editor.received("window/showMessage") == []
 
 
 # Folders
@@ -137,15 +137,15 @@ def test_another_model_means_other_watched_files(tmp_path: Path):
         editor.wait_for("client/registerCapability")
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"model": "slow"}}})
         [gone] = editor.wait_for("client/unregisterCapability")["unregisterations"]
-        [registration] = editor.told("client/registerCapability")[0]["registrations"]
+        [registration] = editor.received("client/registerCapability")[0]["registrations"]
         assert gone["id"] == registration["id"]
 
 
 def test_a_client_that_cannot_register_is_not_asked_to(editor: Editor, tmp_path: Path):
-    assert editor.told("client/registerCapability") == []
+    assert editor.received("client/registerCapability") == []
     with watching(tmp_path) as other:
         other.until(lambda: loaded(other))
-        assert other.told("client/registerCapability") == []
+        assert other.received("client/registerCapability") == []
 
 
 # Status
@@ -199,8 +199,8 @@ def test_neovim_and_who_declares_it_are_told_when_the_status_changes(capabilitie
         editor.initialize(capabilities, clientInfo={"name": name})
         editor.until(lambda: loaded(editor))
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"enabled": False}}})
-        editor.until(lambda: [each["kind"] for each in editor.told("didChangeStatus")][-1] == "Inactive")
-        told = editor.told("didChangeStatus")
+        editor.until(lambda: [each["kind"] for each in editor.received("didChangeStatus")][-1] == "Inactive")
+        told = editor.received("didChangeStatus")
         assert [(each["kind"], each["busy"]) for each in told] == [
             ("Normal", True),
             ("Normal", False),
@@ -214,12 +214,12 @@ def test_a_fill_that_takes_long_shows_as_work():
         editor.initialize(clientInfo={"name": "Neovim"})
         editor.until(lambda: loaded(editor))
         editor.items(editor.opened(script(ms=600) + "x = "), 1, 4)
-        editor.settle()
-        assert [each["busy"] for each in editor.told("didChangeStatus")] == [True, False, True, False]
+        editor.receive_all()
+        assert [each["busy"] for each in editor.received("didChangeStatus")] == [True, False, True, False]
 
 
 def test_other_clients_are_not_bothered_with_it(editor: Editor):
-    assert editor.told("didChangeStatus") == []
+    assert editor.received("didChangeStatus") == []
 
 
 # Trace and log
@@ -227,7 +227,7 @@ def test_other_clients_are_not_bothered_with_it(editor: Editor):
 
 def test_nothing_is_traced_unless_asked_for(editor: Editor):
     editor.items(editor.opened("x = "), 0, 4)
-    assert editor.told("$/logTrace") == []
+    assert editor.received("$/logTrace") == []
 
 
 @pytest.mark.parametrize("how", ["at initialize", "later"])
@@ -240,24 +240,24 @@ def test_traced_requests_are_told_with_their_outcome(how: str):
         editor.items(uri, 0, 4)
         with pytest.raises(Refused):
             editor.items("file:///nowhere", 0, 0)
-        answered, refused = [told for told in editor.told("$/logTrace") if "inlineCompletion" in told["message"]]
+        answered, refused = [told for told in editor.received("$/logTrace") if "inlineCompletion" in told["message"]]
         assert "answered" in answered["message"] and "not open" in refused["message"]
         assert "verbose" not in answered
         editor.notify("$/setTrace", {"value": "off"})
-        count = len(editor.told("$/logTrace"))
+        count = len(editor.received("$/logTrace"))
         editor.items(uri, 0, 4)
-        assert len(editor.told("$/logTrace")) == count
+        assert len(editor.received("$/logTrace")) == count
 
 
 def test_a_verbose_trace_has_the_answer():
     with Editor() as editor:
         editor.initialize(trace="verbose")
         editor.items(editor.opened("x = "), 0, 4)
-        assert "suggested" in editor.told("$/logTrace")[-1]["verbose"]
+        assert "suggested" in editor.received("$/logTrace")[-1]["verbose"]
 
 
 def test_warnings_reach_the_clients_log(editor: Editor):
     editor.change("file:///never-opened.py", 2, {"text": "x"})
     editor.until(
-        lambda: any("never-opened.py is not open" in told["message"] for told in editor.told("window/logMessage"))
+        lambda: any("never-opened.py is not open" in told["message"] for told in editor.received("window/logMessage"))
     )

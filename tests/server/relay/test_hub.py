@@ -67,7 +67,7 @@ def test_both_survive_the_daemon(unix: Place):
         for editor in (one, other):
             editor.initialize()
             editor.open(URI, f"of {editor.process.pid}")
-            editor.settle()
+            editor.receive_all()
         hub, before = unix.hub(), unix.pid()
         os.kill(before, signal.SIGKILL)
         eventually(lambda: connections(unix) == 2)
@@ -92,7 +92,7 @@ def test_a_daemon_is_started_in_the_environment_of_the_editor_that_wants_it(unix
     unix.env["MARK"] = "first"
     with unix.editor() as first:
         first.initialize()
-        first.settle()  # what it says after the stop starts a daemon
+        first.receive_all()  # what it says after the stop starts a daemon
         control.stop(unix.address)
         unix.env["MARK"] = "second"
         with unix.editor() as second:
@@ -129,7 +129,7 @@ def test_the_doctor_names_the_hub_of_a_daemon_that_was_stopped(tmp_path: Path, m
     place = Place(tmp_path, default_address())
     with place.editor() as editor:
         editor.initialize()
-        editor.settle()  # what it says after the stop starts a daemon
+        editor.receive_all()  # what it says after the stop starts a daemon
         control.stop(place.address)
         at = place.address.path
         assert doctor._daemons() == f"none is running at {at}, its editors' hub is process {place.hub()}"
@@ -266,7 +266,7 @@ def opened_by(process: int) -> set[str]:
 def test_a_daemon_that_has_ended_is_no_zombie_while_its_editors_are_open(unix: Place):
     with unix.editor() as editor:
         editor.initialize()
-        editor.settle()  # what it says after the stop starts a daemon, and that would reap the last one
+        editor.receive_all()  # what it says after the stop starts a daemon, and that would reap the last one
         ended = unix.pid()
         control.stop(unix.address)
         eventually(lambda: not Path(f"/proc/{ended}").exists())

@@ -174,7 +174,7 @@ def test_a_killed_daemon_is_replaced_and_documents_are_as_the_editor_has_them(pl
         assert editor.text("file:///late.py") == "late"
         assert editor.text("file:///closed.py") is None
         assert [item["insertText"] for item in editor.items(URI, 1, 7)] == ["new"]  # the gate is the editor's, too
-        assert editor.told("window/showMessage") == []
+        assert editor.received("window/showMessage") == []
         assert editor.replies.get(1, []) == []  # initialize was answered once
 
 
@@ -183,7 +183,7 @@ def test_a_request_that_the_daemon_took_along_is_answered_by_a_harmless_error(un
         editor.initialize()
         editor.open(URI, script(ms=60_000) + "x = ")
         asked = editor.inline(URI, 1, 4)
-        editor.settle()
+        editor.receive_all()
         kill(unix)
         assert editor.reply(asked)["error"]["code"] == CONTENT_MODIFIED
         text_after_all(editor)
@@ -237,22 +237,24 @@ def test_what_the_lost_daemon_had_registered_is_taken_back_before_it_is_register
 def test_a_progress_that_the_lost_daemon_showed_is_ended(unix: Place):
     with unix.editor() as editor:
         editor.initialize({"window": {"workDoneProgress": True}}, options={"model": "stuck"})
-        editor.until(lambda: editor.told("$/progress"))
-        token = editor.told("$/progress")[0]["token"]
+        editor.until(lambda: editor.received("$/progress"))
+        token = editor.received("$/progress")[0]["token"]
         kill(unix)
         editor.until(
-            lambda: any(told["token"] == token and told["value"]["kind"] == "end" for told in editor.told("$/progress"))
+            lambda: any(
+                told["token"] == token and told["value"]["kind"] == "end" for told in editor.received("$/progress")
+            )
         )
 
 
 def test_an_answer_for_the_lost_daemon_does_not_reach_the_next(unix: Place):
     with unix.editor({"workspace/configuration": lambda _: NotImplemented}) as editor:
         editor.initialize({"workspace": {"configuration": True}})
-        editor.until(lambda: editor.told("workspace/configuration"))
+        editor.until(lambda: editor.received("workspace/configuration"))
         lost(editor, unix)
         editor.send({"jsonrpc": "2.0", "id": "asked by the lost one", "result": [{}]})
         text_after_all(editor)
-        assert not any("nobody waits for" in told["message"] for told in editor.told("window/logMessage"))
+        assert not any("nobody waits for" in told["message"] for told in editor.received("window/logMessage"))
 
 
 def test_shutdown_without_a_daemon_is_a_success(unix: Place):
@@ -270,14 +272,14 @@ def test_a_daemon_that_keeps_ending_is_told_once(unix: Place):
         for _ in range(5):
             lost(editor, unix)
         text_after_all(editor)
-        assert len(editor.told("window/showMessage")) == 1
+        assert len(editor.received("window/showMessage")) == 1
 
 
 def test_after_a_stop_the_next_message_starts_a_daemon_again(unix: Place):
     with unix.editor() as editor:
         editor.initialize()
         editor.open(URI, "x")
-        editor.settle()
+        editor.receive_all()
         subprocess.run(
             [*PLAIN, "serve", "--stop", *unix.address.arguments], env=unix.env, check=True, capture_output=True
         )
@@ -302,7 +304,7 @@ def test_a_daemon_that_hangs_is_given_up_until_it_answers_again(unix: Place, sto
     with unix.editor(None, "--hasty") as editor:
         editor.initialize()
         editor.open(URI, "x")
-        editor.settle()
+        editor.receive_all()
         stopped.send_signal(signal.SIGSTOP)
         editor.change(URI, 2, {"range": span((0, 1), (0, 1)), "text": "y" * sent})
         assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
@@ -310,7 +312,7 @@ def test_a_daemon_that_hangs_is_given_up_until_it_answers_again(unix: Place, sto
         assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
         stopped.send_signal(signal.SIGCONT)
         assert text_after_all(editor) == "x" + "y" * sent
-        assert len(editor.told("window/showMessage")) == 1
+        assert len(editor.received("window/showMessage")) == 1
 
 
 def test_a_daemon_that_works_for_long_is_not_given_up(unix: Place, stopped: subprocess.Popen):
@@ -318,14 +320,14 @@ def test_a_daemon_that_works_for_long_is_not_given_up(unix: Place, stopped: subp
         editor.initialize()
         editor.open(URI, script(ms=2500) + "x = ")
         asked = editor.inline(URI, 1, 4)
-        editor.settle()  # something else that it said is no answer
+        editor.receive_all()  # something else that it said is no answer
         assert len(editor.result(asked)["items"]) == 1
         assert not any("mercury/p" in f"{method} {params}" for method, params in editor.notices)
 
 
 def test_shutdown_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
     editor = unix.editor().initialize()
-    editor.settle()
+    editor.receive_all()
     stopped.send_signal(signal.SIGSTOP)
     assert editor.request("shutdown", None) is None
     editor.notify("exit", None)

@@ -7,7 +7,7 @@ import attrs
 from lsprotocol import types
 
 from mercury_lsp.server.convert import from_line_start, to_lsp, to_range
-from mercury_lsp.server.progress import ClientProgress, stream
+from mercury_lsp.server.progress import ClientProgress, send_parts
 from mercury_lsp.server.requests.copilot.get_completions import Doc
 from mercury_lsp.server.server import MercuryServer
 
@@ -38,7 +38,7 @@ async def panel_completion(server: MercuryServer, params: PanelCompletionParams)
     result = to_lsp(from_line_start(found, snapshot))
     if params.partial_result_token is None:
         return result
-    stream(server, params.partial_result_token, ({"items": [item]} for item in result["items"]))
+    send_parts(server, params.partial_result_token, ({"items": [item]} for item in result["items"]))
     return to_lsp([])
 
 
