@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_lsp.commands.client import Client
+from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
 from on_keys.script import Key, Script
 
@@ -157,7 +158,7 @@ def position(text: str, offset: int) -> dict[str, int]:
     start = text.rfind("\n", 0, offset) + 1
     return {
         "line": text.count("\n", 0, offset),
-        "character": len(text[start:offset].encode("utf-16-le", "surrogatepass")) // 2,
+        "character": utf16_length(text[start:offset]),
     }
 
 

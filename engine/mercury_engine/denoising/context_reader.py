@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.ngram_lookup import IndexedText, NgramLookup, TokenArray
+from mercury_engine.denoising.ngram_lookup import IndexedText, NgramLookup
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import Cancelled
 from mercury_engine.kv_cache.cache import BlockCache, TokenIds
@@ -19,7 +19,7 @@ from mercury_engine.prompt.budget import (
     suffix_part,
 )
 from mercury_engine.prompt.layout import rest_and_below
-from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.prompt.tokenizer import TokenArray, Tokenizer
 
 MANY_TOKENS_READ = 32
 """Tokens read on a CPU after which glibc holds so much freed memory that returning it is worth 10 ms."""
@@ -64,7 +64,7 @@ class ContextReader:
         for block in reversed(blocks):
             if request.cancel.is_set():
                 raise Cancelled("superseded by a newer request")
-            new += not self.tokenizer.has_run(block)
+            new += not self.tokenizer.has_lookup_block(block)
             if request.deadline_ms is not None and new > NEW_LOOKUP_BLOCKS:
                 break
-            yield self.tokenizer.run(block)
+            yield self.tokenizer.lookup_block(block)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-TokenSequence = Sequence[int]
+from mercury_engine.prompt.tokenizer import TokenArray
 
-TokenArray = NDArray[np.int32]
+TokenSequence = Sequence[int]
 
 PositionArray = NDArray[np.intp]
 

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 
-from mercury_engine.denoising.ngram_lookup import TokenArray
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.lru import LeastRecentlyUsed
+
+TokenArray = NDArray[np.int32]
 
 LONGEST_WORD = 64
 """Characters of a near prefix's word; longer words, finished or not, are cut into pieces of this length."""
@@ -58,7 +60,7 @@ class Tokenizer:
         self.start_id = 0 if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
         self._blocks = LeastRecentlyUsed[str, tuple[int, ...]](REMEMBERED_BLOCKS)
-        self._runs = LeastRecentlyUsed[str, TokenArray](REMEMBERED_LOOKUP_BLOCKS)
+        self._lookup_blocks = LeastRecentlyUsed[str, TokenArray](REMEMBERED_LOOKUP_BLOCKS)
 
     def encode(self, text: str) -> list[int]:
         """Tokens of the text without special ones; a lone surrogate becomes the replacement character."""
@@ -68,13 +70,13 @@ class Tokenizer:
         """Tokens of a context block, remembered: most blocks recur in many requests."""
         return self._blocks.get_or_make(text, lambda: tuple(self.encode(text)))
 
-    def run(self, text: str) -> TokenArray:
+    def lookup_block(self, text: str) -> TokenArray:
         """Tokens of a lookup block as an array, remembered."""
-        return self._runs.get_or_make(text, lambda: np.array(self.encode(text), np.int32))
+        return self._lookup_blocks.get_or_make(text, lambda: np.array(self.encode(text), np.int32))
 
-    def has_run(self, text: str) -> bool:
-        """Whether `run` remembers the block."""
-        return text in self._runs
+    def has_lookup_block(self, text: str) -> bool:
+        """Whether `lookup_block` remembers the block."""
+        return text in self._lookup_blocks
 
     def decode(self, ids: list[int]) -> str:
         return self.bpe.decode(ids, skip_special_tokens=False)
