@@ -58,15 +58,13 @@ class Cases:
         return [Matrix(codes, None, scale) for codes, scale in packed]
 
     def all(self) -> Iterator[Case]:
-        yield from (self.norm(), self.added_norm(), self.swiglu(), self.quantize(), self.epilogue(), self.qkv())
+        yield from (self.norm(), self.swiglu(), self.quantize(), self.epilogue(), self.qkv())
         yield self.attention()
         c, inner, q = self.shape.hidden_size, self.shape.intermediate_size, self.heads * self.groups * self.width
         yield self.linear("out", c, q, residual=True)
         yield self.linear("down", c, inner, residual=True)
         for format_ in (None, torch.int8, torch.float8_e4m3fn):
             yield self.linear("gate_up", 2 * inner, c, format_, norm=True, gated=True)
-        for format_ in (torch.int8, torch.float8_e4m3fn):
-            yield self.linear("gate_up", 2 * inner, c, format_, gated=True, codes=True)
         yield self.head()
         yield self.commit()
 
@@ -77,10 +75,6 @@ class Cases:
     def norm(self) -> Case:
         moved = 2 * self.x.numel() * self.size
         return Case("rms_norm", norm, lambda m, _: m.rms_norm(self.x, self.scale, 1e-6), moved, 0, 0)
-
-    def added_norm(self) -> Case:
-        moved = 4 * self.x.numel() * self.size
-        return Case("add_rms_norm", norm, lambda m, _: m.add_rms_norm(self.x, self.x, self.scale, 1e-6), moved, 0, 0)
 
     def swiglu(self) -> Case:
         inner = self.real(self.rows, 2 * self.shape.intermediate_size)
@@ -148,19 +142,16 @@ class Cases:
         norm: bool = False,
         residual: bool = False,
         gated: bool = False,
-        codes: bool = False,
     ) -> Case:
         matrices = self.matrices(outputs, inputs, format_)
-        x, row_scale = self.real(self.rows, inputs), None
-        if codes:
-            x, row_scale = reference.quantize_rows(x, format_)
+        x = self.real(self.rows, inputs)
         behind = self.real(self.rows, outputs) if residual else None
         scale = self.scale if norm else None
 
         def call(module: ModuleType, i: int) -> Tensor:
-            return module.linear(x, matrices[i % len(matrices)], scale, 1e-6, behind, gated, row_scale)
+            return module.linear(x, matrices[i % len(matrices)], scale, 1e-6, behind, gated)
 
-        label = f"linear {name}" + (f" W8A{8 if codes else 16} {str(format_)[6:]}" if format_ else "")
+        label = f"linear {name}" + (f" W8A16 {str(format_)[6:]}" if format_ else "")
         return self._product(label, linear, call, outputs, inputs, 1 if format_ else self.size)
 
     def head(self) -> Case:

@@ -150,9 +150,7 @@ def _device(args: tuple[Any, ...]) -> torch.device:
 @triton.jit
 def dot(a: tl.tensor, b: tl.tensor, acc: tl.tensor) -> tl.tensor:
     """acc + a @ b. The interpreter multiplies bfloat16 and 8-bit floats wrongly, so it gets float32."""
-    if acc.dtype == tl.int32:
-        out = tl.dot(a, b, acc, out_dtype=tl.int32)
-    elif INTERPRETED:
+    if INTERPRETED:
         out = tl.dot(a.to(tl.float32), b.to(tl.float32), acc, input_precision="ieee")
     else:
         out = tl.dot(a, b, acc, input_precision="ieee")

@@ -1,9 +1,8 @@
 """y = x W^T for few rows, with an RMSNorm before and bias, SwiGLU and residual after it, in one pass over the weights.
 
-Weights are floats, or int8 or float8_e4m3fn codes with one scale per output (W8A16). With a scale per row, x holds
-codes too (W8A8; products of codes are summed in int32 or float32). The norm's factor 1/rms is one number per row:
-norm(x) W^T = (x * weight) W^T / rms(x), so it is applied after the sum, and the squares are collected in the same pass.
-Long sums are split over several programs; the last one to finish adds the shares in a fixed order.
+Weights are floats, or int8 or float8_e4m3fn codes with one scale per output (W8A16). The norm's factor 1/rms is one
+number per row: norm(x) W^T = (x * weight) W^T / rms(x), so it is applied after the sum, and the squares are collected
+in the same pass. Long sums are split over several programs; the last one to finish adds the shares in a fixed order.
 
 Dimensions: M rows, K inputs, N outputs (of one half when gated).
 """
@@ -42,7 +41,6 @@ def _finish(
     out: tl.tensor,
     bias: tl.tensor,
     residual: tl.tensor,
-    row_scale: tl.tensor,
     scale: tl.tensor,
     m: tl.tensor,
     n: tl.tensor,
@@ -55,16 +53,12 @@ def _finish(
     HAS_RESIDUAL: tl.constexpr,
     GATED: tl.constexpr,
     SCALED: tl.constexpr,
-    CODES: tl.constexpr,
 ) -> None:
     """Everything after the sum, for one tile [BM,BN]."""
     y, z = acc.to(tl.float32), up.to(tl.float32)
     if HAS_NORM:
         rms = tl.rsqrt(squares / K + eps)[:, None]
         y, z = y * rms, z * rms
-    if CODES:
-        rows = tl.load(row_scale + m, m < M, 0.0)[:, None]
-        y, z = y * rows, z * rows
     if SCALED:
         y *= tl.load(scale + n, n < N, 0.0)[None, :]
         if GATED:
@@ -90,7 +84,6 @@ def _linear(
     bias: tl.tensor,
     norm: tl.tensor,
     residual: tl.tensor,
-    row_scale: tl.tensor,
     scale: tl.tensor,
     partial: tl.tensor,
     square_sums: tl.tensor,
@@ -106,7 +99,6 @@ def _linear(
     HAS_RESIDUAL: tl.constexpr,
     GATED: tl.constexpr,
     SCALED: tl.constexpr,
-    CODES: tl.constexpr,
     SPLIT: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
@@ -116,8 +108,7 @@ def _linear(
     m = tl.program_id(1) * BM + tl.arange(0, BM)
     n = tl.program_id(0) * BN + tl.arange(0, BN)
     share = tl.program_id(2)
-    sums: tl.constexpr = tl.int32 if CODES and weight.dtype.element_ty == tl.int8 else tl.float32
-    acc, up = tl.zeros((BM, BN), sums), tl.zeros((BM, BN), sums)
+    acc, up = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
     squares = tl.zeros((BM,), tl.float32)
     rows = x + m.to(tl.int64) * K
     weights = weight + tl.minimum(n, N - 1).to(tl.int64) * K
@@ -135,14 +126,14 @@ def _linear(
             value = (wide * tl.load(norm + k, k < last, 0.0).to(tl.float32)[None, :]).to(value.dtype)
         inside = (n < N)[:, None] & (k < last)[None, :]
         w = tl.load(weights[:, None] + k[None, :], inside, 0.0)
-        acc = dot(value, tl.trans(w if CODES else operand(w, value)), acc)
+        acc = dot(value, tl.trans(operand(w, value)), acc)
         if GATED:
             w = tl.load(weights[:, None] + N.to(tl.int64) * K + k[None, :], inside, 0.0)
-            up = dot(value, tl.trans(w if CODES else operand(w, value)), up)
+            up = dot(value, tl.trans(operand(w, value)), up)
     if not SPLIT:
         _finish(
-            acc, up, squares, out, bias, residual, row_scale, scale, m, n, M, N, K, eps,
-            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED, CODES,
+            acc, up, squares, out, bias, residual, scale, m, n, M, N, K, eps,
+            HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED,
         )  # fmt: skip
     else:
         number = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
@@ -158,7 +149,7 @@ def _linear(
             tl.store(sums_of + share * BM, squares)
         tl.debug_barrier()
         if tl.atomic_add(counter + number, 1, sem="acq_rel") == shares - 1:
-            acc, up = tl.zeros((BM, BN), sums), tl.zeros((BM, BN), sums)
+            acc, up = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
             squares = tl.zeros((BM,), tl.float32)
             for s in range(shares):
                 acc += tl.load(mine + s * area + cell, cache_modifier=".cg")
@@ -167,8 +158,8 @@ def _linear(
                 if HAS_NORM:
                     squares += tl.load(sums_of + s * BM, cache_modifier=".cg")
             _finish(
-                acc, up, squares, out, bias, residual, row_scale, scale, m, n, M, N, K, eps,
-                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED, CODES,
+                acc, up, squares, out, bias, residual, scale, m, n, M, N, K, eps,
+                HAS_NORM, HAS_BIAS, HAS_RESIDUAL, GATED, SCALED,
             )  # fmt: skip
             tl.store(counter + number, 0)
 
@@ -181,32 +172,27 @@ def linear(
     eps: float = 0.0,
     residual: Tensor | None = None,
     gated: bool = False,
-    row_scale: Tensor | None = None,
 ) -> Tensor:
-    """x [M,K] times the matrix, with an optional norm before and optional SwiGLU and residual [M,N] after it.
-
-    With row_scale float32 [M], x holds 8-bit codes of the matrix's format; the result is then bfloat16.
-    """
+    """x [M,K] times the matrix, with an optional norm before and optional SwiGLU and residual [M,N] after it."""
     weight = matrix.weight
     if weight.dtype is torch.float8_e4m3fn:
         require(x.device, OLDEST_FP8_CAPABILITY)
-    x, codes = x.contiguous(), row_scale is not None
+    x = x.contiguous()
     inner, outputs = x.shape[1], matrix.outputs // (2 if gated else 1)
-    out = torch.empty(len(x), outputs, dtype=torch.bfloat16 if codes else x.dtype, device=x.device)
+    out = torch.empty(len(x), outputs, dtype=x.dtype, device=x.device)
     if not out.numel():
         return out
     rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, weight.element_size(), x.element_size())
     grid = (triton.cdiv(outputs, columns), triton.cdiv(len(x), rows), splits)
     each = triton.cdiv(triton.cdiv(inner, depth), splits) * depth
     cells = grid[0] * grid[1] * splits * rows * columns * (2 if gated else 1) if splits > 1 else 1
-    whole = codes and weight.dtype is torch.int8
-    partial = torch.empty(cells, dtype=torch.int32 if whole else torch.float32, device=x.device)
+    partial = torch.empty(cells, dtype=torch.float32, device=x.device)
     squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
     _linear[grid](
-        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(row_scale, x), _or(matrix.scale, x),
+        x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(matrix.scale, x),
         partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
         norm is not None,
-        matrix.bias is not None, residual is not None, gated, matrix.scale is not None, codes, splits > 1,
+        matrix.bias is not None, residual is not None, gated, matrix.scale is not None, splits > 1,
         rows, columns, depth, **options(x.device, 8 if rows * columns > 4096 else 4, 3 if rows == 128 else 4),
     )  # fmt: skip
     return out

@@ -31,7 +31,6 @@ __all__ = [
     "Segment",
     "Slots",
     "Table",
-    "add_rms_norm",
     "availability",
     "causal_attention",
     "choices",
@@ -56,12 +55,6 @@ FUSED_ROWS = 128
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight over the last dimension. arXiv 1910.07467."""
     return _triton("norm").rms_norm(x, weight, eps) if _inference(x, weight) else reference.rms_norm(x, weight, eps)
-
-
-def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """The norm of x + residual, and that sum."""
-    kernels = _triton("norm") if _inference(x, residual, weight) else reference
-    return kernels.add_rms_norm(x, residual, weight, eps)
 
 
 def swiglu(gate_up: Tensor) -> Tensor:
@@ -118,17 +111,15 @@ def linear(
     eps: float = 0.0,
     residual: Tensor | None = None,
     gated: bool = False,
-    row_scale: Tensor | None = None,
 ) -> Tensor:
     """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
 
-    With row_scale float32 [M], x holds 8-bit codes of the matrix's format; the result is then bfloat16.
     Many rows times float weights go to the library's matrix product, with kernels around it.
     """
     if x.is_cuda and len(x) > FUSED_ROWS and matrix.weight.dtype not in EIGHT_BIT:
         return _many(x if norm is None else rms_norm(x, norm, eps), matrix, residual, gated)
     kernels = _triton("linear") if x.is_cuda else reference
-    return kernels.linear(x, matrix, norm, eps, residual, gated, row_scale)
+    return kernels.linear(x, matrix, norm, eps, residual, gated)
 
 
 def _many(x: Tensor, matrix: Matrix, residual: Tensor | None, gated: bool) -> Tensor:

@@ -68,12 +68,6 @@ def swiglu(gate_up: Tensor) -> Tensor:
     return F.silu(gate) * up
 
 
-def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """The norm of x + residual, and that sum."""
-    total = x + residual
-    return rms_norm(total, weight, eps), total
-
-
 def rotary_table(first: int, last: int, head_width: int, theta: float, device: torch.device) -> tuple[Tensor, Tensor]:
     """Cosines and sines float32 [last - first + 1,D/2] of the positions from `first` to `last`."""
     cos, sin = rotary_angles(torch.arange(first, last + 1, device=device), head_width, theta)
@@ -134,19 +128,11 @@ def linear(
     eps: float = 0.0,
     residual: Tensor | None = None,
     gated: bool = False,
-    row_scale: Tensor | None = None,
 ) -> Tensor:
-    """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it.
-
-    With row_scale float32 [M], x holds 8-bit codes of the matrix's format; the result is then bfloat16.
-    """
-    if row_scale is not None:
-        assert matrix.scale is not None
-        y = (x.float() @ matrix.weight.float().T * row_scale[:, None] * matrix.scale).to(torch.bfloat16)
-    else:
-        x = x if norm is None else rms_norm(x, norm, eps)
-        y = F.linear(x, matrix.weight.to(x.dtype))
-        y = y if matrix.scale is None else (y.float() * matrix.scale).to(x.dtype)
+    """x [M,in] times the matrix, with an optional norm before and optional SwiGLU and residual [M,out] after it."""
+    x = x if norm is None else rms_norm(x, norm, eps)
+    y = F.linear(x, matrix.weight.to(x.dtype))
+    y = y if matrix.scale is None else (y.float() * matrix.scale).to(x.dtype)
     y = y if matrix.bias is None else y + matrix.bias.to(y.dtype)
     y = swiglu(y) if gated else y
     return y if residual is None else y + residual

@@ -64,22 +64,6 @@ def test_eight_bit_weights_equal_their_twin(device, dtype, format_, splits, monk
     assert float((found.double() - whole).norm()) <= (0.02 if format_ is torch.int8 else 0.06) * float(whole.norm())
 
 
-@pytest.mark.parametrize("splits", [1, 2])
-@pytest.mark.parametrize("gated", [False, True])
-@pytest.mark.parametrize("format_", [torch.int8, torch.float8_e4m3fn])
-@pytest.mark.parametrize("shape", SHAPES[:3])
-def test_eight_bit_rows_and_weights_equal_their_twin(device, shape, format_, gated, splits, monkeypatch):
-    shares(monkeypatch, splits, 64)
-    x, matrix, _ = made(shape, torch.float32, device, gated=gated)
-    codes, row_scale = reference.quantize_rows(x, format_)
-    weight, scale = reference.quantize_rows(matrix.weight, format_)
-    packed = Matrix(weight, None, scale)
-    residual = randn(shape[0], shape[1], dtype=torch.bfloat16, device=device)
-    arguments = {"gated": gated, "residual": residual, "row_scale": row_scale}
-    found = linear.linear(codes, packed, **arguments)
-    close(found, reference.linear(codes, packed, **arguments))
-
-
 def test_shares_are_added_in_the_same_order_whichever_finishes_last(device, monkeypatch):
     shares(monkeypatch, 4)
     x, matrix, kwargs = made((7, 40, 200), torch.bfloat16, device, norm=True, gated=True)
