@@ -31,7 +31,7 @@ from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # no
 
 from mercury_lsp.context import lookup_text  # noqa: E402
 from mercury_lsp.context.context import ContextBuilder  # noqa: E402
-from mercury_lsp.documents.document import HeldOutFile as OpenDocument  # noqa: E402
+from mercury_lsp.documents.document import Document as OpenDocument  # noqa: E402
 
 CORPUS = HERE.parent / "tests" / "data" / "held_out"
 GGUF = HERE.parent / "runs" / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -32,7 +32,7 @@ from mercury_lsp.completion.next_edits.judging import probability_of_new, scorin
 from mercury_lsp.completion.next_edits.next_edits import SITES_JUDGED_UNASKED
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.documents.document import HeldOutFile, Snapshot
+from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES
 
 HERE = Path(__file__).resolve().parent
@@ -110,7 +110,7 @@ def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
 
 def judged(engine: Engine, case: Case) -> list[Judged]:
     """What the model says of the places that the rules find, in their order, after the user's changes."""
-    document, repeatable = HeldOutFile("file:///a", case.language, 1, case.text), RepeatableEdits()
+    document, repeatable = Document("file:///a", case.language, 1, case.text), RepeatableEdits()
     found: Replacement | None = None
     for swap in case.made:
         snapshot = document.parsed()

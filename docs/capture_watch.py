@@ -4,11 +4,12 @@ import io
 from dataclasses import replace
 from pathlib import Path
 
+from mercury_engine.api import SlotView
 from rich.console import Console
 from rich.text import Text
 
 from mercury_lsp.commands.try_ import read_example
-from mercury_lsp.commands.watch import canvas, views
+from mercury_lsp.commands.watch import canvas
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.languages import language_of
@@ -28,9 +29,10 @@ def main() -> None:
         assert example is not None
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
         context = ContextBuilder().build(document.snapshot(), len(example.before), name)
-        fill = engine.fill(replace(context.request(), give_up_below=engine.gate))
+        steps: list[tuple[SlotView, ...]] = []
+        fill = engine.fill(replace(context.request(), give_up_below=engine.gate, on_step=steps.append))
         console.print(Text(name, "bold"))
-        for number, slots in enumerate(views(fill), 1):
+        for number, slots in enumerate(steps, 1):
             line = Text(f"{number:3} ", "dim") + Text(context.line_prefix) + canvas(slots)
             console.print(line + Text(context.line_suffix), soft_wrap=True)
         figures = f"{fill.steps} steps, confidence {fill.confidence:.2f}"
