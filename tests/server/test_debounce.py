@@ -1,11 +1,11 @@
-"""Calls that are put off."""
+"""Delayed calls."""
 
 import asyncio
 
 from mercury_lsp.debounce import Debounced
 
 
-async def test_it_calls_once_and_not_before_nothing_has_put_it_off_for_a_while():
+async def test_it_calls_once_when_it_has_not_been_postponed_for_a_while():
     loop, called = asyncio.get_running_loop(), []
     later = Debounced(lambda: called.append(loop.time()))
     for _ in range(5):
@@ -17,7 +17,7 @@ async def test_it_calls_once_and_not_before_nothing_has_put_it_off_for_a_while()
     assert len(called) == 1 and called[0] >= last + 0.03
 
 
-async def test_it_may_be_postpone_again_afterwards_and_by_less():
+async def test_it_may_be_postponed_again_afterwards_and_by_less():
     called = asyncio.Event()
     later = Debounced(called.set)
     later.postpone(0.001)

@@ -45,7 +45,7 @@ def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: object, al
     assert allowed in str(caught.value)
 
 
-def test_an_unknown_key_is_named_with_those_that_exist():
+def test_an_unknown_key_is_named_with_the_known_ones():
     with pytest.raises(SettingsError, match=r"mercury\.deadline_ms is not a setting; allowed: model, .*deadlineMs"):
         Settings.parse({"deadline_ms": 3})
 
@@ -56,7 +56,7 @@ def test_all_problems_are_named_at_once():
     assert "mercury.effort" in str(caught.value) and "mercury.colour" in str(caught.value)
 
 
-def test_a_section_that_is_no_object_is_an_error():
+def test_a_section_that_is_not_an_object_is_an_error():
     with pytest.raises(SettingsError, match="an object"):
         Settings.parse(["model"])
 

@@ -1,4 +1,4 @@
-"""Commands asked for what cannot be done say so in one line."""
+"""Commands that cannot do what they are asked say so in one line."""
 
 import json
 import sys
@@ -55,7 +55,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.parametrize("command", ["complete", "watch"])
-def test_a_place_that_cannot_be_is_one_line_on_stderr(sample, capsys, command: str, place: str, said: str):
+def test_an_impossible_position_is_one_line_on_stderr(sample, capsys, command: str, place: str, said: str):
     assert main([command, place.format(sample)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -78,7 +78,7 @@ def test_a_drive_letter_is_part_of_the_file():
     assert FilePosition.parse(r"C:\code\a.py:3:7") == FilePosition(Path(r"C:\code\a.py"), 3, 7)
 
 
-def test_the_end_of_the_last_line_is_a_place(sample: Path):
+def test_the_end_of_the_last_line_is_a_position(sample: Path):
     context, snapshot = FilePosition.parse(f"{sample}:3:1").context()
     assert context.offset == snapshot.length
     context, _ = FilePosition.parse(f"{sample}:1:5").context()
@@ -111,7 +111,7 @@ def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
     assert capsys.readouterr().out == "1 + 1\n"
 
 
-def test_complete_tells_when_an_editor_would_be_silent(sample: Path, capsys, monkeypatch):
+def test_complete_says_when_an_editor_would_show_nothing(sample: Path, capsys, monkeypatch):
     monkeypatch.setattr(FakeEngine, "gate", 0.8)
     assert main(["complete", f"{sample}:1:5"]) == 0
     out, err = capsys.readouterr()
@@ -140,7 +140,7 @@ def test_doctor_finds_nothing_wrong_with_a_model_that_works():
     assert found["fill"].fix is None and "2 steps" in found["fill"].value
 
 
-def test_doctor_names_the_mend_of_a_model_that_is_not_there():
+def test_doctor_says_how_to_fix_a_missing_model():
     def fail(settings: Settings) -> FakeEngine:
         raise ModelNotFound("no model x; name another")
 
@@ -149,7 +149,7 @@ def test_doctor_names_the_mend_of_a_model_that_is_not_there():
     assert "fill" not in found
 
 
-def test_doctor_tells_of_kernels_that_turned_out_broken_while_filling(monkeypatch: pytest.MonkeyPatch):
+def test_doctor_reports_kernels_that_turned_out_broken_while_filling(monkeypatch: pytest.MonkeyPatch):
     broken: list[str] = []
 
     class Filling(FakeEngine):
@@ -198,7 +198,7 @@ def test_the_position_in_an_example_counts_utf_16():
     assert example.position == {"line": 1, "character": 7}
 
 
-def test_files_that_are_no_text_are_passed_over_in_a_folder_of_examples(tmp_path: Path):
+def test_binary_files_in_a_folder_of_examples_are_skipped(tmp_path: Path):
     (tmp_path / "a.bin").write_bytes(b"\xff\x00")
     (tmp_path / "b.py").write_text(f"x = {try_.CURSOR_MARK}\n", "utf-8")
     assert [example.path.name for example in try_._examples(tmp_path)] == ["b.py"]

@@ -1,4 +1,4 @@
-"""`mercury-lsp stats`: tables, an object, a picture, and forgetting it all."""
+"""`mercury-lsp stats`: tables, JSON, a plot, and the reset."""
 
 import io
 import json
@@ -75,7 +75,7 @@ def test_the_tables_have_languages_days_and_the_sum(state: Path, capsys):
     assert day(NOW) in {line[0] for line in lines if line}
 
 
-def test_days_before_those_asked_for_are_left_out(state: Path, capsys):
+def test_earlier_days_are_left_out(state: Path, capsys):
     counted(TAKEN, replace(TAKEN, shown_at=NOW - 5 * 86_400))
     assert json.loads(said(capsys, "--json", "--days", "3"))["total"]["shown"] == 1
     assert json.loads(said(capsys, "--json", "--days", "8"))["total"]["shown"] == 2
@@ -94,13 +94,13 @@ def test_the_object_of_nothing_is_empty(state: Path, capsys):
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "401", "many"])
-def test_days_that_cannot_be_are_refused(state: Path, capsys, days: str):
+def test_impossible_days_are_refused(state: Path, capsys, days: str):
     with pytest.raises(SystemExit) as ended:
         main(["stats", "--days", days])
     assert ended.value.code == 2
 
 
-def test_a_picture_that_is_not_called_one_is_refused(state: Path, capsys):
+def test_a_plot_without_the_png_suffix_is_refused(state: Path, capsys):
     assert main(["stats", "--plot", str(state / "days.svg")]) == 2
     assert "does not end in .png" in capsys.readouterr().err
 
@@ -118,7 +118,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_without_matplotlib_the_mend_is_named(state: Path, capsys, monkeypatch):
+def test_without_matplotlib_the_error_says_what_to_install(state: Path, capsys, monkeypatch):
     counted(TAKEN)
     monkeypatch.delattr("mercury_lsp.statistics.plot", raising=False)
     monkeypatch.delitem(sys.modules, "mercury_lsp.statistics.plot", raising=False)
@@ -126,14 +126,14 @@ def test_without_matplotlib_the_mend_is_named(state: Path, capsys, monkeypatch):
     assert "pip install 'mercury-lsp[plots]'" in refused(capsys, "--plot", str(state / "x.png"))
 
 
-def test_a_picture_that_cannot_be_written_is_one_line(state: Path, capsys):
+def test_a_plot_that_cannot_be_written_is_one_line(state: Path, capsys):
     pytest.importorskip("matplotlib")
     assert "nothing to draw" in refused(capsys, "--plot", str(state / "x.png"))
     counted(TAKEN)
     assert "cannot be written" in refused(capsys, "--plot", str(state / "nowhere" / "x.png"))
 
 
-def test_the_server_does_not_load_what_draws():
+def test_the_server_does_not_load_matplotlib():
     loaded = "import sys, mercury_lsp.server.routes, mercury_lsp.commands.stats; print('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True).stdout == "False\n"
 
@@ -160,7 +160,7 @@ def test_a_reset_asks_first(state: Path, capsys, monkeypatch):
     assert store.read(store.default_path(), 0) == []
 
 
-def test_where_nobody_can_answer_a_reset_needs_yes(state: Path, capsys, monkeypatch):
+def test_without_a_terminal_a_reset_needs_yes(state: Path, capsys, monkeypatch):
     counted(TAKEN, PART)
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert "--yes" in refused(capsys, "--reset")

@@ -1,4 +1,4 @@
-"""Calls on a thread of their own."""
+"""Calls on a separate thread."""
 
 import logging
 from threading import Event, current_thread
@@ -8,7 +8,7 @@ import pytest
 from mercury_lsp.engine_host.serial_executor import SerialExecutor
 
 
-def test_calls_are_made_in_order_on_one_thread_and_none_behind_the_end():
+def test_calls_run_in_order_on_one_thread_and_none_after_close():
     thread, made = SerialExecutor("mercury-test"), []
     for number in range(5):
         thread.call(lambda number=number: made.append((number, current_thread().name)))
@@ -21,7 +21,7 @@ def test_calls_are_made_in_order_on_one_thread_and_none_behind_the_end():
     assert not thread._thread.is_alive() and len(made) == 5
 
 
-def test_a_call_that_fails_is_logged_or_told_and_the_next_is_made(caplog):
+def test_a_failing_call_is_logged_or_reported_and_the_next_one_runs(caplog):
     thread, done = SerialExecutor("mercury-test"), Event()
     with caplog.at_level(logging.ERROR):
         thread.call(lambda: exit(1))

@@ -1,4 +1,4 @@
-"""One engine for several connections: whose turn it is, and who has it loaded."""
+"""One engine for several connections: the order of answers, and who loads it."""
 
 import asyncio
 import gc
@@ -16,7 +16,7 @@ from tests.support.fake_engine import FakeEngine
 
 
 class Echoing(FakeEngine):
-    """Fills the near prefix, one after another, when it is let go."""
+    """Fills with the near prefix; held from the start."""
 
     def __init__(self):
         super().__init__()
@@ -27,7 +27,7 @@ class Echoing(FakeEngine):
 
 
 class Desk:
-    """Some connections to one engine, whose first fill is under way."""
+    """Several connections to one engine, whose first fill is running."""
 
     def __init__(self, names: str, engine: Echoing | None = None):
         self.engine = engine or Echoing()
@@ -57,7 +57,7 @@ def one_at_once(monkeypatch):
 
 
 class Together(Echoing):
-    """Takes up all that it is handed before it is let go."""
+    """Answers several requests at the same time."""
 
     def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         taken: list[FillRequest] = []
@@ -81,7 +81,7 @@ async def until(holds) -> None:
         await asyncio.sleep(0.002)
 
 
-async def test_those_who_ask_while_a_fill_is_under_way_join_it_up_to_a_number():
+async def test_requests_during_a_fill_join_it_up_to_a_limit():
     desk = Desk("abcde", Together())
     asked = [await desk.begin(), *(desk.ask(name, name) for name in "abcde")]
     await until(lambda: len(desk.engine.asked_near) == MAX_CONCURRENT_ANSWERS)
@@ -91,7 +91,7 @@ async def test_those_who_ask_while_a_fill_is_under_way_join_it_up_to_a_number():
     assert [(await each).text for each in asked] == ["first", *"abcde"]
 
 
-async def test_looking_ahead_joins_nobody_and_gives_way_to_whoever_asks():
+async def test_looking_ahead_joins_no_fill_and_gives_way_to_requests():
     desk = Desk("ab", Together())
     first, ahead = await desk.begin(), desk.ask("b", "ahead", ahead=True)
     await asyncio.sleep(0.01)
@@ -108,7 +108,7 @@ async def test_looking_ahead_joins_nobody_and_gives_way_to_whoever_asks():
     assert (await asked).text == "asked"
 
 
-async def test_an_engine_that_fails_as_a_whole_tells_all_who_wait_and_is_asked_again():
+async def test_an_engine_that_fails_as_a_whole_fails_all_running_requests_and_is_used_again():
     desk = Desk("ab")
     waiting = [await desk.begin(), desk.ask("b", "next")]
     await asyncio.sleep(0)
@@ -127,7 +127,7 @@ async def test_an_engine_that_fails_as_a_whole_tells_all_who_wait_and_is_asked_a
 
 
 @pytest.mark.usefixtures("one_at_once")
-async def test_connections_are_served_in_turn_and_not_by_who_asks_most():
+async def test_connections_are_served_in_turn_however_much_each_asks():
     desk = Desk("abc")
     asked = [await desk.begin(), desk.ask("a", "a1"), desk.ask("a", "a2"), desk.ask("b", "b1"), desk.ask("c", "c1")]
     await asyncio.sleep(0)
@@ -137,7 +137,7 @@ async def test_connections_are_served_in_turn_and_not_by_who_asks_most():
 
 
 @pytest.mark.usefixtures("one_at_once")
-async def test_whoever_asks_goes_before_whoever_looks_ahead():
+async def test_requests_go_before_looking_ahead():
     desk = Desk("ab")
     asked = [await desk.begin(), desk.ask("b", "ahead", ahead=True), desk.ask("a", "asked")]
     await asyncio.sleep(0)
@@ -156,7 +156,7 @@ async def test_looking_ahead_is_given_up_for_another_connections_request():
     assert (await asked).text == "asked"
 
 
-async def test_what_is_cancelled_while_it_waits_never_reaches_the_engine():
+async def test_a_request_cancelled_while_it_waits_never_reaches_the_engine():
     desk = Desk("ab")
     first, waiting, last = await desk.begin(), desk.ask("b", "waiting"), desk.ask("b", "last")
     await asyncio.sleep(0)
@@ -193,13 +193,13 @@ async def test_a_comparison_that_nobody_waits_for_stops():
     assert request.cancel.is_set() and desk.engine.asked_near == ["first"]
 
 
-async def test_several_who_load_the_same_cause_one_load():
+async def test_several_loads_of_the_same_engine_are_one():
     desk = Desk("abcd")
     await asyncio.gather(*(lease.load(Settings(gate=0.1 * n)) for n, lease in enumerate(desk.leases.values())))
     assert len(desk.loads) == 1
 
 
-async def test_changed_files_are_loaded_anew_once_for_all_who_notice_meanwhile():
+async def test_changed_files_are_loaded_once_for_all_connections_that_notice():
     desk = Desk("abcd")
     go, begun = Event(), Event()
 
@@ -218,7 +218,7 @@ async def test_changed_files_are_loaded_anew_once_for_all_who_notice_meanwhile()
     assert len(desk.loads) == 2
 
 
-async def test_an_engine_is_kept_when_its_last_user_leaves_and_goes_when_another_needs_the_room():
+async def test_an_unused_engine_is_kept_until_another_needs_its_memory():
     desk = Desk("ab")
     a, b = desk.leases.values()
     await a.load(Settings())
@@ -231,7 +231,7 @@ async def test_an_engine_is_kept_when_its_last_user_leaves_and_goes_when_another
     assert [settings.model for settings in desk.loads] == [None, "other"]
 
 
-async def test_who_waits_while_the_model_is_replaced_is_told_and_nobody_asks_the_old_one():
+async def test_replacing_the_model_cancels_waiting_requests_and_the_old_one_is_not_asked():
     desk, go = Desk("ab"), Event()
     a, b = desk.leases.values()
     desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
@@ -251,7 +251,7 @@ async def test_who_waits_while_the_model_is_replaced_is_told_and_nobody_asks_the
     assert (await desk.ask("a", "next")).text == "next"
 
 
-async def test_who_asks_as_the_thread_ends_its_last_work_is_told():
+async def test_a_request_made_as_the_thread_ends_is_cancelled():
     desk, ended = Desk("ab"), Event()
     await desk.leases["a"].load(Settings())
     worker = desk.leases["a"]._worker
@@ -273,7 +273,7 @@ async def test_who_asks_as_the_thread_ends_its_last_work_is_told():
     assert [type(each) for each in told] == [Cancelled] and desk.engine.asked_near == ["first"]
 
 
-async def test_who_was_given_up_while_the_model_is_loaded_is_not_kept():
+async def test_a_request_given_up_while_the_model_loads_is_not_kept():
     desk, go = Desk("a"), Event()
     lease = desk.leases["a"]
     desk.engines._load = lambda settings: go.wait(10) and desk.load(settings)
@@ -297,7 +297,7 @@ async def test_who_was_given_up_while_the_model_is_loaded_is_not_kept():
     assert (await desk.ask("a", "next")).text == "next" and desk.engine.asked_near == ["next"]
 
 
-async def test_an_engine_that_wants_to_exit_ends_no_more_than_the_answers(monkeypatch):
+async def test_an_engine_that_raises_systemexit_fails_only_its_requests(monkeypatch):
     desk = Desk("a")
     desk.engine.answer_all = lambda more, done: list(more()) and exit(1)
     await desk.leases["a"].load(Settings())
@@ -308,7 +308,7 @@ async def test_an_engine_that_wants_to_exit_ends_no_more_than_the_answers(monkey
     assert (await desk.ask("a", "next")).text == "next"
 
 
-async def test_after_a_failed_load_the_next_one_who_asks_tries_again():
+async def test_after_a_failed_load_the_next_request_tries_again():
     def fail(settings: Settings) -> Echoing:
         tried.append(settings)
         raise RuntimeError("no")
@@ -325,7 +325,7 @@ def test_a_lease_may_be_closed_before_it_has_loaded():
     Lease(Engines(lambda settings: Echoing())).close()
 
 
-async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
+async def test_the_engine_rests_once_after_the_last_request(monkeypatch):
     monkeypatch.setattr("mercury_lsp.engine_host.worker.IDLE_REST_SECONDS", 0.01)
     desk = Desk("a")
     first, waiting = await desk.begin(), desk.ask("a", "next")
@@ -336,7 +336,7 @@ async def test_the_engine_rests_once_when_nobody_asks_any_more(monkeypatch):
     assert await asyncio.to_thread(desk.engine.rested.wait, 10)
 
 
-def test_garbage_is_collected_again_once_a_load_is_over_however_it_ends(tmp_path):
+def test_garbage_collection_is_on_again_after_a_load_even_a_failed_one(tmp_path):
     with pytest.raises(ModelNotFound):
         load_engine(Settings(model=str(tmp_path / "none")))
     assert gc.isenabled()

@@ -35,7 +35,7 @@ def actions(editor: Editor, uri: str, where: dict[str, Any], **context: Any) -> 
 
 
 def fill(editor: Editor, uri: str, line: int, column: int, version: int = 1, **more: Any) -> int:
-    """Choose "fill here"; the request's id."""
+    """Choose "fill here"; returns the request's id."""
     argument = place(uri, line, column) | {"textDocument": {"uri": uri, "version": version}}
     return editor.ask("workspace/executeCommand", {"command": "mercury.fill", "arguments": [argument]} | more)
 
@@ -76,7 +76,7 @@ def test_a_block_cursor_counts_as_a_cursor_and_a_selection_does_not(editor: Edit
     ("only", "count"),
     [(["refactor"], 1), (["refactor.rewrite"], 1), ([""], 1), (["quickfix"], 0), (["ref"], 0), ([], 0)],
 )
-def test_only_the_kinds_asked_for_are_listed(editor: Editor, only: list[str], count: int):
+def test_only_requested_kinds_are_listed(editor: Editor, only: list[str], count: int):
     uri = editor.opened("x = ")
     assert len(actions(editor, uri, span((0, 4), (0, 4)), only=only)) == count
 
@@ -129,19 +129,19 @@ def test_a_cursor_that_the_client_does_not_move_is_no_failure(answer: Any):
         assert editor.received("window/showMessage") == []
 
 
-def test_plugins_made_for_copilots_server_are_shown_no_document_for_one_opens_it_in_a_browser():
+def test_plugins_made_for_copilots_server_are_shown_no_document_because_one_opens_a_browser():
     with Editor(ANSWERS) as editor:
         editor.initialize(ACTIONS, {"editorInfo": {"name": "Neovim", "version": "0.12.0"}})
         assert editor.result(fill(editor, editor.opened("x = "), 0, 4)) == {"applied": True}
         assert editor.received("window/showDocument") == []
 
 
-def test_what_is_unsure_is_filled_in_too_for_the_user_asked(editor: Editor):
+def test_an_unsure_fill_is_inserted_too_because_the_user_asked(editor: Editor):
     uri = editor.opened(script(confidence=0.2) + "x = ")
     assert editor.result(fill(editor, uri, 1, 4)) == {"applied": True}
 
 
-def test_with_nothing_to_fill_in_the_user_is_told(editor: Editor):
+def test_the_user_is_told_when_there_is_nothing_to_fill_in(editor: Editor):
     uri = editor.opened(script(text="") + "x = ")
     assert editor.result(fill(editor, uri, 1, 4)) == {"applied": False}
     [message] = editor.received("window/showMessage")
@@ -163,7 +163,7 @@ def test_a_document_that_changes_while_the_model_works_is_left_alone(editor: Edi
     assert editor.received("workspace/applyEdit") == []
 
 
-def test_what_the_editor_asks_by_itself_does_not_stop_the_action(editor: Editor):
+def test_automatic_requests_do_not_stop_the_action(editor: Editor):
     uri = editor.opened(script(ms=300) + "x = ")
     chosen = fill(editor, uri, 1, 4)
     ghost = editor.inline(uri, 1, 4)
@@ -185,7 +185,7 @@ def test_without_versioned_edits_the_plain_form_is_used():
 
 
 @pytest.mark.parametrize("answer", [{"applied": False, "failureReason": "read only"}, None, {}, "yes"], ids=repr)
-def test_an_edit_that_the_client_refuses_is_not_said_to_be_applied(answer: Any):
+def test_an_edit_that_the_client_refuses_is_reported_as_not_applied(answer: Any):
     with Editor({"workspace/applyEdit": lambda _: answer}) as editor:
         editor.initialize(ACTIONS)
         assert editor.result(fill(editor, editor.opened("x = "), 0, 4)) == {"applied": False}
@@ -199,7 +199,7 @@ def test_wrong_arguments_are_refused(editor: Editor, arguments: Any):
     assert refused.value.code == -32602
 
 
-def test_a_command_that_does_not_exist_is_refused_naming_those_that_do(editor: Editor):
+def test_an_unknown_command_is_refused_with_the_known_ones(editor: Editor):
     with pytest.raises(Refused, match=r"mercury\.accepted") as refused:
         editor.request("workspace/executeCommand", {"command": "mercury.nothing"})
     assert refused.value.code == -32602

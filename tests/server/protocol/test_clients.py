@@ -1,4 +1,4 @@
-"""One client each, from its first message until a suggestion is accepted, in the sequence that its sources send."""
+"""Each test replays a client from its first message to an accepted suggestion, in the order of its source code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,8 +28,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def client(plugin: str, capabilities: Any, settings: Any = None, **params: Any) -> Iterator[Editor]:
-    """A client made for Copilot's server, with the sample open; it hears of no error and no warning."""
+def client(plugin: str, capabilities: Any, settings: Any = None, text: str = LINE, **params: Any) -> Iterator[Editor]:
+    """A client made for Copilot's server, with the sample open; checks that it gets no error and no warning."""
     about = {
         "editorInfo": {"name": "Neovim", "version": "0.12.0"},
         "editorPluginInfo": {"name": plugin, "version": "1"},
@@ -38,7 +38,7 @@ def client(plugin: str, capabilities: Any, settings: Any = None, **params: Any) 
         editor.initialize(capabilities, about, clientInfo={"name": plugin}, **params)
         editor.notify("workspace/didChangeConfiguration", {"settings": settings or {}})
         editor.receive_all()
-        editor.open(URI, LINE)
+        editor.open(URI, text)
         yield editor
         assert editor.received("window/showMessage") == []
         assert [told["message"] for told in editor.received("window/logMessage")] == ["loaded fake on cpu"]
@@ -58,14 +58,15 @@ def insert(editor: Editor, version: int, column: int, text: str) -> None:
 
 
 def outcome() -> tuple[str, str, int, int, int]:
-    """Of the one suggestion that was counted: by which client, what became of it, typed, saved and kept."""
+    """Client, outcome, typed, saved and kept of the one suggestion that was counted."""
     [row] = store.read(store.default_path(), 0)
     return row.client, row.outcome, row.typed, row.saved, row.kept
 
 
 def test_sidekick_nvim_applies_all_edits_of_its_version_and_then_runs_their_commands():
-    """An edit is asked for after a pause; the next key cancels the request."""
-    with client("sidekick.nvim", NEOVIM, {"telemetry": {"telemetryLevel": "all"}}) as editor:
+    """It requests an edit after a pause; the next key cancels the request."""
+    slow = script(ms=300, text="value(😀)") + "x = "  # so that the cancellation comes before the answer
+    with client("sidekick.nvim", NEOVIM, {"telemetry": {"telemetryLevel": "all"}}, slow) as editor:
         editor.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
         older = ask_edits(editor, 1, 4, context={"triggerKind": 2})
         editor.notify("$/cancelRequest", {"id": older})
@@ -80,8 +81,8 @@ def test_sidekick_nvim_applies_all_edits_of_its_version_and_then_runs_their_comm
     assert outcome() == ("sidekick.nvim", "accepted", 0, 8, 8)
 
 
-def test_copilot_lsp_shows_the_first_edit_and_does_not_tell_of_its_acceptance():
-    """It cancels nothing: what is superseded must be no error, for it would show that to the user."""
+def test_copilot_lsp_shows_the_first_edit_and_does_not_report_its_acceptance():
+    """It cancels nothing, and would show the user an error, so a superseded request must not end in one."""
     with client("copilot_ls", NEOVIM, {"nextEditSuggestions": {"enabled": True}}) as editor:
         editor.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
         editor.change(URI, 2, {"range": span((0, 0), (1, 0)), "text": script(ms=60_000)})
@@ -94,8 +95,8 @@ def test_copilot_lsp_shows_the_first_edit_and_does_not_tell_of_its_acceptance():
     assert outcome() == ("copilot_ls", "accepted", 0, 8, 8)
 
 
-def test_cursortab_sends_the_document_whole_and_writes_lines_anew():
-    """It takes the version from the last change, and spells the uri otherwise than its editor where it focuses."""
+def test_cursortab_sends_whole_documents_and_rewrites_lines():
+    """It takes the version from the last change, and in didFocus it spells the uri differently from its editor."""
     with client("copilot", NEOVIM) as editor:
         editor.notify("textDocument/didFocus", {"textDocument": {"uri": "file:///work/other file.py"}})
         editor.change(URI, 2, {"range": span((0, 0), (2147483647, 0)), "text": LINE})
@@ -108,8 +109,8 @@ def test_cursortab_sends_the_document_whole_and_writes_lines_anew():
 EMACS = {"workspace": {"workspaceFolders": True}, "textDocument": {"inlineCompletion": {"dynamicRegistration": False}}}
 
 
-def test_copilot_el_tells_what_it_shows_and_takes_before_the_text_changes():
-    """Ghost text and next edits by timers of their own; lengths in characters of Emacs, so that only edits count."""
+def test_copilot_el_reports_what_it_shows_and_accepts_before_the_text_changes():
+    """Ghost text and next edits have separate timers; lengths are in Emacs characters, so only edits count."""
     options = {"formattingOptions": {"tabSize": 4, "insertSpaces": True}}
     with client("copilot.el", EMACS | {"copilot": {"ipCodeCitation": False}}, rootUri="file:///work") as editor:
         next_edit = ask_edits(editor, 1, 4)
@@ -130,8 +131,8 @@ def test_copilot_el_tells_what_it_shows_and_takes_before_the_text_changes():
     assert outcome() == ("copilot.el", "accepted", 0, 8, 8)
 
 
-def test_copilot_lua_asks_by_the_older_requests_and_replaces_the_whole_line():
-    """The version counts its own ticks; what it accepts it also rejects when it is left over in its list."""
+def test_copilot_lua_uses_the_older_requests_and_replaces_the_whole_line():
+    """The version is its own tick; what it accepts it also rejects if it is left in its list."""
     with client("copilot.lua", NEOVIM | {"workspace": {"workspaceFolders": True}}) as editor:
         assert editor.request("checkStatus", {})["status"] == "OK"
         at = {"uri": URI, "version": 7, "relativePath": "sample.py", "insertSpaces": True, "tabSize": 4}
@@ -148,8 +149,8 @@ def test_copilot_lua_asks_by_the_older_requests_and_replaces_the_whole_line():
     assert outcome() == ("copilot.lua", "accepted", 0, 8, 8)
 
 
-def test_blink_copilot_asks_once_more_as_if_by_key_and_tells_nothing():
-    """It lists the answers to both, each text once."""
+def test_blink_copilot_asks_again_as_if_invoked_and_reports_nothing():
+    """It lists the answers to both requests, each text once."""
     with client("blink-copilot", NEOVIM) as editor:
         more = {"formattingOptions": {"tabSize": 4, "insertSpaces": True}}
         shown = [editor.items(URI, 1, 4, kind, **more) for kind in (2, 1)]

@@ -1,4 +1,4 @@
-"""Emacs: lsp-mode's ghost text, and the completion at point and the code actions of eglot, as their sources have it."""
+"""Emacs: lsp-mode's ghost text, and eglot's completion at point and code actions, following their source code."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ LSP_MODE = {
 
 
 def lsp_mode(state: Path) -> Any:
-    """It answers with empty settings, and gives the introduction a token for its progress."""
+    """It answers with empty settings, and gives initialize a progress token."""
     return client(
         LSP_MODE,
         state,
@@ -49,7 +49,7 @@ def lsp_mode(state: Path) -> Any:
 
 
 def lsp_mode_accepts(editor: Editor, buffer: Buffer, item: dict[str, Any]) -> None:
-    """A range that is not empty is deleted first; every change is told at once; the command is waited for."""
+    """It deletes a non-empty range first, sends every change at once, and waits for the command."""
     start, end = buffer.region(item["range"])
     if start != end:
         buffer.edit((start, end, ""))
@@ -58,8 +58,8 @@ def lsp_mode_accepts(editor: Editor, buffer: Buffer, item: dict[str, Any]) -> No
     assert editor.request("workspace/executeCommand", command) is None
 
 
-def test_lsp_mode_cancels_what_it_waits_for_with_the_next_key_and_shows_what_comes_in_a_pause(tmp_path: Path):
-    """It would show any error to a user who waits, but forgets what it has cancelled."""
+def test_lsp_mode_cancels_at_the_next_key_and_shows_answers_that_come_in_a_pause(tmp_path: Path):
+    """It would show any error to a waiting user, but ignores answers to cancelled requests."""
     with lsp_mode(tmp_path) as editor, Buffer(editor, script(ms=60_000) + "x = ") as buffer:
         assert "completionProvider" not in editor.capabilities
         waiting = editor.inline(URI, 1, 4)
@@ -73,7 +73,7 @@ def test_lsp_mode_cancels_what_it_waits_for_with_the_next_key_and_shows_what_com
     assert outcome(tmp_path) == ("accepted", 0, 8, 8)
 
 
-def test_lsp_mode_goes_through_what_it_asked_for_by_key(tmp_path: Path):
+def test_lsp_mode_cycles_through_invoked_suggestions(tmp_path: Path):
     with lsp_mode(tmp_path) as editor, Buffer(editor, script(text=BLOCK) + "def f():\n    ") as buffer:
         items = editor.items(URI, 2, 4, kind=1)
         assert [item["insertText"] for item in items] == [BLOCK, "if a:"]
@@ -81,8 +81,8 @@ def test_lsp_mode_goes_through_what_it_asked_for_by_key(tmp_path: Path):
         assert buffer.line == "def f():\n    if a:"
 
 
-def test_lsp_mode_says_that_there_is_nothing_when_the_list_is_empty(tmp_path: Path):
-    """Anything but a list with items, or an empty one, is an error to it."""
+def test_lsp_mode_reports_an_empty_list_as_no_suggestion(tmp_path: Path):
+    """It takes anything but a list, empty or not, for an error."""
     with lsp_mode(tmp_path) as editor, Buffer(editor, script(text="") + "x = "):
         answer = editor.result(editor.inline(URI, 1, 4, kind=1))
         assert answer == {"items": []}
@@ -124,7 +124,7 @@ EGLOT = {
 
 
 def eglot(state: Path, **more: Any) -> Any:
-    """It leaves shutdown without parameters and gives exit some."""
+    """It sends shutdown without parameters, and exit with some."""
     return client(
         EGLOT,
         state,
@@ -138,7 +138,7 @@ def eglot(state: Path, **more: Any) -> Any:
 
 
 def eglot_completes(buffer: Buffer, item: dict[str, Any]) -> None:
-    """The label is inserted, taken out again and the edit applied to the text as it was: one notification."""
+    """It inserts the label, removes it and applies the edit to the original text, in one notification."""
     asked_at = buffer.cursor
     start, end = buffer.region(item["textEdit"]["range"])
     label = item["label"].lstrip()
@@ -154,8 +154,8 @@ def eglot_completes(buffer: Buffer, item: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("before", "fill"), [("x = ", FILL), ("def f():\n    ", BLOCK)], ids=["a line", "two lines"])
-def test_eglot_completes_at_point_by_way_of_the_label(tmp_path: Path, before: str, fill: str):
-    """The settings that it pushes are empty; the command is not run."""
+def test_eglot_completes_at_point_through_the_label(tmp_path: Path, before: str, fill: str):
+    """It pushes empty settings, and does not run the command."""
     with eglot(tmp_path) as editor, Buffer(editor, script(text=fill) + before) as buffer:
         editor.notify("workspace/didChangeConfiguration", {"settings": {}})
         context = {"context": {"triggerKind": 2, "triggerCharacter": " "}}
@@ -171,7 +171,7 @@ def test_eglot_completes_at_point_by_way_of_the_label(tmp_path: Path, before: st
     assert outcome(tmp_path) == ("accepted", 0, len(fill), len(fill))
 
 
-def test_eglot_completes_a_word_that_was_begun(tmp_path: Path):
+def test_eglot_completes_a_partial_word(tmp_path: Path):
     with eglot(tmp_path) as editor, Buffer(editor, script(text="lue(😀)") + "x = va") as buffer:
         [item] = editor.request(COMPLETION, buffer.here | {"context": {"triggerKind": 1}})["items"]
         eglot_completes(buffer, item)

@@ -15,7 +15,7 @@ BLOCK = "a = 1\n    b = (😀)"
 
 
 def run(editor: Editor, command: dict[str, Any]) -> None:
-    """A command of an item, as all of them run it: without its title."""
+    """Run an item's command without its title, as all these clients do."""
     assert command["command"] in editor.capabilities["executeCommandProvider"]["commands"]
     params = {"command": command["command"], "arguments": command["arguments"]}
     assert editor.request("workspace/executeCommand", params) is None
@@ -41,7 +41,7 @@ NEOVIM = {
 
 
 class Completor:
-    """What it shows: any answer replaces it, to whichever question; an error leaves it, an empty list clears it."""
+    """What it shows: the answer to any request replaces it, an error leaves it, an empty list clears it."""
 
     def __init__(self, editor: Editor, buffer: Buffer):
         self.shown: dict[str, Any] | None = None
@@ -81,8 +81,8 @@ def neovim(state: Path) -> Any:
     return client(NEOVIM, state, clientInfo={"name": "Neovim", "version": "0.12.0"}, rootUri="file:///work")
 
 
-def test_neovims_own_never_shows_an_answer_that_was_overtaken(tmp_path: Path):
-    """It would show whatever comes last, and cancels nothing while the user types."""
+def test_neovims_client_never_shows_a_superseded_answer(tmp_path: Path):
+    """It would show the answer that comes last, and cancels nothing while the user types."""
     with neovim(tmp_path) as editor, Buffer(editor, script(ms=100, text=FILL) + "x = ") as buffer:
         completor = Completor(editor, buffer)
         completor.ask()
@@ -95,7 +95,7 @@ def test_neovims_own_never_shows_an_answer_that_was_overtaken(tmp_path: Path):
     assert outcome(tmp_path) == ("accepted", 0, 6, 6)
 
 
-def test_neovims_own_goes_on_with_what_was_typed_through(tmp_path: Path):
+def test_neovims_client_keeps_the_rest_of_a_suggestion_typed_through(tmp_path: Path):
     with neovim(tmp_path) as editor, Buffer(editor) as buffer:
         completor = Completor(editor, buffer)
         completor.ask()
@@ -108,7 +108,7 @@ def test_neovims_own_goes_on_with_what_was_typed_through(tmp_path: Path):
     assert outcome(tmp_path) == ("accepted", 2, 6, 6)
 
 
-def test_neovims_own_cancels_as_insert_mode_ends_and_asks_anew_in_the_next(tmp_path: Path):
+def test_neovims_client_cancels_when_insert_mode_ends_and_asks_again_in_the_next(tmp_path: Path):
     with neovim(tmp_path) as editor, Buffer(editor, script(ms=60_000) + "x = ") as buffer:
         completor = Completor(editor, buffer)
         completor.ask()
@@ -148,13 +148,13 @@ VSCODE = {
 
 
 def vscode(state: Path) -> Any:
-    """Its ids begin at 0; a section that is registered is pushed at once."""
+    """Its ids start at 0; it pushes a section as soon as the server registers for it."""
     about = {"name": "Visual Studio Code", "version": "1.106.0"}
     return client(VSCODE, state, count(0), clientInfo=about, locale="en", trace="off", workspaceFolders=None)
 
 
 def test_vs_code_cancels_with_every_key_and_takes_a_word_and_then_the_rest(tmp_path: Path):
-    """A part is inserted without a word to the server; the command runs with the last of it."""
+    """It inserts a part without reporting it; the command runs with the last part."""
     with vscode(tmp_path) as editor, Buffer(editor) as buffer:
         assert "completionProvider" not in editor.capabilities
         registered = editor.received("client/registerCapability")[0]["registrations"]
@@ -178,8 +178,8 @@ def test_vs_code_cancels_with_every_key_and_takes_a_word_and_then_the_rest(tmp_p
     assert outcome(tmp_path) == ("accepted", 2, 6, 6)
 
 
-def test_vs_code_goes_on_from_the_item_selected_in_its_popup(tmp_path: Path):
-    """The item takes the place of the range that the popup's would take."""
+def test_vs_code_extends_the_item_selected_in_its_popup(tmp_path: Path):
+    """The item replaces the range that the popup's item would replace."""
     with vscode(tmp_path) as editor, Buffer(editor, script(text="nt(😀)") + "pri") as buffer:
         word = {"start": buffer.position(buffer.cursor - 3), "end": buffer.here["position"]}
         context = {"triggerKind": 2, "selectedCompletionInfo": {"range": word, "text": "print"}}
@@ -215,7 +215,7 @@ LSP4IJ = {
 
 
 def lsp4ij(state: Path) -> Any:
-    """Its ids are strings, and it leaves parameters out where there are none."""
+    """Its ids are strings, and it omits empty parameters."""
     return client(
         LSP4IJ,
         state,
@@ -229,7 +229,7 @@ def lsp4ij(state: Path) -> Any:
 
 
 def lsp4ij_shows(buffer: Buffer, item: dict[str, Any]) -> str:
-    """The text behind the cursor that accepting inserts there; a range that ends further on would be skipped over."""
+    """The text that accepting inserts behind the cursor; a range that ended further on would be skipped."""
     start, end = buffer.region(item["range"])
     assert end == buffer.cursor
     assert item["insertText"].strip(), "blank items are dropped"
@@ -237,8 +237,8 @@ def lsp4ij_shows(buffer: Buffer, item: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(("before", "fill"), [("x = ", FILL), ("def f():\n    ", BLOCK)], ids=["a line", "two lines"])
-def test_lsp4ij_inserts_at_the_caret_what_its_user_has_not_typed_yet(tmp_path: Path, before: str, fill: str):
-    """It asks 300 ms after a key, cancels when the caret has moved, and asks nothing at keys that agree."""
+def test_lsp4ij_inserts_the_untyped_rest_at_the_caret(tmp_path: Path, before: str, fill: str):
+    """It asks 300 ms after a key, cancels when the caret has moved, and does not ask at keys that match."""
     with lsp4ij(tmp_path) as editor, Buffer(editor, script(text=fill) + before) as buffer:
         given_up = editor.ask(INLINE, buffer.here | AUTOMATIC)
         editor.notify("$/cancelRequest", {"id": given_up})
@@ -251,7 +251,7 @@ def test_lsp4ij_inserts_at_the_caret_what_its_user_has_not_typed_yet(tmp_path: P
     assert outcome(tmp_path) == ("accepted", 1, len(fill) - 1, len(fill) - 1)
 
 
-def test_lsp4ij_asks_as_if_by_itself_when_it_is_asked_by_key(tmp_path: Path):
-    """So what is unsure is not shown to its users at all."""
+def test_lsp4ij_sends_invoked_requests_as_automatic_ones(tmp_path: Path):
+    """So its users never see unsure suggestions."""
     with lsp4ij(tmp_path) as editor, Buffer(editor, script(confidence=0.2) + LINE.rpartition("\n")[2]) as buffer:
         assert editor.result(editor.ask(INLINE, buffer.here | AUTOMATIC)) == {"items": []}

@@ -1,4 +1,4 @@
-"""Clients without inline completion: how they ask for their popup, and what they make of the item that is chosen."""
+"""Clients without inline completion: how they request their popup, and how they insert the chosen item."""
 
 import re
 from itertools import count
@@ -18,13 +18,13 @@ BLOCK = "if a:\n        b()\n    c()"
 
 
 def ask(editor: Editor, buffer: Buffer, kind: int | None, **more: Any) -> Any:
-    """Ask for the popup; the id. Without a kind there is no context."""
+    """Request the popup; returns the id. Without a kind there is no context."""
     context = {} if kind is None else {"context": {"triggerKind": kind} | more}
     return editor.ask(COMPLETION, buffer.here | context)
 
 
 def only_item(editor: Editor, msg_id: Any) -> dict[str, Any]:
-    """Of a list that is to be asked for again as the user types."""
+    """The items of a list that must be requested again as the user types."""
     answer = editor.result(msg_id)
     assert answer["isIncomplete"] is True
     [item] = answer["items"]
@@ -60,13 +60,13 @@ HELIX = {
 
 
 def helix(state: Path) -> Any:
-    """Its ids begin at 0; it pushes its options as settings; it leaves without waiting, and without parameters."""
+    """Its ids start at 0; it pushes its options as settings; it ends without waiting, and without parameters."""
     options = {"effort": "low"}
     return client(HELIX, state, count(0), options=options, clientInfo={"name": "helix"}, last=SHUTDOWN_AND_EXIT)
 
 
 def test_helix_asks_again_with_every_key_and_inserts_over_the_word(tmp_path: Path):
-    """It cancels nothing and logs errors; what it inserts is as it is, and its command is not run."""
+    """It cancels nothing and logs errors; it inserts text unchanged, and does not run the command."""
     with helix(tmp_path) as editor:
         editor.notify("workspace/didChangeConfiguration", {"settings": {"effort": "low"}})
         with Buffer(editor) as buffer:
@@ -85,7 +85,7 @@ def test_helix_asks_again_with_every_key_and_inserts_over_the_word(tmp_path: Pat
     assert outcome(tmp_path, shown=2) == ("accepted", 2, 6, 6)
 
 
-def test_helix_takes_back_what_was_typed_since_the_answer_and_inserts_into_that_text(tmp_path: Path):
+def test_helix_reverts_what_was_typed_since_the_answer_before_it_inserts(tmp_path: Path):
     with helix(tmp_path) as editor, Buffer(editor) as buffer:
         item = only_item(editor, ask(editor, buffer, CHARACTER, triggerCharacter=" "))
         asked_at = buffer.cursor
@@ -117,7 +117,7 @@ KATE = {
 
 
 def kate_inserts(buffer: Buffer, item: dict[str, Any]) -> None:
-    """`insertText` over the word as Kate sees it, or from where the edit begins if that is before and says the same."""
+    """`insertText` over the word as Kate sees it, or from the edit's start if that is earlier and the text agrees."""
     before, behind = buffer.text[: buffer.cursor], buffer.text[buffer.cursor :]
     start = buffer.cursor - len(re.search(r"[\w]*$", before, re.ASCII)[0])
     end = buffer.cursor + len(re.match(r"[\w]*", behind, re.ASCII)[0])
@@ -128,7 +128,7 @@ def kate_inserts(buffer: Buffer, item: dict[str, Any]) -> None:
 
 
 def test_kate_inserts_the_text_over_its_own_word_and_gives_shutdown_no_id(tmp_path: Path):
-    """It does not say who it is, asks without a context, and cancels what it asked when its popup closes."""
+    """It sends no client info and no context, and cancels its request when its popup closes."""
     farewell = ({"method": "shutdown", "params": {}}, {"method": "exit", "params": {}})
     with client(KATE, tmp_path, rootPath="/work", last=farewell) as editor, Buffer(editor, LINE + "größe(") as buffer:
         assert "codeActionProvider" not in editor.capabilities  # it does not declare that it applies edits
@@ -176,8 +176,8 @@ ZED = {
 }
 
 
-def test_zed_is_told_to_leave_the_indentation_alone_and_runs_the_command(tmp_path: Path):
-    """It would adjust it by default; what is typed cancels the request; the common beginning is not written again."""
+def test_zed_gets_items_with_indentation_as_is_and_runs_the_command(tmp_path: Path):
+    """It adjusts indentation by default; typing cancels the request; it does not rewrite the common prefix."""
     with client(
         ZED,
         tmp_path,
@@ -240,7 +240,7 @@ def sublime(state: Path) -> Any:
 
 
 def sublime_inserts(editor: Editor, buffer: Buffer, item: dict[str, Any]) -> None:
-    """The range is erased, and the text inserted as keys would be: with the line's indentation at each new line."""
+    """It erases the range and inserts the text as if typed: with the line's indentation on each new line."""
     start, end = buffer.region(item["textEdit"]["range"])
     head = buffer.text[:start].rpartition("\n")[2]
     indentation = head[: len(head) - len(head.lstrip())]
@@ -260,8 +260,8 @@ def test_sublime_text_adds_the_indentation_to_every_line_and_so_gets_lines_witho
 
 
 @pytest.mark.parametrize(("text", "shown"), [("return a\n\n\ndef g():\n    pass", "return a"), ("\ndef g():", "")])
-def test_sublime_text_gets_no_line_that_is_indented_less_than_that_of_the_cursor(tmp_path: Path, text: str, shown: str):
-    """It could not be told to."""
+def test_sublime_text_gets_no_line_that_is_indented_less_than_the_cursors_line(tmp_path: Path, text: str, shown: str):
+    """There is no way to make it do so."""
     with sublime(tmp_path) as editor, Buffer(editor, script(text=text) + "def f(a):\n    ") as buffer:
         for item in editor.result(ask(editor, buffer, None))["items"]:
             sublime_inserts(editor, buffer, item)

@@ -39,7 +39,7 @@ def complete(editor: Editor, text: str, column: int, **more: Any) -> dict[str, A
     ],
     ids=["only completion", "neither", "inline completion too", "as lsp-mode has it", "a client made for Copilot"],
 )
-def test_it_is_offered_to_clients_that_would_else_get_nothing(capabilities: Any, options: Any, expected: bool):
+def test_completion_is_offered_to_clients_without_inline_completion(capabilities: Any, options: Any, expected: bool):
     with Editor() as editor:
         offered = editor.initialize(capabilities, options).capabilities
         assert ("completionProvider" in offered) is expected
@@ -60,7 +60,7 @@ def test_the_item_names_its_source_and_comes_first(editor: Editor):
     assert item["sortText"] < min("0", "A", "_", "a")
 
 
-def test_the_word_before_the_cursor_is_replaced_by_itself_and_more(editor: Editor):
+def test_the_item_replaces_and_extends_the_word_before_the_cursor(editor: Editor):
     [item] = complete(editor, script(text="nt(x)") + "  pri", 5)["items"]
     assert item["textEdit"] == {"range": span((1, 2), (1, 5)), "newText": "print(x)"}
     assert item["insertText"] == item["filterText"] == item["label"] == "print(x)"
@@ -84,7 +84,7 @@ def test_lines_are_inserted_as_they_are(editor: Editor):
     assert (item["insertTextMode"], item["insertTextFormat"]) == (1, 1)
 
 
-def test_a_client_that_cannot_do_with_it_gets_no_markdown_and_no_insertion_mode():
+def test_a_client_that_does_not_declare_them_gets_no_markdown_and_no_insertion_mode():
     with Editor() as editor:
         editor.initialize({"textDocument": {"completion": {}}})
         [item] = complete(editor, "x = ", 4)["items"]
@@ -92,12 +92,12 @@ def test_a_client_that_cannot_do_with_it_gets_no_markdown_and_no_insertion_mode(
         assert "insertTextMode" not in item
 
 
-def test_what_is_unsure_is_not_shown_for_clients_do_not_say_who_asked(editor: Editor):
+def test_unsure_fills_are_not_shown_because_clients_do_not_say_who_asked(editor: Editor):
     text = script(confidence=0.2) + "x = "
     assert complete(editor, text, 4, context={"triggerKind": 1})["items"] == []
 
 
-def test_acceptance_can_be_told(editor: Editor):
+def test_acceptance_can_be_reported(editor: Editor):
     [item] = complete(editor, "x = ", 4)["items"]
     assert item["command"]["command"] in editor.capabilities["executeCommandProvider"]["commands"]
 

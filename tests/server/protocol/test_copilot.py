@@ -1,4 +1,4 @@
-"""The dialect of clients made for Copilot's language server, in the sequences that their sources send."""
+"""The dialect of clients made for Copilot's language server, in the sequences of their source code."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def editor(shared: Editor) -> Editor:
 
 
 def doc(uri: str, line: int, column: int) -> dict[str, Any]:
-    """A place as copilot.lua and copilot.el write it for the older requests."""
+    """A document and position as copilot.lua and copilot.el send them in the older requests."""
     more = {"relativePath": "x.py", "insertSpaces": True, "tabSize": 4, "indentSize": 4, "version": 7}
     return {"uri": uri, "position": {"line": line, "character": column}} | more
 
@@ -72,7 +72,7 @@ def test_every_client_is_signed_in(editor: Editor, method: str, expected: Any, p
     assert editor.request(method, params) == expected
 
 
-def test_the_version_and_the_model_are_told(editor: Editor):
+def test_the_version_and_the_model_are_reported(editor: Editor):
     assert editor.request("getVersion", {})["version"]
     [model] = editor.request("copilot/models", {"_": True})
     assert (model["id"], model["scopes"]) == ("fake", ["completion"])
@@ -85,7 +85,7 @@ def test_without_a_model_there_are_no_models():
         assert editor.request("copilot/models", {}) == []
 
 
-def test_the_status_is_told_in_both_forms():
+def test_the_status_is_sent_in_both_forms():
     with Editor() as editor:
         editor.initialize(options=INFO | {"mercury": {"model": "missing"}})
         newer = editor.wait_for("didChangeStatus", 2)
@@ -108,7 +108,7 @@ def test_items_reach_from_the_start_of_the_line(editor: Editor):
 
 @pytest.mark.parametrize("version", [None, 1, 0, 99, "1"])
 def test_a_request_for_ghost_text_may_name_a_version_of_any_kind(editor: Editor, version: Any):
-    """LSP has none there; Copilot's server takes one."""
+    """LSP has no version there; Copilot's server accepts one."""
     uri = editor.opened("x = ")
     assert len(editor.items(uri, 0, 4, textDocument={"uri": uri, "version": version})) == 1
 
@@ -126,7 +126,7 @@ def test_with_a_selected_popup_item_its_range_is_kept(editor: Editor):
     assert (item["insertText"], item["range"]) == ("print(x)", span((1, 2), (1, 5)))
 
 
-def test_shown_and_partly_accepted_items_may_be_told_by_their_command_alone(editor: Editor):
+def test_shown_and_partly_accepted_items_may_be_reported_by_their_command_alone(editor: Editor):
     uri = editor.opened(script(text="value(1)") + "x = ")
     [item] = editor.items(uri, 1, 4)
     for sent in (item, {"command": item["command"]}):
@@ -141,8 +141,8 @@ def test_shown_and_partly_accepted_items_may_be_told_by_their_command_alone(edit
 @pytest.mark.parametrize(
     "told", [len("x = 😀(") + 1, len("x = 😀("), 0, 10**9], ids=["UTF-16", "characters", "0", "more"]
 )
-def test_what_is_left_of_a_partly_accepted_item_goes_by_the_edit_and_not_by_the_length_told(editor: Editor, told: int):
-    """UTF-16 units in the protocol; one client counts characters, another tells the whole length for a word."""
+def test_the_rest_of_a_partly_accepted_item_follows_from_the_edit_not_the_reported_length(editor: Editor, told: int):
+    """The protocol counts UTF-16 units; one client counts characters, another reports the whole length for a word."""
     uri = editor.opened(script(text="😀(😀)") + "x = ")
     [item] = editor.items(uri, 1, 4)
     editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": told})
@@ -152,7 +152,7 @@ def test_what_is_left_of_a_partly_accepted_item_goes_by_the_edit_and_not_by_the_
     assert rest["command"] == item["command"]
 
 
-def test_focus_is_taken_note_of_with_or_without_a_document(editor: Editor):
+def test_focus_may_come_with_or_without_a_document(editor: Editor):
     uri = editor.opened("x = ")
     for params in ({"textDocument": {"uri": uri}}, {}, {"textDocument": {"uri": "file:///nowhere"}}):
         editor.notify("textDocument/didFocus", params)
@@ -194,14 +194,14 @@ def test_with_nothing_to_offer_the_list_is_empty_and_not_null(editor: Editor):
     assert edits(editor, editor.opened(script(confidence=0.2) + "x = "), 1, 4) == []
 
 
-def test_at_the_start_of_a_line_the_edit_takes_in_all_of_it(editor: Editor):
+def test_at_the_start_of_a_line_the_edit_covers_the_whole_line(editor: Editor):
     uri = editor.opened(script(text="a = 1\n") + "b = 2\nc = 3")
     [edit] = edits(editor, uri, 1, 0)
     assert edit["range"] == span((1, 0), (1, 5))
     assert edit["text"].startswith("a = 1") and edit["text"].endswith("b = 2")
 
 
-def test_a_superseded_edit_request_is_answered_empty_for_one_client_waits_and_another_shows_errors(editor: Editor):
+def test_a_superseded_edit_request_gets_an_empty_answer_because_one_client_waits_and_one_shows_errors(editor: Editor):
     uri = editor.opened(script(ms=60_000) + "x = ")
     older = editor.ask(EDIT, place(uri, 1, 4))
     editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
@@ -218,7 +218,7 @@ def test_ghost_text_and_a_next_edit_asked_at_one_cursor_are_both_answered(editor
     assert found["command"] == item["command"]
 
 
-def test_a_panel_outlives_the_questions_that_the_editor_asks_by_itself(editor: Editor):
+def test_automatic_requests_do_not_cancel_a_panel(editor: Editor):
     uri = editor.opened(script(ms=300, text="value") + "x = ")
     panel = editor.ask("getPanelCompletions", {"doc": doc(uri, 1, 4), "panelId": "p2"})
     editor.change(uri, 2, {"range": span((0, 0), (1, 0)), "text": ""})
@@ -236,7 +236,7 @@ def test_a_cancelled_edit_request_is_answered_as_cancelled(editor: Editor):
     assert refused.value.code == -32800
 
 
-def test_an_edit_that_was_shown_and_accepted_may_be_told_without_a_request(editor: Editor):
+def test_a_shown_and_accepted_edit_may_be_reported_by_a_notification(editor: Editor):
     """copilot.el runs the command as a notification."""
     uri = editor.opened(script(text="value") + "x = ")
     [edit] = edits(editor, uri, 1, 4)
@@ -260,7 +260,7 @@ def test_a_whole_document_may_be_sent_again_as_a_range_without_end_and_the_same_
 # The older requests: copilot.lua
 
 
-def test_older_completions_have_whole_lines_and_what_is_to_be_displayed(editor: Editor):
+def test_older_completions_have_whole_lines_and_a_display_text(editor: Editor):
     uri = editor.opened(script(text="value") + "  x = ")
     where = doc(uri, 1, 6)
     params = {"doc": where, "textDocument": {"uri": uri, "version": 7, "relativePath": "x.py"}, "_": True}
@@ -277,7 +277,7 @@ def test_older_completions_have_whole_lines_and_what_is_to_be_displayed(editor: 
         assert editor.request(method, told | {"_": True}) == "OK"
 
 
-def test_cycling_has_all_there_is(editor: Editor):
+def test_cycling_returns_every_suggestion(editor: Editor):
     uri = editor.opened(script(text="a = 1\n    b = 2", confidence=0.2) + "def f():\n    ")
     assert editor.request("getCompletions", {"doc": doc(uri, 2, 4)})["completions"] == []
     found = editor.request("getCompletionsCycling", {"doc": doc(uri, 2, 4)})["completions"]

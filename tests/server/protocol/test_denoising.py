@@ -1,4 +1,4 @@
-"""The denoising of an invoked completion is streamed to clients that declared so, and how sure the model is told."""
+"""Clients that declare it get the denoising of an invoked completion streamed, and the model's confidence."""
 
 import json
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ def editor() -> Iterator[Editor]:
 
 
 def ask(editor: Editor, kind: int = 1, **fill: Any) -> int:
-    """Ask behind a script, with the token `part`; the request's id."""
+    """Request a completion behind a script, with the token `part`; returns the id."""
     editor.open(URI, script(**fill))
     context = {"context": {"triggerKind": kind}, "partialResultToken": "part"}
     return editor.ask(INLINE, place(URI, 1, 0) | context)
 
 
 def parts(editor: Editor) -> list[dict[str, Any]]:
-    """The one item of every part that came."""
+    """The one item of every partial result."""
     values = [told["value"] for told in editor.received("$/progress") if told["token"] == "part"]
     assert all(len(items) == 1 for items in values)
     return [items[0] for items in values]
@@ -53,7 +53,7 @@ def test_an_invoked_completion_streams_its_canvas_step_by_step(editor: Editor):
     assert [item["insertText"] for item in items] == ["a = 1"]
 
 
-def test_steps_that_follow_too_fast_are_left_out_and_the_last_is_sent_in_time(editor: Editor):
+def test_steps_that_come_too_fast_are_skipped_but_the_last_is_sent_in_time(editor: Editor):
     steps = [[["committed", str(number)]] for number in range(40)]
     editor.result(ask(editor, steps=steps, step_ms=0, ms=100))
     shown = [int(item["insertText"]) for item in parts(editor)]
@@ -61,7 +61,7 @@ def test_steps_that_follow_too_fast_are_left_out_and_the_last_is_sent_in_time(ed
     assert len(shown) < 20
 
 
-def test_nothing_is_sent_behind_the_answer(editor: Editor):
+def test_no_part_is_sent_after_the_answer(editor: Editor):
     msg_id = ask(editor, steps=[FIRST, SECOND], step_ms=0)
     editor.result(msg_id)
     before = len(parts(editor))
@@ -99,7 +99,7 @@ def test_while_typing_nothing_is_streamed(editor: Editor):
 
 
 @pytest.mark.parametrize("experimental", [None, {}, {"mercury": True}, {"mercury": {"denoising": 1}}, [1], "mercury"])
-def test_other_clients_get_the_answer_at_once_and_no_field_that_is_not_lsps(experimental: Any):
+def test_other_clients_get_one_answer_with_lsp_fields_only(experimental: Any):
     with Editor() as editor:
         editor.initialize({"experimental": experimental})
         [item] = editor.result(ask(editor, text="a = 1", steps=[FIRST, SECOND], unsure_from=2))["items"]
@@ -110,13 +110,13 @@ def test_other_clients_get_the_answer_at_once_and_no_field_that_is_not_lsps(expe
 @pytest.mark.parametrize(
     ("text", "unsure_from", "unit"), [("a = 1", 4, 4), ("'😀' + x", 6, 7), ("a = 1", 0, 0), ("a = 1  ", 5, None)]
 )
-def test_an_item_tells_from_which_unit_on_it_is_unsure(editor: Editor, text: str, unsure_from: int, unit: int | None):
+def test_an_item_says_from_which_unit_it_is_unsure(editor: Editor, text: str, unsure_from: int, unit: int | None):
     [item] = editor.result(ask(editor, text=text, unsure_from=unsure_from))["items"]
     assert item["mercury"].pop("unsureFrom", None) == unit
     assert set(item["mercury"]) == {"confidence", "steps", "elapsedMs"}
 
 
-def test_typing_through_a_suggestion_keeps_where_it_gets_unsure(editor: Editor):
+def test_typing_through_a_suggestion_keeps_the_start_of_its_unsure_part(editor: Editor):
     editor.result(ask(editor, kind=2, text="a = one", unsure_from=4))
     for version, (column, char, unit) in enumerate(
         [(0, "a", 3), (1, " ", 2), (2, "=", 1), (3, " ", 0), (4, "o", 0)], 2

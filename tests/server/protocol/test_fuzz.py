@@ -1,4 +1,4 @@
-"""Random messages, well-formed and not, against the real process: it lives, answers, and its documents are right."""
+"""Random messages, well-formed or not, against the real process: it survives, answers and keeps documents right."""
 
 import json
 import re
@@ -18,7 +18,7 @@ EXAMPLES = settings(max_examples=50, derandomize=True, suppress_health_check=[He
 INTERNAL_ERROR = -32603
 
 DECOY = "file:///decoy.py"
-"""Broken messages are about this document; what it becomes is nobody's business."""
+"""The document that broken messages are about; its text does not matter."""
 
 BREAK = re.compile(r"\r\n|\r|\n")
 
@@ -47,7 +47,7 @@ edits = st.one_of(
 
 
 def edited(text: str, start: Any, end: Any, new: str) -> str:
-    """What the protocol says an edit does, in as few words as it can be said."""
+    """The protocol's meaning of an edit, in the simplest form."""
     if start is None:
         return new
     low, high = sorted((offset(text, *start), offset(text, *end)))
@@ -71,7 +71,7 @@ def to_change(start: Any, end: Any, new: str) -> dict[str, Any]:
 
 
 def units(text: str | None) -> bytes:
-    """Both halves of a pair compare as the pair: on the wire there is no difference."""
+    """Join the halves of surrogate pairs: as JSON they are the same."""
     assert text is not None
     return text.encode("utf-16-le", "surrogatepass")
 
@@ -144,7 +144,7 @@ def parts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @st.composite
 def broken(draw: st.DrawFn) -> dict[str, Any]:
-    """A message of some method with one thing in it left out or replaced by another."""
+    """A message with one of its values left out or replaced."""
     method, params = draw(st.sampled_from([*REQUESTS.items(), *NOTIFICATIONS.items()]))
     message = {"jsonrpc": "2.0", "method": method, "params": deepcopy(params)}
     if method in REQUESTS:
@@ -159,7 +159,7 @@ def broken(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def noise(draw: st.DrawFn) -> bytes:
-    """Bytes that are no frame, or one that lies about its length."""
+    """Bytes that are not a frame, or a frame with a wrong length."""
     body = json.dumps(draw(values)).encode()
     lie = draw(st.integers(-9, 60).filter(bool))
     shapes = [
@@ -193,7 +193,7 @@ def test_documents_are_what_their_edits_make_them(editor: Editor, text: str, cha
 
 @EXAMPLES
 @given(st.lists(st.one_of(broken(), noise()), max_size=20))
-def test_whatever_else_is_sent_documents_stay_right_and_requests_are_answered(editor: Editor, sent: list[Any]):
+def test_random_messages_leave_documents_right_and_requests_answered(editor: Editor, sent: list[Any]):
     uri = editor.opened("x = ")
     expected = "x = "
     for number, message in enumerate(sent):

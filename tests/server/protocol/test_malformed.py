@@ -1,4 +1,4 @@
-"""Every class of message that a client must not send: an error or a line in the log, and the server serves on."""
+"""Every kind of message that a client must not send gets an error or a line in the log, and the server goes on."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def shared() -> Iterator[Editor]:
 
 @pytest.fixture
 def editor(shared: Editor) -> Iterator[Editor]:
-    """Whatever a test did, afterwards the server answers and shows its user nothing."""
+    """After every test the server still answers, and has shown its user nothing."""
     yield shared.quiet()
     uri = shared.opened(TEXT)
     assert shared.text(uri) == TEXT
@@ -30,7 +30,7 @@ def editor(shared: Editor) -> Iterator[Editor]:
 
 
 def refusal(editor: Editor, msg_id: Any = None) -> int:
-    """The code of the error that a message got."""
+    """The error code of the answer to a message."""
     reply = editor.reply(msg_id)
     assert reply["error"]["message"] and "result" not in reply
     return reply["error"]["code"]
@@ -53,7 +53,7 @@ def refusal(editor: Editor, msg_id: Any = None) -> int:
     ],
     ids=lambda data: repr(data[:40]),
 )
-def test_what_cannot_be_read_is_a_parse_error(editor: Editor, data: bytes):
+def test_unreadable_input_is_a_parse_error(editor: Editor, data: bytes):
     editor.write(data)
     assert refusal(editor) == PARSE_ERROR
 
@@ -69,7 +69,7 @@ def test_a_wrong_length_costs_no_later_message(editor: Editor, lie: int):
 @pytest.mark.parametrize(
     "message", [[], [{"jsonrpc": "2.0", "id": 1, "method": "x"}], 3, "x", None, True, {}], ids=repr
 )
-def test_what_is_not_one_object_is_an_invalid_request(editor: Editor, message: Any):
+def test_a_message_that_is_not_an_object_is_an_invalid_request(editor: Editor, message: Any):
     editor.send(message)
     assert refusal(editor) == INVALID_REQUEST
 
@@ -81,13 +81,13 @@ def test_another_version_of_json_rpc_is_refused(editor: Editor, jsonrpc: dict[st
 
 
 @pytest.mark.parametrize("method", [3, None, [], {}, True])
-def test_a_method_that_is_no_string_is_refused(editor: Editor, method: Any):
+def test_a_method_that_is_not_a_string_is_refused(editor: Editor, method: Any):
     editor.send({"jsonrpc": "2.0", "id": "m", "method": method})
     assert refusal(editor, "m") == INVALID_REQUEST
 
 
 @pytest.mark.parametrize("msg_id", [None, 1.5, True, [], {"a": 1}], ids=repr)
-def test_an_id_that_is_none_is_refused_without_one(editor: Editor, msg_id: Any):
+def test_an_invalid_id_is_refused_with_a_null_id(editor: Editor, msg_id: Any):
     editor.send({"jsonrpc": "2.0", "id": msg_id, "method": "mercury/status"})
     assert refusal(editor) == INVALID_REQUEST
 
@@ -135,7 +135,7 @@ def test_answers_that_nobody_waits_for_are_ignored(editor: Editor, answer: dict[
     editor.receive_all()
 
 
-def test_an_answer_cannot_take_the_place_of_ours(editor: Editor):
+def test_an_answer_with_the_id_of_a_client_request_does_not_answer_it(editor: Editor):
     uri = editor.opened('# [[{"ms": 300}]]\nx = ')
     asked = editor.inline(uri, 1, 4)
     editor.send({"jsonrpc": "2.0", "id": asked, "result": {"items": "forged"}})
@@ -334,7 +334,7 @@ def test_any_string_is_a_uri(editor: Editor, uri: str):
 
 
 @pytest.mark.parametrize("msg_id", [None, 1.5, [], "unknown", 10**300], ids=repr)
-def test_a_cancel_of_what_is_not_there_is_ignored(editor: Editor, msg_id: Any):
+def test_cancelling_an_unknown_request_is_ignored(editor: Editor, msg_id: Any):
     editor.notify("$/cancelRequest", {"id": msg_id})
     editor.notify("$/cancelRequest", None)
     editor.notify("window/workDoneProgress/cancel", {"token": msg_id})
@@ -388,7 +388,7 @@ def test_after_a_malformed_initialize_a_good_one_is_accepted(params: Any):
     ],
     ids=repr,
 )
-def test_an_initialize_that_means_little_is_accepted(params: dict[str, Any]):
+def test_an_initialize_with_little_in_it_is_accepted(params: dict[str, Any]):
     with Editor() as editor:
         assert len(editor.items(editor.initialize(**params).opened(TEXT), 2, 4)) == 1
 

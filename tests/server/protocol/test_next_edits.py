@@ -1,4 +1,4 @@
-"""The last change offered for other places, as an edit and as an action, by the real server."""
+"""The real server offers the last change in other places, as an edit and as an action."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ ANSWERS = {
 }
 
 SILENT = {"confidence": 0.1}
-"""The engine has no fill that is worth showing, so that next edits come to the fore."""
+"""No fill is worth showing, so next edits are offered."""
 
 BODY = "def f(count):\n    x = count + 1\n    y = obj.count\n    return count\n"
 
@@ -41,7 +41,7 @@ def editor(shared: Editor) -> Editor:
 
 
 def renamed(editor: Editor, body: str = BODY, **fill: Any) -> str:
-    """A document in which `count` has just become `total` where it stands first; its uri."""
+    """Open a document in which the first `count` has just become `total`; returns its uri."""
     uri = editor.opened(script(**(SILENT | fill)) + body)
     editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "total"})
     return uri
@@ -83,7 +83,7 @@ def test_a_fill_worth_showing_comes_before_the_next_edit(editor: Editor):
     assert edit["text"] == "suggested"
 
 
-def test_who_accepts_goes_from_place_to_place_until_there_is_none(editor: Editor):
+def test_accepting_leads_from_place_to_place_until_none_is_left(editor: Editor):
     uri, version, taken = renamed(editor), 2, []
     while found := edits(editor, uri, version):
         [edit], version = found, version + 1
@@ -109,7 +109,7 @@ def test_a_dismissed_place_is_not_offered_again_for_this_change(editor: Editor):
     assert other["range"] == span((4, 11), (4, 16))
 
 
-def test_what_was_accepted_and_undone_is_not_offered_again(editor: Editor):
+def test_an_edit_that_was_accepted_and_undone_is_not_offered_again(editor: Editor):
     uri = renamed(editor)
     [edit] = edits(editor, uri)
     editor.change(uri, 3, {"range": edit["range"], "text": "total"})
@@ -129,11 +129,11 @@ def test_a_document_sent_whole_has_its_last_change_too(editor: Editor):
 
 
 @pytest.mark.parametrize("nats", [-2.0, -9.0], ids=["unsure", "sure of the old text"])
-def test_what_the_model_is_not_sure_of_is_not_offered(editor: Editor, nats: float):
+def test_a_next_edit_that_the_model_is_not_sure_of_is_not_offered(editor: Editor, nats: float):
     assert edits(editor, renamed(editor, nats=nats)) == []
 
 
-def test_of_a_use_that_was_changed_the_other_places_are_offered_by_key_only(editor: Editor):
+def test_after_a_change_of_a_use_other_places_are_offered_only_on_request(editor: Editor):
     uri = editor.opened(script(**SILENT) + BODY)
     editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
     assert edits(editor, uri, 2, 2, 13) == []
@@ -184,7 +184,7 @@ def test_an_edit_for_a_text_that_has_changed_is_not_offered(editor: Editor):
     assert editor.result(asked) == {"edits": []}
 
 
-def test_a_failing_comparison_is_told_once_and_answered_empty():
+def test_a_failing_comparison_is_reported_once_and_answered_empty():
     with Editor(ANSWERS) as editor:
         editor.initialize(ACTIONS)
         uri = renamed(editor, error="out of order")
@@ -193,7 +193,7 @@ def test_a_failing_comparison_is_told_once_and_answered_empty():
         assert "out of order" in message["message"]
 
 
-def test_while_a_name_is_erased_or_retyped_nothing_is_offered_unasked(editor: Editor):
+def test_nothing_is_offered_automatically_while_a_name_is_erased_or_retyped(editor: Editor):
     uri, version = editor.opened(script(**SILENT) + BODY), 1
     for column in (10, 9, 8, 7, 6):
         version += 1
@@ -206,7 +206,7 @@ def test_while_a_name_is_erased_or_retyped_nothing_is_offered_unasked(editor: Ed
     assert edit["text"] == "total"
 
 
-def test_what_would_break_the_syntax_is_not_offered(editor: Editor):
+def test_a_next_edit_that_breaks_the_syntax_is_not_offered(editor: Editor):
     uri = editor.opened(script(**SILENT) + "def f(n):\n    a = n\n    g(lambda n: 1)\n    return n\n")
     editor.change(uri, 2, {"range": span((2, 8), (2, 8)), "text": "self."})
     [edit] = edits(editor, uri, 2, 2, 13)
@@ -259,7 +259,7 @@ def test_the_command_says_so_when_the_document_has_changed_meanwhile(editor: Edi
     assert "changed" in editor.received("window/showMessage")[0]["message"]
 
 
-def test_a_file_that_is_still_being_read_is_told_from_one_without_a_next_edit():
+def test_a_file_that_is_still_being_parsed_is_distinguished_from_one_without_a_next_edit():
     with Editor(ANSWERS, [*SERVER, "--parses-once"]) as editor:
         editor.initialize(ACTIONS)
         uri = renamed(editor)

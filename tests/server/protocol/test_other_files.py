@@ -1,4 +1,4 @@
-"""Context beyond the file, as the engine is given it."""
+"""Context from beyond the file, as it reaches the engine."""
 
 import os
 import time
@@ -16,7 +16,7 @@ WATCHES = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}
 
 
 def written(root: Path, **files: str) -> Path:
-    """A workspace; the names of files have `__` for a slash and end in .py if they have no dot."""
+    """Make a workspace; in file names `__` stands for a slash, and names without a dot get .py."""
     for name, text in files.items():
         path = root / (name.replace("__", "/") + ("" if "." in name else ".py"))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,20 +30,20 @@ def serving(root: Path, capabilities: Any = None, **options: Any) -> Editor:
 
 
 def given(editor: Editor, path: Path, line: int = 4, column: int = 18) -> str:
-    """All that the engine is given at a place."""
+    """The engine's whole input at a position."""
     read, lookup_text = both(editor, path, line, column)
     return lookup_text + read
 
 
 def both(editor: Editor, path: Path, line: int = 4, column: int = 18) -> tuple[str, str]:
-    """What the engine reads at a place, and what it looks through."""
+    """What the engine reads at a position, and its lookup text."""
     editor.items(path.as_uri(), line, column, kind=1)
     told = editor.request("test/given", {})
     return "".join((*told["far"], told["near"], *told["suffix"])), "".join(told["elsewhere"])
 
 
 def comes(editor: Editor, path: Path, holds: Callable[[str], bool]) -> bool:
-    """Whether in some seconds the engine is given what holds; lines are changed so that snippets may change."""
+    """Whether the engine's input fulfils the condition within seconds; edits lines so that snippets may change."""
     for number in range(100):
         if holds(given(editor, path, *((4, 18) if number % 2 else (3, 0)))):
             return True
@@ -52,7 +52,7 @@ def comes(editor: Editor, path: Path, holds: Callable[[str], bool]) -> bool:
 
 
 def opened(editor: Editor, root: Path) -> list[str]:
-    """What the server has opened below a folder."""
+    """The files below a folder that the server has opened."""
     return [name for name in editor.request("test/opened", {}) if name.startswith(str(root) + os.sep)]
 
 
@@ -74,7 +74,7 @@ def test_switched_off_no_other_file_is_opened(tmp_path: Path):
         assert opened(editor, tmp_path) == []
 
 
-def test_switched_off_later_nothing_is_shown_any_more(tmp_path: Path):
+def test_once_switched_off_no_other_file_is_shown(tmp_path: Path):
     written(tmp_path, main=MAIN, shop__stock=STOCK)
     with serving(tmp_path) as editor:
         editor.open((tmp_path / "main.py").as_uri(), MAIN)
@@ -149,7 +149,7 @@ def test_lines_that_look_like_secrets_are_cut_from_every_block(tmp_path: Path):
         assert editor.items((tmp_path / "main.py").as_uri(), 0, 20, kind=1) == []
 
 
-def test_more_of_an_imported_file_is_looked_through_than_is_read(tmp_path: Path):
+def test_more_of_an_imported_file_is_lookup_text_than_is_read(tmp_path: Path):
     stock = STOCK + "".join(f"\n\ndef reserve_{number}(basket):\n    return {number}\n" for number in range(60))
     written(tmp_path, main=MAIN, shop__stock=stock)
     with serving(tmp_path) as editor:
@@ -159,7 +159,7 @@ def test_more_of_an_imported_file_is_looked_through_than_is_read(tmp_path: Path)
         assert read.count("def reserve_") < 30 < lookup_text.count("def reserve_")
 
 
-def test_what_was_not_saved_of_a_closed_document_is_nowhere(tmp_path: Path):
+def test_unsaved_text_of_a_closed_document_is_never_shown(tmp_path: Path):
     written(tmp_path, main=MAIN, shop__stock=STOCK)
     stock, unsaved = tmp_path / "shop" / "stock.py", STOCK + "reserve_items(basket, unsaved)\n"
     for text in (MAIN, MAIN.replace("shop.stock", "shop.other")):  # imported, and only open
@@ -174,7 +174,7 @@ def test_what_was_not_saved_of_a_closed_document_is_nowhere(tmp_path: Path):
             assert "unsaved" not in given(editor, tmp_path / "main.py", 3, 0)
 
 
-def test_a_place_far_away_is_looked_around_without_an_edit(tmp_path: Path):
+def test_a_cursor_far_away_gets_snippets_without_an_edit(tmp_path: Path):
     main = "".join(f"x_{number} = {number}\n" for number in range(12_000))
     written(tmp_path, main=main)
     with serving(tmp_path) as editor:
@@ -192,7 +192,7 @@ def test_a_place_far_away_is_looked_around_without_an_edit(tmp_path: Path):
 FILLER = "".join(f"x_{number} = {number}\n" for number in range(900))
 
 
-def test_the_rest_of_a_long_document_is_looked_through_without_its_secrets(tmp_path: Path):
+def test_the_rest_of_a_long_document_is_lookup_text_without_its_secrets(tmp_path: Path):
     main = f"{MAIN}\n{FILLER}API_PASSWORD = 'hunter2-hunter2'\nfar_away = basket\n"
     written(tmp_path, main=main)
     with serving(tmp_path) as editor:
@@ -208,7 +208,7 @@ def test_the_rest_of_a_long_document_is_looked_through_without_its_secrets(tmp_p
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_another_open_document_is_looked_through_unless_it_is_ignored(tmp_path: Path, ignored: bool):
+def test_another_open_document_is_lookup_text_unless_it_is_ignored(tmp_path: Path, ignored: bool):
     stock = f"{STOCK}{FILLER}far_away = basket\n"
     written(tmp_path, main=MAIN, shop__stock=stock, shop__other="def reserve_items(others):\n    return 2\n")
     if ignored:

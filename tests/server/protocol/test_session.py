@@ -1,4 +1,4 @@
-"""The server over stdio, asked as editors ask; its engine is scripted by the documents."""
+"""The server over stdio, used as editors use it; the documents script its engine."""
 
 import asyncio
 import json
@@ -189,7 +189,7 @@ async def test_an_unsure_fill_is_shown_only_when_asked_for(client: LanguageClien
     assert texts(await ask(client, 1, 4, automatic=False)) == ["suggested"]
 
 
-async def test_an_accepted_suggestion_is_taken_note_of(client: LanguageClient):
+async def test_an_accepted_suggestion_is_noted(client: LanguageClient):
     open_document(client, "x = ")
     command = (await ask(client, 0, 4)).items[0].command
     for arguments in (command.arguments, [*command.arguments, 3]):
@@ -294,7 +294,7 @@ async def test_a_newer_request_cancels_the_older_one(client: LanguageClient):
     assert texts(await newer) == ["newer"]
 
 
-async def test_the_editors_own_question_does_not_cancel_what_the_user_asked_for_by_key(client: LanguageClient):
+async def test_an_automatic_request_does_not_cancel_an_invoked_one(client: LanguageClient):
     open_document(client, script(ms=300, text="a = 1\n    b = 2") + "def f():\n    ")
     by_key, by_itself = ask(client, 2, 4, automatic=False), ask(client, 2, 4)
     assert texts(await by_key) == ["a = 1\n    b = 2", "a = 1"]
@@ -368,7 +368,7 @@ def test_a_request_is_about_the_document_as_it_was_when_it_was_sent():
         assert (item["insertText"], item["range"]["start"]) == ("old", {"line": 1, "character": 4})
 
 
-def test_what_was_sent_before_the_pipe_is_closed_is_obeyed():
+def test_messages_sent_before_the_pipe_is_closed_are_handled():
     editor = Editor().initialize()
     last = ({"id": "s", "method": "shutdown"}, {"method": "exit"})
     editor.write(b"".join(frame({"jsonrpc": "2.0"} | message) for message in last))
@@ -400,7 +400,7 @@ async def test_initialize_twice_is_refused(client: LanguageClient):
     assert await code_of(client.initialize_async(initialize_params())) == -32600
 
 
-async def test_a_failing_fill_is_told_once_and_answered_empty(client: LanguageClient):
+async def test_a_failing_fill_is_reported_once_and_answered_empty(client: LanguageClient):
     open_document(client, script(error="out of memory") + "x = ")
     assert texts(await ask(client, 1, 4)) == []
     assert texts(await ask(client, 1, 4)) == []
@@ -424,7 +424,7 @@ async def test_a_request_that_comes_while_the_model_loads_waits_for_it(bare: Lan
 
 
 @pytest.mark.parametrize(("model", "told"), [("missing", "set mercury.model"), ("broken", "mercury-lsp doctor")])
-async def test_a_model_that_cannot_be_loaded_is_told_once_and_answered_empty(bare, model: str, told: str):
+async def test_a_model_that_cannot_be_loaded_is_reported_once_and_answered_empty(bare, model: str, told: str):
     window = types.WindowClientCapabilities(work_done_progress=True)
     await bare.initialize_session(initialize_params({"mercury": {"model": model}}, window=window))
     open_document(bare, "x = ")
@@ -467,7 +467,7 @@ async def test_pushed_settings_take_effect(client: LanguageClient):
     assert texts(await ask(client, 0, 4)) == ["suggested"]
 
 
-async def test_settings_are_asked_for_where_the_client_supports_it(bare: LanguageClient):
+async def test_settings_are_requested_from_clients_that_support_it(bare: LanguageClient):
     bare.set_configuration({"mercury": {"enabled": False}})
     workspace = types.WorkspaceClientCapabilities(configuration=True)
     await bare.initialize_session(initialize_params(workspace=workspace))
@@ -486,7 +486,7 @@ async def test_settings_are_asked_for_where_the_client_supports_it(bare: Languag
         ("loud", ("object",)),
     ],
 )
-async def test_wrong_settings_are_told_and_change_nothing(client: LanguageClient, section: Any, named: tuple):
+async def test_wrong_settings_are_reported_and_change_nothing(client: LanguageClient, section: Any, named: tuple):
     open_document(client, "x = ")
     configure(client, {"enabled": False})
     configure(client, section)

@@ -1,4 +1,4 @@
-"""What the real server counts of what its clients do, and what it does not."""
+"""What the real server counts, and what it does not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def counted(state: Path, use: Callable[[Editor], None], options: Any = None, text: str = LINE) -> list[Record]:
-    """The rows that remain when an editor was used and closed; settings are known when it is."""
+    """The rows after an editor was used and closed; its settings are known before it is used."""
     with Editor() as editor:
         editor.initialize(options=options, clientInfo={"name": "test editor"})
         editor.receive_all()
@@ -31,7 +31,7 @@ def counted(state: Path, use: Callable[[Editor], None], options: Any = None, tex
 
 
 def insert(editor: Editor, version: int, column: int, *texts: str, line: int = 1) -> None:
-    """Insert pieces one behind the other, in one notification."""
+    """Insert pieces one after another, in one notification."""
     changes = []
     for text in texts:
         changes.append({"range": span((line, column), (line, column)), "text": text})
@@ -73,7 +73,7 @@ def test_next_edits_are_not_counted(state: Path):
     assert counted(state, use, text=script(confidence=0.1) + "count = 1\nprint(count)\n") == []
 
 
-def test_told_by_its_command_it_counts_once(state: Path):
+def test_an_acceptance_reported_by_its_command_counts_once(state: Path):
     def use(editor: Editor) -> None:
         [item] = editor.items(URI, 1, 4)
         insert(editor, 2, 4, item["insertText"])
@@ -107,7 +107,7 @@ def test_typing_the_same_is_no_acceptance_and_something_else_a_rejection(state: 
     assert sorted(row.outcome for row in counted(state, use)) == ["rejected", "typed"]
 
 
-def test_what_another_takes_the_place_of_or_stands_when_the_document_is_closed_is_ignored(state: Path):
+def test_a_suggestion_that_is_replaced_or_left_when_the_document_closes_counts_as_ignored(state: Path):
     def use(editor: Editor) -> None:
         editor.items(URI, 1, 4)
         editor.change(URI, 2, {"range": span((0, 0), (1, 0)), "text": script(text="other")})
@@ -126,7 +126,7 @@ def test_a_whole_document_sent_again_is_the_edit_that_it_makes(state: Path):
     assert [outcome(row) for row in counted(state, use)] == [("accepted", 0, 8, 8)]
 
 
-def test_undone_before_the_document_is_closed_it_is_not_kept(state: Path):
+def test_an_acceptance_undone_before_the_document_is_closed_is_not_kept(state: Path):
     def use(editor: Editor) -> None:
         editor.items(URI, 1, 4)
         insert(editor, 2, 4, "value(1)")
@@ -160,7 +160,7 @@ def test_a_popup_item_that_replaces_the_word_is_accepted(state: Path):
     assert [outcome(row) for row in store.read(store.default_path(), 0)] == [("accepted", 0, 5, 5)]
 
 
-def test_what_does_not_go_on_from_the_selected_popup_item_was_not_shown(state: Path):
+def test_a_suggestion_that_does_not_extend_the_selected_popup_item_was_not_shown(state: Path):
     def use(editor: Editor) -> None:
         selected = {"range": span((1, 0), (1, 1)), "text": "xylophone"}
         assert editor.items(URI, 1, 4, context={"triggerKind": 2, "selectedCompletionInfo": selected}) == []
@@ -171,7 +171,7 @@ def test_what_does_not_go_on_from_the_selected_popup_item_was_not_shown(state: P
 # The dialect
 
 
-def test_what_a_client_of_the_dialect_tells_is_not_counted_twice(state: Path):
+def test_reports_of_copilot_clients_are_not_counted_twice(state: Path):
     def use(editor: Editor) -> None:
         [item] = editor.items(URI, 1, 4)
         editor.notify("textDocument/didShowCompletion", {"item": item})
@@ -183,7 +183,7 @@ def test_what_a_client_of_the_dialect_tells_is_not_counted_twice(state: Path):
     assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
 
 
-def test_whole_lines_that_replace_the_line_are_what_is_behind_the_cursor(state: Path):
+def test_an_edit_that_replaces_the_line_counts_as_the_text_behind_the_cursor(state: Path):
     def use(editor: Editor) -> None:
         [item] = editor.items(URI, 1, 4)
         editor.change(URI, 2, {"range": item["range"], "text": item["insertText"]})
@@ -191,7 +191,7 @@ def test_whole_lines_that_replace_the_line_are_what_is_behind_the_cursor(state: 
     assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
 
 
-def test_older_notices_are_taken_too(state: Path):
+def test_older_notices_count_too(state: Path):
     def use(editor: Editor) -> None:
         asked = {"doc": {"uri": URI, "position": {"line": 1, "character": 4}}}
         [found] = editor.request("getCompletions", asked)["completions"]
@@ -203,7 +203,7 @@ def test_older_notices_are_taken_too(state: Path):
     assert [outcome(row) for row in counted(state, use, INFO)] == [("accepted", 0, 8, 8)]
 
 
-def test_what_such_a_client_does_not_tell_of_was_not_shown(state: Path):
+def test_suggestions_that_a_reporting_client_does_not_report_were_not_shown(state: Path):
     def use(editor: Editor) -> None:
         [item] = editor.items(URI, 1, 4)
         editor.notify("textDocument/didShowCompletion", {"item": {"command": item["command"]}})
@@ -228,7 +228,7 @@ def test_with_the_setting_off_nothing_is_written(state: Path, options: dict[str,
     assert list(state.iterdir()) == []
 
 
-def test_switched_off_later_what_was_observed_is_forgotten(state: Path):
+def test_switching_statistics_off_forgets_what_was_observed(state: Path):
     def use(editor: Editor) -> None:
         editor.items(URI, 1, 4)
         insert(editor, 2, 4, "value(1)")
@@ -239,7 +239,7 @@ def test_switched_off_later_what_was_observed_is_forgotten(state: Path):
     assert list(state.iterdir()) == []
 
 
-def test_with_settings_that_are_wrong_nothing_is_counted_for_they_may_have_meant_no(state: Path):
+def test_with_wrong_settings_nothing_is_counted_because_they_may_forbid_it(state: Path):
     def use(editor: Editor) -> None:
         editor.items(URI, 1, 4)
         insert(editor, 2, 4, "value(1)")
@@ -258,7 +258,7 @@ def test_neither_text_nor_file_name_is_stored(state: Path):
     assert b"value" not in stored and b"sample" not in stored and b"/work" not in stored
 
 
-def test_a_folder_that_cannot_be_used_is_told_in_the_log_and_harms_nothing(state: Path):
+def test_an_unusable_folder_is_logged_and_does_no_harm(state: Path):
     (state / "mercury-lsp").write_text("a file")
     with Editor() as editor:
         editor.initialize()

@@ -20,14 +20,14 @@ def editor() -> Iterator[Editor]:
 
 
 def loaded(editor: Editor) -> list[str]:
-    """What the log says of loaded models."""
+    """The log's lines about loaded models."""
     return [told["message"] for told in editor.received("window/logMessage") if told["message"].startswith("loaded")]
 
 
 # Settings
 
 
-def test_a_client_that_lets_settings_be_asked_for_is_registered_with():
+def test_the_server_registers_with_clients_that_can_be_asked_for_settings():
     asked: list[Any] = []
 
     def configuration(params: Any) -> list[Any]:
@@ -53,7 +53,7 @@ def test_a_client_that_lets_settings_be_asked_for_is_registered_with():
 
 
 @pytest.mark.parametrize("answer", [[None], [], None, "loud", {}, [{"trace": {"server": "verbose"}}]], ids=repr)
-def test_whatever_a_client_answers_about_its_settings_the_server_serves(answer: Any):
+def test_any_answer_about_settings_leaves_the_server_working(answer: Any):
     with Editor({"workspace/configuration": lambda _: answer}) as editor:
         editor.initialize({"workspace": {"configuration": True}})
         editor.wait_for("workspace/configuration")
@@ -84,7 +84,7 @@ def test_folders_are_announced_and_may_change(editor: Editor):
     assert announced == {"supported": True, "changeNotifications": True}
 
 
-def test_the_model_is_told_paths_within_the_folders():
+def test_the_model_sees_paths_relative_to_the_folders():
     first, second = ({"uri": f"file:///work/{name}", "name": name} for name in ("one", "two"))
     with Editor() as editor:
         editor.initialize(workspaceFolders=[first])
@@ -119,7 +119,7 @@ def test_the_files_of_a_model_folder_are_watched_wherever_it_is(tmp_path: Path, 
         assert watcher["globPattern"] == expected
 
 
-def test_the_model_is_loaded_anew_when_its_files_have_changed(tmp_path: Path):
+def test_the_model_is_loaded_again_when_its_files_have_changed(tmp_path: Path):
     with watching(tmp_path, **REGISTERS) as editor:
         editor.until(lambda: loaded(editor))
         changes = [{"uri": (tmp_path / name).as_uri(), "type": 2} for name in ("config.json", "weights.safetensors")]
@@ -132,7 +132,7 @@ def test_the_model_is_loaded_anew_when_its_files_have_changed(tmp_path: Path):
         assert len(loaded(editor)) == 2
 
 
-def test_another_model_means_other_watched_files(tmp_path: Path):
+def test_changing_the_model_changes_the_watched_files(tmp_path: Path):
     with watching(tmp_path, **REGISTERS) as editor:
         editor.wait_for("client/registerCapability")
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"model": "slow"}}})
@@ -194,7 +194,7 @@ DECLARES_STATUS = {"experimental": {"mercury": {"status": True}}}
 @pytest.mark.parametrize(
     ("capabilities", "name"), [({}, "Neovim"), (DECLARES_STATUS, "another")], ids=["Neovim", "declared"]
 )
-def test_neovim_and_who_declares_it_are_told_when_the_status_changes(capabilities: dict[str, Any], name: str):
+def test_neovim_and_clients_that_declare_it_are_sent_status_changes(capabilities: dict[str, Any], name: str):
     with Editor() as editor:
         editor.initialize(capabilities, clientInfo={"name": name})
         editor.until(lambda: loaded(editor))
@@ -209,7 +209,7 @@ def test_neovim_and_who_declares_it_are_told_when_the_status_changes(capabilitie
         assert all(isinstance(each["message"], str) for each in told)
 
 
-def test_a_fill_that_takes_long_shows_as_work():
+def test_a_slow_fill_makes_the_status_busy():
     with Editor() as editor:
         editor.initialize(clientInfo={"name": "Neovim"})
         editor.until(lambda: loaded(editor))
@@ -218,7 +218,7 @@ def test_a_fill_that_takes_long_shows_as_work():
         assert [each["busy"] for each in editor.received("didChangeStatus")] == [True, False, True, False]
 
 
-def test_other_clients_are_not_bothered_with_it(editor: Editor):
+def test_other_clients_are_sent_no_status(editor: Editor):
     assert editor.received("didChangeStatus") == []
 
 
@@ -231,7 +231,7 @@ def test_nothing_is_traced_unless_asked_for(editor: Editor):
 
 
 @pytest.mark.parametrize("how", ["at initialize", "later"])
-def test_traced_requests_are_told_with_their_outcome(how: str):
+def test_traced_requests_are_reported_with_their_outcome(how: str):
     with Editor() as editor:
         editor.initialize(**({"trace": "messages"} if how == "at initialize" else {}))
         if how == "later":

@@ -1,4 +1,4 @@
-"""Frames: whatever stands between two messages, the second one is read."""
+"""Framing: whatever comes between two messages, the second one is read."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ FIRST, SECOND = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "tex
 
 
 def read(data: bytes, sizes: Any = None) -> list[Any]:
-    """All that is read of data when it comes in pieces of these sizes."""
+    """Everything that is read when the data arrives in pieces of these sizes."""
     at = 0
 
     def piece() -> bytes:
@@ -32,7 +32,7 @@ def read_well(data: bytes) -> list[Any]:
 
 
 @given(st.lists(st.integers(1, 60)), st.lists(st.dictionaries(st.text(), st.text())))
-def test_messages_are_the_same_in_whatever_pieces_they_come(sizes: list[int], sent: list[dict[str, str]]):
+def test_messages_are_the_same_however_the_bytes_are_split(sizes: list[int], sent: list[dict[str, str]]):
     data = b"".join(map(frame, sent))
     pieces = iter([*sizes, *[7] * len(data), len(data)])
     assert read(data, pieces) == sent
@@ -74,11 +74,11 @@ def test_a_header_may_be_written_in_many_ways(header: bytes):
     ],
     ids=lambda broken: repr(broken[:30]),
 )
-def test_behind_a_broken_frame_the_next_message_is_read(broken: bytes):
+def test_after_a_broken_frame_the_next_message_is_read(broken: bytes):
     assert read_well(broken + frame(SECOND)) == [SECOND]
 
 
-def test_noise_without_an_end_is_told_and_not_kept():
+def test_endless_noise_is_reported_and_not_kept():
     noise = b"x" * (3 * MAX_HEADER_BYTES)
     told = read(noise + frame(SECOND), iter([1000] * 100))
     assert told[-1] == SECOND and 1 <= len(told[:-1]) <= 3
@@ -105,7 +105,7 @@ def test_a_length_that_is_wrong_costs_one_message_at_most(change: int):
     assert read_well(data + frame(SECOND)) == [SECOND]
 
 
-def test_a_body_that_ends_too_soon_is_no_message():
+def test_a_truncated_body_is_not_a_message():
     assert read(frame(FIRST)[:-1]) == []
 
 
