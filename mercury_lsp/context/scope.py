@@ -18,10 +18,10 @@ MAX_HEADER_CHARS = 240
 
 _MAX_TOP_NODES = 64
 """Nodes at the start of the file that are searched for imports."""
-_SCANNED_CHARS = 400
+_BRACKET_REACH_CHARS = 400
 """Characters before the cursor that are searched for an open bracket where the syntax is broken."""
 
-_ENDS = ('"', "'", "`", ")", "]", "}", ">", ";", "*/", "-->")
+_CLOSING_MARKS = ('"', "'", "`", ")", "]", "}", ">", ";", "*/", "-->")
 _CALLABLE_END = re.compile(r"[\w)\]>!]\s*$")
 _NOT_CALLED = re.compile(r"\b(if|elif|while|for|switch|match|return|and|or|not|in|is|else|yield|await|catch|case)\s*$")
 _BLOCK_COMMENTS = {
@@ -129,7 +129,7 @@ def _is_open_at(node: Node, byte: int, before: str, is_comment: bool) -> bool:
         return node.end_byte > byte
     if is_comment:
         return not before.endswith(("\n", "*/", "-->", "]]"))
-    return not before.endswith(("\n", *_ENDS))
+    return not before.endswith(("\n", *_CLOSING_MARKS))
 
 
 def _is_broken(path: list[Node]) -> bool:
@@ -140,9 +140,9 @@ def _is_broken(path: list[Node]) -> bool:
 
 
 def _class_of_text(snapshot: Snapshot, offset: int, line_prefix: str, rules: Language) -> CursorClass | None:
-    if code_outside_strings(line_prefix[-_SCANNED_CHARS:], rules.quotes)[1]:
+    if code_outside_strings(line_prefix[-_BRACKET_REACH_CHARS:], rules.quotes)[1]:
         return CursorClass.STRING
-    before = snapshot.slice(offset - _SCANNED_CHARS, offset)
+    before = snapshot.slice(offset - _BRACKET_REACH_CHARS, offset)
     opening, closing = _BLOCK_COMMENTS.get(rules.marks.opening, ("", ""))
     if opening and before.rfind(opening) > before.rfind(closing):
         return CursorClass.COMMENT
@@ -200,7 +200,7 @@ def _enclosing(snapshot: Snapshot, offset: int, rules: Language) -> list[Node]:
     line_start, _ = snapshot.source.line_bounds(offset)
     prefix = snapshot.slice(line_start, offset)
     blank = rules.by_indent and not prefix.strip()
-    before = snapshot.slice(offset - _SCANNED_CHARS, offset)
+    before = snapshot.slice(offset - _BRACKET_REACH_CHARS, offset)
     at = offset - (len(before) - len(before.rstrip())) if blank else offset
     path = path_to(snapshot.tree, snapshot.source.byte_of(at))
     indent = len(prefix) if blank else None

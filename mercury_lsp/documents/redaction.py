@@ -34,7 +34,7 @@ LineTest = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
+class _SecretRules:
     """The tests that mark a line as secret."""
 
     everywhere: tuple[LineTest, ...]
@@ -114,7 +114,7 @@ def after_cursor(text: str, language_id: str) -> str:
 
 
 @cache
-def _rules() -> _Rules:
+def _rules() -> _SecretRules:
     # Imported here because it takes half a second and 20 MB.
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     from detect_secrets.filters import heuristic
@@ -149,4 +149,4 @@ def _rules() -> _Rules:
         return [lambda line: any(True for _ in plugin.analyze_string(line))]
 
     everywhere = (test for each in plugins if each is not keyword for test in line_tests(each))
-    return _Rules((_KEY_BODY.match, *everywhere), by_keyword)
+    return _SecretRules((_KEY_BODY.match, *everywhere), by_keyword)

@@ -24,7 +24,7 @@ OWNER_REACH_CHARS = 60
 
 _OWNER = re.compile(r"(\w*)[)\]?]*\s*(?:\.|->|::)\s*\Z")
 _NAME = re.compile(r"[^\W\d]\w*")
-_WORD_END = re.compile(r"\w\Z")
+_ENDS_IN_WORD = re.compile(r"\w\Z")
 _FUNCTION = re.compile("func|method|arrow|closure|constructor|lambda")
 _CLASS = re.compile("class|impl|interface|trait")
 
@@ -195,7 +195,7 @@ def _call(name: str) -> re.Pattern[str]:
 
 
 def _whole(text: str) -> re.Pattern[str]:
-    left, right = (r"(?<!\w)" if _NAME.match(text) else ""), (r"(?!\w)" if _WORD_END.search(text) else "")
+    left, right = (r"(?<!\w)" if _NAME.match(text) else ""), (r"(?!\w)" if _ENDS_IN_WORD.search(text) else "")
     return re.compile(left + re.escape(text) + right)
 
 

@@ -42,7 +42,7 @@ def change_block(change: Replacement, snapshot: Snapshot) -> str:
 
 
 def probability_of_new(old: float, new: float) -> float:
-    """The probability of the new text, given that it is one of the two; both costs are in nats."""
+    """The probability of the new text, given that it is one of the two; takes log-probabilities in nats."""
     return 1 / (1 + math.exp(min(700.0, old - new)))
 
 

@@ -19,9 +19,9 @@ _WORD_REACH_CHARS = 200
 _WORD_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[^\W\d]\w*")
-_LED_BY_A_WORD = re.compile(r"[.\[(?!]")
+_EXTENDS_WORD = re.compile(r"[.\[(?!]")
 """Starts text that belongs to the word before it."""
-_LIST = re.compile(r"[,;]")
+_LIST_SEPARATOR = re.compile(r"[,;]")
 """Separates list items, so it belongs to no single word."""
 
 
@@ -95,9 +95,9 @@ def _word_parts(before: str, old: str, new: str, after: str) -> tuple[str, str]:
     word_before, word_after = _WORD_END.search(before), _WORD.match(after)
     left = word_before[0] if word_before and (_is_word(old[:1]) or _is_word(new[:1])) else ""
     right = word_after[0] if word_after and (_is_word(old[-1:]) or _is_word(new[-1:])) else ""
-    if left or right or (old and new) or _LIST.search(old + new):
+    if left or right or (old and new) or _LIST_SEPARATOR.search(old + new):
         return left, right
-    if _LED_BY_A_WORD.match(old + new):
+    if _EXTENDS_WORD.match(old + new):
         return (word_before[0] if word_before else ""), ""
     return "", (word_after[0] if word_after else "")
 

@@ -19,7 +19,7 @@ from mercury_lsp.documents.languages import language
 KEPT_SCORE_SHARE = 0.7
 """A snippet stays while its score is at least this share of the best score."""
 
-_WORD = re.compile(r"[^\W\d]\w{3,}")
+_LONG_WORD = re.compile(r"[^\W\d]\w{3,}")
 
 
 class SnippetKind(StrEnum):
@@ -51,7 +51,7 @@ def snippets_of(kind: SnippetKind, path: str, language_id: str, text: str) -> li
 
 def words_of(text: str) -> frozenset[str]:
     """The words of at least four letters."""
-    return frozenset(_WORD.findall(text))
+    return frozenset(_LONG_WORD.findall(text))
 
 
 def most_similar(candidates: Sequence[Snippet], around: frozenset[str], most: int) -> list[Snippet]:

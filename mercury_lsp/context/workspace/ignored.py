@@ -44,10 +44,10 @@ def is_secret(path: PurePath) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
+class _FolderRules:
     """One folder's ignore rules for everything below it; `above` are its parent's rules."""
 
-    above: "_Rules | None"
+    above: "_FolderRules | None"
     base: str
     """The folder, with a trailing slash."""
     specs: tuple[GitIgnoreSpec | None, GitIgnoreSpec | None]
@@ -59,7 +59,7 @@ class _Rules:
 
     def _matches(self, path: str, kind: int) -> bool:
         """The verdict of the nearest ignore file with a pattern for the path."""
-        rules: _Rules | None = self
+        rules: _FolderRules | None = self
         while rules is not None:
             spec = rules.specs[kind]
             verdict = spec.check_file(path[len(rules.base) :]).include if spec is not None else None
@@ -74,7 +74,7 @@ class IgnoreRules:
 
     def __init__(self, root: str):
         self.root = root
-        self._folders: dict[str, _Rules | None] = {}
+        self._folders: dict[str, _FolderRules | None] = {}
 
     def allows(self, path: str) -> bool:
         """Whether a file below the root may be opened, judged by its path; the file need not exist."""
@@ -88,13 +88,13 @@ class IgnoreRules:
         """Whether files in a folder may be opened."""
         return self._folder(folder) is not None
 
-    def _folder(self, folder: str) -> _Rules | None:
+    def _folder(self, folder: str) -> _FolderRules | None:
         """The rules for the entries of a folder; None when none of them may be opened."""
         if folder not in self._folders:
             self._folders[folder] = self._read_folder(folder)
         return self._folders[folder]
 
-    def _read_folder(self, folder: str) -> _Rules | None:
+    def _read_folder(self, folder: str) -> _FolderRules | None:
         if folder == self.root:
             return _read(_rules_around(folder), folder)
         above, _, name = folder.rpartition("/")
@@ -106,11 +106,11 @@ class IgnoreRules:
         return _read(rules, folder)
 
 
-def _rules_around(root: str) -> _Rules | None:
+def _rules_around(root: str) -> _FolderRules | None:
     """The rules of the folders above the root, up to the top of its git repository."""
     folder = Path(root)
     top = next((each for each in (folder, *folder.parents) if _is_top(each)), folder)
-    rules: _Rules | None = None
+    rules: _FolderRules | None = None
     for each in reversed(folder.parents):
         if each.is_relative_to(top):
             rules = _read(rules, each.as_posix())
@@ -121,7 +121,7 @@ def _is_top(folder: Path) -> bool:
     return (folder / ".git").exists()
 
 
-def _read(above: _Rules | None, folder: str) -> _Rules:
+def _read(above: _FolderRules | None, folder: str) -> _FolderRules:
     """The rules above combined with this folder's."""
     git, mercury = (_spec(f"{folder}/{name}") for name in IGNORE_FILES)
     excluded = _spec(f"{folder}/.git/info/exclude")
@@ -129,7 +129,7 @@ def _read(above: _Rules | None, folder: str) -> _Rules:
         git = excluded + git if git is not None else excluded
     if git is None and mercury is None and above is not None:
         return above
-    return _Rules(above, folder.rstrip("/") + "/", (git, mercury))
+    return _FolderRules(above, folder.rstrip("/") + "/", (git, mercury))
 
 
 def _spec(path: str) -> GitIgnoreSpec | None:

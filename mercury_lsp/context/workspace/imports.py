@@ -13,7 +13,7 @@ IMPORTS_REACH_CHARS = 12_000
 MAX_IMPORTS = 40
 """Most imported files considered for one document."""
 
-_WORD = re.compile(r"[^\W\d]\w*")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ _SCRIPT = re.compile(
 
 def _script(text: str, path: str) -> Iterator[ImportedFile]:
     for found in _SCRIPT.finditer(text):
-        names = frozenset(_WORD.findall(found["names"] or found["bound"] or "")) - {"as", "type", "default"}
+        names = frozenset(_IDENTIFIER.findall(found["names"] or found["bound"] or "")) - {"as", "type", "default"}
         module = found["module"]
         if module.startswith("."):
             base = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
@@ -114,7 +114,7 @@ def _rust(text: str, path: str) -> Iterator[ImportedFile]:
     for used in _RUST_USE.findall(text):
         head, _, group = used.partition("{")
         parts = [part for part in re.split(r"::", head.strip()) if part and part != "*"]
-        names = frozenset(_WORD.findall(group or (parts[-1] if parts else ""))) - {"self", "as"}
+        names = frozenset(_IDENTIFIER.findall(group or (parts[-1] if parts else ""))) - {"self", "as"}
         if not parts:
             continue
         first, rest = parts[0], parts[1:]

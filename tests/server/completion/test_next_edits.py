@@ -214,7 +214,7 @@ def test_the_model_sees_the_text_without_the_old_one():
     assert request.far[-1].splitlines()[1:] == ["# @@", "# -def f(count):", "# +def f(total):"]
 
 
-def test_the_probability_is_one_half_for_equal_costs_and_never_out_of_bounds():
+def test_the_probability_is_one_half_for_equal_scores_and_never_out_of_bounds():
     assert probability_of_new(-3.0, -3.0) == 0.5
     assert probability_of_new(-1e6, 0.0) == 1.0
     assert probability_of_new(0.0, -1e6) == pytest.approx(0.0)
