@@ -1,10 +1,12 @@
 """Brackets and strings in source text, found by their characters alone.
 
-Two rules say what a string is. In code typed by the user (`code_outside_strings`) every quote opens one, a backslash
-escapes anywhere, and the caller may name the language's quotes. In a model's text (`outside_strings`) an apostrophe
-behind a letter or digit is no quote, for comments and docstrings are prose, and a backslash escapes only in strings.
-The suggestions in `mercury_lsp.completion.drafting` count brackets in strings too (`bracket_step`): they compare lines
-cut off anywhere, where a quote may as well be the end of a string as its start.
+There are three rules for strings; making them one would change suggestions:
+- `outside_strings`, for deciding where a fill ends: an apostrophe behind a letter or digit opens no string, since
+  comments are prose, and a backslash escapes only inside strings.
+- `code_outside_strings`, for lines of code around the cursor: every quote opens a string, a backslash escapes anywhere,
+  and the caller may name the language's quotes and a string that is already open.
+- `bracket_step` and `unclosed_brackets`, for comparing lines that are cut off anywhere: strings are not skipped, since
+  a quote in such a line may end a string as well as begin one.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Brackets and strings are found by their characters, in a user's code and in a model's text."""
+"""Brackets and strings are found by their characters, with three rules for strings."""
 
 import pytest
 from mercury_engine.text.brackets import code_outside_strings, has_open_bracket, unclosed_brackets
@@ -23,5 +23,5 @@ def test_code_outside_strings_leaves_out_quotes_escapes_and_what_they_enclose(te
     ("text", "in_model_text", "in_any_text"),
     [("f(", True, 1), ('f("(")', False, 1), ("# don't (", True, 1), (")(", True, 1), ("())", False, 0)],
 )
-def test_strings_are_skipped_in_a_models_text_only(text, in_model_text, in_any_text):
+def test_strings_are_skipped_for_the_end_of_a_fill_and_counted_in_cut_lines(text, in_model_text, in_any_text):
     assert (has_open_bracket(text), unclosed_brackets(text)) == (in_model_text, in_any_text)
