@@ -64,7 +64,7 @@ class DeviceLoop:
         fits = len(canvas.ids) <= SLOT_BUCKETS[-1] and not counted
         return alone and fits and rule.decides == "writer" and rule.threshold is None
 
-    def run(self, request: FillRequest, canvas: Canvas, place: CanvasContext, started: float) -> None:
+    def run(self, request: FillRequest, canvas: Canvas, canvas_context: CanvasContext, started: float) -> None:
         """Settle slots until the end, the deadline or the cancel flag, as `Denoiser.run` does.
 
         A cancel flag or a deadline costs at most one chunk; one that is cut short counts with all its steps. Raises
@@ -73,22 +73,22 @@ class DeviceLoop:
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
         while self.denoiser.is_open(request, canvas):
             before, enough = canvas.settled, partial(self._enough, request, canvas, canvas.steps)
-            self.filler.fill([self._job(request, canvas, place)], request.cancel, deadline, enough)
+            self.filler.fill([self._job(request, canvas, canvas_context)], request.cancel, deadline, enough)
             if canvas.ended:
                 self.denoiser.repaired(request, canvas)
             elif not (canvas.spell and canvas.settled > before):  # only a word spelled in part is written on
                 break
 
-    def _job(self, request: FillRequest, canvas: Canvas, place: CanvasContext) -> CanvasJob:
+    def _job(self, request: FillRequest, canvas: Canvas, canvas_context: CanvasContext) -> CanvasJob:
         """The canvas as it is; what is written behind the settled slots is a draft."""
         assert not canvas.committed
         behind = range(canvas.settled, len(canvas.ids))
         return CanvasJob(
-            place.last,
+            canvas_context.last,
             tuple(canvas.ids),
-            place.ends,
-            place.context.before,
-            place.context.after,
+            canvas_context.ends,
+            canvas_context.context.before,
+            canvas_context.context.after,
             bound=self.denoiser.rule.bound,
             rule=self._list(SlotLimits("", request.multiline)),
             first_rule=self._list(first_slot_limits(canvas, request.multiline)),
