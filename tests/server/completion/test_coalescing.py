@@ -26,7 +26,7 @@ async def editor():
     made.completer.close()
 
 
-async def asking(
+async def start_request(
     editor: CompleterDesk, feature: Feature = "inline", column: int = 4, invoked: bool = False
 ) -> asyncio.Task:
     """A request whose fill is under way or queued."""
@@ -47,21 +47,21 @@ async def is_cancelled(asked: asyncio.Task) -> bool:
 
 
 async def test_features_that_ask_at_one_cursor_share_a_fill(editor: CompleterDesk):
-    asked = [await asking(editor, feature) for feature in EVERY_FEATURE]
+    asked = [await start_request(editor, feature) for feature in EVERY_FEATURE]
     assert await answers(editor, *asked) == [["suggested"]] * len(EVERY_FEATURE)
     assert len(editor.engine.asked) == 1
 
 
 async def test_a_repeated_request_shares_the_fill_under_way(editor: CompleterDesk):
-    older = await asking(editor)
+    older = await start_request(editor)
     await begun(editor.engine)
-    newer = await asking(editor)
+    newer = await start_request(editor)
     assert await answers(editor, older, newer) == [["suggested"], ["suggested"]]
     assert len(editor.engine.asked) == 1
 
 
 async def test_a_shared_fill_runs_while_any_feature_waits_for_it(editor: CompleterDesk):
-    asked = [await asking(editor, feature) for feature in ("inline", "popup")]
+    asked = [await start_request(editor, feature) for feature in ("inline", "popup")]
     await begun(editor.engine)
     asked[0].cancel()
     await asyncio.sleep(0.02)
@@ -73,60 +73,63 @@ async def test_a_shared_fill_runs_while_any_feature_waits_for_it(editor: Complet
 
 
 async def test_typing_supersedes_the_older_requests_of_every_feature(editor: CompleterDesk):
-    older = [await asking(editor, feature) for feature in ("inline", "popup", "edit")]
+    older = [await start_request(editor, feature) for feature in ("inline", "popup", "edit")]
     editor.replace(0, 1, "y")
-    newer = await asking(editor, "popup")
+    newer = await start_request(editor, "popup")
     assert all([await is_cancelled(each) for each in older])
     assert await answers(editor, newer) == [["suggested"]]
 
 
 async def test_an_edit_that_changes_nothing_supersedes_no_request(editor: CompleterDesk):
-    older = await asking(editor)
+    older = await start_request(editor)
     editor.replace(4, 4, "")
-    newer = await asking(editor)
+    newer = await start_request(editor)
     assert await answers(editor, older, newer) == [["suggested"], ["suggested"]]
     assert len(editor.engine.asked) == 1
 
 
 async def test_a_request_elsewhere_supersedes_only_its_own_feature(editor: CompleterDesk):
-    ghost, popup = await asking(editor, "inline"), await asking(editor, "popup")
-    newer = await asking(editor, "inline", column=2)
+    ghost, popup = await start_request(editor, "inline"), await start_request(editor, "popup")
+    newer = await start_request(editor, "inline", column=2)
     assert await is_cancelled(ghost)
     assert await answers(editor, popup, newer) == [["suggested"], ["suggested"]]
 
 
 @pytest.mark.parametrize("feature", EVERY_FEATURE)
 async def test_an_invoked_request_outlives_automatic_ones(editor: CompleterDesk, feature: Feature):
-    invoked = await asking(editor, feature, invoked=True)
-    by_itself = await asking(editor, "inline")
-    assert await answers(editor, invoked, by_itself) == [["suggested"], ["suggested"]]
+    invoked = await start_request(editor, feature, invoked=True)
+    automatic = await start_request(editor, "inline")
+    assert await answers(editor, invoked, automatic) == [["suggested"], ["suggested"]]
     assert [request.candidates for request in editor.engine.asked] == [3], "the answer by key serves both"
 
 
 async def test_an_unsure_invoked_answer_is_not_shown_for_an_automatic_request(editor: CompleterDesk):
     editor.engine.confidence = 0.4
-    invoked, by_itself = await asking(editor, invoked=True), await asking(editor)
-    assert await answers(editor, invoked, by_itself) == [["suggested"], []]
+    invoked, automatic = await start_request(editor, invoked=True), await start_request(editor)
+    assert await answers(editor, invoked, automatic) == [["suggested"], []]
 
 
 async def test_a_request_invoked_for_another_window_survives_typing(editor: CompleterDesk):
-    panel, ghost = await asking(editor, "panel", invoked=True), await asking(editor, "inline", invoked=True)
+    panel, ghost = (
+        await start_request(editor, "panel", invoked=True),
+        await start_request(editor, "inline", invoked=True),
+    )
     editor.replace(0, 1, "y")
-    newer = await asking(editor, "inline")
+    newer = await start_request(editor, "inline")
     assert await is_cancelled(ghost)
     assert await answers(editor, panel, newer) == [["suggested"], ["suggested"]]
 
 
 async def test_an_invoked_request_supersedes_the_automatic_one_of_its_feature(editor: CompleterDesk):
-    by_itself, edit = await asking(editor, "inline"), await asking(editor, "edit")
-    invoked = await asking(editor, "inline", invoked=True)
-    assert await is_cancelled(by_itself)
+    automatic, edit = await start_request(editor, "inline"), await start_request(editor, "edit")
+    invoked = await start_request(editor, "inline", invoked=True)
+    assert await is_cancelled(automatic)
     assert await answers(editor, edit, invoked) == [["suggested"], ["suggested"]]
     assert [request.candidates for request in editor.engine.asked] == [1, 3]
 
 
 async def test_closing_a_document_cancels_all_its_requests(editor: CompleterDesk):
-    asked = [await asking(editor, "inline"), await asking(editor, "panel", invoked=True)]
+    asked = [await start_request(editor, "inline"), await start_request(editor, "panel", invoked=True)]
     editor.completer.forget("file:///sample.py")
     assert all([await is_cancelled(each) for each in asked])
 
@@ -137,7 +140,7 @@ async def test_a_fill_that_finishes_after_its_document_was_closed_leaves_nothing
     monkeypatch.setattr("mercury_lsp.completion.completer.LOOK_AHEAD_AFTER_SECONDS", 0.001)
     go = Event()
     monkeypatch.setattr(editor.engine, "fill", lambda request: go.wait(10) and Fill("late", 0.9, steps=1, elapsed=0.0))
-    asked = await asking(editor)
+    asked = await start_request(editor)
     editor.completer.forget("file:///sample.py")
     go.set()
     assert await is_cancelled(asked)

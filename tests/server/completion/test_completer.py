@@ -1,4 +1,4 @@
-"""The completer with an engine that answers when told to."""
+"""The completer, with an engine that answers on demand."""
 
 import asyncio
 

@@ -184,7 +184,7 @@ def test_keys_gathered_with_an_acceptance_are_not_saved(desk: Desk):
 
 
 @pytest.mark.parametrize(("shown", "inserted"), [("()", "()"), ("\n    x", "\n    "), ("    x", "    ")], ids=repr)
-def test_what_one_key_inserts_is_typed(desk: Desk, shown: str, inserted: str):
+def test_text_that_one_key_inserts_is_typed(desk: Desk, shown: str, inserted: str):
     desk.show(shown)
     desk.insert(inserted)
     record = desk.close()

@@ -157,7 +157,7 @@ EDITS = st.lists(
     min_size=1,
     max_size=3,
 )
-STEPS = st.one_of(EDITS, st.sampled_from(["show", "rest", "told", "part", "no", "later", "here"]))
+STEPS = st.one_of(EDITS, st.sampled_from(["show", "rest", "reported", "part", "no", "later", "here"]))
 
 
 @given(st.lists(STEPS, max_size=25))
@@ -185,7 +185,7 @@ def happen(desk: Desk, step: str) -> None:
             desk.show(TEXT, at=len(desk.text) // 2)
         case "rest" if "value" in desk.text:
             desk.show("(1)", name="one", at=desk.text.index("value") + 5)
-        case "told" | "part":
+        case "reported" | "part":
             desk.observer.reported_accepted("one", in_part=step == "part")
         case "no":
             desk.observer.reported_rejected("one")
