@@ -1,14 +1,20 @@
-"""Draw docs/watch.svg: the denoising of two examples, step by step, as `mercury-lsp watch` shows it."""
+"""Draw `docs/watch.svg`: three of our examples filled step by step, as an animation without scripts.
+
+    python docs/capture_watch.py
+
+Every frame is a picture of the same terminal, and CSS shows one frame after another.
+"""
 
 import io
-from dataclasses import replace
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from mercury_engine.api import SlotView
 from rich.console import Console
 from rich.text import Text
 
-from mercury_lsp.commands.try_ import read_example
+from mercury_lsp.commands.try_ import Example, read_example
 from mercury_lsp.commands.watch import canvas
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
@@ -18,26 +24,77 @@ from mercury_lsp.settings import Settings
 
 HERE = Path(__file__).parent
 EXAMPLES = ("moving_average.py", "point.rs", "debounce.js")
+COLUMNS = 64
+ROWS = 17
+LINES_ABOVE = 2
+SLOTS_SHOWN = 12
+"""The row of masks is longer than the terminal is wide."""
+
+FRAME_SECONDS = 0.9
+LAST_FRAME_SECONDS = 4.0
+
+STYLE = """
+    .frame {{ visibility: hidden; animation: frame {seconds}s step-end infinite }}
+    .last {{ animation-name: last }}
+    @keyframes frame {{ 0% {{ visibility: visible }} {frame}%, 100% {{ visibility: hidden }} }}
+    @keyframes last {{ 0% {{ visibility: visible }} {last}%, 100% {{ visibility: hidden }} }}
+    @media (prefers-reduced-motion: reduce) {{
+      .frame {{ animation: none }}
+      .last {{ visibility: visible }}
+    }}
+"""
 
 
 def main() -> None:
-    """Fill the examples and draw every step of it."""
+    """Fill the examples and draw every step."""
     engine = load_engine(Settings())
-    console = Console(record=True, width=96, highlight=False, file=io.StringIO())
+    above: list[Text] = []
+    frames: list[Text] = []
     for name in EXAMPLES:
         example = read_example(HERE.parent / "examples" / name)
         assert example is not None
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
         context = ContextBuilder().build(document.snapshot(), len(example.before), name)
         steps: list[tuple[SlotView, ...]] = []
-        fill = engine.fill(replace(context.request(), give_up_below=engine.gate, on_step=steps.append))
-        console.print(Text(name, "bold"))
-        for number, slots in enumerate(steps, 1):
-            line = Text(f"{number:3} ", "dim") + Text(context.line_prefix) + canvas(slots)
-            console.print(line + Text(context.line_suffix), soft_wrap=True)
-        figures = f"{fill.steps} steps, confidence {fill.confidence:.2f}"
-        console.print(Text(figures + "\n", "cyan"))
-    console.save_svg(str(HERE / "watch.svg"), title="mercury-lsp watch")
+        fill = engine.fill(context.request(on_step=steps.append))
+        states = [Text(), *(canvas(slots[:SLOTS_SHOWN]) for slots in steps)]
+        for number, state in enumerate(states):
+            caption = f"step {number} of {fill.steps}" if number else "the gap"
+            frames.append(Text("\n\n").join([*above, _block(name, example, state, caption)]))
+        caption = f"{fill.steps} steps, confidence {fill.confidence:.2f}"
+        above.append(_block(name, example, states[-1], caption))
+    (HERE / "watch.svg").write_text(_animation([*frames, Text("\n\n").join(above)]))
+
+
+def _block(name: str, example: Example, state: Text, caption: str) -> Text:
+    *before, line_prefix = example.before.split("\n")[-1 - LINES_ABOVE :]
+    line_suffix = example.after.split("\n")[0]
+    code = ("".join(line + "\n" for line in before), "dim")
+    return Text.assemble((name + "\n", "bold"), code, line_prefix, state, line_suffix, ("\n" + caption, "cyan"))
+
+
+def _animation(frames: Sequence[Text]) -> str:
+    """The first frame's picture with the text of all frames in it."""
+    pictures = [_picture(frame, f"f{number}") for number, frame in enumerate(frames)]
+    groups = []
+    for number, picture in enumerate(pictures):
+        text = re.sub(r' clip-path="[^"]*"', "", picture[picture.index('<g class="f') : picture.rindex("</g>")])
+        last = " last" if number == len(frames) - 1 else ""
+        delay = f"animation-delay: {number * FRAME_SECONDS:.1f}s"
+        groups.append(f'<g class="frame{last}" style="{delay}">{text}</g>')
+    styles = [style for picture in pictures[1:] for style in re.findall(r"\.f\d+-\w+ \{[^}]*\}", picture)]
+    seconds = (len(frames) - 1) * FRAME_SECONDS + LAST_FRAME_SECONDS
+    frame, last_frame = (f"{100 * each / seconds:.2f}" for each in (FRAME_SECONDS, LAST_FRAME_SECONDS))
+    style = STYLE.format(seconds=seconds, frame=frame, last=last_frame)
+    first = pictures[0]
+    head = first[: first.index('<g class="f')].replace("</style>", "\n".join(styles) + style + "</style>")
+    return head + "\n".join(groups) + "\n    </g>\n</svg>\n"
+
+
+def _picture(frame: Text, identity: str) -> str:
+    console = Console(record=True, width=COLUMNS, height=ROWS, highlight=False, file=io.StringIO())
+    console.print(frame + "\n" * (ROWS - 1 - frame.plain.count("\n")))
+    return console.export_svg(title="mercury-lsp watch", unique_id=identity)
 
 
 if __name__ == "__main__":
