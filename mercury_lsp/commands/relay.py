@@ -10,7 +10,7 @@ from mercury_lsp.commands.serve import address_of, end_at_once
 from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.handover import hand_over
-from mercury_lsp.relay.join import SERVE, join, log_name
+from mercury_lsp.relay.join import SERVE_COMMAND, join, log_name
 
 IN_PROCESS_VARIABLE = "MERCURY_IN_PROCESS"
 """Environment variable: 1 loads the model in the server's own process."""
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     serve()
 
 
-def relayed(address: Address, serve: Sequence[str] = SERVE) -> int:
+def relayed(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> int:
     """Serve the editor by a daemon, through the hub or a relay here; returns the exit code. Raises DaemonError."""
     code = hand_over(address, serve)
     return code if code is not None else _relayed_here(address, serve)

@@ -1,10 +1,10 @@
-"""Where a daemon is met, and whom the file system lets come there.
+"""Where a daemon listens, and who may connect.
 
-A Unix socket is for its owner by its mode, in a folder that is for its owner by its mode. Where there are none, the
-daemon listens on the loopback interface, which every user can reach: there a token proves who may come. The token
-stands beside the port in a file that only its owner can read.
+A Unix socket is private by its mode, in a folder that is private by its mode. Without Unix sockets the daemon listens
+on the loopback interface, which every user can reach, and a token proves who may connect. The token is beside the port
+in a file that only its owner can read.
 
-The name holds the version and a digest of where we are installed, so that two versions never meet by chance.
+The name contains the version and a digest of the installation path, so that two versions never meet by accident.
 """
 
 import os
@@ -25,15 +25,15 @@ TOKEN_BYTES = 32
 
 LOOPBACK = "127.0.0.1"
 
-BACKLOG = 64
+BACKLOG_CONNECTIONS = 64
 
 CONNECT_SECONDS = 2.0
 
-HUB = ".hub"
-"""Ends the name of the socket where the hub is met; what stands before it is the daemon's."""
+HUB_SUFFIX = ".hub"
+"""Suffix of the hub's socket; the rest of the name is the daemon's."""
 
 NO_KEY = b""
-"""Of a socket that other users cannot reach."""
+"""The key for a socket that other users cannot reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class UnixAddress:
 
     @property
     def arguments(self) -> list[str]:
-        """What makes `mercury-lsp serve` listen here."""
+        """The options that make `mercury-lsp serve` listen here."""
         return ["--socket", str(self.path)]
 
     def connect(self) -> tuple[socket.socket, bytes]:
-        """A connection and the key that both sides know. Raises OSError where nobody listens."""
+        """A connection and the key that both sides know. Raises OSError if nobody listens."""
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.settimeout(CONNECT_SECONDS)
@@ -61,17 +61,17 @@ class UnixAddress:
         return connection, NO_KEY
 
     def listen(self) -> tuple[socket.socket, bytes]:
-        """A socket that listens; for whoever holds the lock, since a file left by a daemon that crashed is removed."""
+        """A listening socket. Call it with the lock held: it removes the file of a daemon that crashed."""
         self.path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
             listening.bind(str(self.path))
-        except OSError as error:  # also for a path of more than about 100 bytes
-            raise DaemonError(f"cannot listen on {self.path}: {error}; name another with --socket") from error
+        except OSError as error:  # also if the path is longer than about 100 bytes
+            raise DaemonError(f"cannot listen on {self.path}: {error}; choose another path with --socket") from error
         finally:
             os.umask(before)
-        listening.listen(BACKLOG)
+        listening.listen(BACKLOG_CONNECTIONS)
         return listening, NO_KEY
 
 
@@ -81,28 +81,28 @@ class TcpAddress:
 
     path: Path
     port: int = 0
-    """0: one that is free."""
+    """0: any free port."""
 
     @property
     def arguments(self) -> list[str]:
-        """What makes `mercury-lsp serve` listen here."""
+        """The options that make `mercury-lsp serve` listen here."""
         return ["--tcp", str(self.port), "--token-file", str(self.path)]
 
     def connect(self) -> tuple[socket.socket, bytes]:
-        """A connection and the key that both sides know. Raises OSError where nobody listens."""
+        """A connection and the key that both sides know. Raises OSError if nobody listens."""
         port, key = self._read()
         return socket.create_connection((LOOPBACK, port), CONNECT_SECONDS), key
 
     def listen(self) -> tuple[socket.socket, bytes]:
-        """A socket that listens, with a new token; for whoever holds the lock."""
+        """A listening socket, with a new token. Call it with the lock held."""
         listening = socket.socket(socket.AF_INET)
-        if sys.platform != "win32":  # there the option would let two processes share the port
+        if sys.platform != "win32":  # where the option would let two processes share the port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, self.port))
         except OSError as error:
-            raise DaemonError(f"cannot listen on port {self.port}: {error}; name another with --tcp") from error
-        listening.listen(BACKLOG)
+            raise DaemonError(f"cannot listen on port {self.port}: {error}; choose another port with --tcp") from error
+        listening.listen(BACKLOG_CONNECTIONS)
         key = secrets.token_bytes(TOKEN_BYTES)
         self._write(listening.getsockname()[1], key)
         return listening, key
@@ -115,7 +115,7 @@ class TcpAddress:
             raise OSError(f"{self.path} does not hold a port and a token") from error
 
     def _write(self, port: int, key: bytes) -> None:
-        """Under a new name first, so that nobody reads half of it, nor follows a link that lies in its place."""
+        """Write under a new name, then rename: nobody reads half a file or follows a link in its place."""
         new = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
             new.unlink(missing_ok=True)
@@ -123,14 +123,14 @@ class TcpAddress:
                 file.write(f"{port} {key.hex()}\n")
             new.replace(self.path)
         except OSError as error:
-            raise DaemonError(f"cannot write {self.path}: {error}; name another with --token-file") from error
+            raise DaemonError(f"cannot write {self.path}: {error}; choose another path with --token-file") from error
 
 
 Address = UnixAddress | TcpAddress
 
 
 def default_address() -> Address:
-    """Where this version's daemon of this user is. Raises DaemonError if no folder can be made private."""
+    """The address of this user's daemon of this version. Raises DaemonError if there is no private folder for it."""
     folder = runtime_folder()
     if sys.platform == "win32":
         return TcpAddress(folder / f"{build()}.token")
@@ -138,40 +138,42 @@ def default_address() -> Address:
 
 
 def hub_address(address: Address) -> UnixAddress:
-    """Where the hub for a daemon's address is met."""
-    return UnixAddress(address.path.with_name(f"{address.path.name}{HUB}"))
+    """The address of the hub that belongs to a daemon's address."""
+    return UnixAddress(address.path.with_name(f"{address.path.name}{HUB_SUFFIX}"))
 
 
 def all_addresses() -> list[Address]:
-    """Where daemons of any version may be, or the hub of one that has ended."""
+    """Addresses where a daemon of any version may run, or the hub of one that has ended."""
     folder = runtime_folder()
-    found = sorted({folder / each.name.removesuffix(HUB) for each in folder.iterdir()})
+    found = sorted({folder / each.name.removesuffix(HUB_SUFFIX) for each in folder.iterdir()})
     unix: list[Address] = [UnixAddress(each) for each in found if each.suffix == ".sock"]
     return unix + [TcpAddress(each) for each in found if each.suffix == ".token"]
 
 
 def build() -> str:
-    """The version and a digest of where we are installed."""
+    """The version and a digest of the installation path."""
     installed = str(Path(mercury_lsp.__file__).resolve().parent)
     return f"{mercury_lsp.version()}-{sha256(installed.encode()).hexdigest()[:8]}"
 
 
 def runtime_folder() -> Path:
-    """A folder that is this user's alone, made if need be. Raises DaemonError if it is not or cannot be."""
+    """This user's private folder, created if missing. Raises DaemonError if it is not private or cannot be created."""
     try:
         folder = _runtime_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sys.platform != "win32":
             found = folder.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-                raise DaemonError(f"{folder} is not a folder for you alone; remove it, or set XDG_RUNTIME_DIR")
+                raise DaemonError(f"{folder} is not a private folder of yours; remove it, or set XDG_RUNTIME_DIR")
     except OSError as error:
-        raise DaemonError(f"no folder for the socket: {error}; set XDG_RUNTIME_DIR to one of yours") from error
+        raise DaemonError(
+            f"no folder for the socket: {error}; set XDG_RUNTIME_DIR to a private folder of yours"
+        ) from error
     return folder
 
 
 def log_file(address: Address) -> Path:
-    """Where the daemon of an address writes its log when it has no terminal. Raises OSError."""
+    """The log of an address's daemon that has no terminal. Raises OSError."""
     state = _folder_of("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME")
     folder = (state or Path.home() / ".local" / "state") / "mercury-lsp"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -179,7 +181,7 @@ def log_file(address: Address) -> Path:
 
 
 def peer_user(connection: socket.socket) -> int | None:
-    """The user at the other end of a Unix socket; None where the system does not tell."""
+    """The user at the other end of a Unix socket; None if the system does not report it."""
     if sys.platform != "linux":
         return None
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -195,6 +197,6 @@ def _runtime_folder() -> Path:
 
 
 def _folder_of(variable: str) -> Path | None:
-    """A folder of the environment's. A relative one is ignored, as XDG has it: hub and daemon work elsewhere."""
+    """The folder in an environment variable. A relative path is ignored, as XDG requires; we change folders."""
     folder = Path(os.environ.get(variable, ""))
     return folder if folder.is_absolute() else None

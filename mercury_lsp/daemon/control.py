@@ -1,4 +1,4 @@
-"""What others ask of a running daemon: how it is, and to end."""
+"""Requests to a running daemon: its status, and to stop."""
 
 import json
 import os
@@ -12,32 +12,33 @@ from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
 
 ALREADY_RUNNING = 3
-"""What `serve` ends with when another daemon has the address."""
+"""The exit code of `serve` when another daemon has the address."""
 
 STOP_SECONDS = 10.0
+"""For a daemon to exit after it was asked to stop, or killed."""
 
 
 def lock_path(address: Address) -> Path:
-    """Locked by the daemon of an address for as long as it lives."""
+    """The file that an address's daemon keeps locked while it lives."""
     return address.path.with_name(f"{address.path.name}.lock")
 
 
 def ask(address: Address, purpose: handshake.Purpose) -> dict[str, Any] | None:
-    """The daemon's answer; None if none runs there. Raises DaemonError for one that must not be talked to."""
+    """The daemon's answer; None if none runs there. Raises DaemonError for one that we must not talk to."""
     try:
         connection, key = address.connect()
         with connection:
             handshake.call(connection, key, purpose)
-            connection.settimeout(handshake.SECONDS)
+            connection.settimeout(handshake.TIMEOUT_SECONDS)
             return json.loads(handshake.read_line(connection))
     except (OSError, ValueError):
         return None
 
 
 def stop(address: Address) -> bool:
-    """End the daemon and wait until it is gone; False if none ran. One that does not answer is killed.
+    """Stop the daemon and wait until it is gone; False if none ran. A daemon that does not answer is killed.
 
-    Raises DaemonError if it does not end.
+    Raises DaemonError if it does not exit.
     """
     if ask(address, "stop") is None:
         if not lock.is_taken(lock_path(address)):
@@ -46,17 +47,17 @@ def stop(address: Address) -> bool:
     deadline = time.monotonic() + STOP_SECONDS
     while lock.is_taken(lock_path(address)):
         if time.monotonic() > deadline:
-            raise DaemonError(f"the daemon at {address.path} does not end; end its process")
+            raise DaemonError(f"the daemon at {address.path} does not exit; kill its process")
         time.sleep(0.02)
     return True
 
 
 def _kill(address: Address) -> None:
-    """End a process that hears nothing."""
+    """Kill a daemon that does not answer."""
     try:
         if (process := lock.owner(lock_path(address))) is not None:
             os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
     except ProcessLookupError:
         pass
     except OSError as error:
-        raise DaemonError(f"the daemon at {address.path} does not answer, nor can it be ended: {error}") from error
+        raise DaemonError(f"the daemon at {address.path} does not answer and cannot be killed: {error}") from error

@@ -1,12 +1,12 @@
-"""What both sides say before the first LSP message, each on one line of JSON.
+"""What both sides send before the first LSP message, one line of JSON each.
 
     caller  {"mercury": 1, "version": ..., "purpose": "lsp", "folder": ..., "nonce": ...}
     daemon  {"mercury": 1, "version": ..., "pid": ..., "nonce": ..., "proof": HMAC(token, "daemon" + caller's nonce)}
     caller  {"proof": HMAC(token, "caller" + daemon's nonce)}
 
-The token itself never travels: a process that took over the port of a daemon that is gone learns nothing, and gets
-no text of the user's. What fails is closed without a word. On a Unix socket the token is empty; there the file
-system and the peer's credentials say who may come.
+The token itself is never sent: a process that took over the port of a daemon that is gone learns nothing, and gets none
+of the user's text. A connection whose handshake fails is closed without a reply. On a Unix socket the token is empty;
+the file system and the peer's credentials decide who may connect.
 """
 
 import hmac
@@ -20,34 +20,34 @@ from typing import Any, Literal, get_args
 import mercury_lsp
 from mercury_lsp.errors import DaemonError
 
-PROTOCOL = 1
-"""Of this handshake and of what the relay and the daemon say to each other besides LSP."""
+PROTOCOL_VERSION = 1
+"""Version of this handshake and of the messages between relay and daemon that are not LSP."""
 
-MAX_LINE = 4096
+MAX_LINE_BYTES = 4096
 
-SECONDS = 5.0
-"""For each side to say its lines in."""
+TIMEOUT_SECONDS = 5.0
+"""For each side to send its lines."""
 
 PING, PONG = "mercury/ping", "mercury/pong"
-"""Notifications: the relay asks whether the daemon is alive, and the daemon says so at once."""
+"""Notifications: the relay asks whether the daemon is alive, and the daemon answers at once."""
 
 GOODBYE = "mercury/goodbye"
-"""The daemon's notification that it ends because it was told to, so that nobody hurries to start another."""
+"""The daemon's notification that it was asked to stop, so that relays do not start another at once."""
 
 Purpose = Literal["lsp", "status", "stop"]
 
 
 class NoDaemon(OSError):
-    """Whoever was there has gone, or does not speak this handshake."""
+    """The other side has hung up, or does not speak this handshake."""
 
 
 class NoAnswer(NoDaemon):
-    """Whoever is there says nothing."""
+    """The other side accepts the connection and sends nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who calls and what for."""
+    """Who connects, and why."""
 
     version: str
     purpose: Purpose
@@ -58,7 +58,7 @@ class Hello:
     def parse(cls, line: bytes) -> "Hello":
         """Raises ValueError."""
         said = decode(line)
-        if said.get("mercury") != PROTOCOL or said.get("purpose") not in get_args(Purpose):
+        if said.get("mercury") != PROTOCOL_VERSION or said.get("purpose") not in get_args(Purpose):
             raise ValueError("another protocol")
         version, folder, nonce = (said.get(name) for name in ("version", "folder", "nonce"))
         if not (isinstance(version, str) and isinstance(folder, str) and isinstance(nonce, str)):
@@ -67,20 +67,22 @@ class Hello:
 
 
 def call(connection: socket.socket, key: bytes, purpose: Purpose, folder: str | None = None) -> dict[str, Any]:
-    """Introduce ourselves, or somebody in another folder; what the daemon said.
+    """Introduce ourselves, or an editor in another folder; the daemon's line.
 
-    Raises NoDaemon, NoAnswer after `SECONDS`, and DaemonError for one that we must not talk to.
+    Raises NoDaemon, NoAnswer after `TIMEOUT_SECONDS`, and DaemonError for a daemon that we must not talk to.
     """
     nonce = secrets.token_hex(16)
-    hello = {"mercury": PROTOCOL, "version": mercury_lsp.version(), "purpose": purpose}
-    connection.settimeout(SECONDS)
+    hello = {"mercury": PROTOCOL_VERSION, "version": mercury_lsp.version(), "purpose": purpose}
+    connection.settimeout(TIMEOUT_SECONDS)
     try:
         connection.sendall(encode(hello | {"folder": folder or here(), "nonce": nonce}))
         said = decode(read_line(connection))
         if not is_proof(said.get("proof"), key, "daemon", nonce):
-            raise DaemonError("who listens does not know the token; remove the token file")
+            raise DaemonError("the listening process does not know the token; remove the token file")
         if purpose == "lsp" and said.get("version") != hello["version"]:
-            raise DaemonError(f"a daemon of version {said.get('version')} runs there; mercury-lsp serve --stop ends it")
+            raise DaemonError(
+                f"a daemon of version {said.get('version')} runs there; stop it with mercury-lsp serve --stop"
+            )
         connection.sendall(encode({"proof": proof(key, "caller", str(said.get("nonce")))}))
     except TimeoutError as error:
         raise NoAnswer(str(error)) from error
@@ -90,18 +92,18 @@ def call(connection: socket.socket, key: bytes, purpose: Purpose, folder: str | 
     return said
 
 
-def read_line(connection: socket.socket, longest: int = MAX_LINE) -> bytes:
-    """One line, after which the other side says nothing until it is answered. Raises NoDaemon."""
+def read_line(connection: socket.socket, longest: int = MAX_LINE_BYTES) -> bytes:
+    """The next line; the other side must send nothing after it until we answer. Raises NoDaemon."""
     line = bytearray()
     while not line.endswith(b"\n"):
-        if len(line) > longest or not (data := connection.recv(MAX_LINE)):
+        if len(line) > longest or not (data := connection.recv(MAX_LINE_BYTES)):
             raise NoDaemon("it has hung up")
         line += data
     return bytes(line)
 
 
 def here() -> str:
-    """The folder in which we were started."""
+    """The folder that this process was started in."""
     try:
         return os.getcwd()
     except OSError:  # it was removed
@@ -109,12 +111,12 @@ def here() -> str:
 
 
 def encode(line: dict[str, Any]) -> bytes:
-    """One line."""
+    """A message as one line."""
     return json.dumps(line).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """What a line says. Raises ValueError."""
+    """The message in a line. Raises ValueError."""
     said = json.loads(line)
     if not isinstance(said, dict):
         raise ValueError("not an object")
@@ -122,10 +124,10 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def proof(key: bytes, side: str, nonce: str) -> str:
-    """That the side knows the key, for who chose the nonce."""
+    """Proves to the side that chose the nonce that we know the key: HMAC-SHA256 in hex."""
     return hmac.digest(key, f"{side}{nonce}".encode(), "sha256").hex()
 
 
 def is_proof(said: Any, key: bytes, side: str, nonce: str) -> bool:
-    """Compared in constant time."""
+    """Whether a proof is right, compared in constant time."""
     return isinstance(said, str) and hmac.compare_digest(said.encode(), proof(key, side, nonce).encode())

@@ -1,15 +1,15 @@
-"""A file lock that the system gives back when its process ends, however it ends."""
+"""A file lock that the system releases when its process ends, however it ends."""
 
 import os
 import sys
 from pathlib import Path
 
-SIGNED_AT = 1
-"""Offset of the owner's process id; on Windows nobody else can read the byte that is locked."""
+SIGNATURE_OFFSET = 1
+"""Offset in bytes of the owner's process id; on Windows no other process can read the locked byte."""
 
 
 def take(path: Path) -> int | None:
-    """Take the lock until what this returns is closed, or the process ends; None if another has it. Raises OSError."""
+    """Lock until the returned descriptor is closed or the process ends; None if another holds it. Raises OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _lock(descriptor)
@@ -21,23 +21,23 @@ def take(path: Path) -> int | None:
 
 
 def sign(descriptor: int) -> None:
-    """Write down whose lock it is. Raises OSError."""
-    os.lseek(descriptor, SIGNED_AT, os.SEEK_SET)
+    """Write our process id into the locked file. Raises OSError."""
+    os.lseek(descriptor, SIGNATURE_OFFSET, os.SEEK_SET)
     os.write(descriptor, f"{os.getpid()}\n".encode())
 
 
 def owner(path: Path) -> int | None:
-    """The process that has the lock; None if nobody has, or has not signed. Raises OSError."""
+    """The process that holds the lock; None if none does, or it has not signed. Raises OSError."""
     if not is_taken(path):
         return None
     with path.open("rb") as file:
-        file.seek(SIGNED_AT)
+        file.seek(SIGNATURE_OFFSET)
         signed = file.read(32).strip()
     return int(signed) if signed.isdigit() else None
 
 
 def is_taken(path: Path) -> bool:
-    """Whether another process has it."""
+    """Whether another process holds the lock."""
     if not path.exists():
         return False
     if (descriptor := take(path)) is not None:

@@ -1,4 +1,4 @@
-"""The daemon: listens, lets callers in, and gives each a language server of its own on shared engines."""
+"""The daemon: accepts connections and gives each its own language server on shared engines."""
 
 import asyncio
 import json
@@ -27,48 +27,48 @@ logger = logging.getLogger(__name__)
 
 READ_BYTES = 65536
 
-MAX_UNSENT = 64 * 2**20
-"""Bytes that wait for a client who does not read; then it is given up, for they are in everybody's memory."""
+MAX_UNSENT_BYTES = 64 * 2**20
+"""Unsent bytes at which a client that does not read is disconnected; they take memory that all editors share."""
 
 
 class Daemon:
-    """Serves whoever comes to its address until it is told to stop, or nobody has come for a while."""
+    """Serves the clients of its address until it is asked to stop, or has been idle for a while."""
 
     def __init__(self, address: Address, load: LoadEngine, idle_seconds: float | None):
         self.engines = Engines(load)
         self._address = address
         self._idle_seconds = idle_seconds
         self._servers: set[MercuryServer] = set()
-        self._conversations: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._started = monotonic()
-        self._idle: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
 
     async def run(self, listening: socket.socket, key: bytes) -> None:
-        """Serve; the socket file is gone when this returns."""
+        """Serve until stopped; the socket file is gone when this returns."""
         loop = asyncio.get_running_loop()
         if sys.platform != "win32":
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._stopped.set)
 
-        async def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._come(reader, writer, key)
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._accept(reader, writer, key)
 
         start = asyncio.start_unix_server if isinstance(self._address, UnixAddress) else asyncio.start_server
-        server = await start(come, sock=listening)
-        self._rest()
+        server = await start(accept, sock=listening)
+        self._stop_when_idle()
         await self._stopped.wait()
-        self._address.path.unlink(missing_ok=True)  # first, so that whoever comes now starts another daemon
+        self._address.path.unlink(missing_ok=True)  # first, so that the next client starts another daemon
         server.close()
         for each in self._servers:
             each.protocol.notify(handshake.GOODBYE)
         await asyncio.sleep(0)
-        for conversation in self._conversations:
-            conversation.cancel()
-        await asyncio.gather(*self._conversations, return_exceptions=True)
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
     def status(self) -> dict[str, Any]:
-        """What `doctor` shows."""
+        """The status that `doctor` shows."""
         return {
             "version": mercury_lsp.version(),
             "pid": os.getpid(),
@@ -81,20 +81,20 @@ class Daemon:
             ],
         }
 
-    async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._conversations.add(task)
+        self._connections.add(task)
         try:
             if hello := await welcome(reader, writer, key):
-                await self._converse(hello, reader, writer)
+                await self._serve(hello, reader, writer)
         except (ConnectionError, asyncio.CancelledError):
-            pass  # the caller has gone, or we go
+            pass  # the caller is gone, or we are stopping
         finally:
-            self._conversations.discard(task)
+            self._connections.discard(task)
             writer.close()
 
-    async def _converse(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if hello.purpose == "lsp":
             await self._serve_editor(hello, reader, writer)
         elif hello.purpose == "status":
@@ -108,8 +108,8 @@ class Daemon:
         server.configuration.started_in = Path(hello.folder)
         server.protocol.set_writer(_Bounded(writer))
         self._servers.add(server)
-        if self._idle is not None:
-            self._idle.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         try:
             await server.serve(_messages(reader, writer))
         except Exception:
@@ -117,37 +117,37 @@ class Daemon:
         finally:
             self._servers.discard(server)
             server.shutdown()
-            self._rest()
+            self._stop_when_idle()
             await asyncio.to_thread(server.session.statistics.wait)
 
-    def _rest(self) -> None:
-        """Stop after a while if nobody is there."""
+    def _stop_when_idle(self) -> None:
+        """Stop after a while unless a client connects."""
         if self._idle_seconds is not None and not self._servers:
-            self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._stopped.set)
+            self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._stopped.set)
 
 
 class _Bounded:
-    """Writes without waiting; gives up a client that does not read."""
+    """Writes without waiting; disconnects a client that does not read."""
 
     def __init__(self, writer: asyncio.StreamWriter):
         self._writer = writer
 
     def write(self, data: bytes) -> None:
-        """As pygls wants it."""
+        """As pygls expects it."""
         if self._writer.is_closing():
             return
         self._writer.write(data)
-        if self._writer.transport.get_write_buffer_size() > MAX_UNSENT:
-            logger.warning("a client does not read what it is sent")
+        if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            logger.warning("a client does not read its messages; it is disconnected")
             self._writer.transport.abort()
 
     def close(self) -> None:
-        """As pygls wants it."""
+        """As pygls expects it."""
         self._writer.close()
 
 
 async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[Any]:
-    """What the client says; its relay's pings are answered here."""
+    """The client's messages; its relay's pings are answered here."""
     decoder = Decoder()
     while data := await reader.read(READ_BYTES):
         for message in decoder.feed(data):
@@ -158,7 +158,7 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
 
 
 def resident_mb() -> float | None:
-    """Memory of this process; None where the system does not tell."""
+    """Resident memory of this process in MB; None if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError):

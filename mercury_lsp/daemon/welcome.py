@@ -7,21 +7,21 @@ import socket
 
 import mercury_lsp
 from mercury_lsp.daemon.address import peer_user
-from mercury_lsp.daemon.handshake import PROTOCOL, SECONDS, Hello, decode, encode, is_proof, proof
+from mercury_lsp.daemon.handshake import PROTOCOL_VERSION, TIMEOUT_SECONDS, Hello, decode, encode, is_proof, proof
 
 
 async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> Hello | None:
-    """Let a caller introduce itself; None if it may not come in."""
+    """The caller's introduction; None if it may not connect."""
     if not _is_same_user(writer.get_extra_info("socket")):
         return None
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             hello = Hello.parse(await reader.readline())
             nonce = secrets.token_hex(16)
-            about = {"mercury": PROTOCOL, "version": mercury_lsp.version(), "pid": os.getpid(), "nonce": nonce}
+            about = {"mercury": PROTOCOL_VERSION, "version": mercury_lsp.version(), "pid": os.getpid(), "nonce": nonce}
             writer.write(encode(about | {"proof": proof(key, "daemon", hello.nonce)}))
             said = decode(await reader.readline())
-    except (OSError, ValueError):  # ValueError is also what readline raises for a line without end
+    except (OSError, ValueError):  # readline raises ValueError for an endless line
         return None
     if hello.purpose == "lsp" and hello.version != mercury_lsp.version():
         return None
@@ -29,7 +29,7 @@ async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ke
 
 
 def _is_same_user(connection: socket.socket) -> bool:
-    """On TCP nobody tells: there the token decides."""
+    """Whether the caller is the same user; on TCP the token decides instead."""
     if connection.family == socket.AF_INET:
         return True
     return peer_user(connection) in (None, os.getuid())

@@ -1,4 +1,4 @@
-"""From the process that an editor started to the hub, the one process that relays for all editors of an address.
+"""Hand an editor over from the process that it started to the hub, which relays for all editors of an address.
 
     hub     {"mercury": 1, "build": ...}
     caller  {"folder": ..., "environment": ...}
@@ -6,7 +6,8 @@
     caller  standard input, output and error, as descriptors
     hub     the exit code, when the session is over
 
-Up to the descriptors the caller can still relay by itself. Behind them it becomes a shell that waits for its exit code.
+Until it sends the descriptors, the caller can still relay by itself. Then it becomes a shell that waits for the exit
+code.
 """
 
 import os
@@ -22,24 +23,25 @@ from mercury_lsp.daemon.address import Address, UnixAddress, build, hub_address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.origin import EditorOrigin
 
-LOOK_EVERY = 0.02
+POLL_SECONDS = 0.02
+"""Between two attempts to reach a hub that another process is starting."""
 
-MAX_STARTS = 2
-"""Of hubs that end before they say anything."""
+MAX_HUB_STARTS = 2
+"""Hubs that may end before they answer, before we give up."""
 
-ANSWER_SECONDS = 60.0
-"""For the hub to join a daemon; `join` gives up before."""
+HUB_ANSWER_SECONDS = 60.0
+"""For the hub to join a daemon; `join` gives up sooner."""
 
 SHELL = "/bin/sh"
 
-WAIT = 'read -r code && exit "$code"; exit 1'
-"""What the shell does, in 0.2 MB of memory where we take 13. When the hub dies it reads nothing."""
+WAIT_SCRIPT = 'read -r code && exit "$code"; exit 1'
+"""The shell's script; it takes 0.2 MB of memory, this process 13. If the hub dies, the shell reads end of file."""
 
 
 def hand_over(address: Address, serve: Sequence[str]) -> int | None:
-    """Have the editor served by the hub, which is started if none runs; what to end with.
+    """Have the hub serve the editor; the exit code. The hub is started if none runs.
 
-    None if no hub can be had; nothing was read or written then. Raises DaemonError if the hub can have no daemon.
+    None if there can be no hub; then nothing was read or written. Raises DaemonError if the hub finds no daemon.
     """
     if sys.platform == "win32":
         return None
@@ -56,13 +58,13 @@ def hand_over(address: Address, serve: Sequence[str]) -> int | None:
 
 
 def _wait(hub: socket.socket) -> int:
-    """What the hub says; if there is a shell, it waits in our place."""
-    with open(os.devnull, "r+b", buffering=0) as nothing:  # an editor waits for the end of its pipes
+    """The exit code that the hub sends; if there is a shell, it replaces this process to wait."""
+    with open(os.devnull, "r+b", buffering=0) as nothing:  # our copies would keep the editor's pipes open
         for ours, descriptor in ((hub, 0), (nothing, 1), (nothing, 2)):
             os.dup2(ours.fileno(), descriptor)
     with suppress(OSError):
-        os.chdir(os.sep)  # ours may be removed, of which shells complain
-        os.execve(SHELL, ["sh", "-c", WAIT, "mercury-lsp"], {})
+        os.chdir(os.sep)  # shells complain if their folder is removed
+        os.execve(SHELL, ["sh", "-c", WAIT_SCRIPT, "mercury-lsp"], {})
     return int(hub.recv(16) or 1)
 
 
@@ -71,11 +73,11 @@ def _introduced(address: Address, serve: Sequence[str]) -> socket.socket:
     hub = _reach(address, serve)
     try:
         hub.sendall(handshake.encode(EditorOrigin.here()._asdict()))
-        hub.settimeout(ANSWER_SECONDS)
-        said = _said(hub)
+        hub.settimeout(HUB_ANSWER_SECONDS)
+        said = _receive(hub)
         if "error" in said:
             raise DaemonError(said["error"])
-        hub.settimeout(None)  # with a timeout it does not block, and the shell would not wait
+        hub.settimeout(None)  # with a timeout it is non-blocking, and the shell would not wait
     except BaseException:
         hub.close()
         raise
@@ -84,23 +86,23 @@ def _introduced(address: Address, serve: Sequence[str]) -> socket.socket:
 
 def _reach(address: Address, serve: Sequence[str]) -> socket.socket:
     """A connection to a hub that is alive and of our build. Raises OSError."""
-    deadline, starts = time.monotonic() + handshake.SECONDS, 0
-    while time.monotonic() < deadline and starts <= MAX_STARTS:
-        # One that is about to end hangs up on whoever comes.
+    deadline, starts = time.monotonic() + handshake.TIMEOUT_SECONDS, 0
+    while time.monotonic() < deadline and starts <= MAX_HUB_STARTS:
+        # A hub that is about to end hangs up on new callers.
         with suppress(FileNotFoundError, ConnectionError, handshake.NoDaemon):
             return _call(hub_address(address))
         if _start(address, serve):
             starts += 1
         else:
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_SECONDS)
     raise TimeoutError("no hub answers")
 
 
 def _call(address: UnixAddress) -> socket.socket:
     hub, _ = address.connect()
     try:
-        hub.settimeout(handshake.SECONDS)
-        if (theirs := _said(hub).get("build")) != build():
+        hub.settimeout(handshake.TIMEOUT_SECONDS)
+        if (theirs := _receive(hub).get("build")) != build():
             raise OSError(f"the hub is of build {theirs}")
     except BaseException:
         hub.close()
@@ -108,8 +110,8 @@ def _call(address: UnixAddress) -> socket.socket:
     return hub
 
 
-def _said(hub: socket.socket) -> dict[str, Any]:
-    """Raises OSError."""
+def _receive(hub: socket.socket) -> dict[str, Any]:
+    """The hub's next message. Raises OSError."""
     try:
         return handshake.decode(handshake.read_line(hub))
     except ValueError as error:
@@ -117,7 +119,7 @@ def _said(hub: socket.socket) -> dict[str, Any]:
 
 
 def _start(address: Address, serve: Sequence[str]) -> bool:
-    """Start a hub, unless another has just been; it listens when this returns. Raises OSError."""
+    """Start a hub; False if another process is running or starting one. It listens on return. Raises OSError."""
     hub = hub_address(address)
     if (taken := lock.take(control.lock_path(hub))) is None:
         return False
@@ -126,7 +128,7 @@ def _start(address: Address, serve: Sequence[str]) -> bool:
         with listening:
             if (child := os.fork()) == 0:
                 _be_hub(address, serve, listening, taken)
-            with suppress(ChildProcessError):  # where ended children are not kept
+            with suppress(ChildProcessError):  # if children are reaped automatically
                 os.waitpid(child, 0)
     except DaemonError as error:
         raise OSError(str(error)) from error
@@ -136,7 +138,7 @@ def _start(address: Address, serve: Sequence[str]) -> bool:
 
 
 def _be_hub(address: Address, serve: Sequence[str], listening: socket.socket, taken: int) -> NoReturn:
-    """In a process that is nobody's child: some editors end a server with all its children."""
+    """Run the hub as an orphan: some editors kill a server with all its children."""
     try:
         _leave_terminal()
         if os.fork() == 0:
@@ -148,9 +150,9 @@ def _be_hub(address: Address, serve: Sequence[str], listening: socket.socket, ta
 
 
 def _leave_terminal() -> None:
-    """What ends those at the terminal is not for the hub, nor may it be stopped for reading from one it was handed.
+    """Leave the terminal: its signals must not end the hub, or stop it for reading from a terminal it was handed.
 
-    Not setsid: Linux lets sessions take turns, and on busy processors a keystroke took up to five times as long.
+    Not by setsid: Linux schedules sessions in turn, and a keystroke on busy processors took up to five times as long.
     """
     import fcntl
     import termios

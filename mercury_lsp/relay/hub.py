@@ -1,6 +1,6 @@
-"""One process that relays for all editors of an address: a bare interpreter for each would take more than its session.
+"""The hub: one process that relays for all editors of an address; an interpreter per editor would take more memory.
 
-Two threads for each editor, as in a relay of its own. It ends soon after the last.
+Each editor has two threads, as in a relay of its own. The hub ends soon after the last editor.
 """
 
 import os
@@ -21,30 +21,30 @@ from mercury_lsp.relay.origin import EditorOrigin
 from mercury_lsp.relay.relay import Relay
 from mercury_lsp.relay.stdio import HandedStdio
 
-LINGER = 2.0
-"""Seconds without an editor after which it ends; many start their server anew at once."""
+LINGER_SECONDS = 2.0
+"""Time without an editor after which the hub ends; many editors restart their server at once."""
 
-EDITOR = "mercury-editor"
-"""Name of the threads that it does not end before."""
+EDITOR_THREAD = "mercury-editor"
+"""Name of the threads that keep the hub running."""
 
-MAX_ORIGIN = 2**24
-"""Bytes of a caller's folder and environment; Linux lets an environment be of 6 MB."""
+MAX_ORIGIN_BYTES = 2**24
+"""For a caller's folder and environment; Linux allows an environment of 6 MB."""
 
 
 def run(address: Address, serve: Sequence[str], listening: socket.socket, taken: int) -> None:
-    """Be the hub, in a process that was forked for it and has its lock."""
+    """Be the hub, in a process that was forked for it and holds its lock."""
     try:
-        _let_go(address, {listening.fileno(), taken})
+        _release_inherited(address, {listening.fileno(), taken})
         lock.sign(taken)
         Hub(address, serve).run(listening)
-        hub_address(address).path.unlink(missing_ok=True)  # before the lock is given back by our end
+        hub_address(address).path.unlink(missing_ok=True)  # before our exit releases the lock
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
 
 
-def _let_go(address: Address, kept: set[int]) -> None:
-    """Have nothing of the editor that happened to be the first: it may wait for the end of a pipe, or be unmounted."""
+def _release_inherited(address: Address, kept: set[int]) -> None:
+    """Release what we inherited from the first editor: it may wait for a pipe to close, or unmount our folder."""
     os.chdir(address.path.parent)
     with open(os.devnull, "r+b", buffering=0) as nothing, open_log(address) as log:
         for ours, descriptor in ((nothing, 0), (nothing, 1), (log, 2)):
@@ -56,7 +56,7 @@ def _let_go(address: Address, kept: set[int]) -> None:
 
 
 class Hub:
-    """Serves whoever comes, until nobody has for a while."""
+    """Serves editors until there has been none for a while."""
 
     def __init__(self, address: Address, serve: Sequence[str]):
         self._address = address
@@ -64,33 +64,33 @@ class Hub:
         self._hint = f"mercury-lsp doctor, or the log: {log_name(address)}"
 
     def run(self, listening: socket.socket) -> None:
-        """Serve; whoever comes at the very end is hung up on before anything was said, and starts another hub."""
-        listening.settimeout(LINGER)
+        """Serve. A caller that connects at the very end is hung up on before any message, and starts another hub."""
+        listening.settimeout(LINGER_SECONDS)
         while True:
             try:
-                self._let_in(listening.accept()[0])
+                self._start_thread(listening.accept()[0])
             except TimeoutError:
-                if not any(each.name == EDITOR for each in threading.enumerate()):
+                if not any(each.name == EDITOR_THREAD for each in threading.enumerate()):
                     return
-            except (OSError, RuntimeError):  # no more descriptors or threads are to be had just now
-                time.sleep(LINGER)
+            except (OSError, RuntimeError):  # out of descriptors or threads, for now
+                time.sleep(LINGER_SECONDS)
 
-    def _let_in(self, waiter: socket.socket) -> None:
-        threading.Thread(target=self._attend, args=(waiter,), name=EDITOR, daemon=True).start()
+    def _start_thread(self, waiter: socket.socket) -> None:
+        threading.Thread(target=self._attend, args=(waiter,), name=EDITOR_THREAD, daemon=True).start()
 
     def _attend(self, waiter: socket.socket) -> None:
-        """One editor, from its coming to its end."""
-        with waiter, suppress(OSError, ValueError):  # it is gone, or no caller of ours
+        """Serve one editor until it leaves."""
+        with waiter, suppress(OSError, ValueError):  # it is gone, or not a caller of ours
             if peer_user(waiter) not in (None, os.getuid()):
                 return
-            origin = _asked(waiter)
+            origin = _receive_origin(waiter)
             if (link := self._joined(waiter, origin)) is None:
                 return
             with closing(link):
                 self._relay(waiter, link, origin)
 
     def _joined(self, waiter: socket.socket, origin: EditorOrigin) -> Link | None:
-        """A daemon for an editor; None if it was told that there is none."""
+        """A link to a daemon; None if there is none, which the editor's process is told."""
         try:
             link = self._link(origin)
         except DaemonError as error:
@@ -110,8 +110,8 @@ class Hub:
         return Link(join(self._address, self._serve, origin))
 
 
-def _asked(waiter: socket.socket) -> EditorOrigin:
-    """Where a caller comes from. Raises OSError and ValueError."""
-    waiter.settimeout(handshake.SECONDS)
-    waiter.sendall(handshake.encode({"mercury": handshake.PROTOCOL, "build": build()}))
-    return EditorOrigin.parse(handshake.read_line(waiter, MAX_ORIGIN))
+def _receive_origin(waiter: socket.socket) -> EditorOrigin:
+    """The caller's origin. Raises OSError and ValueError."""
+    waiter.settimeout(handshake.TIMEOUT_SECONDS)
+    waiter.sendall(handshake.encode({"mercury": handshake.PROTOCOL_VERSION, "build": build()}))
+    return EditorOrigin.parse(handshake.read_line(waiter, MAX_ORIGIN_BYTES))

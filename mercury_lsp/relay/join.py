@@ -1,4 +1,4 @@
-"""Finding the daemon, or starting it."""
+"""Find the daemon, or start it."""
 
 import os
 import socket
@@ -16,31 +16,32 @@ from mercury_lsp.errors import DaemonError, SilentDaemon
 from mercury_lsp.relay.origin import EditorOrigin
 
 START_SECONDS = 30.0
-"""For a daemon to listen and say its hello; it imports neither torch nor a model before that."""
+"""For a daemon to listen and complete the handshake; it imports neither torch nor a model before that."""
 
-LOOK_EVERY = 0.02
+POLL_SECONDS = 0.02
+"""Between two attempts to connect."""
 
-SILENCES = 3
-"""Calls without an answer, each of `handshake.SECONDS`, after which a daemon that listens is taken to hang, and not to
-start slowly. Editors wait 20 seconds for a server and longer."""
+MAX_SILENT_CALLS = 3
+"""Unanswered calls, of `handshake.TIMEOUT_SECONDS` each, after which a listening daemon counts as hanging rather than
+slow to start. Editors wait at least 20 seconds for a server."""
 
 IDLE_MINUTES = 10
-"""A daemon that was started on demand ends when no editor was there for so long."""
+"""A daemon that was started on demand ends after so many minutes without an editor."""
 
-MAX_LOG = 2**20
-
+MAX_LOG_BYTES = 2**20
+"""A longer log is emptied when the next daemon starts."""
 
 DETACHED = 0x00000208 if sys.platform == "win32" else 0
 """DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP: what start_new_session does elsewhere."""
 
-SERVE = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exit", str(IDLE_MINUTES))
-"""Starts a daemon, its address behind it. -P: the working folder must not decide what is imported."""
+SERVE_COMMAND = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exit", str(IDLE_MINUTES))
+"""Starts a daemon; its address is appended. -P: the working folder must not decide what is imported."""
 
 
-def join(address: Address, serve: Sequence[str] = SERVE, origin: EditorOrigin | None = None) -> socket.socket:
-    """A connection on which LSP may be spoken; the daemon is started if none runs. Raises DaemonError.
+def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, origin: EditorOrigin | None = None) -> socket.socket:
+    """A connection ready for LSP; a daemon is started if none runs. Raises DaemonError.
 
-    Of several who find none only one starts it, and the others wait. The origin is the caller's if it is not ours.
+    If several processes find none, one starts it and the others wait. The origin is the editor's, by default ours.
     """
     deadline = time.monotonic() + START_SECONDS
     origin = origin or EditorOrigin.here()
@@ -53,9 +54,9 @@ def join(address: Address, serve: Sequence[str] = SERVE, origin: EditorOrigin | 
                 raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
             if starting is None:
                 starting = lock.take(address.path.with_name(f"{address.path.name}.start"))
-            elif not call.silences:  # not before another call, for who had the lock may have started one
+            elif not call.silences:  # only after another call: the lock's last owner may have started one
                 daemon = _keep_starting(daemon, address, serve, origin)
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_SECONDS)
     except OSError as error:
         raise DaemonError(f"the daemon cannot be started: {error}") from error
     finally:
@@ -65,21 +66,21 @@ def join(address: Address, serve: Sequence[str] = SERVE, origin: EditorOrigin | 
 
 
 class _Caller:
-    """Calls again and again, but not somebody who never answers."""
+    """Connects; raises for a daemon that never answers."""
 
     def __init__(self, address: Address, origin: EditorOrigin):
         self.silences = 0
-        """Of the last calls."""
+        """How many of the last calls in a row were not answered."""
         self._address = address
         self._origin = origin
 
     def __call__(self) -> socket.socket | None:
-        """As `connect`; the first silences may be those of a daemon that is starting."""
+        """As `connect`; the first unanswered calls may reach a daemon that is starting."""
         try:
             connection = connect(self._address, self._origin.folder)
         except SilentDaemon:
             self.silences += 1
-            if self.silences >= SILENCES:
+            if self.silences >= MAX_SILENT_CALLS:
                 raise
             return None
         self.silences = 0
@@ -90,23 +91,23 @@ def _keep_starting(
     daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str], origin: EditorOrigin
 ) -> "subprocess.Popen[bytes]":
     ended = daemon.poll() if daemon is not None else None
-    if daemon is None or ended == ALREADY_RUNNING:  # the one that ran was about to end
+    if daemon is None or ended == ALREADY_RUNNING:  # the daemon that ran was about to end
         return start(address, serve, origin)
     if ended is not None:
-        raise DaemonError(f"the daemon ended with code {ended}; its log says why: {log_name(address)}")
+        raise DaemonError(f"the daemon exited with code {ended}; its log says why: {log_name(address)}")
     return daemon
 
 
 def connect(address: Address, folder: str | None = None) -> socket.socket | None:
-    """A connection to the daemon that runs, for an editor in our folder or another; None if none does.
+    """A connection to the running daemon, for an editor in our folder or another; None if none runs.
 
-    Raises SilentDaemon for one that does not answer, and DaemonError for one that we must not talk to.
+    Raises SilentDaemon for a daemon that does not answer, and DaemonError for one that we must not talk to.
     """
     try:
         connection, key = address.connect()
     except PermissionError as error:
         raise DaemonError(str(error)) from error
-    except (TimeoutError, BlockingIOError) as error:  # too many wait to be let in
+    except (TimeoutError, BlockingIOError) as error:  # too many callers are waiting
         raise _silent(address) from error
     except OSError:
         return None
@@ -125,18 +126,18 @@ def connect(address: Address, folder: str | None = None) -> socket.socket | None
 
 
 def _silent(address: Address) -> SilentDaemon:
-    return SilentDaemon(f"the daemon at {address.path} does not answer; mercury-lsp serve --stop ends it")
+    return SilentDaemon(f"the daemon at {address.path} does not answer; stop it with mercury-lsp serve --stop")
 
 
 def start(address: Address, serve: Sequence[str], origin: EditorOrigin) -> "subprocess.Popen[bytes]":
-    """Start a daemon that outlives us, and is no zombie if it does not. Raises OSError."""
+    """Start a daemon that outlives us; if it does not, it is reaped. Raises OSError."""
     with open_log(address) as log:
         daemon = subprocess.Popen(
             [*serve, *address.arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            cwd=address.path.parent,  # the editor's may be removed, or unmounted
+            cwd=address.path.parent,  # the editor's folder may be removed or unmounted
             env=origin.environment,
             start_new_session=True,
             creationflags=DETACHED,
@@ -146,7 +147,7 @@ def start(address: Address, serve: Sequence[str], origin: EditorOrigin) -> "subp
 
 
 def log_name(address: Address) -> str:
-    """Where to look for the daemon's last words."""
+    """The path of the daemon's log, for messages."""
     try:
         return str(log_file(address))
     except (OSError, RuntimeError):  # there is no home folder
@@ -154,10 +155,10 @@ def log_name(address: Address) -> str:
 
 
 def open_log(address: Address) -> BinaryIO:
-    """Begun anew when it has become long; the null device where there is no place for a log."""
+    """The daemon's log, emptied if it is long; the null device if there is no place for a log."""
     try:
         path = log_file(address)
-        mode = os.O_TRUNC if path.exists() and path.stat().st_size > MAX_LOG else 0
+        mode = os.O_TRUNC if path.exists() and path.stat().st_size > MAX_LOG_BYTES else 0
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | mode, 0o600), "ab")
     except (OSError, RuntimeError):
         return open(os.devnull, "wb")

@@ -12,50 +12,50 @@ from mercury_lsp.transport import framing
 
 READ_BYTES = 65536
 
-LOOK_SECONDS = 5.0
-"""Between two looks at a daemon that owes an answer, or was told something and has said nothing since."""
+POLL_SECONDS = 5.0
+"""Between two polls of a daemon that owes an answer, or has sent nothing since our last message."""
 
-PING_AFTER, LOST_AFTER = 2, 6
-"""Looks until it is asked whether it is alive, and until it is given up. A machine that was asleep has looked once."""
+POLLS_BEFORE_PING, POLLS_BEFORE_LOSS = 2, 6
+"""Silent polls before the daemon is pinged, and before it counts as lost. A machine that slept has polled once."""
 
 SEND_SECONDS = 10.0
-"""For a daemon to take anything at all of a message; one that hangs takes nothing once the socket's buffer is full."""
+"""For a daemon to read any part of a message; a hanging daemon reads nothing once the socket's buffer is full."""
 
 
 class Link:
-    """Messages out and in; that the other side is gone, or hangs, shows only in that nothing comes in any more."""
+    """Messages in both directions. A daemon that is gone or hangs shows as the end of the incoming messages."""
 
     def __init__(self, connection: socket.socket):
         connection.settimeout(SEND_SECONDS)
         self._connection = connection
         self._sending = Lock()
-        self._is_told = False
-        """Something was sent and nothing came in since."""
+        self._is_unheard = False
+        """Something was sent, and nothing has arrived since."""
         self._asked: set[Any] = set()
-        """Ids of requests that were not answered yet."""
+        """Ids of unanswered requests."""
         self.messages: Iterator[Any] = self._messages()
-        """All that the daemon says, until it is gone."""
+        """The daemon's messages, until it is gone."""
 
     def send(self, message: Any) -> None:
         """Send one message, or nothing if the daemon is gone."""
-        self._is_told = True
+        self._is_unheard = True
         if isinstance(message, dict) and "method" in message and isinstance(message.get("id"), int | str):
             self._asked.add(message["id"])
         try:
             with self._sending:
                 self._send(framing.framed(message))
         except TimeoutError:
-            self._break()  # half a message is on its way
+            self._break()  # half a message was sent
         except OSError:
             pass
 
     def hang_up(self) -> None:
-        """Say nothing more; the daemon ends the connection once it has said what it still had to."""
+        """Send nothing more; the daemon closes the connection after its last message."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Say and hear nothing more; whoever waits to do so is woken."""
+        """Close the connection and wake the threads that wait on it."""
         self._break()
         self._connection.close()
 
@@ -69,35 +69,35 @@ class Link:
             yield message
 
     def _send(self, data: bytes) -> None:
-        """Not sendall: its time is that of the whole, and a large document may take longer where much is going on."""
+        """Not sendall: its timeout covers the whole message, and a large document may take longer on a busy machine."""
         left = memoryview(data)
         while left:
             left = left[self._connection.send(left) :]
 
     def _read(self) -> bytes:
         try:
-            if not self._comes():
+            if not self._wait_readable():
                 self._break()
                 return b""
             data = self._connection.recv(READ_BYTES)
-        except (OSError, ValueError):  # ValueError: it was closed
+        except (OSError, ValueError):  # ValueError: another thread closed it
             return b""
-        self._is_told = False
+        self._is_unheard = False
         return data
 
-    def _comes(self) -> bool:
-        """Wait until there is something to read; False if the daemon hangs."""
-        looks = 0
-        while not select([self._connection], (), (), LOOK_SECONDS)[0]:
-            looks = looks + 1 if self._is_told or self._asked else 0
-            if looks == PING_AFTER:
+    def _wait_readable(self) -> bool:
+        """Wait for something to read; False if the daemon hangs."""
+        polls = 0
+        while not select([self._connection], (), (), POLL_SECONDS)[0]:
+            polls = polls + 1 if self._is_unheard or self._asked else 0
+            if polls == POLLS_BEFORE_PING:
                 self._ping()
-            elif looks == LOST_AFTER:
+            elif polls == POLLS_BEFORE_LOSS:
                 return False
         return True
 
     def _ping(self) -> None:
-        """Ask for a sign of life, unless the daemon does not even take what it is sent."""
+        """Ask for a sign of life, unless the daemon's socket is full."""
         if not self._sending.acquire(blocking=False):
             return
         try:
@@ -107,6 +107,6 @@ class Link:
             self._sending.release()
 
     def _break(self) -> None:
-        """Wake whoever still waits to send or to read."""
+        """Wake the threads that wait to send or to read."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)

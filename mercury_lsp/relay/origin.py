@@ -1,4 +1,4 @@
-"""Where an editor started its server, which need not be where we were started."""
+"""Where an editor started its server: not necessarily where this process was started."""
 
 import os
 from typing import NamedTuple
@@ -7,19 +7,19 @@ from mercury_lsp.daemon import handshake
 
 
 class EditorOrigin(NamedTuple):
-    """What the daemon is told of an editor, or started with for it."""
+    """An editor's folder, which the daemon is told, and its environment, which a new daemon inherits."""
 
     folder: str
     environment: dict[str, str]
 
     @classmethod
     def here(cls) -> "EditorOrigin":
-        """Our own."""
+        """The origin of this process."""
         return cls(handshake.here(), dict(os.environ))
 
     @classmethod
     def parse(cls, line: bytes) -> "EditorOrigin":
-        """That of a caller. Raises ValueError."""
+        """A caller's origin. Raises ValueError."""
         match handshake.decode(line):
             case {"folder": str(folder), "environment": dict(environment), **rest} if not rest:
                 if all(isinstance(value, str) for value in environment.values()):

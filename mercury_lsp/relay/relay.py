@@ -1,6 +1,6 @@
-"""Passes messages between one editor and the daemon, and takes the session up again when the daemon is lost.
+"""Pass messages between one editor and the daemon, and resume the session with another daemon when one is lost.
 
-Two threads: one reads what the client says, the other what the daemon says; the other also finds the next daemon.
+Two threads: one reads from the client, the other from the daemon; the other also finds the next daemon.
 """
 
 import traceback
@@ -13,29 +13,30 @@ from typing import Any
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.link import Link
-from mercury_lsp.relay.session import RESUMED, Message, Session
+from mercury_lsp.relay.session import RESUMED_ID, Message, Session
 from mercury_lsp.relay.stdio import Stdio
 from mercury_lsp.transport import framing
 
-DELAYS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 30.0)
-"""Seconds before the next attempt, by how many there were lately."""
+REJOIN_DELAYS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 30.0)
+"""Wait before the next attempt, by the number of recent attempts."""
 
-LATELY = 60.0
+RECENT_SECONDS = 60.0
+"""How long an attempt counts as recent."""
 
-TELL_AFTER = 4
-"""Losses lately after which the user is told, once."""
+LOSSES_BEFORE_NOTICE = 4
+"""Recent losses at which the user is notified, once."""
 
 SHUTDOWN_SECONDS = 2.0
-"""For the daemon to answer shutdown; editors wait for that before they close."""
+"""For the daemon to answer shutdown; editors wait for the answer before they close."""
 
-LAST_WORDS = 2.0
-"""Seconds that the daemon has for what it still says once the client has ended."""
+LAST_WORDS_SECONDS = 2.0
+"""For the daemon to send its last messages after the client has exited."""
 
 PARSE_ERROR = -32700
 
 
 class Relay:
-    """Between one client and one daemon after another: the first link, and join connects or raises DaemonError."""
+    """Relays between one client and one daemon after another; `join` connects to the next or raises DaemonError."""
 
     def __init__(self, link: Link, join: Callable[[], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
         self._first = link
@@ -44,16 +45,16 @@ class Relay:
         self._hint = hint
         self._session = Session()
         self._lock = Lock()
-        """Of the session and of the link: what the client says and what a new daemon hears first must not mix."""
+        """Guards session and link: the client's messages must not mix with the introduction to a new daemon."""
         self._link: Link | None = link
         self._ending = Event()
-        self._wanted = Event()
-        """Set by whatever the client says."""
-        self._losses: deque[float] = deque(maxlen=len(DELAYS))
-        self._has_told = False
+        self._client_spoke = Event()
+        """Set by every message of the client."""
+        self._losses: deque[float] = deque(maxlen=len(REJOIN_DELAYS_SECONDS))
+        self._has_notified = False
 
     def run(self) -> int:
-        """Relay until the client exits; what its server is to end with."""
+        """Relay until the client exits; the exit code."""
         listening = Thread(target=self._listen, args=(self._first,), name="mercury-daemon", daemon=True)
         listening.start()
         try:
@@ -66,31 +67,31 @@ class Relay:
         return 0 if self._session.was_shut_down else 1
 
     def _end(self, listening: Thread) -> None:
-        """Let the daemon say its last words, and have nobody listen for more."""
+        """Pass on the daemon's last messages, then stop listening."""
         self._ending.set()
-        self._wanted.set()
+        self._client_spoke.set()
         with self._lock:
             if self._link is not None:
                 self._link.hang_up()
-        listening.join(LAST_WORDS)
+        listening.join(LAST_WORDS_SECONDS)
         with self._lock:
             if self._link is not None:
                 self._link.close()
 
     def _take(self, message: Any) -> None:
-        """One message of the client."""
+        """Handle a message of the client."""
         if isinstance(message, framing.Unreadable):
             error = {"code": PARSE_ERROR, "message": message.reason}
             self._say({"jsonrpc": "2.0", "id": None, "error": error})
             return
         with self._lock:
-            is_wanted = self._session.hear_client(message)
+            is_client_spoke = self._session.hear_client(message)
             answer = None
             if self._link is None:
                 answer = self._session.answer_alone(message.get("id")) if isinstance(message, dict) else None
-            elif is_wanted:
+            elif is_client_spoke:
                 self._link.send(message)
-        self._wanted.set()
+        self._client_spoke.set()
         if answer is not None:
             self._say(answer)
         elif isinstance(message, dict) and message.get("method") == "shutdown":
@@ -99,7 +100,7 @@ class Relay:
             patience.start()
 
     def _shut_down(self, msg_id: Any) -> None:
-        """Answer shutdown, if the daemon has not."""
+        """Answer shutdown if the daemon has not."""
         with self._lock:
             answer = self._session.answer_for_daemon(msg_id)
         if answer is not None:
@@ -109,55 +110,55 @@ class Relay:
         try:
             self._follow(link)
         except BaseException:
-            # An editor starts a server anew that has ended, not one that has gone deaf.
+            # Editors restart a server that has exited, not one that no longer answers.
             self._stdio.give_up(traceback.format_exc())
 
     def _follow(self, link: Link) -> None:
-        """All that daemons say, one after another."""
+        """Pass on the messages of one daemon after another."""
         while True:
-            was_told = False
+            said_goodbye = False
             for message in link.messages:
-                was_told |= isinstance(message, dict) and message.get("method") == GOODBYE
+                said_goodbye |= isinstance(message, dict) and message.get("method") == GOODBYE
                 self._pass(message)
             self._lose(link)
             if self._ending.is_set() or self._session.was_shut_down:
                 return
-            if was_told:
-                self._wanted.wait()
+            if said_goodbye:
+                self._client_spoke.wait()
             while (found := self._rejoin()) is None:
                 if self._ending.is_set():
                     return
             link = found
 
     def _pass(self, message: Any) -> None:
-        """One message of the daemon."""
+        """Handle a message of the daemon."""
         with self._lock:
-            is_wanted = self._session.hear_daemon(message)
-        if is_wanted:
+            is_client_spoke = self._session.hear_daemon(message)
+        if is_client_spoke:
             self._say(message)
 
     def _lose(self, link: Link) -> None:
         with self._lock:
             self._link = None
-            self._wanted.clear()
+            self._client_spoke.clear()
             answers = list(self._session.lose())
         link.close()
         for answer in answers:
             self._say(answer)
 
     def _rejoin(self) -> Link | None:
-        """One attempt to take up the session with another daemon."""
+        """Try once to resume the session with another daemon."""
         now = monotonic()
         self._losses.append(now)
-        lately = sum(now - each < LATELY for each in self._losses)
-        if lately >= TELL_AFTER:
-            self._tell(f"Mercury's daemon keeps ending; it is started again, less and less often. See {self._hint}")
-        if self._ending.wait(DELAYS[lately - 1]):
+        recent = sum(now - each < RECENT_SECONDS for each in self._losses)
+        if recent >= LOSSES_BEFORE_NOTICE:
+            self._notify_user(f"Mercury's daemon keeps ending; it is restarted at growing intervals. See {self._hint}")
+        if self._ending.wait(REJOIN_DELAYS_SECONDS[recent - 1]):
             return None
         try:
             link = self._join()
         except DaemonError as error:
-            self._tell(f"Mercury: {error}")
+            self._notify_user(f"Mercury: {error}")
             with self._lock:
                 answer = self._session.refuse_introduction(str(error))
             if answer is not None:
@@ -165,26 +166,26 @@ class Relay:
             return None
         return link if self._resume(link) else None
 
-    def _tell(self, text: str) -> None:
-        """Show the user a message, the first of all."""
-        if not self._has_told:
-            self._has_told = True
+    def _notify_user(self, text: str) -> None:
+        """Show the user a message, unless one was shown before."""
+        if not self._has_notified:
+            self._has_notified = True
             self._say({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
 
     def _resume(self, link: Link) -> bool:
-        """Tell a new daemon all that the old one knew; False if it is gone as well."""
+        """Tell a new daemon what the old one knew; False if it is gone too."""
         with self._lock:
-            introduction, taken_back = self._session.introduction(), self._session.taken_back()
-        if taken_back is not None:
-            self._say(taken_back)
-        if introduction is not None and introduction["id"] == RESUMED:
+            introduction, unregistration = self._session.introduction(), self._session.unregistration()
+        if unregistration is not None:
+            self._say(unregistration)
+        if introduction is not None and introduction["id"] == RESUMED_ID:
             link.send(introduction)
             if not self._is_introduced(link):
                 link.close()
                 return False
         with self._lock:
-            if introduction is None or introduction["id"] != RESUMED:
-                introduction = self._session.introduction()  # the client may have begun meanwhile
+            if introduction is None or introduction["id"] != RESUMED_ID:
+                introduction = self._session.introduction()  # the client may have sent initialize meanwhile
                 if introduction is not None:
                     link.send(introduction)
             for message in self._session.rest():
@@ -198,7 +199,7 @@ class Relay:
     def _is_introduced(self, link: Link) -> bool:
         for message in link.messages:
             self._pass(message)
-            if isinstance(message, dict) and message.get("id") == RESUMED:
+            if isinstance(message, dict) and message.get("id") == RESUMED_ID:
                 return "error" not in message
         return False
 

@@ -1,4 +1,4 @@
-"""What a client has said and still waits for: enough to take its session up again with another daemon."""
+"""A client's session as its messages describe it: enough to resume it with another daemon."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,39 +10,40 @@ from mercury_lsp.relay.mirror import Mirror
 Message = dict[str, Any]
 
 CONTENT_MODIFIED = -32801
-"""Clients drop a request that was answered so without a word, and ask again at the next occasion."""
+"""Clients silently drop a request with this error, and ask again on the next occasion."""
 
 REQUEST_FAILED = -32803
 
-RESUMED = "mercury-relay-initialize"
-"""The id of the initialize request that we repeat; its answer is not for the client."""
+RESUMED_ID = "mercury-relay-initialize"
+"""Id of the initialize request that we repeat; its answer is not for the client."""
 
-TAKEN_BACK = "mercury-relay-unregister"
+UNREGISTER_ID = "mercury-relay-unregister"
+"""Id of the request that takes the lost daemon's registrations back; its answer is not for the daemon."""
 
 
 class Session:
-    """Sees every message of both sides; knows nothing of how they travel."""
+    """Observes every message of both sides; knows nothing about their transport."""
 
     def __init__(self) -> None:
         self.was_shut_down = False
-        """Whether the client may exit with success."""
+        """Whether the client may exit successfully."""
         self._initialize: Message | None = None
         self._initialized: Message | None = None
         self._configuration: Message | None = None
         self._documents: dict[str, Mirror] = {}
         self._pending: dict[Any, str] = {}
-        """Methods of the requests that the client waits for, by id."""
+        """Methods of the client's unanswered requests, by id."""
         self._answered: set[Any] = set()
-        """Ids of requests that were answered although the daemon still may."""
+        """Ids of requests that we answered and the daemon may still answer."""
         self._asked: set[Any] = set()
-        """Ids of what this daemon asked of the client, which has not answered yet."""
+        """Ids of this daemon's requests that the client has not answered."""
         self._registered: dict[Any, Any] = {}
-        """Methods that daemons had the client tell of, by id of the registration."""
+        """Methods that daemons registered with the client, by registration id."""
         self._shown: set[Any] = set()
-        """Tokens of progress that was begun and is not ended."""
+        """Tokens of progress that has begun and not ended."""
 
     def hear_client(self, message: Any) -> bool:
-        """Take note of a message of the client; whether it is meant for the daemon that is there now."""
+        """Observe a message of the client; whether it is for the current daemon."""
         if not isinstance(message, dict):
             return True
         msg_id, method = message.get("id"), message.get("method")
@@ -52,15 +53,15 @@ class Session:
             return is_wanted
         if _is_key(msg_id):
             self._pending[msg_id] = method
-        elif method == "shutdown":  # from a client that waits for no answer
+        elif method == "shutdown":  # as a notification, which no answer will follow
             self.was_shut_down = True
         if (listen := self._LISTENERS.get(method)) is not None:
-            with suppress(KeyError, TypeError, AttributeError, ValueError):  # malformed: the server will say so
+            with suppress(KeyError, TypeError, AttributeError, ValueError):  # malformed: the server will report it
                 listen(self, message)
         return True
 
     def hear_daemon(self, message: Any) -> bool:
-        """Take note of a message of the daemon; whether it is meant for the client."""
+        """Observe a message of the daemon; whether it is for the client."""
         if not isinstance(message, dict):
             return True
         msg_id, method = message.get("id"), message.get("method")
@@ -72,14 +73,14 @@ class Session:
             self.was_shut_down |= answered == "shutdown" and "error" not in message
             if "error" in message and self._initialize is not None and msg_id == self._initialize["id"]:
                 self._initialize = None
-            return msg_id not in (RESUMED, TAKEN_BACK)
+            return msg_id not in (RESUMED_ID, UNREGISTER_ID)
         if _is_key(msg_id):
             self._asked.add(msg_id)
         self._watch(method, message.get("params"))
         return method != GOODBYE
 
     def lose(self) -> Iterator[Message]:
-        """The daemon is gone: what the client is to be told, so that it waits for nothing any more."""
+        """The daemon is gone: messages for the client, so that it waits for nothing."""
         self._asked.clear()
         self._answered.clear()
         for msg_id in list(self._pending):
@@ -90,7 +91,7 @@ class Session:
         self._shown.clear()
 
     def answer_alone(self, msg_id: Any) -> Message | None:
-        """The answer to a request while there is no daemon; None for one that waits for the next daemon."""
+        """The answer to a request while there is no daemon; None if the request waits for the next one."""
         method = self._pending.get(msg_id) if _is_key(msg_id) else None
         if method in (None, "initialize"):
             return None
@@ -98,17 +99,17 @@ class Session:
         if method == "shutdown":
             self.was_shut_down = True
             return {"jsonrpc": "2.0", "id": msg_id, "result": None}
-        error = {"code": CONTENT_MODIFIED, "message": "the server is being started again; ask once more"}
+        error = {"code": CONTENT_MODIFIED, "message": "the server is restarting; ask again"}
         return {"jsonrpc": "2.0", "id": msg_id, "error": error}
 
     def answer_for_daemon(self, msg_id: Any) -> Message | None:
-        """The same while there is one that takes too long; what it says later is not for the client any more."""
+        """As `answer_alone`, for a daemon that takes too long; its own answer is then not for the client."""
         if (answer := self.answer_alone(msg_id)) is not None:
             self._answered.add(msg_id)
         return answer
 
     def refuse_introduction(self, reason: str) -> Message | None:
-        """The answer to a client that still waits for that of initialize and would for long; it may start us anew."""
+        """An error for a client that still waits for its initialize; it may then restart the server."""
         if self._initialize is None or self._initialize["id"] not in self._pending:
             return None
         msg_id = self._initialize["id"]
@@ -117,13 +118,13 @@ class Session:
         return {"jsonrpc": "2.0", "id": msg_id, "error": {"code": REQUEST_FAILED, "message": reason}}
 
     def introduction(self) -> Message | None:
-        """What a new daemon hears first; None if the client has not introduced itself yet."""
+        """The first message for a new daemon; None if the client has not sent initialize yet."""
         if self._initialize is None or self._initialize["id"] in self._pending:
-            return self._initialize  # the client still waits for the answer
-        return self._initialize | {"id": RESUMED}
+            return self._initialize  # unanswered: the client gets this answer
+        return self._initialize | {"id": RESUMED_ID}
 
     def rest(self) -> Iterator[Message]:
-        """What a new daemon hears once it has answered the introduction."""
+        """Messages for a new daemon after it has answered the introduction."""
         if self._initialized is None:
             return
         yield self._initialized
@@ -132,15 +133,15 @@ class Session:
         for document in self._documents.values():
             yield _notification("textDocument/didOpen", {"textDocument": document.item()})
 
-    def taken_back(self) -> Message | None:
-        """What the client hears so that a new daemon can register anew; None if nothing was registered."""
+    def unregistration(self) -> Message | None:
+        """The request that takes registrations back, so that a new daemon can register; None if there were none."""
         if not self._registered:
             return None
         gone = [{"id": each, "method": method} for each, method in self._registered.items()]
         self._registered.clear()
-        # The protocol itself spells it so.
+        # The protocol misspells it.
         params = {"unregisterations": gone}
-        return _notification("client/unregisterCapability", params) | {"id": TAKEN_BACK}
+        return _notification("client/unregisterCapability", params) | {"id": UNREGISTER_ID}
 
     def _hear_initialize(self, message: Message) -> None:
         if self._initialize is None:
@@ -150,7 +151,7 @@ class Session:
         self._initialized = message
 
     def _hear_configuration(self, message: Message) -> None:
-        # Without settings it only says that they are to be asked for, which a new daemon does anyway.
+        # Without settings it only says that they changed; a new daemon requests them anyway.
         self._configuration = message if message["params"].get("settings") is not None else None
 
     def _hear_folders(self, message: Message) -> None:
@@ -191,7 +192,7 @@ class Session:
     }
 
     def _watch(self, method: str, params: Any) -> None:
-        """Remember what a daemon leaves behind with the client when it is gone."""
+        """Remember what remains with the client when this daemon is gone."""
         match method:
             case "client/registerCapability":
                 self._registered |= {each["id"]: each["method"] for each in params["registrations"]}

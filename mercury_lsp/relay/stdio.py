@@ -1,4 +1,4 @@
-"""The editor's end of a relay: standard input, output and error, our own or those that a process handed over."""
+"""The editor's end of a relay: standard input, output and error, our own or handed over by another process."""
 
 import os
 import select
@@ -15,20 +15,20 @@ from mercury_lsp.relay.link import READ_BYTES
 
 
 class Stdio(Protocol):
-    """Read by one thread, written by any."""
+    """Standard streams; one thread reads, any thread writes."""
 
     def read(self) -> bytes:
-        """What the editor says next; nothing once it is to be left alone."""
+        """The editor's next bytes; empty once the session is over."""
 
     def write(self, data: bytes) -> None:
         """Raises OSError or ValueError once the editor is gone."""
 
     def give_up(self, reason: str = "") -> None:
-        """Have the server end; the reason is for the editor's log."""
+        """End the server; the reason goes to the editor's log."""
 
 
 class OwnStdio:
-    """That of this process, which serves no other editor."""
+    """The streams of this process, which serves no other editor."""
 
     def __init__(self) -> None:
         self._writing = Lock()
@@ -44,16 +44,16 @@ class OwnStdio:
             sys.stdout.buffer.flush()
 
     def give_up(self, reason: str = "") -> None:
-        """As `Stdio`: at once, for a read cannot be interrupted."""
+        """As `Stdio`: at once, because a read cannot be interrupted."""
         sys.stderr.write(reason)
         sys.stderr.flush()
         os._exit(1)
 
 
 class HandedStdio:
-    """That of a process which only waits for its end; a context manager that closes the descriptors.
+    """The streams of a process that only waits to exit; a context manager that closes the descriptors.
 
-    No thread waits for the editor longer than the waiter is there.
+    No thread waits for the editor after the waiter is gone.
     """
 
     def __init__(self, descriptors: Sequence[int], waiter: socket.socket):
@@ -76,7 +76,7 @@ class HandedStdio:
         return os.read(self._in, READ_BYTES) if self._is_ready(self._in, select.POLLIN) else b""
 
     def write(self, data: bytes) -> None:
-        """As `Stdio`. In pieces that can be written without waiting once there is room at all."""
+        """As `Stdio`, in pieces that never block once there is room."""
         with self._writing:
             left = memoryview(data)
             while left:
@@ -85,7 +85,7 @@ class HandedStdio:
                 left = left[os.write(self._out, left[: select.PIPE_BUF]) :]
 
     def give_up(self, reason: str = "") -> None:
-        """As `Stdio`: whoever waits for the editor is woken; the waiter can still be told its code."""
+        """As `Stdio`: wakes the threads that wait for the editor; the waiter can still be sent its exit code."""
         if self._is_over:
             return
         self._is_over = True
@@ -95,7 +95,7 @@ class HandedStdio:
             self._complain(reason.encode()[-select.PIPE_BUF :])
 
     def _complain(self, reason: bytes) -> None:
-        """Only if it can be written at once."""
+        """Write the reason, if that does not block."""
         poll = select.poll()
         poll.register(self._errors, select.POLLOUT)
         if reason and poll.poll(0):
@@ -103,7 +103,7 @@ class HandedStdio:
                 os.write(self._errors, reason)
 
     def _is_ready(self, descriptor: int, event: int) -> bool:
-        """Wait until it can be read or written; False if the session ends before that."""
+        """Wait until the descriptor can be read or written; False if the session ends first."""
         poll = select.poll()
         poll.register(descriptor, event)
         poll.register(self._waiter, select.POLLIN)
@@ -115,7 +115,7 @@ class HandedStdio:
                 return True
 
     def _is_left(self) -> bool:
-        """Whether the waiter is gone, or given up; what it says is taken from it and means nothing."""
+        """Whether the waiter is gone or given up; anything it sends is discarded."""
         try:
             return not self._waiter.recv(READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:  # another thread took it

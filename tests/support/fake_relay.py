@@ -1,16 +1,20 @@
 """The plain command, which starts `fake_daemon.py`: `fake_relay.py LOADS ADDRESS`.
 
-`--hasty`: with little patience; `--brief`: a hub that ends at once; `--no-shell`: on a system without one.
+`--hasty`: with little patience; `--watchful`: pings often and waits for the pong; `--brief`: a hub that ends at once;
+`--no-shell`: on a system without one.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from mercury_lsp.commands import relay, serve
 from mercury_lsp.daemon import handshake
 from mercury_lsp.relay import handover, hub, link
 from mercury_lsp.transport import standard_streams
+from tests.support.patient_link import await_pongs
 
 DAEMON = Path(__file__).with_name("fake_daemon.py")
 
@@ -18,14 +22,17 @@ if __name__ == "__main__":
     standard_streams.complete()
     parser = argparse.ArgumentParser()
     parser.add_argument("loads")
-    for option in ("--hasty", "--brief", "--no-shell"):
+    for option in ("--hasty", "--watchful", "--brief", "--no-shell"):
         parser.add_argument(option, action="store_true")
     serve.add_address_arguments(parser)
     arguments = parser.parse_args()
     if arguments.hasty:
-        link.LOOK_SECONDS, link.SEND_SECONDS, handshake.SECONDS = 0.2, 0.5, 1.0
+        link.POLL_SECONDS, link.SEND_SECONDS, handshake.TIMEOUT_SECONDS = 0.2, 0.5, 2.0
+    if arguments.watchful:
+        link.POLL_SECONDS = 0.2
+        await_pongs()
     if arguments.brief:
-        hub.LINGER = 0.001
+        hub.LINGER_SECONDS = 0.001
     if arguments.no_shell:
         handover.SHELL = "/nowhere/sh"
     address = serve.address_of(arguments)

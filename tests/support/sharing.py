@@ -52,11 +52,12 @@ class Place:
         return [sys.executable, str(HERE / "fake_relay.py"), str(self.loads), *options, *self.address.arguments]
 
     def daemon(self, *options: str) -> "subprocess.Popen[bytes]":
-        """A daemon that was started by hand; it listens."""
+        """A daemon that was started by hand; it listens, or has ended already if it is to end soon."""
         command = [sys.executable, str(HERE / "fake_daemon.py"), str(self.loads), *options, *self.address.arguments]
-        self._daemons.append(subprocess.Popen(command, env=self.env, stderr=subprocess.DEVNULL))
-        eventually(self.status)
-        return self._daemons[-1]
+        daemon = subprocess.Popen(command, env=self.env, stderr=subprocess.DEVNULL)
+        self._daemons.append(daemon)
+        eventually(lambda: self.status() is not None or daemon.poll() is not None)
+        return daemon
 
     def status(self) -> dict[str, Any] | None:
         """How the daemon is; None if there is none."""
@@ -73,7 +74,7 @@ class Place:
     def last_hub(self) -> int | None:
         """The hub's process, also after it has ended: its signature stays in the lock file. Asking `hub` removes it."""
         path = control.lock_path(hub_address(self.address))
-        signature = path.read_bytes()[lock.SIGNED_AT :].strip() if path.exists() else b""
+        signature = path.read_bytes()[lock.SIGNATURE_OFFSET :].strip() if path.exists() else b""
         return int(signature) if signature.isdigit() else None
 
     def loaded(self) -> list[str]:

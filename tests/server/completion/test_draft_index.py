@@ -260,7 +260,7 @@ def test_after_any_edits_the_index_is_as_large_as_one_built_afresh(text, edits):
         if is_whole:
             desk.replace_all(new)
         else:
-            desk.replace(*_range(desk.text(), start, end), new)
+            desk.replace(*_range(desk.text(), start, end), new)  # type: ignore[call-arg]
         for _ in range(slices):
             desk.index.work()
     desk.work()

@@ -28,7 +28,7 @@ def initialize_params(options: Any = None, **client: Any) -> types.InitializePar
 
 @pytest_lsp.fixture(config=ClientServerConfig(server_command=COMMAND))
 async def client(lsp_client: LanguageClient):
-    lsp_client.result = await lsp_client.initialize_session(initialize_params())
+    lsp_client.result = await lsp_client.initialize_session(initialize_params())  # type: ignore[attr-defined]
     yield
     await lsp_client.shutdown_session()
 
@@ -102,11 +102,11 @@ async def raw_items(client: LanguageClient, line: int, column: int) -> list[dict
 
 
 async def test_utf_16_is_announced_whatever_the_client_lists_first(client: LanguageClient):
-    assert client.result.capabilities.position_encoding == types.PositionEncodingKind.Utf16
+    assert client.result.capabilities.position_encoding == types.PositionEncodingKind.Utf16  # type: ignore[attr-defined]
 
 
 async def test_capabilities_are_incremental_sync_and_inline_completion(client: LanguageClient):
-    capabilities = client.result.capabilities
+    capabilities = client.result.capabilities  # type: ignore[attr-defined]
     assert capabilities.text_document_sync.open_close
     assert capabilities.text_document_sync.change == types.TextDocumentSyncKind.Incremental
     assert capabilities.inline_completion_provider
@@ -115,7 +115,7 @@ async def test_capabilities_are_incremental_sync_and_inline_completion(client: L
 async def test_every_command_of_an_item_is_announced(client: LanguageClient):
     open_document(client, "x = ")
     result = await ask(client, 0, 4)
-    announced = client.result.capabilities.execute_command_provider.commands
+    announced = client.result.capabilities.execute_command_provider.commands  # type: ignore[attr-defined]
     assert result.items[0].command.command in announced
 
 
@@ -420,7 +420,7 @@ async def test_a_request_that_comes_while_the_model_loads_waits_for_it(bare: Lan
     assert texts(await newer) == ["suggested"]
     await eventually(lambda: [len(reports) for reports in bare.progress_reports.values()] == [2])
     [[begin, end]] = bare.progress_reports.values()
-    assert (begin.title, end.message) == ("Loading slow", "ready")
+    assert (begin.title, end.message) == ("Loading slow", "ready")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("model", "told"), [("missing", "set mercury.model"), ("broken", "mercury-lsp doctor")])

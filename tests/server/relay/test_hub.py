@@ -339,7 +339,7 @@ def test_where_no_daemon_starts_each_editor_is_told_and_served_in_its_own_proces
     [line] = editor.process.stderr.read().decode().splitlines()
     editor.process.stderr.close()
     control.lock_path(unix.address).rmdir()
-    assert "the daemon ended with code" in line and "serving in this process" in line
+    assert "the daemon exited with code" in line and "serving in this process" in line
 
 
 # How an editor starts it

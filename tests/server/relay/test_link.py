@@ -11,6 +11,8 @@ from mercury_lsp.daemon.handshake import PING, PONG
 from mercury_lsp.relay import link
 from mercury_lsp.relay.link import Link
 from mercury_lsp.transport import framing
+from tests.support.editor import PATIENCE
+from tests.support.patient_link import await_pongs
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "shutdown"}
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": None}
@@ -19,12 +21,18 @@ ANSWER = {"jsonrpc": "2.0", "id": 1, "result": None}
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, socket.socket]]:
     """The link, which looks often, and the daemon's socket."""
-    monkeypatch.setattr(link, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(link, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(link, "SEND_SECONDS", 1.0)
     ours, daemons = socket.socketpair()
-    yield Link(ours), daemons
-    ours.close()
-    daemons.close()
+    with PiecewiseSocket(fileno=ours.detach()) as connection, daemons:
+        yield Link(connection), daemons
+
+
+class PiecewiseSocket(socket.socket):
+    """Sends piece by piece only, for the timeout of `sendall` is that of the whole message."""
+
+    def sendall(self, *_: object) -> None:
+        raise AssertionError("a large message may take longer than a piece of it")
 
 
 def say(daemon: socket.socket, message: object) -> None:
@@ -33,7 +41,7 @@ def say(daemon: socket.socket, message: object) -> None:
 
 def test_a_daemon_that_owes_nothing_may_be_silent_for_as_long_as_it_likes(ends: tuple[Link, socket.socket]):
     ours, daemon = ends
-    Thread(target=lambda: (sleep(0.02 * 3 * link.LOST_AFTER), say(daemon, ANSWER))).start()
+    Thread(target=lambda: (sleep(0.02 * 3 * link.POLLS_BEFORE_LOSS), say(daemon, ANSWER))).start()
     assert next(ours.messages) == ANSWER
     daemon.setblocking(False)
     with pytest.raises(BlockingIOError):
@@ -44,12 +52,15 @@ def test_one_that_owes_an_answer_is_pinged_once_and_given_up_without_a_sign_of_l
     ours, daemon = ends
     ours.send(ASKED)
     assert list(ours.messages) == []
-    daemon.settimeout(10)
+    daemon.settimeout(PATIENCE)
     sent = list(framing.messages(lambda: daemon.recv(4096)))
     assert [message["method"] for message in sent] == ["shutdown", PING]
 
 
-def test_signs_of_life_and_other_messages_are_no_answer_but_keep_the_link(ends: tuple[Link, socket.socket]):
+def test_signs_of_life_and_other_messages_are_no_answer_but_keep_the_link(
+    ends: tuple[Link, socket.socket], monkeypatch: pytest.MonkeyPatch
+):
+    await_pongs(monkeypatch.setattr)
     ours, daemon = ends
     other = {"jsonrpc": "2.0", "method": "window/logMessage", "params": {}}
 
@@ -72,18 +83,18 @@ def test_signs_of_life_and_other_messages_are_no_answer_but_keep_the_link(ends: 
 
 def test_a_message_that_is_taken_slowly_is_sent_whole(ends: tuple[Link, socket.socket]):
     ours, daemon = ends
+    ours._connection.settimeout(PATIENCE)
     message = {"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": "x" * 3_000_000}
     taken = bytearray()
 
     def take() -> None:
         while len(taken) < len(framing.framed(message)):
-            sleep(0.05)
             taken.extend(daemon.recv(50_000))
 
     taking = Thread(target=take)
     taking.start()
     ours.send(message)
-    taking.join(30)
+    taking.join(PATIENCE)
     assert list(framing.Decoder().feed(bytes(taken))) == [message]
 
 

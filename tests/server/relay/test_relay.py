@@ -316,7 +316,7 @@ def test_a_daemon_that_hangs_is_given_up_until_it_answers_again(unix: Place, sto
 
 
 def test_a_daemon_that_works_for_long_is_not_given_up(unix: Place, stopped: subprocess.Popen):
-    with unix.editor(None, "--hasty") as editor:
+    with unix.editor(None, "--watchful") as editor:
         editor.initialize()
         editor.open(URI, script(ms=2500) + "x = ")
         asked = editor.inline(URI, 1, 4)
@@ -360,7 +360,7 @@ def test_what_a_daemon_says_after_its_part_was_taken_does_not_reach_the_editor()
 def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_no_other(
     unix: Place, stopped: subprocess.Popen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    monkeypatch.setattr(handshake, "TIMEOUT_SECONDS", 0.2)
     stopped.send_signal(signal.SIGSTOP)
     started = tmp_path / "started"
     with pytest.raises(SilentDaemon, match="serve --stop"):
@@ -369,7 +369,7 @@ def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_no_other(
 
 
 def test_a_daemon_that_hangs_can_be_stopped(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    monkeypatch.setattr(handshake, "TIMEOUT_SECONDS", 0.2)
     stopped.send_signal(signal.SIGSTOP)
     assert control.stop(unix.address)
     assert stopped.wait(PATIENCE) == -signal.SIGKILL
@@ -377,7 +377,7 @@ def test_a_daemon_that_hangs_can_be_stopped(unix: Place, stopped: subprocess.Pop
 
 
 def test_the_doctor_names_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(handshake, "SECONDS", 0.2)
+    monkeypatch.setattr(handshake, "TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(doctor, "all_addresses", lambda: [unix.address])
     stopped.send_signal(signal.SIGSTOP)
     assert f"{unix.address.path} does not answer; mercury-lsp serve --stop" in doctor._daemons()
