@@ -193,7 +193,7 @@ def compared(
     complain_of_slow(spent, sizes["seconds"])
     for timed in took.values():
         for place in range(len(scripts)):
-            timed.pop((place, 0), None)  # it filled the caches
+            timed.pop((place, 0), None)  # type: ignore[attr-defined]  # it filled the caches
     return {name: row(timed) for name, timed in took.items()}, {
         f"vs_{name}": over_ours(took, name) for name in took if name != "ours"
     }

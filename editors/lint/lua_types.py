@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ DIGEST = "bfc27715a2a2b5a491de3718a4f197416b72a57a726efbedc398ea126a8e0178"
 
 SEVERITIES = {1: "error", 2: "warning"}
 """By LSP's number; information and hints are no mistakes."""
+
+PROBE = 'return vim.api.nvim_get_current_buf(), ipairs({}), require("mercury.config").current.cmd'
+"""Correct Lua that uses all that must be loaded first."""
+
+LOAD_SECONDS = 300.0
 
 
 def find_server() -> str | None:
@@ -105,19 +111,35 @@ def diagnostics(program: str, folder: Path) -> list[str]:
     }
     client.request("initialize", params)
     client.notify("initialized", {})
+    wait_until_loaded(client, folder)
     found = [line for path in sorted(folder.rglob("*.lua")) for line in diagnostics_of(client, path)]
     client.close()
     return found
 
 
-def diagnostics_of(client: Client, path: Path) -> list[str]:
-    """What the server finds in one file."""
-    document = {"uri": path.as_uri(), "languageId": "lua", "version": 1, "text": path.read_text(encoding="utf-8")}
+def wait_until_loaded(client: Client, folder: Path) -> None:
+    """Until the server knows Lua's and Neovim's names, and our modules; it says nothing of that by itself."""
+    deadline = time.monotonic() + LOAD_SECONDS
+    while report_of(client, folder / "probe.lua", PROBE):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the Lua language server does not know {PROBE!r}")
+        time.sleep(0.1)
+
+
+def report_of(client: Client, path: Path, text: str) -> list[dict[str, Any]]:
+    """The server's diagnostics of a text, as in LSP."""
+    document = {"uri": path.as_uri(), "languageId": "lua", "version": 1, "text": text}
     client.notify("textDocument/didOpen", {"textDocument": document})
     report = client.request("textDocument/diagnostic", {"textDocument": {"uri": path.as_uri()}})
+    client.notify("textDocument/didClose", {"textDocument": {"uri": path.as_uri()}})
+    return report.get("items", [])
+
+
+def diagnostics_of(client: Client, path: Path) -> list[str]:
+    """What the server finds in one file."""
     return [
         f"{path}:{each['range']['start']['line'] + 1}: {severity}: {each['message']} [{each['code']}]"
-        for each in report["items"]
+        for each in report_of(client, path, path.read_text(encoding="utf-8"))
         if (severity := SEVERITIES.get(each["severity"])) is not None
     ]
 

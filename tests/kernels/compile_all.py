@@ -100,11 +100,11 @@ def aim(overlap: bool) -> None:
     """Launch options of a Hopper GPU with 132 multiprocessors."""
     more = {"launch_pdl": True} if overlap else {}
     for module in (attention, commit, head, linear, norm, qkv, quantize, swiglu):
-        module.options = lambda _, warps, stages: {
+        module.options = lambda _, warps, stages: {  # type: ignore[attr-defined]
             "num_warps": warps, "num_stages": stages, "OVERLAP": overlap, **more
         }  # fmt: skip
     for module in (attention, linear, qkv):
-        module.multiprocessors = lambda _: 132
+        module.multiprocessors = lambda _: 132  # type: ignore[attr-defined]
 
 
 def main() -> None:

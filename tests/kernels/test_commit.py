@@ -60,11 +60,11 @@ def equal(left, right):
 @pytest.mark.parametrize("drafts", [0.0, 0.4])
 @pytest.mark.parametrize("shape", [(1, 2), (3, 5), (4, 17), (2, 33), (2, 65)])
 def test_commit_equals_its_twin_step_by_step(device, shape, drafts):
-    ids, rows, bound, _ = drawn(*shape, device)
+    ids, rows, bound, _ = drawn(*shape, device)  # type: ignore[call-arg]
     chance = (torch.rand(shape) < drafts).logical_not().float()
     left, right = (state(ids, rows, bound, device, most=4, chance=chance) for _ in range(2))
     for _ in range(5):
-        choice = drawn(*shape, device)[3]
+        choice = drawn(*shape, device)[3]  # type: ignore[call-arg]
         kept = torch.rand(shape, device=device).flatten() < 0.5  # half of the drafts are the best token of their row
         choice.token.copy_(torch.where(kept, left.ids.roll(-1, 1).flatten(), choice.token))
         commit.commit(left, choice, MASK, END)

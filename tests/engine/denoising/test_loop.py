@@ -206,7 +206,7 @@ def breaking(*positions):
         seen.append(text)
         return left.pop(0) if left else None
 
-    check.seen = seen
+    check.seen = seen  # type: ignore[attr-defined]
     return check
 
 

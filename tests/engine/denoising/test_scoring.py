@@ -92,6 +92,6 @@ def test_out_of_memory_is_reported_and_the_engine_stays_usable(engine, monkeypat
 
 def test_weights_that_compute_nan_are_reported(tmp_path):
     broken = tiny.load(tiny.folder(tmp_path))
-    broken.reader.norm.data.fill_(float("nan"))
+    broken.reader.norm.data.fill_(float("nan"))  # type: ignore[attr-defined]
     with pytest.raises(ModelCorrupt, match="weights compute NaN"):
         broken.score(FillRequest(near="x = "), ["a", "b"])

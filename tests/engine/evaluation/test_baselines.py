@@ -245,8 +245,8 @@ def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind)
     values = gguf_file(tmp_path / "q.gguf", gguf.GGMLQuantizationType[kind])
     base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
     engine = tiny.load(tmp_path / "model")
-    network, layer = engine.reader, engine.reader.layers[0]
-    torch.testing.assert_close(network.embedding.detach(), torch.tensor(values["token_embd.weight"]))
+    network, layer = engine.reader, engine.reader.layers[0]  # type: ignore[attr-defined]
+    torch.testing.assert_close(network.embedding.detach(), torch.tensor(values["token_embd.weight"]))  # type: ignore[attr-defined]
     for part, names in (("weight", ("attn_q", "attn_k", "attn_v")), ("bias", ("attn_q", "attn_k", "attn_v"))):
         whole = np.concatenate([values[f"blk.0.{name}.{part}"] for name in names])
         torch.testing.assert_close(getattr(layer.qkv, part).detach(), torch.tensor(whole))
@@ -260,6 +260,6 @@ def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind)
 def test_other_kinds_of_numbers_are_rounded_to_eight_bits(tmp_path):
     values = gguf_file(tmp_path / "q.gguf", gguf.GGMLQuantizationType.Q5_1)
     base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
-    down = tiny.load(tmp_path / "model").reader.layers[0].down.weight.detach().numpy()
+    down = tiny.load(tmp_path / "model").reader.layers[0].down.weight.detach().numpy()  # type: ignore[attr-defined]
     wanted = values["blk.0.ffn_down.weight"]
     assert 0 < np.abs(down - wanted).max() <= np.abs(wanted).max() / 127
