@@ -1,12 +1,12 @@
-"""Errors of the engine. Each message names the mend.
+"""Errors of the engine. Each message says how to fix the problem.
 
 MercuryError
 ├── ModelError             the model folder cannot be used
 │   ├── ModelNotFound      no such folder or name
-│   └── ModelCorrupt       files are damaged or do not fit together
-├── DeviceError            the device cannot do it now
+│   └── ModelCorrupt       files are damaged or do not belong together
+├── DeviceError            the device cannot run the request now
 ├── Cancelled              the request was superseded; not a fault
-└── RequestError           the request asks for what the model cannot do
+└── RequestError           the request asks for something the model cannot do
 """
 
 
@@ -23,16 +23,16 @@ class ModelNotFound(ModelError):
 
 
 class ModelCorrupt(ModelError):
-    """The model's files are damaged or do not fit together."""
+    """The model's files are damaged or do not belong together."""
 
 
 class DeviceError(MercuryError):
-    """The device cannot do it now, as when its memory is full; the next request may succeed."""
+    """The device cannot run the request now, for example because its memory is full; the next one may succeed."""
 
 
 class Cancelled(MercuryError):
-    """The request's cancel flag was set; nobody waits for the answer."""
+    """The request's cancel flag was set; nobody is waiting for the answer."""
 
 
 class RequestError(MercuryError):
-    """The request asks for what the model cannot do."""
+    """The request asks for something the model cannot do."""

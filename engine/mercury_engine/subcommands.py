@@ -1,4 +1,4 @@
-"""One command of several: `python -m PACKAGE {step,...}`, each step a module with a `main(argv)`."""
+"""Runs a package's steps: `python -m PACKAGE {step,...}`, where each step is a module with a `main(argv)`."""
 
 import sys
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from mercury_engine.errors import MercuryError
 
 
 def run(package: str, modules: Mapping[str, str]) -> int:
-    """Run the step that the command line names, from its module below the package; returns the exit status."""
+    """Run the step that the command line names, from its module in the package; returns the exit status."""
     if len(sys.argv) < 2 or sys.argv[1] not in modules:
         sys.stderr.write(f"usage: python -m {package} {{{','.join(modules)}}} [options]\n")
         return 2

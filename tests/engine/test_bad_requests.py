@@ -1,4 +1,4 @@
-"""Requests and weights that no fill can come of cost an error or give less; the next request is answered."""
+"""Bad requests and weights raise an error or give a shorter fill; the next request is answered."""
 
 import pytest
 import torch
@@ -17,14 +17,14 @@ def engine(tmp_path):
 
 
 @pytest.mark.parametrize("deadline", [0.0, -5.0])
-def test_a_deadline_that_is_over_gives_nothing_at_once(engine, deadline):
+def test_an_expired_deadline_returns_an_empty_fill_at_once(engine, deadline):
     fill = engine.fill(FillRequest(near="x = ", deadline_ms=deadline))
     assert (fill.text, fill.steps) == ("", 0)
     assert engine.fill(REQUEST).steps > 0
 
 
 @pytest.mark.parametrize("part", ["near", "far", "suffix"])
-def test_a_context_beyond_the_limits_is_read_next_to_the_gap(engine, monkeypatch, part):
+def test_only_the_nearest_part_of_too_large_a_context_is_read(engine, monkeypatch, part):
     monkeypatch.setattr(budget, "NEAR_TOKENS", 64)
     monkeypatch.setattr(budget, "NEAR_HOP_TOKENS", 16)
     monkeypatch.setattr(budget, "SEGMENT_TOKENS", 64)
@@ -35,7 +35,7 @@ def test_a_context_beyond_the_limits_is_read_next_to_the_gap(engine, monkeypatch
     assert 0 < fill.tokens_read <= 64
 
 
-def test_a_block_that_is_too_long_alone_does_not_empty_the_suffix():
+def test_one_block_beyond_the_budget_does_not_empty_the_suffix():
     assert budget.suffix_part([tuple(range(budget.SEGMENT_TOKENS + 9)), (1, 2)]) == [
         tuple(range(budget.SEGMENT_TOKENS))
     ]
@@ -48,7 +48,7 @@ def test_typing_moves_the_start_of_a_long_near_prefix_rarely():
     assert len(budget.near_part(ids)) <= budget.NEAR_TOKENS
 
 
-def test_weights_that_compute_no_numbers_are_told_and_do_not_end_the_engine(engine):
+def test_weights_that_compute_nan_are_reported_and_the_engine_goes_on(engine):
     kept = engine.reader.norm.detach().clone()
     with torch.no_grad():
         engine.reader.norm.fill_(float("nan"))

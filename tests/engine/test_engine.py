@@ -1,4 +1,4 @@
-"""What the engine answers to requests of every kind, with a tiny random model."""
+"""The engine answers requests of every kind, with a tiny random model."""
 
 import logging
 from dataclasses import replace
@@ -133,11 +133,11 @@ def test_a_line_of_100_000_characters_is_filled(engine, cursor):
         ((")\ny = 2\n", "z = 3\n"), [")\n"], ["y = 2\n", "z = 3\n"]),
     ],
 )
-def test_the_rest_of_the_line_and_what_stands_below_are_told_apart(suffix, line, below):
+def test_the_rest_of_the_line_is_separated_from_the_lines_below(suffix, line, below):
     assert rest_and_below(suffix) == (line, below)
 
 
-def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_is_typed(engine):
+def test_the_reader_sees_the_lines_below_and_reads_them_once_while_the_line_is_typed(engine):
     engine.cache.clear()
     asked = FillRequest(near="x = fo", far=("import a\n",), suffix=(")\nfoot = 2\n", "print(foot)\n"), max_slots=2)
     blind = engine.surroundings(replace(asked, suffix=asked.suffix[:1]), [5, 6], 0).context.before
@@ -149,7 +149,7 @@ def test_the_reader_has_seen_what_stands_below_and_reads_it_once_while_the_line_
     assert again.tokens_read <= len(engine.tokenizer.encode("))\n")) + len(engine.tokenizer.encode("foo("))
 
 
-def test_freed_memory_is_given_back_once_where_much_was_read_and_not_for_a_key(engine, monkeypatch):
+def test_freed_memory_is_returned_once_after_a_long_prefill_and_not_after_a_key(engine, monkeypatch):
     given_back = []
     monkeypatch.setattr("mercury_engine.denoising.context_reader.return_freed_memory", lambda: given_back.append(True))
     engine.cache.clear()
@@ -179,7 +179,7 @@ def test_effort_bounds_the_canvas(engine):
         assert len(tiny.watched(engine, request)[1][0]) <= slots
 
 
-def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch, caplog):
+def test_a_cuda_device_that_does_not_exist_is_refused(folders, monkeypatch, caplog):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RequestError, match="cuda"):
         Engine.load(folders["reader"], device="cuda")
@@ -188,7 +188,7 @@ def test_without_a_cuda_device_asking_for_one_is_refused(folders, monkeypatch, c
     assert caplog.text.count("no CUDA device") == 1
 
 
-def test_what_is_unsure_is_taken_back_but_remembered():
+def test_unsure_slots_are_taken_back_and_the_next_text_is_returned():
     canvas = Canvas(Vocabulary(["a", " b", " c"], 3, 4), [3] * 4, 0)
     for token, chance in ((0, 0.9), (1, 0.5), (2, 0.5)):
         canvas.settle(token, chance)

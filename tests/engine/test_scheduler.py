@@ -1,4 +1,4 @@
-"""Fills under way at the same time: they share passes, and none of them notices."""
+"""Concurrent requests share forward passes without affecting each other."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ def engine(request, tmp_path_factory) -> Engine:
 
 
 def requests(**changes) -> list[FillRequest]:
-    """In four files, at places where the caches of the one do not help the other."""
+    """Requests in four files, at cursors whose contexts share no cached blocks."""
     found = []
     for number, name in enumerate(FILES):
         text = (tiny.HELD_OUT / name).read_text("utf-8")
@@ -41,14 +41,14 @@ def requests(**changes) -> list[FillRequest]:
 
 
 def filled(engine: Engine, *rounds: list[FillRequest]) -> list[Fill | Exception]:
-    """What comes of all requests, a round handed over before each pass."""
+    """The outcomes of all requests; one round is handed over before each pass."""
     waiting, outcomes = [*rounds], {}
     engine.answer_all(lambda: waiting.pop(0) if waiting else [], lambda request, o: outcomes.update({id(request): o}))
     return [outcomes[id(request)] for each in rounds for request in each]
 
 
 def count_passes(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], None] = lambda number: None) -> list[int]:
-    """How many forwards each pass has from now on; `at` is told the number of a pass before it is run."""
+    """The number of forwards in each pass from now on; `at` is called with a pass's number before it runs."""
     seen, run = [], batching.run
 
     def counted(network, asked):
@@ -66,7 +66,7 @@ def same(found: Fill, expected: Fill) -> None:
 
 
 @pytest.mark.parametrize("candidates", [1, 3])
-def test_what_comes_out_does_not_depend_on_the_others(engine, candidates):
+def test_an_answer_does_not_depend_on_other_requests(engine, candidates):
     asked = requests(candidates=candidates)
     engine.cache.clear()
     alone = [engine.fill(each) for each in asked]
@@ -75,7 +75,7 @@ def test_what_comes_out_does_not_depend_on_the_others(engine, candidates):
         same(found, expected)
 
 
-def test_with_kernels_it_is_the_same_to_the_last_bit(engine):
+def test_with_the_kernels_answers_are_bit_identical(engine):
     if engine.backend != "native":
         pytest.skip("stock matrix products depend on their number of rows")
     asked = requests()
@@ -83,15 +83,15 @@ def test_with_kernels_it_is_the_same_to_the_last_bit(engine):
     assert [each.confidence for each in filled(engine, asked)] == alone
 
 
-def test_steps_of_all_are_one_pass(engine, monkeypatch):
+def test_the_steps_of_all_requests_share_one_pass(engine, monkeypatch):
     asked = requests()
-    alone = [engine.fill(each).steps for each in asked]  # and all context is read
+    alone = [engine.fill(each).steps for each in asked]  # which also reads all context
     passes = count_passes(monkeypatch)
     filled(engine, asked)
     assert passes == [sum(steps > number for steps in alone) for number in range(max(alone))]
 
 
-def test_a_fill_that_comes_later_joins_at_the_next_pass(engine, monkeypatch):
+def test_a_later_fill_joins_at_the_next_pass(engine, monkeypatch):
     first, second = requests()[2:]
     assert engine.fill(first).steps + engine.fill(second).steps > 3
     passes = count_passes(monkeypatch)
@@ -99,7 +99,7 @@ def test_a_fill_that_comes_later_joins_at_the_next_pass(engine, monkeypatch):
     assert passes[:2] == [1, 2]
 
 
-def test_reading_much_does_not_wait_for_steps_nor_they_for_more_than_one_such_pass(engine, monkeypatch):
+def test_a_long_prefill_and_the_steps_of_others_take_turns(engine, monkeypatch):
     engine.cache.clear()
     unknown, known = requests()[::3]
     steps = engine.fill(known).steps
@@ -108,11 +108,11 @@ def test_reading_much_does_not_wait_for_steps_nor_they_for_more_than_one_such_pa
     filled(engine, [known, unknown])
     many = [number for number, each in enumerate(rows) if each[0] > MOST_SHARED_ROWS]
     assert len(many) > 1
-    assert all(len(rows[number]) == 1 for number in many), "whoever reads much has a pass of his own"
-    assert many[0] + 2 < steps and rows[many[0] + 1][0] <= MOST_SHARED_ROWS, "between two of them the other goes on"
+    assert all(len(rows[number]) == 1 for number in many), "a long prefill has a pass of its own"
+    assert many[0] + 2 < steps and rows[many[0] + 1][0] <= MOST_SHARED_ROWS, "between two of them the other continues"
 
 
-def test_a_cancelled_fill_stops_between_two_blocks_and_what_was_read_stays(engine, monkeypatch):
+def test_a_cancelled_fill_stops_between_two_blocks_and_keeps_what_was_read(engine, monkeypatch):
     engine.cache.clear()
     request = requests()[0]
     whole = engine.fill(request).tokens_read
@@ -126,7 +126,7 @@ def test_a_cancelled_fill_stops_between_two_blocks_and_what_was_read_stays(engin
     assert 0 < engine.fill(request).tokens_read < whole
 
 
-def test_one_that_is_cancelled_or_wrong_leaves_the_others_alone(engine):
+def test_a_cancelled_or_invalid_request_does_not_affect_the_others(engine):
     asked = requests()
     alone = [engine.fill(each) for each in asked]
     asked[1].cancel.set()
@@ -137,7 +137,7 @@ def test_one_that_is_cancelled_or_wrong_leaves_the_others_alone(engine):
     same(found[3], alone[3])
 
 
-def test_a_pass_without_memory_costs_those_who_share_it_and_the_engine_works_on(engine, monkeypatch):
+def test_a_pass_without_memory_fails_only_the_requests_that_share_it(engine, monkeypatch):
     asked = requests()
     alone = [engine.fill(each) for each in asked]
 
@@ -152,7 +152,7 @@ def test_a_pass_without_memory_costs_those_who_share_it_and_the_engine_works_on(
     assert [each.text for each in found[2:]] == [each.text for each in alone[2:]]
 
 
-def test_a_deadline_holds_while_the_context_is_read_and_the_next_request_reads_on(engine, monkeypatch):
+def test_a_deadline_holds_during_prefill_and_the_next_request_continues_it(engine, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(batching.time, "perf_counter", lambda: now[0])
     engine.cache.clear()
@@ -167,7 +167,7 @@ def test_a_deadline_holds_while_the_context_is_read_and_the_next_request_reads_o
 
 
 @torch.inference_mode()
-def test_two_that_read_the_same_blocks_at_once_keep_them_once(engine):
+def test_blocks_read_by_two_requests_at_once_are_cached_once(engine):
     engine.cache.clear()
     request = requests()[0]
     filled(engine, [request, replace(request)])
@@ -176,7 +176,7 @@ def test_two_that_read_the_same_blocks_at_once_keep_them_once(engine):
     assert engine.fill(request).tokens_read == 0
 
 
-def test_comparisons_share_the_passes_of_fills(engine, monkeypatch):
+def test_scores_share_the_passes_of_fills(engine, monkeypatch):
     gap, other = requests()[:2]
     nats, fill = engine.score(gap, ["return", "x = 1"]), engine.fill(other)
     passes = count_passes(monkeypatch)
@@ -186,7 +186,7 @@ def test_comparisons_share_the_passes_of_fills(engine, monkeypatch):
     assert passes[0] == 2
 
 
-def test_whoever_answers_one_after_another_takes_what_comes_meanwhile():
+def test_one_by_one_also_answers_requests_that_arrive_meanwhile():
     told, rounds = [], [[FillRequest("a"), FillRequest("b")], [ScoreRequest(FillRequest("c"), ("d", "e"))]]
 
     class Alone:

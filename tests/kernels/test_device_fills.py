@@ -1,4 +1,4 @@
-"""Where the writer decides, fills that stay on the device are those of the plain loop, token for token."""
+"""With a deciding writer, the device loop gives the fills of the plain loop, token for token."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ WORD = replace(REQUEST, near=REQUEST.near + "self.request_conte")
 
 
 def loaded(folder, device, **rule):
-    """An engine whose writer decides; on a CPU it gets its device loop here, where nothing would be gained by one."""
+    """An engine whose writer decides; on a CPU, which would not use a device loop, it gets one here."""
     tiny.folder(folder)
     (folder / "settings.json").write_text(json.dumps({"rule": {"decides": "writer", "bound": 6.0} | rule}))
     engine = Engine.load(folder, device=device.type, dtype=torch.float32)
@@ -44,7 +44,7 @@ def engine(device, tmp_path):
 
 @pytest.fixture
 def on_cpu(tmp_path):
-    """Where the host can count steps."""
+    """On the CPU, where the host can count steps."""
     return loaded(tmp_path / "model", torch.device("cpu"))
 
 
@@ -67,11 +67,11 @@ def filled(engine, request, loop):
 
 
 def both(engine, request):
-    """The fill by the device loop and the plain one, after their canvases were found to be the same."""
+    """The fills by the device loop and the plain loop, whose canvases are asserted to be the same."""
     with pytest.MonkeyPatch.context() as watching:
         calls = count(watching, type(engine.loop.filler), "fill")
         found, canvas = filled(engine, request, engine.loop)
-    assert calls, "the device loop was passed by"
+    assert calls, "the device loop was not used"
     plain, expected = filled(engine, request, None)
     assert canvas.ids[: canvas.settled] == expected.ids[: expected.settled]
     assert (canvas.ended, found.text, found.unsure_from) == (expected.ended, plain.text, plain.unsure_from)
@@ -81,14 +81,14 @@ def both(engine, request):
 
 
 def near_gaps(limit, seed, *kinds):
-    """So many gaps of each kind in real files, with the nearest of their context."""
+    """Up to `limit` gaps of each kind in real files, with the nearest part of their context."""
     for gap in gaps(tiny.HELD_OUT, limit, seed, kinds):
         request = gap.request
         yield replace(gap, request=replace(request, far=request.far[-2:], suffix=request.suffix[:3]))
 
 
 def count(monkeypatch, owner, name):
-    """How often a method is called from now on."""
+    """A list that grows with every call of the method from now on."""
     calls, original = [], getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda self, *given: (calls.append(1), original(self, *given))[1])
     return calls
@@ -115,7 +115,7 @@ def test_200_real_fills_are_the_same_token_for_token(engine, monkeypatch):
 
 
 @pytest.mark.parametrize("bound", [0.0, 2.0, 100.0])
-def test_the_bound_decides_alike_on_both_ways(engine, bound):
+def test_the_bound_decides_alike_in_both_loops(engine, bound):
     engine.denoiser.rule = replace(engine.denoiser.rule, bound=bound)
     found, plain = both(engine, REQUEST)
     assert found.steps == plain.steps
@@ -123,14 +123,14 @@ def test_the_bound_decides_alike_on_both_ways(engine, bound):
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_steps_are_limited_alike_on_both_ways(engine, most):
+def test_steps_are_limited_alike_in_both_loops(engine, most):
     request = replace(REQUEST, near="x = 1", max_steps=most, multiline=True)  # behind a digit nothing is spelled
     engine.denoiser.rule = replace(engine.denoiser.rule, bound=0.0)
     found, plain = both(engine, request)
     assert found.steps == plain.steps <= most
 
 
-def test_drafts_are_judged_alike_on_both_ways(engine):
+def test_drafts_are_verified_alike_in_both_loops(engine):
     differ = 0
     for gap in near_gaps(10, 1, "rest_of_line", "random_span"):
         free, _ = both(engine, gap.request)
@@ -139,7 +139,7 @@ def test_drafts_are_judged_alike_on_both_ways(engine):
     assert differ  # the other slots' first look saw the draft
 
 
-def test_what_breaks_the_syntax_is_filled_otherwise_on_both_ways(engine):
+def test_a_syntax_error_is_filled_differently_in_both_loops(engine):
     mended = 0
     eager_to_end(engine)
     for number in range(20):
@@ -152,7 +152,7 @@ def test_what_breaks_the_syntax_is_filled_otherwise_on_both_ways(engine):
     assert mended > 2
 
 
-def test_the_host_reads_once_a_chunk(on_cpu, monkeypatch):
+def test_the_host_reads_once_per_chunk(on_cpu, monkeypatch):
     on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
     reads, chunk = count(monkeypatch, Buffers, "fetch"), on_cpu.loop.filler.chunk
     fill = on_cpu.fill(replace(REQUEST, near="x = 1", multiline=True))
@@ -160,7 +160,7 @@ def test_the_host_reads_once_a_chunk(on_cpu, monkeypatch):
     assert len(reads) == -(-fill.steps // chunk)
 
 
-def test_an_unsure_fill_is_given_up_after_a_chunk_and_keeps_what_was_sure(on_cpu, monkeypatch):
+def test_an_unsure_fill_is_given_up_after_a_chunk_and_keeps_its_sure_part(on_cpu, monkeypatch):
     on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
     steps = count(monkeypatch, type(on_cpu.loop.filler), "step")
     request = replace(REQUEST, multiline=True)
@@ -185,7 +185,7 @@ def cancelling(run, cancel):
     return lambda bucket: (cancel.set(), run(bucket))
 
 
-def test_a_deadline_returns_what_is_settled_from_the_left(on_cpu, monkeypatch):
+def test_a_deadline_returns_the_slots_settled_so_far(on_cpu, monkeypatch):
     on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
     steps = count(monkeypatch, type(on_cpu.loop.filler), "step")
     assert on_cpu.fill(replace(REQUEST, deadline_ms=0)).steps == 0
@@ -199,7 +199,7 @@ def test_a_deadline_returns_what_is_settled_from_the_left(on_cpu, monkeypatch):
     assert canvas.vocabulary.mask_id not in canvas.ids[: canvas.settled]
 
 
-def test_fills_that_are_looked_at_or_have_rivals_take_the_plain_loop(on_cpu, monkeypatch):
+def test_observed_fills_and_several_candidates_take_the_plain_loop(on_cpu, monkeypatch):
     eager_to_end(on_cpu)
     request = replace(REQUEST, near="x2 = 1")
     on_device = count(monkeypatch, type(on_cpu.loop.filler), "fill")
@@ -220,7 +220,7 @@ def test_fills_that_are_looked_at_or_have_rivals_take_the_plain_loop(on_cpu, mon
 
 
 def test_the_kernels_fill_what_the_plain_loop_does(on_cpu, monkeypatch):
-    """In the interpreter, kernels in place of their twins."""
+    """With the kernels, in the interpreter, in place of their twins."""
     if not INTERPRETED.value:
         pytest.skip("on a GPU every fill is made of kernels")
     for name, module in (
@@ -236,19 +236,19 @@ def test_the_kernels_fill_what_the_plain_loop_does(on_cpu, monkeypatch):
         both(on_cpu, request)
 
 
-def test_weights_that_compute_no_numbers_are_an_error(engine):
+def test_weights_that_compute_nan_are_an_error(engine):
     with torch.no_grad():
         engine.writer.norm.fill_(float("nan"))
     with pytest.raises(ModelCorrupt, match="weights compute NaN"):
         engine.fill(REQUEST)
 
 
-def test_where_the_reader_decides_nothing_is_kept_for_a_device_loop(tmp_path):
+def test_a_deciding_reader_has_no_device_loop(tmp_path):
     engine = tiny.load(tiny.folder(tmp_path))
     assert (engine.loop, engine.backend) == (None, "torch")
 
 
-def test_who_asks_the_engine_is_told_of_its_device_loop(on_cpu):
+def test_the_backend_name_mentions_the_device_loop(on_cpu):
     assert on_cpu.backend == "torch, device loop"
 
 
@@ -270,7 +270,7 @@ def test_a_gpu_without_room_falls_back_and_the_log_says_so(on_cpu, monkeypatch, 
     assert caplog.text.count("no room") == 1
 
 
-def test_memory_that_is_full_frees_the_pages_of_the_device_loop(on_cpu, monkeypatch):
+def test_full_memory_frees_the_pages_of_the_device_loop(on_cpu, monkeypatch):
     on_cpu.fill(REQUEST)
     pool = on_cpu.loop.filler.pool
     used = pool.free

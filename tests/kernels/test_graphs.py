@@ -1,4 +1,4 @@
-"""Fills on the device settle the same tokens as the plain loop, within their buckets, deadlines and memory."""
+"""The graph denoiser commits the tokens of the plain loop, within its buckets, deadlines and memory."""
 
 import time
 from threading import Event
@@ -19,7 +19,7 @@ from tests.support import tiny
 
 
 def made_on(device):
-    """The reader, and the writer merged into weights of its own."""
+    """The reader, and the writer as a separate network with merged weights."""
     return tiny.network().to(device), weights.merged_writer(tiny.network().to(device))
 
 
@@ -31,7 +31,7 @@ def networks():
 
 @pytest.fixture
 def placed(device):
-    """On the device that the kernels are tested on."""
+    """On the device the kernels are tested on."""
     return made_on(device)
 
 
@@ -51,10 +51,10 @@ def sides(network, seed, before=21, after=9):
 
 
 def forbid(made, tokens):
-    """The number of a list of these tokens."""
-    row = torch.zeros(made.forbidden.table.shape[1], dtype=torch.bool)
+    """The number of a mask of these tokens."""
+    row = torch.zeros(made.token_masks.table.shape[1], dtype=torch.bool)
     row[tokens] = True
-    return made.forbidden.number("these", lambda: row)
+    return made.token_masks.number("these", lambda: row)
 
 
 def job(network, seed=1, slots=11, known=(), **changes):
@@ -95,7 +95,7 @@ def test_fills_equal_the_plain_loop_token_for_token(placed, bound):
 
 
 def test_the_kernels_together_settle_what_the_plain_loop_does(networks, monkeypatch):
-    """In the interpreter, kernels in place of their twins."""
+    """With the kernels, in the interpreter, in place of their twins."""
     if not INTERPRETED.value:
         pytest.skip("on a GPU every fill is made of kernels")
     monkeypatch.setattr(ops, "project_qkv", qkv.project_qkv)
@@ -114,19 +114,19 @@ def test_an_end_marker_hides_what_is_behind_it(placed):
     only_end = forbid(made, torch.arange(placed[0].config.vocab_size))
     one = job(placed[0], slots=9, bound=0.0)
     ids = [3, 4, *one.ids[2:5], 5, *one.ids[6:]]  # a token that is known, but behind the end
-    (found,) = made.fill([CanvasJob(one.last, ids, one.ends, one.before, one.after, 1e9, first_rule=only_end)])
+    (found,) = made.fill([CanvasJob(one.last, ids, one.ends, one.before, one.after, 1e9, first_mask=only_end)])
     assert found.ids == [3, 4, *[end] * 7]
     assert (found.steps, found.done) == (1, True)
 
 
-def test_known_tokens_stay_and_rules_bind_their_slots(placed):
+def test_known_tokens_stay_and_masks_bind_their_slots(placed):
     one = job(placed[0], known=(3, 4), slots=8)
     made = filler(placed)
     (free,) = made.fill([one])
     assert free.ids[:2] == [3, 4]
     assert free.chances[:2] == [1.0, 1.0]
     rule = forbid(made, torch.tensor([free.ids[2]]))
-    (bound,) = made.fill([CanvasJob(one.last, one.ids, one.ends, one.before, one.after, 0.0, first_rule=rule)])
+    (bound,) = made.fill([CanvasJob(one.last, one.ids, one.ends, one.before, one.after, 0.0, first_mask=rule)])
     assert bound.ids[2] != free.ids[2]
 
 
@@ -202,7 +202,7 @@ def test_sides_are_copied_once_and_make_room_when_memory_is_short(networks):
         made.fill(jobs)
 
 
-def test_what_exceeds_the_buckets_is_refused_with_the_mend(networks):
+def test_jobs_beyond_the_buckets_are_refused_with_the_fix(networks):
     made = filler(networks)
     with pytest.raises(RequestError, match="send less"):
         made.fill([job(networks[0], slots=97)])

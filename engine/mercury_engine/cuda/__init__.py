@@ -1,1 +1,1 @@
-"""The denoising loop of a deciding writer, kept on an NVIDIA GPU."""
+"""The denoising loop of a deciding writer, run on an NVIDIA GPU without the host."""

@@ -1,7 +1,7 @@
-"""Fills by the writer alone, its loop on the device: requests and canvases become jobs, what is filled canvases again.
+"""Runs fills of a deciding writer on the device: canvases become jobs, and filled canvases are taken over.
 
-What the plain loop does step by step (`Denoiser.advance`) is done here after every chunk, with the same outcome: slots
-are settled from the left, a fill that is unsure is given up, and a word that was spelled in part is written on.
+What the plain loop does after every step (`Denoiser.advance`) happens here after every chunk, with the same outcome:
+slots are settled from the left, an unsure fill is given up, and a partly spelled word is continued.
 """
 
 import logging
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 def device_loop(writer: Network | None, denoiser: Denoiser) -> "DeviceLoop | None":
-    """The loop, where the writer decides and is on a GPU with room for it; where there is none the log says so."""
+    """The loop for a deciding writer on a GPU with room for it; otherwise None, and the log says why."""
     if writer is None or denoiser.rule.decides != "writer":
         return None
     device = writer.device
@@ -54,9 +54,9 @@ class DeviceLoop:
     def takes(self, request: FillRequest, canvases: list[Canvas]) -> bool:
         """Whether the fill may stay on the device.
 
-        Not when somebody looks at its steps or the threshold decides, nor with several canvases or one that is longer
-        than graphs are made for; and while a word is spelled steps cannot be limited, for those behind a part of it
-        are taken in vain.
+        It may not if its steps are observed, if the threshold decides, or with several canvases or one longer than the
+        largest bucket. Steps cannot be limited while a word is spelled, because a chunk's steps behind a part of it are
+        wasted.
         """
         rule, canvas = self.denoiser.rule, canvases[0]
         alone = len(canvases) == 1 and request.on_step is None
@@ -67,8 +67,8 @@ class DeviceLoop:
     def run(self, request: FillRequest, canvas: Canvas, canvas_context: CanvasContext, started: float) -> None:
         """Settle slots until the end, the deadline or the cancel flag, as `Denoiser.run` does.
 
-        A cancel flag or a deadline costs at most one chunk; one that is cut short counts with all its steps. Raises
-        Cancelled, and ModelCorrupt for weights that compute no numbers.
+        A cancel flag or a deadline takes effect within one chunk; a chunk cut short counts with all its steps. Raises
+        Cancelled, and ModelCorrupt for weights that compute NaN.
         """
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
         while self.denoiser.is_open(request, canvas):
@@ -76,11 +76,11 @@ class DeviceLoop:
             self.filler.fill([self._job(request, canvas, canvas_context)], request.cancel, deadline, enough)
             if canvas.ended:
                 self.denoiser.repaired(request, canvas)
-            elif not (canvas.spell and canvas.settled > before):  # only a word spelled in part is written on
+            elif not (canvas.spell and canvas.settled > before):  # only a partly spelled word is continued
                 break
 
     def _job(self, request: FillRequest, canvas: Canvas, canvas_context: CanvasContext) -> CanvasJob:
-        """The canvas as it is; what is written behind the settled slots is a draft."""
+        """The job of the canvas as it is; tokens behind the settled slots are drafts."""
         assert not canvas.committed
         behind = range(canvas.settled, len(canvas.ids))
         return CanvasJob(
@@ -90,17 +90,17 @@ class DeviceLoop:
             canvas_context.context.before,
             canvas_context.context.after,
             bound=self.denoiser.rule.bound,
-            rule=self._list(SlotLimits("", request.multiline)),
-            first_rule=self._list(first_slot_limits(canvas, request.multiline)),
+            mask=self._mask(SlotLimits("", request.multiline)),
+            first_mask=self._mask(first_slot_limits(canvas, request.multiline)),
             drafts=[slot for slot in behind if canvas.ids[slot] != self.filler.mask_id],
             most=UNLIMITED_STEPS if request.max_steps is None else request.max_steps - canvas.steps,
         )
 
-    def _list(self, limits: SlotLimits) -> int:
-        return self.filler.forbidden.number(limits, partial(self.denoiser.masks.hidden_tokens, limits))
+    def _mask(self, limits: SlotLimits) -> int:
+        return self.filler.token_masks.number(limits, partial(self.denoiser.masks.hidden_tokens, limits))
 
     def _enough(self, request: FillRequest, canvas: Canvas, steps: int, canvases: list[FilledCanvas]) -> bool:
-        """Take over what a chunk has filled; true when further ones would be in vain."""
+        """Take over what a chunk has filled; returns whether further chunks would be useless."""
         (found,) = canvases
         first = canvas.settled
         canvas.ids[first:] = found.ids[first:]
@@ -108,5 +108,5 @@ class DeviceLoop:
         canvas.committed = {slot: found.chances[slot] for slot in filled if found.chances[slot]}
         canvas.steps = steps + found.steps
         self.denoiser.advance(canvas)
-        in_part = bool(canvas.spell) and canvas.settled > first
-        return in_part or not self.denoiser.is_open(request, canvas)
+        is_partly_spelled = bool(canvas.spell) and canvas.settled > first
+        return is_partly_spelled or not self.denoiser.is_open(request, canvas)

@@ -1,8 +1,8 @@
-"""Fills by the writer alone, for GPUs: steps and decisions stay on the device, the host looks after every chunk.
+"""Fills canvases on a GPU with the writer alone: steps and decisions stay on the device, the host checks each chunk.
 
-A chunk is a few denoising steps captured as one CUDA graph per bucket of canvas length, context and batch; what a
-fill needs goes over in one copy and comes back in another. A cancel flag or a deadline therefore costs at most
-one chunk. On a CPU the same code runs step by step.
+A chunk is a few denoising steps captured as a CUDA graph, one for each bucket of canvas length, context and batch. A
+fill's inputs are sent in one copy and its results fetched in another. A cancel flag or a deadline therefore takes
+effect within one chunk. On a CPU the same code runs step by step.
 """
 
 import time
@@ -28,7 +28,7 @@ from mercury_engine.models.triton import TritonWeights, forward
 
 SLOT_BUCKETS = (8, 16, 32, 64, 96)
 PAGE_BUCKETS = (8, 16, 32, 64, 128, 192)
-"""Pages a request may see, its canvas included."""
+"""Pages that a request may see, including its canvas."""
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
 
 PAGE_TOKENS = 64
@@ -40,7 +40,7 @@ UNLIMITED_STEPS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class CanvasJob:
-    """One canvas: its slots behind the token `last`, which stands at position `ends`, between two sides."""
+    """One canvas: its slots behind the token `last`, which has position `ends`, between two sides."""
 
     last: int
     ids: Sequence[int]
@@ -48,22 +48,22 @@ class CanvasJob:
     before: Sequence[KeyValueSegment]
     after: Sequence[KeyValueSegment]
     bound: float = 0.1
-    """Nats of entropy that the slots of one step may risk together."""
+    """Entropy, in nats, that the slots committed in one step may add up to."""
     most: int = UNLIMITED_STEPS
-    """Steps; the last one settles all that is open."""
-    rule: int = 0
-    """Number of a list of `GraphDenoiser.forbidden`."""
-    first_rule: int | None = None
-    """Another list for the first slot that is open or a draft."""
+    """Maximum number of steps; the last one commits every open slot."""
+    mask: int = 0
+    """Number of a mask of `GraphDenoiser.token_masks`."""
+    first_mask: int | None = None
+    """Number of another mask for the first slot that is open or a draft."""
     drafts: Sequence[int] = ()
-    """Slots whose tokens the first step judges: what the writer would choose stays, the others are masked."""
+    """Slots whose tokens the first step verifies: those the writer would choose stay, the others are masked."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilledCanvas:
-    """The slots of a canvas, how probable each was when it was settled, and the steps taken.
+    """The slots of a canvas, the probability of each when it was committed, and the number of steps.
 
-    The chance is 1 for given slots and those behind an end, 0 for drafts that no step has judged.
+    The probability is 1 for given slots and slots behind an end, and 0 for drafts that no step has verified.
     """
 
     ids: list[int]
@@ -77,7 +77,7 @@ Enough = Callable[[list[FilledCanvas]], bool]
 
 @dataclass(frozen=True, slots=True)
 class _PageRun:
-    """Pages in a row and the tokens in each; `side` is what lies there, None for a canvas."""
+    """Consecutive pages and the number of tokens in each; `side` is stored there, None for a canvas."""
 
     pages: list[int]
     counts: list[int]
@@ -85,10 +85,10 @@ class _PageRun:
 
 
 class GraphDenoiser:
-    """Fills canvases by the writer alone. One caller at a time.
+    """Fills canvases with the writer alone. One caller at a time.
 
-    `pages` is the context memory in pages of 64 tokens; `positions` bounds how far a near prefix may count;
-    `chunk` steps are taken between two looks of the host; `most` graphs are kept.
+    `pages` is the context memory in pages of `page_size` tokens; `positions` bounds the length of a near prefix;
+    `chunk` is the number of steps between two checks by the host; `most` is the number of graphs kept.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class GraphDenoiser:
         self._buffers: dict[Bucket, Buffers] = {}
         self._placed: OrderedDict[int, _PageRun] = OrderedDict()
         self._canvases: list[list[int]] = []
-        self.forbidden = TokenMasks(len(self.weights.table), self.mask_id, self.device)
+        self.token_masks = TokenMasks(len(self.weights.table), self.mask_id, self.device)
 
     @torch.inference_mode()
     def fill(
@@ -125,10 +125,10 @@ class GraphDenoiser:
         deadline: float | None = None,
         enough: Enough | None = None,
     ) -> list[FilledCanvas]:
-        """Settle the slots of all canvases together; at the deadline (`time.perf_counter`) what is settled so far.
+        """Commit the slots of all canvases together; at the deadline (`time.perf_counter`) returns what is done so far.
 
-        `enough` is shown the canvases after every chunk and may end the fill. Raises Cancelled when the flag is set
-        between two chunks, RequestError when the jobs exceed the buckets.
+        `enough` receives the canvases after every chunk and may end the fill. Raises Cancelled when the flag is set
+        between two chunks, and RequestError when the jobs exceed the buckets.
         """
         _check(cancel)
         bucket = self.bucket(jobs)
@@ -146,7 +146,7 @@ class GraphDenoiser:
         return _filled(buffers, jobs)
 
     def forget(self) -> None:
-        """Give back the memory of all sides; they are copied again when they are needed."""
+        """Free the pages of all sides; they are copied again when they are needed."""
         while self._placed:
             self.pool.give(self._placed.popitem()[1].pages)
 
@@ -155,7 +155,7 @@ class GraphDenoiser:
         frames = Frames(buffers.near, buffers.away, *self._angles, self._origin)
         hidden = forward(self.weights, buffers.slots.ids.view(-1), frames, self.pool, buffers.places, buffers.table)
         choice: Choice = ops.choices(
-            hidden, self.weights.head, self.forbidden.table, buffers.ban, self.weights.norm, self.weights.eps
+            hidden, self.weights.head, self.token_masks.table, buffers.ban, self.weights.norm, self.weights.eps
         )
         ops.commit(buffers.slots, choice, self.mask_id, self.end_id)
 
@@ -168,7 +168,7 @@ class GraphDenoiser:
 
     @torch.inference_mode()
     def prepare(self, bucket: Bucket) -> Buffers:
-        """The bucket's buffers, its chunk captured: worth doing ahead, for it takes a while on a GPU."""
+        """The bucket's buffers, with its chunk captured; capturing takes a while on a GPU and is worth doing ahead."""
         if bucket not in self.captures:
             self._buffers[bucket] = Buffers(bucket, self.device)
         self.captures.prepare(bucket, partial(self._steps, self._buffers[bucket]))
@@ -194,7 +194,7 @@ class GraphDenoiser:
         return Bucket(fit[0] + 1, fit[1], fit[2])
 
     def _load(self, jobs: Sequence[CanvasJob], bucket: Bucket, buffers: Buffers) -> None:
-        """Put sides into pages, write all inputs and send them."""
+        """Copy sides into pages, write all inputs and send them."""
         self._reserve(bucket)
         host = buffers.host
         host["rows"][:] = 0
@@ -221,16 +221,16 @@ class GraphDenoiser:
         host["chance"][number, [slot + 1 for slot in job.drafts]] = 0.0
         host["rows"][number], host["bound"][number], host["most"][number] = rows, job.bound, job.most
         host["near"][number, :rows], host["away"][number, :rows] = job.ends + place, place - rows
-        host["places"][number] = 0  # rows behind the canvas write to the scrap page
+        host["places"][number] = 0  # rows behind the canvas go to the scrap page
         host["places"][number, :rows] = np.array(canvas)[place // size] * size + place % size
-        host["ban"][number] = job.rule
-        if job.first_rule is not None and (wanted := _wanted(job, self.mask_id)):
-            host["ban"][number, wanted[0]] = job.first_rule
+        host["ban"][number] = job.mask
+        if job.first_mask is not None and (wanted := _wanted(job, self.mask_id)):
+            host["ban"][number, wanted[0]] = job.first_mask
         host["pages"][number, : len(pages)], host["counts"][number, : len(pages)] = pages, counts
         host["ends"][number] = sum(len(c.pages) for c in (*before, own)), len(pages)
 
     def _reserve(self, bucket: Bucket) -> None:
-        """Pages of their own for every canvas of the bucket."""
+        """Reserve separate pages for every canvas of the bucket."""
         size = self.pool.needed(bucket.rows)
         for canvas in self._canvases[: bucket.batch]:
             canvas += self._take(max(0, size - len(canvas)), set())
@@ -238,7 +238,7 @@ class GraphDenoiser:
             self._canvases.append(self._take(size, set()))
 
     def _place(self, side: KeyValueSegment, used: set[int]) -> _PageRun:
-        """Where the side's keys and values lie; copied there if they are new."""
+        """The pages of the side's keys and values; copied there if the side is new."""
         if id(side) not in self._placed:
             tokens = _tokens(side)
             pages = self._take(self.pool.needed(tokens), used)
@@ -248,7 +248,7 @@ class GraphDenoiser:
         return self._placed[id(side)]
 
     def _take(self, count: int, used: set[int]) -> list[int]:
-        """Free pages; sides unused for longest make room, except those in use."""
+        """Take free pages; sides unused for longest make room, except those in use. Raises RequestError."""
         for known in [k for k in self._placed if k not in used]:
             if self.pool.free >= count:
                 break
@@ -264,7 +264,7 @@ def _tokens(side: KeyValueSegment) -> int:
 
 
 def _wanted(job: CanvasJob, mask_id: int) -> list[int]:
-    """Slots that are not final."""
+    """Slots that are open or drafts."""
     return [slot for slot, token in enumerate(job.ids) if token == mask_id or slot in job.drafts]
 
 

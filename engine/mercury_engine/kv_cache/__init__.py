@@ -1,1 +1,1 @@
-"""Keys and values of context that was read before."""
+"""Keys and values of context that was read before: the cache and how blocks are prefilled for it."""

@@ -1,8 +1,8 @@
-"""Forward passes of the reader that wait to be run, so that those of several requests become one.
+"""Batches forward passes of the reader: those of several requests become one.
 
-Whatever reads is a generator: it yields a `ForwardRequest` and goes on with what that gave.
+Code that reads is a generator: it yields a `ForwardRequest` and receives a `ForwardResult`.
 
-Dimensions as in `model.py`; W rows whose next tokens are wanted.
+Dimensions as in `network.py`; W rows whose logits are wanted.
 """
 
 import time
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class ForwardResult(NamedTuple):
-    """What came out of a forward: float32 logits [W,V] and the block that its tokens leave."""
+    """Result of a forward: float32 logits [W,V], and the block of its tokens' keys and values."""
 
     logits_WV: Tensor
     block: KeyValueBlock
@@ -28,7 +28,7 @@ ForwardSteps = Generator[ForwardRequest, ForwardResult, T]
 
 
 def run(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
-    """All of them, in one pass where the network can; what comes out of one does not depend on the others."""
+    """The results of all forwards, run in one pass where the network can; no result depends on the other forwards."""
     read = network.read_together(forwards)
     hidden = [part[0, list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
     rows = torch.cat(hidden)
@@ -36,25 +36,25 @@ def run(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardRes
     return [ForwardResult(part, block) for part, (_, block) in zip(logits, read, strict=True)]
 
 
-def until(deadline: float | None, reading: ForwardSteps[T]) -> ForwardSteps[T | None]:
-    """What a generator comes to; None when a time of `time.perf_counter` is over before its next pass."""
+def until(deadline: float | None, steps: ForwardSteps[T]) -> ForwardSteps[T | None]:
+    """The result of the steps; None if the deadline, a time of `time.perf_counter`, passes before their next pass."""
     try:
-        forward = next(reading)
+        forward = next(steps)
         while deadline is None or time.perf_counter() < deadline:
-            forward = reading.send((yield forward))
+            forward = steps.send((yield forward))
     except StopIteration as end:
         value: T = end.value
         return value
-    reading.close()
+    steps.close()
     return None
 
 
-def finished(reading: ForwardSteps[T], network: Network) -> T:
-    """What a generator comes to, its passes run one by one."""
+def finished(steps: ForwardSteps[T], network: Network) -> T:
+    """The result of the steps, with their passes run one by one."""
     try:
-        forward = next(reading)
+        forward = next(steps)
         while True:
-            forward = reading.send(run(network, [forward])[0])
+            forward = steps.send(run(network, [forward])[0])
     except StopIteration as end:
         value: T = end.value
         return value

@@ -1,6 +1,6 @@
-"""Weights from disk in the form the C kernels take: four and eight bits as they are stored, floats in eight.
+"""Quantised weights for the C kernels: 4-bit and 8-bit matrices as stored, float matrices in eight bits.
 
-The matrices are those of `torch_network.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` says what codes are.
+The matrices are those of `torch_network.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` defines the codes.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ State = dict[str, Tensor]
 
 
 def put_reader(layers: Layers, config: ModelConfig, state: State, change: State, folder: Path) -> None:
-    """All of a reader, with the low-rank `change` of `reader.safetensors` if there is one. Raises ModelCorrupt."""
+    """Put a whole reader into the layers, with the low-rank `change` from `reader.safetensors`. Raises ModelCorrupt."""
 
     def put(number: int) -> None:
         _put_layer(layers, config, number, state, change, folder)
@@ -34,7 +34,10 @@ def put_reader(layers: Layers, config: ModelConfig, state: State, change: State,
 
 
 def put_writer(layers: Layers, config: ModelConfig, adapter: State, path: Path) -> None:
-    """What the writer adds to every matrix, from the file at the path. Raises ModelCorrupt."""
+    """Put the writer's low-rank additions to every matrix into the layers; `path` names their file in errors.
+
+    Raises ModelCorrupt.
+    """
     for number in range(config.num_hidden_layers):
         for which, shape in layers.shapes.items():
             down, up = weights.low_rank(adapter, f"layers.{number}.{which}", shape, path)
@@ -42,17 +45,17 @@ def put_writer(layers: Layers, config: ModelConfig, adapter: State, path: Path) 
 
 
 def eight_bit(weight: Tensor) -> QuantizedMatrix:
-    """Floats [out,in] as codes of eight bits."""
+    """Quantise floats [out,in] to eight bits."""
     groups = weight.float().unflatten(1, (-1, GROUP))
     lows = groups.amin(-1).half()
     half = torch.finfo(torch.half)
     reach = (groups.amax(-1) - lows.float()) * (1 + half.eps) / 255 + half.smallest_normal * half.eps
-    scales = reach.half()  # rounded, it still reaches the largest
+    scales = reach.half()  # rounded, it still reaches the largest value
     codes = ((groups - lows.float()[..., None]) / scales.float()[..., None]).round_().clamp_(0, 255)
     return QuantizedMatrix(codes.to(torch.uint8).flatten(1), scales, lows)
 
 
-@torch.no_grad()  # here, for the mode is each thread's own
+@torch.no_grad()  # here, because the mode is per thread
 def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, change: State, folder: Path) -> None:
     stem = f"model.layers.{number}."
     for which, shape in layers.shapes.items():
@@ -77,7 +80,7 @@ def _vector(state: State, name: str, size: int, folder: Path) -> Tensor:
 
 
 def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path) -> list[QuantizedMatrix] | None:
-    """The matrix as it lies in the file, if it is packed there."""
+    """The matrix as stored in the file; None if it is not packed there. Raises ModelCorrupt."""
     bits = next((bits for bits in (4, 8) if all(f"{name}.q{bits}" in state for name in names)), None)
     if bits is None:
         return None
@@ -95,7 +98,7 @@ def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path
 
 
 def _packed(state: State, name: str, bits: int, folder: Path) -> QuantizedMatrix:
-    """Signed codes of eight bits as unsigned ones, the low end being that of the lowest."""
+    """The stored codes, with signed 8-bit codes turned into unsigned ones. Raises ModelCorrupt."""
     try:
         codes, scales = state[f"{name}.q{bits}"], state[f"{name}.scale"].half()
         if bits == 4:
@@ -108,7 +111,7 @@ def _packed(state: State, name: str, bits: int, folder: Path) -> QuantizedMatrix
 def _made(
     state: State, names: list[str], shape: tuple[int, int], folder: Path, change: tuple[Tensor, Tensor] | None = None
 ) -> QuantizedMatrix:
-    """The matrix of floats, with its change, in eight bits."""
+    """The matrix of floats, with its change, in eight bits. Raises ModelCorrupt, and ValueError beyond float16."""
     name = " + ".join(names)
     made = eight_bit(weights.checked(weights.joined(state, names, folder, change), shape, name, folder))
     if not made.scales.isfinite().all() or not made.lows.isfinite().all():

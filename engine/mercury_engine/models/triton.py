@@ -1,4 +1,4 @@
-"""A network as the Triton kernels want it, for reading and writing through pages of cached keys and values.
+"""The network in Triton: weights laid out for the kernels, and a forward pass through pages of keys and values.
 
 Dimensions: M rows, C channels, V vocabulary with mask and end.
 """
@@ -29,7 +29,7 @@ class TritonLayer:
 
 @dataclass(frozen=True, slots=True)
 class TritonWeights:
-    """A network as the kernels want it: the vocabulary with mask and end behind it, matrices plain or 8-bit."""
+    """A network laid out for the kernels: vocabulary rows followed by mask and end, matrices plain or in eight bits."""
 
     table: Tensor
     head: Matrix
@@ -40,9 +40,9 @@ class TritonWeights:
     @classmethod
     @torch.no_grad()
     def of(cls, network: TorchNetwork, eight_bit: torch.dtype | None = None) -> "TritonWeights":
-        """Weights of a reader or a merged writer (adapter_rank 0); eight_bit: int8 or float8_e4m3fn matrices.
+        """Weights of a reader or a merged writer (adapter_rank 0); `eight_bit`: int8 or float8_e4m3fn matrices.
 
-        The network's own embedding and head become parts of the longer ones, so nothing is held twice.
+        The network's own embedding and head become views of the longer tables, so nothing is stored twice.
         """
         assert network.config.adapter_rank == 0
         table = _lengthened(network.embedding, network.markers)
@@ -74,7 +74,7 @@ def _matrix(weight: Tensor, bias: Tensor | None, eight_bit: torch.dtype | None) 
 def forward(
     weights: TritonWeights, ids: Tensor, frames: Frames, pool: PagePool, places: Tensor, table: Table
 ) -> Tensor:
-    """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values go to places [M]."""
+    """Hidden states [M,C] before the last norm, for tokens ids [M] whose keys and values are stored at places [M]."""
     x = F.embedding(ids, weights.table)
     for layer, keys, values in zip(weights.layers, pool.keys, pool.values, strict=True):
         q = ops.project_qkv(x, layer.attn_norm, weights.eps, layer.qkv, frames, keys, values, places)

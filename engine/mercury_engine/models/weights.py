@@ -1,6 +1,6 @@
 """Weights on disk: safetensors only, plain floats or packed; names as in the Hugging Face checkpoints.
 
-Packed formats, both in groups of 32 along the input dimension (the arithmetic of GGUF's Q4_1 and Q8_0):
+Packed formats, both in groups of 32 inputs (the arithmetic of GGUF's Q4_1 and Q8_0):
   NAME.q4 uint8 [out, in/2] (low nibble first half of a group), NAME.scale and NAME.low float16 [out, in/32]:
       weight = code * scale + low
   NAME.q8 int8 [out, in], NAME.scale float16 [out, in/32]: weight = code * scale
@@ -23,10 +23,10 @@ from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.torch_network import Layer, TorchNetwork
 
 READER_FILE = "reader.safetensors"
-"""Optional: what training changed in the reader, a low-rank product for every matrix."""
+"""Optional file: what training changed in the reader, a low-rank product for every matrix."""
 
 LOADER_THREADS = 2
-"""Threads that unpack, and for a CPU quantise, matrices while a model is loaded."""
+"""Number of threads that unpack matrices, and for a CPU quantise them, while a model is loaded."""
 
 FUSED_MATRICES = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -37,7 +37,7 @@ FUSED_MATRICES = {
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Parse config.json of a Llama, Qwen2 or Mercury folder."""
+    """Parse config.json of a Llama, Qwen2 or Mercury folder. Raises ModelNotFound and ModelCorrupt."""
     path = folder / "config.json"
     if not path.is_file():
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
@@ -74,7 +74,7 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
 
 
 def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> dict[str, Tensor]:
-    """All tensors of the folder's weight files, as stored."""
+    """All tensors of the folder's weight files, as stored. Raises ModelNotFound and ModelCorrupt."""
     files = sorted(folder.glob(pattern))
     if not files:
         raise ModelNotFound(f"no {pattern} in {folder}; only safetensors weights are loaded")
@@ -89,7 +89,7 @@ def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> dict[str,
 
 
 def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchNetwork:
-    """Reader, and where the folder holds one the writer's adapter, from a model folder."""
+    """The network of a model folder: the reader, with the writer's adapter if the folder holds one."""
     config = read_config(folder)
     network = _unfilled(config, dtype)
     fill_reader(network, folder)
@@ -99,16 +99,16 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchNetwork
 
 
 def _unfilled(config: ModelConfig, dtype: torch.dtype) -> TorchNetwork:
-    """A network to copy weights into. To convert memory that nothing stands in took a second."""
+    """A network to copy weights into. Allocating it in the right dtype saves a second over converting it."""
     network = TorchNetwork(config)
     for parameter in network.parameters():
         parameter.data = torch.empty_like(parameter, dtype=dtype)
-    network.markers.data.zero_()  # those of a reader alone are in no file
+    network.markers.data.zero_()  # no file holds the markers of a plain reader
     return network
 
 
 def fill_reader(network: TorchNetwork, folder: Path) -> None:
-    """Copy the folder's weights into the network, with the change of `reader.safetensors` if there is one."""
+    """Copy the folder's weights into the network, with the change from `reader.safetensors` if there is one."""
     change = read_tensors(folder, READER_FILE) if (folder / READER_FILE).is_file() else {}
     fill(network, read_tensors(folder), folder, change)
 
@@ -131,7 +131,7 @@ def fill(
 ) -> None:
     """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
 
-    @torch.no_grad()  # here, for the mode is each thread's own
+    @torch.no_grad()  # here, because the mode is per thread
     def put(target: Tensor, *names: str, changed_by: str = "") -> None:
         product = None
         if change and changed_by:
@@ -179,7 +179,10 @@ def adapter_tensor(state: dict[str, Tensor], name: str, shape: Sequence[int], fo
 
 @torch.no_grad()
 def merged_writer(network: TorchNetwork) -> TorchNetwork:
-    """The writer as a network of its own, adapter added into its matrices; norms and embedding are shared."""
+    """The writer as a separate network with the adapter added to its matrices; norms and embedding are shared.
+
+    The adapter is taken out of the given network.
+    """
     config = network.config
     with torch.device("meta"):
         writer = TorchNetwork(replace(config, adapter_rank=0))
@@ -199,7 +202,7 @@ def merged_writer(network: TorchNetwork) -> TorchNetwork:
 
 
 def adapter_parameters(network: TorchNetwork) -> dict[str, Tensor]:
-    """What training changes and `adapter.safetensors` holds."""
+    """The parameters that training changes and `adapter.safetensors` holds, by name."""
     return {name: p for name, p in network.named_parameters() if p.requires_grad}
 
 
@@ -208,7 +211,7 @@ def _copy(target: Tensor, source: Tensor, name: str, folder: Path) -> None:
 
 
 def checked(source: Tensor, shape: Sequence[int], name: str, folder: Path) -> Tensor:
-    """The tensor, if it is of this shape and all its values are finite. Raises ModelCorrupt."""
+    """Return the tensor if it has this shape and all its values are finite. Raises ModelCorrupt."""
     if tuple(source.shape) != tuple(shape):
         raise ModelCorrupt(
             f"{name} in {folder} has shape {list(source.shape)}, config.json asks for {list(shape)}; "
@@ -220,14 +223,14 @@ def checked(source: Tensor, shape: Sequence[int], name: str, folder: Path) -> Te
 
 
 def _is_finite(values: Tensor) -> bool:
-    """Whether no value is infinite or no number. A sum that is finite tells the same thirty times as fast."""
+    """Whether all values are finite. A finite sum proves it thirty times as fast as looking at each value."""
     return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
 
 
 def joined(
     state: dict[str, Tensor], names: Sequence[str], folder: Path, product: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    """Tensors on top of each other as float, with a low-rank change if there is one (see `low_rank`)."""
+    """Tensors concatenated along the outputs, as floats, with a low-rank change if there is one (see `low_rank`)."""
     whole = torch.cat([unpack(state, name, folder) for name in names])
     if product is None:
         return whole
@@ -236,7 +239,7 @@ def joined(
 
 
 def unpack(state: dict[str, Tensor], name: str, folder: Path) -> Tensor:
-    """The tensor as float, from whichever form it is stored in."""
+    """The tensor as floats, from any stored format. Raises ModelCorrupt."""
     try:
         if name in state:
             return state[name]
@@ -263,17 +266,17 @@ def unpack_q8(codes: Tensor, scale: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What was fitted on held-out text for one model: `settings.json`, optional."""
+    """Values fitted on held-out text for one model: `settings.json`, optional."""
 
     gate: float = 0.0
-    """A confidence before calibration."""
+    """Confidence, before calibration, below which a fill is not shown."""
     rule: dict[str, Any] = field(default_factory=dict)
     calibration: list[list[float]] = field(default_factory=list)
-    """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], to interpolate between."""
+    """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], for interpolation."""
 
 
 def read_settings(folder: Path) -> ModelSettings:
-    """The folder's fitted settings, or none."""
+    """The folder's fitted settings, or the defaults. Raises ModelCorrupt."""
     path = folder / "settings.json"
     if not path.is_file():
         return ModelSettings()

@@ -1,4 +1,4 @@
-"""Caches change how much is read, never what is answered."""
+"""Caches change how much is read, never the answer."""
 
 import copy
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ class Editor:
     history: list[tuple[int, int, str]] = field(default_factory=list)
 
     def replace(self, start: int, end: int, new: str) -> tuple[int, int, str]:
-        """Make an edit and leave the cursor behind it; returns the edit that takes it back."""
+        """Make an edit and put the cursor behind it; returns the edit that undoes it."""
         snapshot = self.document.snapshot()
         start, end = min(start, snapshot.length), min(end, snapshot.length)
         old = snapshot.slice(start, end)
@@ -142,7 +142,7 @@ def test_cached_sides_hold_the_same_keys_and_values_as_fresh_ones(engine, steps)
             torch.testing.assert_close(ours.values, theirs.values, atol=1e-4, rtol=1e-4)
 
 
-def test_typing_a_character_reads_two_tokens_at_most(engine):
+def test_typing_a_character_reads_at_most_two_tokens(engine):
     cursor = LONG.index("\n", 3000) + 1
     place = editor(LONG, cursor)
     engine.cache.clear()
@@ -156,14 +156,14 @@ def test_typing_a_character_reads_two_tokens_at_most(engine):
 
 
 def touched_limit(engine: Engine, request: FillRequest, known: set[str]) -> tuple[int, int]:
-    """Blocks whose text is new together with the near one, and the tokens those may hold at most."""
+    """Number of blocks with new text, including the near one, and the most tokens they may hold."""
     blocks = [block for block in (*request.far, *request.suffix) if block]
     new = {block for block in blocks if block not in known}
     largest = max(len(engine.tokenizer.encode(block)) for block in [*blocks, request.near])
     return len(new) + 1, largest * (len(new) + 1)
 
 
-def test_a_jump_inside_the_window_reads_a_chunk_per_touched_block_at_most(engine):
+def test_a_jump_inside_the_window_reads_at_most_a_chunk_per_touched_block(engine):
     place = editor(LONG, 3000)
     engine.cache.clear()
     first = place.request()
@@ -177,7 +177,7 @@ def test_a_jump_inside_the_window_reads_a_chunk_per_touched_block_at_most(engine
     assert 0 < read <= limit < whole
 
 
-def test_an_edit_far_from_the_cursor_reads_a_chunk_per_touched_block_at_most(engine):
+def test_an_edit_far_from_the_cursor_reads_at_most_a_chunk_per_touched_block(engine):
     place = editor(LONG, 4000)
     engine.cache.clear()
     first = place.request()
@@ -213,7 +213,7 @@ def test_going_from_document_to_document_and_back_reads_nothing_however_much_was
         assert [context(engine, place.request()).tokens_read for place in places] == [0] * 5
 
 
-def test_deleting_and_typing_again_reads_what_is_typed_only(engine):
+def test_deleting_and_retyping_reads_only_new_text(engine):
     place = editor(LONG, LONG.index("\n", 3000))
     engine.cache.clear()
     place.edit(place.cursor, place.cursor, " + other(value)")
@@ -221,7 +221,9 @@ def test_deleting_and_typing_again_reads_what_is_typed_only(engine):
     place.edit(place.cursor - len("(value)"), place.cursor, "")
     assert context(engine, place.request()).tokens_read == 0
     place.edit(place.cursor, place.cursor, "(value)")
-    assert context(engine, place.request()).tokens_read == 0, "it was read before, and nothing else was typed since"
+    assert context(engine, place.request()).tokens_read == 0, (
+        "it was read before, and nothing else was typed since"
+    )
 
 
 def test_the_same_request_reads_nothing_the_second_time(engine):
@@ -231,7 +233,7 @@ def test_the_same_request_reads_nothing_the_second_time(engine):
     assert context(engine, request).tokens_read == 0
 
 
-def test_blocks_stay_within_the_budget_of_bytes_and_the_latest_stay():
+def test_blocks_stay_within_the_byte_budget_and_the_latest_are_kept():
     network = tiny.network(rank=0)
     one = 2 * 2 * 2 * 10 * 8 * 4  # keys and values, layers, heads, tokens, width, bytes
     cache = BlockCache(network, 0, budget=3 * one)
@@ -254,11 +256,11 @@ def test_a_used_block_outlives_an_unused_one():
     assert set(cache._blocks) == {a, c}
 
 
-def test_a_side_that_is_there_is_not_dropped_while_the_other_is_read():
+def test_a_cached_side_is_not_dropped_while_the_other_is_read():
     cache = BlockCache(tiny.network(rank=0), 0)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
     first = read(cache, [a], (), [b])
-    read(cache, [c], (), [])  # the end of a file: nothing stands behind it
+    read(cache, [c], (), [])  # the end of a file: no suffix
     again = read(cache, [a], (), [b])
     assert torch.equal(again.before[0].keys, first.before[0].keys)
     assert torch.equal(again.after[0].keys, first.after[0].keys)

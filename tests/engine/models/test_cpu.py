@@ -1,4 +1,4 @@
-"""The network of the C kernels does what the plain one does, within the error of eight bits."""
+"""CpuNetwork computes what TorchNetwork does, within the error of eight bits."""
 
 import json
 from dataclasses import replace
@@ -45,7 +45,7 @@ def loaded(folder) -> CpuNetwork:
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:
-    """Eight bits, in a random network that damps no error: less than a tenth in the mean."""
+    """The mean error of eight bits in a random network, which damps no error, is below a tenth."""
     assert found.shape == expected.shape
     found, expected = found.float(), expected.float()
     assert (found - expected).norm() < 0.1 * expected.norm(), (found - expected).norm() / expected.norm()
@@ -82,8 +82,8 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
     assert torch.isneginf(logits[..., plain.config.mask_id]).all()
     shown = [i for i in range(plain.config.vocab_size + 2) if i != plain.config.mask_id]
     close(logits[..., shown], expected_logits[..., shown])
-    lookup_text = written(plain, torch.tensor([40]))
-    assert (lookup_text - expected).norm() > 0.2 * expected.norm(), "a wrong frame would have been seen"
+    elsewhere = written(plain, torch.tensor([40]))
+    assert (elsewhere - expected).norm() > 0.2 * expected.norm(), "a wrong frame would show"
 
 
 @torch.no_grad()
@@ -97,13 +97,13 @@ def test_canvases_packed_side_by_side_do_not_see_each_other(native):
     close(both[:, 3:], native.write(torch.tensor([[7, mask]]), *sides, ends))
 
 
-def test_what_the_writer_adds_is_loaded_when_it_is_first_asked(folder, monkeypatch):
+def test_the_writers_weights_are_loaded_on_first_use(folder, monkeypatch):
     network, reads = loaded(folder), []
     read_tensors = weights.read_tensors
     monkeypatch.setattr(weights, "read_tensors", lambda *given: reads.append(given) or read_tensors(*given))
     before = network.read(IDS)[0]
     assert not reads
-    with torch.inference_mode():  # a fill may be the first to ask
+    with torch.inference_mode():  # a fill may be the first use
         for _ in range(2):
             network.write(IDS, [], [], torch.tensor([0]))
             assert len(reads) == 1
@@ -124,7 +124,7 @@ def test_a_reader_without_a_writer_has_nothing_to_prepare(tmp_path):
 
 
 @torch.no_grad()
-def test_a_head_of_its_own(tmp_path):
+def test_an_untied_head(tmp_path):
     path = tiny.folder(tmp_path, **tiny.WIDE, tie_word_embeddings=False)
     state = load_file(path / "model.safetensors")
     torch.manual_seed(3)
@@ -143,7 +143,7 @@ def test_a_model_whose_keys_have_biases_is_left_to_torch(folder):
 
 
 def packed(folder, kind: str, damage=None):
-    """A copy of the folder's weights with every matrix packed as the bundled model's."""
+    """The folder with every matrix packed like the bundled model's."""
     state = load_file(folder / "model.safetensors")
     out = {}
     for name, weight in state.items():
@@ -182,7 +182,7 @@ def test_packed_weights_are_taken_as_they_are_stored(tmp_path, kind, changed):
     close(native.write(IDS, [], [], torch.tensor([0])), plain.write(IDS, [], [], torch.tensor([0])))
 
 
-def test_floats_in_eight_bits_are_off_by_half_a_step_at_most():
+def test_quantised_floats_are_off_by_at_most_half_a_step():
     weight = torch.randn(5, 96) * torch.logspace(-3, 4, 5)[:, None]
     weight[0, :32] = 0
     weight[1, :32] = 3.0
@@ -228,14 +228,14 @@ Q = "model.layers.1.self_attn.q_proj.weight"
         (lose("model.embed_tokens.weight.scale"), "embed_tokens"),
     ],
 )
-def test_damaged_files_are_told_with_the_mend(tmp_path, damage, said):
+def test_damaged_files_are_reported_with_the_fix(tmp_path, damage, said):
     path = packed(tiny.folder(tmp_path, **tiny.WIDE), "q4", damage)
     with pytest.raises(ModelCorrupt, match=said) as error:
         loaded(path)
-    assert any(mend in str(error.value) for mend in ("again", "belong together"))
+    assert any(fix in str(error.value) for fix in ("again", "belong together"))
 
 
-def test_a_damaged_adapter_is_told_when_the_writer_is_asked(tmp_path):
+def test_a_damaged_adapter_is_reported_when_the_writer_is_used(tmp_path):
     path = tiny.folder(tmp_path, **tiny.WIDE)
     adapter = load_file(path / "adapter.safetensors")
     save_file({name: t for name, t in adapter.items() if name != "layers.1.down.up"}, path / "adapter.safetensors")
@@ -245,7 +245,7 @@ def test_a_damaged_adapter_is_told_when_the_writer_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["layers.0.qkv.up", "layers.1.down.down", "length", "markers"])
-def test_an_adapter_with_a_value_that_is_no_number_is_refused(tmp_path, name):
+def test_an_adapter_with_nan_is_refused(tmp_path, name):
     path = tiny.folder(tmp_path, **tiny.WIDE)
     adapter = load_file(path / "adapter.safetensors")
     adapter[name].view(-1)[3] = float("nan")
@@ -254,7 +254,7 @@ def test_an_adapter_with_a_value_that_is_no_number_is_refused(tmp_path, name):
         loaded(path).prepare()
 
 
-def test_a_change_of_the_reader_with_a_value_that_is_no_number_is_refused(tmp_path):
+def test_a_reader_change_with_an_infinite_value_is_refused(tmp_path):
     path = packed(tiny.folder(tmp_path, **tiny.WIDE), "q4")
     change = {name: t for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name}
     change["layers.0.out.up"][0, 0] = float("inf")
@@ -263,7 +263,7 @@ def test_a_change_of_the_reader_with_a_value_that_is_no_number_is_refused(tmp_pa
         loaded(path)
 
 
-def test_values_beyond_sixteen_bits_are_left_to_torch(tmp_path, caplog):
+def test_weights_beyond_float16_are_left_to_torch(tmp_path, caplog):
     path = tiny.folder(tmp_path, **tiny.WIDE)
     state = load_file(path / "model.safetensors")
     state["model.layers.0.mlp.gate_proj.weight"][3, 1] = -7e4
@@ -272,7 +272,7 @@ def test_values_beyond_sixteen_bits_are_left_to_torch(tmp_path, caplog):
     assert "as large as" in caplog.text
 
 
-def test_query_heads_have_to_share_key_heads_evenly(tmp_path):
+def test_query_heads_must_share_key_heads_evenly(tmp_path):
     path = tiny.folder(tmp_path, **tiny.WIDE)
     config = json.loads((path / "config.json").read_text()) | {"num_attention_heads": 3}
     (path / "config.json").write_text(json.dumps(config))
@@ -280,12 +280,12 @@ def test_query_heads_have_to_share_key_heads_evenly(tmp_path):
         Engine.load(path, device="cpu")
 
 
-def test_the_kernels_are_for_a_cpu_and_choose_their_bits(folder):
+def test_the_native_backend_refuses_a_dtype(folder):
     with pytest.raises(RequestError, match="leave out"):
         Engine.load(folder, device="cpu", backend="native", dtype=torch.float32)
 
 
-def test_a_cpu_without_further_wishes_gets_the_kernels(folder):
+def test_a_cpu_uses_the_kernels_by_default(folder):
     engine = Engine.load(folder, device="cpu", threads=1)
     assert engine.backend == "native"
     assert engine.reader is engine.writer, "they share their matrices"
@@ -298,8 +298,8 @@ def test_plain_torch_can_be_asked_for(folder, wish):
     assert type(engine.reader) is TorchNetwork
 
 
-def test_where_the_kernels_cannot_torch_takes_over_and_says_so(tmp_path, caplog):
-    path = tiny.folder(tmp_path)  # of a shape they do not take
+def test_torch_takes_over_with_a_warning_where_the_kernels_cannot_run(tmp_path, caplog):
+    path = tiny.folder(tmp_path)  # of a shape the kernels do not support
     engine = Engine.load(path, device="cpu", threads=1)
     assert type(engine.reader) is TorchNetwork
     assert "torch runs the model" in caplog.text
@@ -335,7 +335,7 @@ def test_the_bundled_model_reads_as_well_as_in_float32():
     assert json.loads((BUNDLED_MODEL / "config.json").read_text())["adapter_rank"] == native.config.adapter_rank
 
 
-def test_blocks_take_a_byte_a_dimension_and_a_scale_while_they_wait(folder):
+def test_cached_blocks_take_one_byte_per_dimension_and_a_scale(folder):
     engine = Engine.load(folder, device="cpu", backend="native")
     engine.fill(FillRequest(near="x = ", far=("def add(a, b):\n    return a + b\n",), max_slots=2))
     config, tokens = engine.reader.config, len(engine.tokenizer.encode("def add(a, b):\n    return a + b\n"))

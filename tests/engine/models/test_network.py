@@ -1,4 +1,4 @@
-"""The network reads like the checkpoints it was loaded from, and its two frames are relative."""
+"""TorchNetwork computes what its checkpoint does, and positions in its two frames are relative."""
 
 import copy
 from itertools import pairwise
@@ -41,7 +41,7 @@ def close(left, right, atol=1e-4):
 
 
 def saved(kind, path):
-    """A random checkpoint saved by transformers, every bias and norm away from its neutral start."""
+    """A random checkpoint saved by transformers, with every bias and norm away from its neutral value."""
     torch.manual_seed(0)
     configs = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
     config_class, model_class = configs[kind]

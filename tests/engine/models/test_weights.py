@@ -128,7 +128,7 @@ def test_packed_matrices_unpack_to_code_times_scale_plus_low():
     assert torch.equal(weights.unpack_q8(signed, scale), expected)
 
 
-def test_finite_values_whose_sum_is_not_are_no_damage(folder):
+def test_finite_values_with_an_infinite_sum_are_accepted(folder):
     state = load_file(folder / MODEL)
     change(folder / MODEL, NORM, torch.full_like(state[NORM], torch.finfo(state[NORM].dtype).max))
     weights.load(folder, torch.float32, torch.device("cpu"))
