@@ -221,9 +221,7 @@ def test_deleting_and_retyping_reads_only_new_text(engine):
     place.edit(place.cursor - len("(value)"), place.cursor, "")
     assert context(engine, place.request()).tokens_read == 0
     place.edit(place.cursor, place.cursor, "(value)")
-    assert context(engine, place.request()).tokens_read == 0, (
-        "it was read before, and nothing else was typed since"
-    )
+    assert context(engine, place.request()).tokens_read == 0, "it was read before, and nothing else was typed since"
 
 
 def test_the_same_request_reads_nothing_the_second_time(engine):
