@@ -1,0 +1,52 @@
+"""The pages for newcomers name paths that exist, fit on a screen or two, and are all reachable in the site."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = (ROOT / "mercury_lsp", ROOT / "engine" / "mercury_engine", ROOT / "kernels" / "mercury_kernels")
+PAGES = tuple(page for page in (ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md") if page.exists())
+README_LINES = 150
+
+SUFFIXES = (".py", ".md", ".c", ".h", ".toml", ".json", ".lua", ".ts")
+
+
+def named_paths(page: Path) -> list[str]:
+    """The paths and modules in backticks: what has a slash or the suffix of a source file."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    words = re.findall(r"`([\w./*-]+)`", text)
+    return [word for word in words if word.endswith(SUFFIXES) or re.search(r"\w/", word)]
+
+
+def exists(name: str) -> bool:
+    """Whether the repository has this path, from its root, from a package's, or anywhere if it is a bare file name."""
+    name = name.rstrip("/")
+    roots = (ROOT, *PACKAGES)
+    if any(any(root.glob(name)) for root in roots):
+        return True
+    return "/" not in name and any(True for package in PACKAGES for _ in package.rglob(name))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_the_page_names_exists(page: Path):
+    paths = named_paths(page)
+    assert paths
+    assert [path for path in paths if not exists(path)] == []
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= README_LINES
+
+
+def test_every_link_of_the_readme_leads_to_a_file():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", (ROOT / "README.md").read_text("utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    docs = ROOT / "docs"
+    navigation = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} == navigation
