@@ -107,7 +107,7 @@ def diagnostics(program: str, folder: Path) -> list[str]:
         "processId": None,
         "rootUri": workspace["uri"],
         "workspaceFolders": [workspace],
-        "capabilities": {},
+        "capabilities": {"workspace": {"configuration": True, "workspaceFolders": True}},  # else it loads nothing
     }
     client.request("initialize", params)
     client.notify("initialized", {})
