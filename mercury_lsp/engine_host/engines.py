@@ -75,10 +75,10 @@ class Lease:
         """The loaded engine; None while there is none."""
         return self._worker.engine if self._worker is not None else None
 
-    async def load(self, settings: Settings, anew: bool = False) -> HostedEngine:
-        """The engine that the settings name; `anew` reads its files again. Raises what loading it raises."""
+    async def load(self, settings: Settings, reload: bool = False) -> HostedEngine:
+        """The engine that the settings name; `reload` reads its files again. Raises what loading it raises."""
         worker = self._worker = self._engines.move(self, settings)
-        loading = worker.load(anew)
+        loading = worker.load(reload)
         early, self._early = self._early, []
         for asked in early:
             self.ask(*asked)

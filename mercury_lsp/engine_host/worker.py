@@ -119,12 +119,12 @@ class Worker:
         self._turn = count(1)
         self._thread = SerialExecutor("mercury-engine")
 
-    def load(self, anew: bool = False) -> "asyncio.Future[HostedEngine]":
+    def load(self, reload: bool = False) -> "asyncio.Future[HostedEngine]":
         """The engine, loaded once for all callers; requests wait meanwhile. Raises what loading it raises.
 
-        `anew`: its files have changed, so a load that has already begun does not count.
+        `reload`: its files have changed, so a load that has already begun does not count.
         """
-        if self._loading is None or (anew and self._begun):
+        if self._loading is None or (reload and self._begun):
             self._begun = False
             self._loads += 1
             self._loading = asyncio.wrap_future(self._thread.result(self._replace))

@@ -30,7 +30,7 @@ class ModelLoading:
         """What the engine was last loaded with; None before the first load."""
         self._watched_folder: Path | None = None
         """The model's folder, if the editor watches it."""
-        self._reloading = Debounced(lambda: asyncio.ensure_future(self._load(anew=True)))
+        self._reloading = Debounced(lambda: asyncio.ensure_future(self._load(reload=True)))
 
     async def use(self, settings: Settings) -> None:
         """Load the model that the settings name, unless it is the one in use."""
@@ -48,10 +48,10 @@ class ModelLoading:
         """Load no more."""
         self._reloading.cancel()
 
-    async def _load(self, anew: bool = False) -> None:
+    async def _load(self, reload: bool = False) -> None:
         completer = self._session.completer
         self._status.change(LOADING)
-        loading = asyncio.ensure_future(completer.load(anew))
+        loading = asyncio.ensure_future(completer.load(reload))
         shown = asyncio.ensure_future(loading_progress(self._editor.server, completer.settings.model, loading))
         try:
             engine = await loading

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Session:
-    """Is told of every event once, and passes it on; to be used from the event loop's thread."""
+    """Takes every event once and informs its parts; to be used from the event loop's thread."""
 
     def __init__(self, engines: Engines):
         self.documents = OpenDocuments()

@@ -30,9 +30,9 @@ def client(capabilities: Any, state: Path, ids: Iterator[Any] | None = None, **s
     shutdown).
     """
     answers, last = said.pop("answers", {}), said.pop("last", ())
-    told = state / "stderr"
+    stderr_path = state / "stderr"
     with (
-        told.open("wb") as stderr,
+        stderr_path.open("wb") as stderr,
         Editor(
             {"workspace/configuration": lambda _: [None]} | answers,
             ids=ids,
@@ -47,7 +47,7 @@ def client(capabilities: Any, state: Path, ids: Iterator[Any] | None = None, **s
         assert {log["type"] for log in editor.received("window/logMessage")} <= {3}
         if last:
             editor.leave(*last)
-    assert "Traceback" not in told.read_text("utf-8")
+    assert "Traceback" not in stderr_path.read_text("utf-8")
 
 
 class Buffer:

@@ -83,14 +83,14 @@ def test_earlier_days_are_left_out(state: Path, capsys):
 
 def test_the_object_has_the_same_figures(state: Path, capsys):
     counted(TAKEN, REFUSED)
-    told = json.loads(said(capsys, "--json"))
-    assert told["total"] == told["by_language"]["python"] == told["by_day"][day(NOW)]
-    assert told["total"]["acceptance_rate"] == 0.5
+    figures = json.loads(said(capsys, "--json"))
+    assert figures["total"] == figures["by_language"]["python"] == figures["by_day"][day(NOW)]
+    assert figures["total"]["acceptance_rate"] == 0.5
 
 
 def test_the_object_of_nothing_is_empty(state: Path, capsys):
-    told = json.loads(said(capsys, "--json"))
-    assert (told["total"], told["by_language"], told["by_day"]) == (None, {}, {})
+    figures = json.loads(said(capsys, "--json"))
+    assert (figures["total"], figures["by_language"], figures["by_day"]) == (None, {}, {})
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "401", "many"])

@@ -211,7 +211,7 @@ async def test_changed_files_are_loaded_once_for_all_connections_that_notice():
     desk.engines._load = load
     first = asyncio.gather(*(lease.load(Settings()) for lease in desk.leases.values()))
     assert await asyncio.to_thread(begun.wait, 10)
-    again = asyncio.gather(*(lease.load(Settings(), anew=True) for lease in desk.leases.values()))
+    again = asyncio.gather(*(lease.load(Settings(), reload=True) for lease in desk.leases.values()))
     await asyncio.sleep(0)
     go.set()
     await asyncio.gather(first, again)
@@ -242,9 +242,9 @@ async def test_replacing_the_model_cancels_waiting_requests_and_the_old_one_is_n
     replaced = asyncio.ensure_future(a.load(Settings(model="other")))
     with pytest.raises(Cancelled):
         await waiting
-    told = []
-    old.ask(FillRequest(near="late", suffix=()), b, told.append)
-    assert [type(each) for each in told] == [Cancelled]
+    outcomes = []
+    old.ask(FillRequest(near="late", suffix=()), b, outcomes.append)
+    assert [type(each) for each in outcomes] == [Cancelled]
     go.set()
     await asyncio.gather(loading, replaced)
     desk.engine.held = False
@@ -265,12 +265,12 @@ async def test_a_request_made_as_the_thread_ends_is_cancelled():
     first = desk.ask("a", "first")
     await asyncio.sleep(0)
     assert ended.wait(10)  # and the event loop does not know yet
-    told = []
-    worker.ask(FillRequest(near="late", suffix=()), desk, told.append)
+    outcomes = []
+    worker.ask(FillRequest(near="late", suffix=()), desk, outcomes.append)
     worker.close()
     await first
-    await until(lambda: told)
-    assert [type(each) for each in told] == [Cancelled] and desk.engine.asked_near == ["first"]
+    await until(lambda: outcomes)
+    assert [type(each) for each in outcomes] == [Cancelled] and desk.engine.asked_near == ["first"]
 
 
 async def test_a_request_given_up_while_the_model_loads_is_not_kept():

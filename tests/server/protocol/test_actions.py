@@ -211,7 +211,7 @@ def test_an_unknown_command_is_refused_with_the_known_ones(editor: Editor):
 def test_work_is_shown_under_the_token_that_the_client_gives(editor: Editor):
     uri = editor.opened("x = ")
     editor.result(fill(editor, uri, 0, 4, workDoneToken="mine"))
-    begin, end = [told["value"] for told in editor.received("$/progress") if told["token"] == "mine"]
+    begin, end = [progress["value"] for progress in editor.received("$/progress") if progress["token"] == "mine"]
     assert (begin["kind"], begin["cancellable"]) == ("begin", True)
     assert end["kind"] == "end"
     assert editor.received("window/workDoneProgress/create") == []
@@ -221,7 +221,9 @@ def test_work_is_shown_under_a_new_token_where_the_client_gives_none(editor: Edi
     uri = editor.opened("x = ")
     editor.result(fill(editor, uri, 0, 4))
     [created] = editor.received("window/workDoneProgress/create")
-    kinds = [told["value"]["kind"] for told in editor.received("$/progress") if told["token"] == created["token"]]
+    kinds = [
+        progress["value"]["kind"] for progress in editor.received("$/progress") if progress["token"] == created["token"]
+    ]
     assert kinds == ["begin", "end"]
 
 

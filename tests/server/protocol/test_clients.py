@@ -41,7 +41,7 @@ def client(plugin: str, capabilities: Any, settings: Any = None, text: str = LIN
         editor.open(URI, text)
         yield editor
         assert editor.received("window/showMessage") == []
-        assert [told["message"] for told in editor.received("window/logMessage")] == ["loaded fake on cpu"]
+        assert [message["message"] for message in editor.received("window/logMessage")] == ["loaded fake on cpu"]
         assert "error" not in str([reply for replies in editor.replies.values() for reply in replies])
 
 

@@ -139,13 +139,15 @@ def test_shown_and_partly_accepted_items_may_be_reported_by_their_command_alone(
 
 
 @pytest.mark.parametrize(
-    "told", [len("x = 😀(") + 1, len("x = 😀("), 0, 10**9], ids=["UTF-16", "characters", "0", "more"]
+    "reported", [len("x = 😀(") + 1, len("x = 😀("), 0, 10**9], ids=["UTF-16", "characters", "0", "more"]
 )
-def test_the_rest_of_a_partly_accepted_item_follows_from_the_edit_not_the_reported_length(editor: Editor, told: int):
+def test_the_rest_of_a_partly_accepted_item_follows_from_the_edit_not_the_reported_length(
+    editor: Editor, reported: int
+):
     """The protocol counts UTF-16 units; one client counts characters, another reports the whole length for a word."""
     uri = editor.opened(script(text="😀(😀)") + "x = ")
     [item] = editor.items(uri, 1, 4)
-    editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": told})
+    editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": reported})
     editor.change(uri, 2, {"range": span((1, 4), (1, 4)), "text": "😀("})
     [rest] = editor.items(uri, 1, 7)
     assert (rest["insertText"], rest["range"]) == ("x = 😀(😀)", span((1, 0), (1, 7)))
@@ -268,13 +270,13 @@ def test_older_completions_have_whole_lines_and_a_display_text(editor: Editor):
     assert (found["text"], found["displayText"]) == ("  x = value", "value")
     assert found["range"] == span((1, 0), (1, 6))
     assert (found["position"], found["docVersion"]) == ({"line": 1, "character": 6}, 7)
-    for method, told in (
+    for method, params in (
         ("notifyShown", {"uuid": found["uuid"]}),
         ("notifyAccepted", {"uuid": found["uuid"], "acceptedLength": 11}),
         ("notifyAccepted", {"uuid": found["uuid"]}),
         ("notifyRejected", {"uuids": [found["uuid"]]}),
     ):
-        assert editor.request(method, told | {"_": True}) == "OK"
+        assert editor.request(method, params | {"_": True}) == "OK"
 
 
 def test_cycling_returns_every_suggestion(editor: Editor):
@@ -294,7 +296,7 @@ def test_a_panel_gets_items_at_once_or_one_by_one(editor: Editor):
     at_once = editor.request(method, place(uri, 2, 4))["items"]
     assert len(at_once) == 2
     assert editor.request(method, place(uri, 2, 4) | {"partialResultToken": "part"}) == {"items": []}
-    streamed = [told["value"]["items"] for told in editor.received("$/progress") if told["token"] == "part"]
+    streamed = [progress["value"]["items"] for progress in editor.received("$/progress") if progress["token"] == "part"]
     assert [[each["insertText"] for each in items] for items in streamed] == [[item["insertText"]] for item in at_once]
 
 

@@ -30,7 +30,7 @@ def ask(editor: Editor, kind: int = 1, **fill: Any) -> int:
 
 def parts(editor: Editor) -> list[dict[str, Any]]:
     """The one item of every partial result."""
-    values = [told["value"] for told in editor.received("$/progress") if told["token"] == "part"]
+    values = [progress["value"] for progress in editor.received("$/progress") if progress["token"] == "part"]
     assert all(len(items) == 1 for items in values)
     return [items[0] for items in values]
 

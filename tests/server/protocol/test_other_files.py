@@ -38,8 +38,8 @@ def given(editor: Editor, path: Path, line: int = 4, column: int = 18) -> str:
 def both(editor: Editor, path: Path, line: int = 4, column: int = 18) -> tuple[str, str]:
     """What the engine reads at a position, and its lookup text."""
     editor.items(path.as_uri(), line, column, kind=1)
-    told = editor.request("test/given", {})
-    return "".join((*told["far"], told["near"], *told["suffix"])), "".join(told["elsewhere"])
+    given = editor.request("test/given", {})
+    return "".join((*given["far"], given["near"], *given["suffix"])), "".join(given["elsewhere"])
 
 
 def comes(editor: Editor, path: Path, holds: Callable[[str], bool]) -> bool:

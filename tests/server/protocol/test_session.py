@@ -193,13 +193,13 @@ async def test_an_accepted_suggestion_is_noted(client: LanguageClient):
     open_document(client, "x = ")
     command = (await ask(client, 0, 4)).items[0].command
     for arguments in (command.arguments, [*command.arguments, 3]):
-        told = types.ExecuteCommandParams(command.command, arguments)
-        assert await client.workspace_execute_command_async(told) is None
+        params = types.ExecuteCommandParams(command.command, arguments)
+        assert await client.workspace_execute_command_async(params) is None
 
 
 async def test_a_command_with_wrong_arguments_is_refused(client: LanguageClient):
-    told = types.ExecuteCommandParams("mercury.accepted", [{"id": 1}])
-    assert await code_of(client.workspace_execute_command_async(told)) == INVALID_PARAMS
+    params = types.ExecuteCommandParams("mercury.accepted", [{"id": 1}])
+    assert await code_of(client.workspace_execute_command_async(params)) == INVALID_PARAMS
 
 
 async def test_with_a_selected_popup_item_the_suggestion_extends_it_or_is_left_out(client: LanguageClient):
@@ -404,8 +404,8 @@ async def test_a_failing_fill_is_reported_once_and_answered_empty(client: Langua
     open_document(client, script(error="out of memory") + "x = ")
     assert texts(await ask(client, 1, 4)) == []
     assert texts(await ask(client, 1, 4)) == []
-    (told,) = client.messages
-    assert told.message == "Mercury: RuntimeError: out of memory; run mercury-lsp doctor"
+    (message,) = client.messages
+    assert message.message == "Mercury: RuntimeError: out of memory; run mercury-lsp doctor"
 
 
 # The model
@@ -423,8 +423,8 @@ async def test_a_request_that_comes_while_the_model_loads_waits_for_it(bare: Lan
     assert (begin.title, end.message) == ("Loading slow", "ready")  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("model", "told"), [("missing", "set mercury.model"), ("broken", "mercury-lsp doctor")])
-async def test_a_model_that_cannot_be_loaded_is_reported_once_and_answered_empty(bare, model: str, told: str):
+@pytest.mark.parametrize(("model", "expected"), [("missing", "set mercury.model"), ("broken", "mercury-lsp doctor")])
+async def test_a_model_that_cannot_be_loaded_is_reported_once_and_answered_empty(bare, model: str, expected: str):
     window = types.WindowClientCapabilities(work_done_progress=True)
     await bare.initialize_session(initialize_params({"mercury": {"model": model}}, window=window))
     open_document(bare, "x = ")
@@ -432,7 +432,7 @@ async def test_a_model_that_cannot_be_loaded_is_reported_once_and_answered_empty
         assert texts(await ask(bare, 0, 4)) == []
     await eventually(lambda: [len(reports) for reports in bare.progress_reports.values()] == [2])
     [message] = bare.messages
-    assert message.type == types.MessageType.Error and told in message.message
+    assert message.type == types.MessageType.Error and expected in message.message
 
 
 async def test_without_progress_support_none_is_shown(client: LanguageClient):

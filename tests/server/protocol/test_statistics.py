@@ -267,7 +267,7 @@ def test_an_unusable_folder_is_logged_and_does_no_harm(state: Path):
         editor.items(URI, 1, 4)
         insert(editor, 2, 4, "value(1)")
         editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
-        told = editor.wait_for("window/logMessage", 2)  # the first is about the model
-        assert "statistics cannot be written" in told["message"]
+        message = editor.wait_for("window/logMessage", 2)  # the first is about the model
+        assert "statistics cannot be written" in message["message"]
         editor.open(URI, LINE)
         assert len(editor.items(URI, 1, 4)) == 1

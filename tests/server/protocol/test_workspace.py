@@ -21,7 +21,11 @@ def editor() -> Iterator[Editor]:
 
 def loaded(editor: Editor) -> list[str]:
     """The log's lines about loaded models."""
-    return [told["message"] for told in editor.received("window/logMessage") if told["message"].startswith("loaded")]
+    return [
+        message["message"]
+        for message in editor.received("window/logMessage")
+        if message["message"].startswith("loaded")
+    ]
 
 
 # Settings
@@ -166,8 +170,8 @@ def test_the_status_needs_no_document(editor: Editor, params: Any):
 
 def test_the_status_is_also_a_command(editor: Editor):
     assert "mercury.status" in editor.capabilities["executeCommandProvider"]["commands"]
-    told = editor.request("workspace/executeCommand", {"command": "mercury.status"})
-    assert told == editor.request("mercury/status", {})
+    status = editor.request("workspace/executeCommand", {"command": "mercury.status"})
+    assert status == editor.request("mercury/status", {})
 
 
 def test_the_status_of_a_document_that_is_not_open_is_an_error(editor: Editor):
@@ -200,13 +204,13 @@ def test_neovim_and_clients_that_declare_it_are_sent_status_changes(capabilities
         editor.until(lambda: loaded(editor))
         editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"enabled": False}}})
         editor.until(lambda: [each["kind"] for each in editor.received("didChangeStatus")][-1] == "Inactive")
-        told = editor.received("didChangeStatus")
-        assert [(each["kind"], each["busy"]) for each in told] == [
+        statuses = editor.received("didChangeStatus")
+        assert [(each["kind"], each["busy"]) for each in statuses] == [
             ("Normal", True),
             ("Normal", False),
             ("Inactive", False),
         ]
-        assert all(isinstance(each["message"], str) for each in told)
+        assert all(isinstance(each["message"], str) for each in statuses)
 
 
 def test_a_slow_fill_makes_the_status_busy():
@@ -240,7 +244,9 @@ def test_traced_requests_are_reported_with_their_outcome(how: str):
         editor.items(uri, 0, 4)
         with pytest.raises(Refused):
             editor.items("file:///nowhere", 0, 0)
-        answered, refused = [told for told in editor.received("$/logTrace") if "inlineCompletion" in told["message"]]
+        answered, refused = [
+            message for message in editor.received("$/logTrace") if "inlineCompletion" in message["message"]
+        ]
         assert "answered" in answered["message"] and "not open" in refused["message"]
         assert "verbose" not in answered
         editor.notify("$/setTrace", {"value": "off"})
@@ -259,5 +265,7 @@ def test_a_verbose_trace_has_the_answer():
 def test_warnings_reach_the_clients_log(editor: Editor):
     editor.change("file:///never-opened.py", 2, {"text": "x"})
     editor.until(
-        lambda: any("never-opened.py is not open" in told["message"] for told in editor.received("window/logMessage"))
+        lambda: any(
+            "never-opened.py is not open" in message["message"] for message in editor.received("window/logMessage")
+        )
     )

@@ -80,9 +80,9 @@ def test_after_a_broken_frame_the_next_message_is_read(broken: bytes):
 
 def test_endless_noise_is_reported_and_not_kept():
     noise = b"x" * (3 * MAX_HEADER_BYTES)
-    told = read(noise + frame(SECOND), iter([1000] * 100))
-    assert told[-1] == SECOND and 1 <= len(told[:-1]) <= 3
-    assert all("no header" in each.reason for each in told[:-1])
+    messages = read(noise + frame(SECOND), iter([1000] * 100))
+    assert messages[-1] == SECOND and 1 <= len(messages[:-1]) <= 3
+    assert all("no header" in each.reason for each in messages[:-1])
 
 
 @pytest.mark.parametrize(
