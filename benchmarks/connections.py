@@ -11,7 +11,6 @@ memory of a daemon with the real model and one editor against the same with all 
 
 import argparse
 import asyncio
-import os
 import random
 import subprocess
 import sys
@@ -20,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ sys.path.insert(0, str(HERE))
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
 from mercury_engine.evaluation.gaps import held_out_files  # noqa: E402
+from on_all import options as options_of_all  # noqa: E402
 from on_connections.typists import connected  # noqa: E402
 from on_keys import editor, figures  # noqa: E402
 from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
@@ -39,37 +38,31 @@ from mercury_lsp.commands.client import Client  # noqa: E402
 from mercury_lsp.daemon import control, lock  # noqa: E402
 from mercury_lsp.daemon.address import UnixAddress, hub_address  # noqa: E402
 
-CORPUS = HERE.parent / "tests" / "data" / "held_out"
-
-SETTLED_AFTER = 4.0
+PARSING_SECONDS = 4.0
 """Seconds for the documents just opened to be parsed and searched for drafts: what is timed is typing, not opening."""
 
-INSTANT = (sys.executable, str(HERE / "on_connections" / "instant_daemon.py"))
+INSTANT_DAEMON = (sys.executable, str(HERE / "on_connections" / "instant_daemon.py"))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of_all.parser("connections", __doc__)
     parser.add_argument("--quick", action="store_true", help="a few seconds of typing")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--model", help="for the memory: a folder or a name; the bundled model by default")
-    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
+    options_of_all.add_corpus(parser)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--keys-per-second", type=float, default=200.0, help="of all connections together")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "connections.json")
-    parser.set_defaults(plots=None)
     options = parser.parse_args()
     try:
-        found = measured(options, 5.0 if options.quick else 20.0)
-        suite.deliver(found, table(found), options, lambda record, folder: None)
+        found = measure(options, 5.0 if options.quick else 20.0)
+        suite.deliver(found, table(found), options, options_of_all.without_plots)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0
 
 
-def measured(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
+def measure(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     """The record of a run."""
-    scripts = drawn(options, seconds)
+    scripts = sample_scripts(options, seconds)
     with tempfile.TemporaryDirectory() as folder:
         ways = {name: typed(Path(folder), options, scripts, seconds, name == "relay") for name in ("socket", "relay")}
         memory = remembered(Path(folder), options, scripts)
@@ -83,13 +76,11 @@ def measured(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
         **ways,
         "memory": memory,
         "seed": options.seed,
-        "machine": suite.machine("cpu"),
-        "load_average": round(os.getloadavg()[0], 2),
-        "date": date.today().isoformat(),
+        **options_of_all.circumstances(),
     }
 
 
-def drawn(options: argparse.Namespace, seconds: float) -> list[Script]:
+def sample_scripts(options: argparse.Namespace, seconds: float) -> list[Script]:
     """What is typed into each connection: lines of files of the corpus, the same for the same seed."""
     keys = round(2 * seconds * options.keys_per_second / options.connections)
     found = [each for each in held_out_files(options.corpus) if each.language == "python"] or held_out_files(
@@ -125,7 +116,7 @@ def typed(
 
     async def play() -> dict[str, Any]:
         async with connected(address, scripts, through_relays) as (typists, _):
-            await asyncio.sleep(SETTLED_AFTER)
+            await asyncio.sleep(PARSING_SECONDS)
             before = len(record.read_text().splitlines()) if record.exists() else 0
             cpu = editor.processor_seconds(pid)
             with ThreadPoolExecutor(len(typists)) as sleeping:
@@ -143,7 +134,7 @@ def typed(
                 "superseded": sum(typist.superseded for typist in typists),
             }
 
-    with daemon(address, [*INSTANT, str(record)]) as pid:
+    with daemon(address, [*INSTANT_DAEMON, str(record)]) as pid:
         return asyncio.run(play())
 
 

@@ -7,12 +7,10 @@ third.
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import held_out_files
+from on_all import options as options_of_all
 from rich.table import Table
 
 from mercury_lsp.context.context import ContextBuilder
@@ -28,32 +27,27 @@ from mercury_lsp.documents.document import Document
 
 HERE = Path(__file__).resolve().parent
 
-CORPUS = HERE.parent / "tests" / "data" / "held_out"
 
 FIRST_LINE = 20
 """Where the cursor starts, so that something stands before it."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of_all.parser("documents", __doc__)
     parser.add_argument("--quick", action="store_true", help="four lines a document")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
-    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
-    parser.add_argument("--threads", type=int, default=2, help="of the engine (default 2)")
+    options_of_all.add_corpus(parser)
+    options_of_all.add_threads(parser, 2)
     parser.add_argument("--documents", type=int, nargs="+", default=[1, 2, 4, 8], help="how many (default 1 2 4 8)")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "documents.json")
     options = parser.parse_args()
-    options.plots = None
     try:
-        found = measured(options, 4 if options.quick else 24)
-        suite.deliver(found, table(found), options, lambda *_: None)
+        found = measure(options, 4 if options.quick else 24)
+        suite.deliver(found, table(found), options, options_of_all.without_plots)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0
 
 
-def measured(options: argparse.Namespace, lines: int) -> dict[str, Any]:
+def measure(options: argparse.Namespace, lines: int) -> dict[str, Any]:
     """The record of a run."""
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
     asked = requests(options.corpus, max(options.documents), lines + 1, engine.gate)
@@ -61,9 +55,7 @@ def measured(options: argparse.Namespace, lines: int) -> dict[str, Any]:
         "by_number": {str(number): compared(engine, asked[:number]) for number in options.documents},
         "lines": lines,
         "threads": options.threads,
-        "machine": suite.machine("cpu"),
-        "load_average": round(os.getloadavg()[0], 2),
-        "date": date.today().isoformat(),
+        **options_of_all.circumstances(),
     }
 
 
@@ -84,7 +76,7 @@ def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[Fi
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RoundTime:
     """By a line of every document."""
 
     seconds: float
@@ -110,14 +102,14 @@ def compared(engine: Engine, asked: Sequence[Sequence[FillRequest]]) -> dict[str
     }
 
 
-def in_turn(engine: Engine, asked: Sequence[Sequence[FillRequest]], at_once: bool = False) -> list[Taken]:
+def in_turn(engine: Engine, asked: Sequence[Sequence[FillRequest]], at_once: bool = False) -> list[RoundTime]:
     """Line by line in all documents; the first line only warms the caches."""
     engine.cache.clear()
     taken = []
     for line in zip(*asked, strict=True):
         started = time.perf_counter()
         fills = filled(engine, line) if at_once else [engine.fill(request) for request in line]
-        taken.append(Taken(time.perf_counter() - started, sum(fill.tokens_read for fill in fills)))
+        taken.append(RoundTime(time.perf_counter() - started, sum(fill.tokens_read for fill in fills)))
     return taken[1:]
 
 

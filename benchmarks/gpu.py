@@ -216,7 +216,7 @@ class Run:
     def _points(self) -> tuple[Any, ...]:
         from on_gpu import shapes
 
-        return shapes.TINY_POINTS if self.tiny else (*shapes.POINTS, *shapes.REST)
+        return shapes.TINY_POINTS if self.tiny else (*shapes.POINTS, *shapes.OTHER_POINTS)
 
     def _machine(self) -> dict[str, str]:
         import torch
@@ -261,7 +261,7 @@ class Run:
         (self.options.out / f"{name}.json").write_text(json.dumps(self.result, indent=1) + "\n")
         if picture:
             try:
-                plot.draw(self.result, self.options.out / f"{name}.png")
+                plot.plot_results(self.result, self.options.out / f"{name}.png")
             except ImportError as error:
                 print(f"no picture ({error}): pip install matplotlib")
 

@@ -8,13 +8,11 @@ number of threads. Ratios are what to compare: machines differ and are shared.
 """
 
 import argparse
-import os
 import random
 import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
 from mercury_engine.evaluation.gaps import HeldOutFile, held_out_files  # noqa: E402
+from on_all import options as options_of_all  # noqa: E402
 from on_keys import editor, figures, peers  # noqa: E402
 from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402
 
@@ -33,43 +32,39 @@ from mercury_lsp.context import lookup_text  # noqa: E402
 from mercury_lsp.context.context import ContextBuilder  # noqa: E402
 from mercury_lsp.documents.document import Document as OpenDocument  # noqa: E402
 
-CORPUS = HERE.parent / "tests" / "data" / "held_out"
 GGUF = HERE.parent / "runs" / "downloads" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-RATIOS = ("vs_left_to_right", "vs_recompute", "vs_llama_cpp")
+RATIO_NAMES = ("vs_left_to_right", "vs_recompute", "vs_llama_cpp")
 
-MEANS = ("steps", "tokens", "tokens_read")
+MEAN_NAMES = ("steps", "tokens", "tokens_read")
 
-LONG, SHORT = 20_000, 200
+LONG_FILE_LINES, SHORT_FILE_LINES = 20_000, 200
 """Lines of the two files whose latencies are compared."""
 
 # `seconds` is when a way to fill gets no further requests: on a busy machine one fill of llama.cpp, whose threads wait
 # for each other by spinning, took two minutes.
-QUICK = {"files": 2, "keys": 20, "pairs": 10, "fills": 4, "recomputed": 1, "seconds": 8}
-FULL = {"files": 8, "keys": 150, "pairs": 120, "fills": 60, "recomputed": 10, "seconds": 240}
+QUICK_SIZES = {"files": 2, "keys": 20, "pairs": 10, "fills": 4, "recomputed": 1, "seconds": 8}
+FULL_SIZES = {"files": 8, "keys": 150, "pairs": 120, "fills": 60, "recomputed": 10, "seconds": 240}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of_all.parser("keystrokes", __doc__)
     parser.add_argument("--quick", action="store_true", help="under a minute on a quiet machine")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
-    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
+    options_of_all.add_corpus(parser)
     parser.add_argument("--gguf", type=Path, default=GGUF, help="for llama.cpp: the same base model")
-    parser.add_argument("--threads", type=int, default=2, help="of every way (default 2)")
+    options_of_all.add_threads(parser, 2)
     parser.add_argument("--tokens", type=int, default=24, help="of the fills that are compared (default 24)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plots", type=Path, help="draw the figures into this folder, as PNG")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "keystrokes.json")
     options = parser.parse_args()
     try:
-        found, parts = measured(options, QUICK if options.quick else FULL)
-        suite.deliver(found, Several(figures.report(found)), options, lambda r, folder: draw(r, parts, folder))
+        found, parts = measured(options, QUICK_SIZES if options.quick else FULL_SIZES)
+        suite.deliver(found, StackedTables(figures.tables(found)), options, lambda r, folder: plot(r, parts, folder))
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0
 
 
-class Several:
+class StackedTables:
     """Tables below each other."""
 
     def __init__(self, tables: Sequence[Any]):
@@ -81,7 +76,7 @@ class Several:
 
 def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """The record of a run, and for drawing the latencies by part."""
-    scripts = drawn(held_out_files(options.corpus), sizes["files"], sizes["keys"], options.seed)
+    scripts = sample_scripts(held_out_files(options.corpus), sizes["files"], sizes["keys"], options.seed)
     typed, rows = through_the_server(options, scripts, sizes)
     ways, against = compared(options, scripts, sizes)
     typing = typed["typing"]
@@ -98,14 +93,12 @@ def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[s
         "seed": options.seed,
         "quick": options.quick,
         "files": [document.name for document, _ in scripts],
-        "machine": suite.machine("cpu"),
-        "load_average": round(os.getloadavg()[0], 2),
-        "date": date.today().isoformat(),
+        **options_of_all.circumstances(),
     }
     return {name: headline[name] for name in figures.HEADLINE} | typed | {"ways": ways} | circumstances, by_part(rows)
 
 
-def drawn(found: list[HeldOutFile], files: int, keys: int, seed: int) -> list[tuple[HeldOutFile, Script]]:
+def sample_scripts(found: list[HeldOutFile], files: int, keys: int, seed: int) -> list[tuple[HeldOutFile, Script]]:
     """Files and what to type in them; same seed, same keys."""
     rng = random.Random(f"files {seed}")
     chosen = rng.sample(found, min(files, len(found)))
@@ -114,9 +107,9 @@ def drawn(found: list[HeldOutFile], files: int, keys: int, seed: int) -> list[tu
 
 def through_the_server(
     options: argparse.Namespace, scripts: list[tuple[HeldOutFile, Script]], sizes: dict[str, int]
-) -> tuple[dict[str, Any], list[editor.Row]]:
+) -> tuple[dict[str, Any], list[editor.KeyTimes]]:
     """Type into the server: what it took."""
-    rows: list[editor.Row] = []
+    rows: list[editor.KeyTimes] = []
     fills: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -145,11 +138,11 @@ def through_the_server(
 def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: argparse.Namespace) -> dict[str, Any]:
     """The same keys in turn in a long and in a short file, alike around the cursor."""
     document = max(held_out_files(options.corpus), key=lambda d: d.text.count("\n"))
-    short = "".join(document.text.splitlines(keepends=True)[:SHORT])
+    short = "".join(document.text.splitlines(keepends=True)[:SHORT_FILE_LINES])
     script = retyped(short, *lines_to_type(short, keys, options.seed), options.seed)
-    whole, middle = repeated(short, LONG)
+    whole, middle = repeated(short, LONG_FILE_LINES)
     long = moved(script, whole[:middle], whole[middle + len(short) :])
-    rows: dict[str, list[editor.Row]] = {}
+    rows: dict[str, list[editor.KeyTimes]] = {}
     playing = {}
     for name, each in (("long", long), ("short", script)):
         uri = (root / f"{name}{document.path.suffix}").as_uri()
@@ -190,7 +183,7 @@ def compared(
                 if spent[name] < sizes["seconds"]:
                     took[name][place, number] = timed = way(request)
                     spent[name] += timed.seconds if number else 0.0
-    complain_of_slow(spent, sizes["seconds"])
+    report_stopped(spent, sizes["seconds"])
     for timed in took.values():
         for place in range(len(scripts)):
             timed.pop((place, 0), None)  # type: ignore[attr-defined]  # it filled the caches
@@ -199,7 +192,7 @@ def compared(
     }
 
 
-def complain_of_slow(spent: dict[str, float], limit: float) -> None:
+def report_stopped(spent: dict[str, float], limit: float) -> None:
     """Say on stderr which ways were stopped early."""
     for name, seconds in spent.items():
         if seconds >= limit:
@@ -232,7 +225,7 @@ def row(timed: dict[Any, peers.Timed]) -> dict[str, Any] | None:
     """What one way took; None when it did not run."""
     if not timed:
         return None
-    means = {name: statistics.fmean(getattr(t, name) for t in timed.values()) for name in MEANS}
+    means = {name: statistics.fmean(getattr(t, name) for t in timed.values()) for name in MEAN_NAMES}
     return {"ms": figures.spread([1e3 * t.seconds for t in timed.values()])} | means
 
 
@@ -242,19 +235,19 @@ def over_ours(took: dict[str, dict[Any, peers.Timed]], name: str) -> float | Non
     return figures.ratio([took[name][at].seconds for at in shared], [took["ours"][at].seconds for at in shared])
 
 
-def by_part(rows: list[editor.Row]) -> dict[str, list[float]]:
+def by_part(rows: list[editor.KeyTimes]) -> dict[str, list[float]]:
     """Latencies to draw: of all keys, and the parts of those that asked the model."""
     asked = [each.parts() for each in rows if each.fill]
     return {"keystroke": [each.milliseconds for each in rows]} | {
-        name: [part[name] for part in asked] for name in figures.PARTS
+        name: [part[name] for part in asked] for name in figures.LATENCY_PARTS
     }
 
 
-def draw(record: dict[str, Any], parts: dict[str, list[float]], folder: Path) -> None:
+def plot(record: dict[str, Any], parts: dict[str, list[float]], folder: Path) -> None:
     from on_keys import plot
 
     plot.latencies(parts, folder / "keystrokes-latency.png")
-    plot.ratios(record, RATIOS, folder / "keystrokes-ratios.png")
+    plot.ratios(record, RATIO_NAMES, folder / "keystrokes-ratios.png")
 
 
 if __name__ == "__main__":

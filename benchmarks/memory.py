@@ -7,13 +7,11 @@ compare two versions with.
 """
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,34 +22,29 @@ sys.path.insert(0, str(HERE))
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
 from mercury_engine.evaluation.gaps import held_out_files  # noqa: E402
+from on_all import options as options_of_all  # noqa: E402
 from on_keys import editor  # noqa: E402
 from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-CORPUS = HERE.parent / "tests" / "data" / "held_out"
+OPEN_FILES = 20
 
-FILES = 20
-
-EARLY, WINDOW = 100, 20
+EARLY_KEYS, LEVEL_KEYS = 100, 20
 """Levels are medians of so many keys: of those before the hundredth, and of the last."""
 
-SETTLED = 4
+REST_SECONDS = 4
 """Seconds without a key after which the engine surely has given memory back."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of_all.parser("memory", __doc__)
     parser.add_argument("--quick", action="store_true", help="200 keys")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
-    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of source files")
-    parser.add_argument("--threads", type=int, default=2, help="of the server (default 2)")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "memory.json")
+    options_of_all.add_corpus(parser)
+    options_of_all.add_threads(parser, 2)
     options = parser.parse_args()
-    options.plots = None
     try:
         found = measured(options, 200 if options.quick else 1000)
-        suite.deliver(found, table(found), options, lambda *_: None)
+        suite.deliver(found, table(found), options, options_of_all.without_plots)
     except MercuryError as error:
         parser.exit(1, f"{error}\n")
     return 0
@@ -63,20 +56,20 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
         root = Path(folder)
         with editor.server(root, root / "fills.jsonl", options.threads, options.model) as typist:
             loaded = editor.resident_mb(typist.pid)
-            scripts = opened(typist, root, options.corpus, keys // FILES)
+            scripts = opened(typist, root, options.corpus, keys // OPEN_FILES)
             open_mb, spent = editor.resident_mb(typist.pid), editor.processor_seconds(typist.pid)
-            after_key = list(typed(typist, scripts, keys // FILES))
+            after_key = list(typed(typist, scripts, keys // OPEN_FILES))
             spent = editor.processor_seconds(typist.pid) - spent
             typing = parts_mb(typist.pid)
-            time.sleep(SETTLED)
+            time.sleep(REST_SECONDS)
             resting = editor.resident_mb(typist.pid)
             fills = len(typist.fills())
-    early, late = (statistics.median(levels[-WINDOW:]) for levels in (after_key[:EARLY], after_key))
+    early, late = (statistics.median(levels[-LEVEL_KEYS:]) for levels in (after_key[:EARLY_KEYS], after_key))
     return {
         "resident_mb": {
             "loaded": loaded,
             "files_open": open_mb,
-            f"after_{EARLY}": early,
+            f"after_{EARLY_KEYS}": early,
             f"after_{keys}": late,
             "highest": max(after_key),
             "resting": resting,
@@ -87,18 +80,16 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
         "fills": fills,
         "processor_seconds": spent,
         "threads": options.threads,
-        "machine": suite.machine("cpu"),
-        "load_average": round(os.getloadavg()[0], 2),
-        "date": date.today().isoformat(),
+        **options_of_all.circumstances(),
     }
 
 
 def opened(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> dict[str, Script]:
     """Opens all files, and asks once in each; what will be typed in them, by URI."""
     found = held_out_files(corpus)
-    chosen = found[:: max(1, len(found) // FILES)][:FILES]
+    chosen = found[:: max(1, len(found) // OPEN_FILES)][:OPEN_FILES]
     scripts = {}
-    for number in range(FILES):
+    for number in range(OPEN_FILES):
         document = chosen[number % len(chosen)]
         script = retyped(document.text, *lines_to_type(document.text, 2 * keys, number), number)
         uri = (root / f"{number}_{document.name}").as_uri()

@@ -7,13 +7,10 @@ left in which one of these is offered; both by the least chance at which an edit
 change itself as a block of recent edits.
 """
 
-import argparse
-import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from statistics import median
 from threading import Event
@@ -36,16 +33,16 @@ from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES
 
 HERE = Path(__file__).resolve().parent
-CORPUS = HERE.parent / "tests" / "data" / "held_out"
 sys.path.insert(0, str(HERE))
 
-from on_edits.cases import KINDS, Case, cases  # noqa: E402
+from on_all import options as options_of_all  # noqa: E402
+from on_edits.cases import CASE_KINDS, Case, cases  # noqa: E402
 from on_edits.source import Source  # noqa: E402
 
-SIZES = range(800, 60_000)
+FILE_CHARS = range(800, 60_000)
 """Characters of the files that are taken."""
 
-FILES = 60
+MAX_FILES_PER_LANGUAGE = 60
 """Of a language, so that none outweighs the others too much."""
 
 GATES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)
@@ -67,33 +64,26 @@ class Judged:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
-    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of repositories")
-    parser.add_argument("--limit", type=int, default=40, help="cases of each kind (default 40)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "next_edits.json")
+    parser = options_of_all.parser("next_edits", __doc__)
+    options_of_all.add_corpus(parser, "repositories")
+    options_of_all.add_sample(parser, 40, "cases of each kind")
+    options_of_all.add_threads(parser, 1)
     options = parser.parse_args()
-    options.plots = None
     rng = random.Random(f"next edits {options.seed}")
     drawn = cases(list(sources(held_out_files(options.corpus), rng)), options.limit, rng)
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
     rows = [(case, judged(engine, case)) for case in suite.progress(drawn, "judging")]
     record = {
-        "figures": {way: {kind: by_gate(rows, way, kind) for kind in ("all", *KINDS)} for way in WAYS},
+        "figures": {way: {kind: by_gate(rows, way, kind) for kind in ("all", *CASE_KINDS)} for way in WAYS},
         "median_ms": round(1000 * median(each.seconds for _, found in rows for each in found), 1),
         "places_judged": SITES_JUDGED_UNASKED,
         "model": engine.name,
-        "cases": {kind: sum(case.kind == kind for case, _ in rows) for kind in KINDS},
+        "cases": {kind: sum(case.kind == kind for case, _ in rows) for kind in CASE_KINDS},
         "seed": options.seed,
         "corpus": options.corpus.name,
-        "machine": suite.machine("cpu"),
-        "load_average": round(os.getloadavg()[0], 2),
-        "date": date.today().isoformat(),
+        **options_of_all.circumstances(),
     }
-    suite.deliver(record, table(record), options, lambda *_: None)
+    suite.deliver(record, table(record), options, options_of_all.without_plots)
     return 0
 
 
@@ -101,10 +91,10 @@ def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
     """Files of a middling size, of every language with a grammar."""
     by_language: dict[str, list[File]] = {}
     for file in files:
-        if len(file.text) in SIZES and file.language in LANGUAGES:
+        if len(file.text) in FILE_CHARS and file.language in LANGUAGES:
             by_language.setdefault(file.language, []).append(file)
     for chosen in by_language.values():
-        for file in rng.sample(chosen, min(FILES, len(chosen))):
+        for file in rng.sample(chosen, min(MAX_FILES_PER_LANGUAGE, len(chosen))):
             yield Source(file.name, file.language, file.text)
 
 

@@ -5,15 +5,12 @@ At gaps to the end of the line, in files that import others of their corpus, the
 would show, and with ones of another repository, which tell what mere length does. DIR is a folder of repositories.
 """
 
-import argparse
 import math
-import os
 import random
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.evaluation import mixture, suite
 from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places
 from mercury_engine.models.batching import finished
+from on_all import options as options_of_all
 from rich.table import Table
 
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, snippets_of, words_of
@@ -36,15 +34,14 @@ from mercury_lsp.context.workspace.library import MAX_IMPORTED_FILES, MAX_PACKAG
 from mercury_lsp.context.workspace.workspace import CHOICE_REACH_CHARS
 
 HERE = Path(__file__).resolve().parent
-CORPUS = HERE.parent / "tests" / "data" / "held_out"
-TOP = "/corpus/"
+WORKSPACE_ROOT = "/corpus/"
 
 
 class Repositories:
     """A corpus as the server would see it if all of it were one workspace."""
 
     def __init__(self, found: Sequence[HeldOutFile]):
-        self.documents = {TOP + document.name: document for document in found}
+        self.documents = {WORKSPACE_ROOT + document.name: document for document in found}
         self._index = FileIndex()
         for path in self.documents:
             self._index.add(path)
@@ -53,7 +50,7 @@ class Repositories:
 
     def imported(self, document: HeldOutFile) -> list[str]:
         """Files that a document imports."""
-        path = TOP + document.name
+        path = WORKSPACE_ROOT + document.name
         wanted = imports(document.language, document.text, path)
         found = chain.from_iterable(self._index.resolve(each, path, MAX_PACKAGE_FILES) for each in wanted)
         return list(dict.fromkeys(found))[:MAX_IMPORTED_FILES]
@@ -74,18 +71,13 @@ class Repositories:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, default=CORPUS, help="a folder of repositories")
-    parser.add_argument("--limit", type=int, default=60, help="gaps (default 60)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "snippets.json")
+    parser = options_of_all.parser("snippets", __doc__)
+    options_of_all.add_corpus(parser, "repositories")
+    options_of_all.add_sample(parser, 60, "gaps")
+    options_of_all.add_threads(parser, 1)
     options = parser.parse_args()
-    options.plots = None
     repositories = Repositories(held_out_files(options.corpus))
-    cases = list(drawn(repositories, options.limit, options.seed))
+    cases = list(sample_gaps(repositories, options.limit, options.seed))
     if not cases:
         print(f"no file below {options.corpus} imports another one; name a folder of repositories", file=sys.stderr)
         return 0
@@ -97,15 +89,13 @@ def main() -> int:
         "gaps": len(rows),
         "seed": options.seed,
         "corpus": options.corpus.name,
-        "machine": suite.machine("cpu"),
-        "load_average": round(os.getloadavg()[0], 2),
-        "date": date.today().isoformat(),
+        **options_of_all.circumstances(),
     }
-    suite.deliver(found | circumstances, table(found), options, lambda *_: None)
+    suite.deliver(found | circumstances, table(found), options, options_of_all.without_plots)
     return 0
 
 
-def drawn(repositories: Repositories, limit: int, seed: int) -> Iterator[tuple[Gap, dict[str, list[str]]]]:
+def sample_gaps(repositories: Repositories, limit: int, seed: int) -> Iterator[tuple[Gap, dict[str, list[str]]]]:
     """Gaps for which the server would show snippets, and the blocks of each way; same seed, same gaps."""
     rng = random.Random(f"snippets {seed}")
     importing = [each for each in repositories.documents.values() if repositories.imported(each)]

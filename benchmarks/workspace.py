@@ -5,13 +5,11 @@ memory. Then types into the server while it finds them again, and once more when
 document, so that the ratio of the two times is what finding files costs whoever types.
 """
 
-import argparse
 import os
 import statistics
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from mercury_engine.evaluation import suite  # noqa: E402
+from on_all import options as options_of_all  # noqa: E402
 from on_keys import editor, figures  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -33,34 +32,28 @@ IGNORED = "*.log\nbuild/\n*.pyc\n__pycache__/\n.cache\n*.tmp\n/docs/_build\n*.sw
 MAIN = (
     "from pkg0.mod0.file3 import Part3\n\n\ndef main(part: Part3, count: int):\n    total = 0\n    \n    return total\n"
 )
-TYPED = "vtq = kparz.zombine(xqjot)"
+TYPED_TEXT = "vtq = kparz.zombine(xqjot)"
 """Nothing that a suggestion would say: every key asks the model."""
 
 
-QUICK = {"files": 5_000, "rounds": 2}
-FULL = {"files": 50_000, "rounds": 5}
+QUICK_SIZES = {"files": 5_000, "rounds": 2}
+FULL_SIZES = {"files": 50_000, "rounds": 5}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of_all.parser("workspace", __doc__)
     parser.add_argument("--quick", action="store_true", help="5,000 files and two rounds")
-    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
-    parser.add_argument("--model", help="a folder or a name; the bundled model by default")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "workspace.json")
     options = parser.parse_args()
-    options.plots = None
-    sizes = QUICK if options.quick else FULL
+    sizes = QUICK_SIZES if options.quick else FULL_SIZES
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "work"
         make(root, sizes["files"])
         found = indexed(root) | typing(root, Path(folder) / "fills.jsonl", sizes["rounds"], options.model)
     circumstances = {
         "quick": options.quick,
-        "machine": suite.machine("cpu"),
-        "load_average": round(os.getloadavg()[0], 2),
-        "date": date.today().isoformat(),
+        **options_of_all.circumstances(),
     }
-    suite.deliver(found | circumstances, table(found), options, lambda *_: None)
+    suite.deliver(found | circumstances, table(found), options, options_of_all.without_plots)
     return 0
 
 
@@ -98,13 +91,13 @@ def typing(root: Path, record: Path, rounds: int, model: str | None) -> dict[str
     times: dict[str, list[float]] = {"during": [], "after": []}
     with editor.server(root, record, max(1, (os.cpu_count() or 2) // 2), model) as typist:
         typist.open(main.as_uri(), "python", MAIN, MAIN.index("    \n") + 4)
-        typist.retype(main.as_uri(), MAIN, TYPED)  # fills the caches
+        typist.retype(main.as_uri(), MAIN, TYPED_TEXT)  # fills the caches
         for _ in suite.progress(range(rounds), "typing"):
-            time.sleep(SETTLED)  # before either, for after a rest all is slower
+            time.sleep(REST_SECONDS)  # before either, for after a rest all is slower
             typist.changed((root / ".gitignore").as_uri())  # all is found anew
-            times["during"] += typist.retype(main.as_uri(), MAIN, TYPED)
-            time.sleep(SETTLED)
-            times["after"] += typist.retype(main.as_uri(), MAIN, TYPED)
+            times["during"] += typist.retype(main.as_uri(), MAIN, TYPED_TEXT)
+            time.sleep(REST_SECONDS)
+            times["after"] += typist.retype(main.as_uri(), MAIN, TYPED_TEXT)
     return {
         "during_ms": figures.spread(times["during"]),
         "after_ms": figures.spread(times["after"]),
@@ -113,7 +106,7 @@ def typing(root: Path, record: Path, rounds: int, model: str | None) -> dict[str
     }
 
 
-SETTLED = 8
+REST_SECONDS = 8
 """Seconds after which the files are surely found."""
 
 

@@ -47,7 +47,7 @@ class Case:
 def cases(sources: Sequence[Source], each: int, rng: random.Random) -> list[Case]:
     """So many of each kind, one of a file at most."""
     found = []
-    for kind, make in KINDS.items():
+    for kind, make in CASE_KINDS.items():
         of_files = (list(make(kind, source, rng)) for source in rng.sample(sources, len(sources)))
         found += [rng.choice(of_file) for of_file in of_files if of_file][:each]
     return found
@@ -134,7 +134,7 @@ def types(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
             yield Case(kind, source.language, source.name, source.text, (swap,), frozenset())
 
 
-KINDS: dict[str, Callable[[str, Source, random.Random], Iterator[Case]]] = {
+CASE_KINDS: dict[str, Callable[[str, Source, random.Random], Iterator[Case]]] = {
     "local": local_names,
     "global": global_names,
     "member": members,

@@ -11,7 +11,7 @@ from on_gpu.baselines import LeftToRight, Plain
 from on_gpu.clock import Clock, spread
 from on_gpu.shapes import Point, sides
 
-STEPS = 4
+FILL_STEPS = 4
 """Steps of a measured fill, one chunk; how many real text needs is the model's matter, not the machine's."""
 
 
@@ -23,7 +23,7 @@ def pages(points: list[Point], size: int) -> int:
 def filler(made: TorchNetwork, points: list[Point], eight_bit: torch.dtype | None = None) -> GraphDenoiser:
     size = 64 if made.device.type == "cuda" else 16
     return GraphDenoiser(
-        made, pages=pages(points, size), page_size=size, chunk=STEPS, eight_bit=eight_bit, positions=8192
+        made, pages=pages(points, size), page_size=size, chunk=FILL_STEPS, eight_bit=eight_bit, positions=8192
     )
 
 
@@ -34,7 +34,7 @@ class Measured:
         self.made, self.point, self.clock, self.seconds = made, point, clock, seconds
         self.contexts = sides(made, point)
 
-    def jobs(self, most: int = STEPS) -> list[CanvasJob]:
+    def jobs(self, most: int = FILL_STEPS) -> list[CanvasJob]:
         masks = [self.made.config.mask_id] * self.point.slots
         return [CanvasJob(7, masks, 1, [before], [after], 0.0, most) for before, after in self.contexts]
 
@@ -43,11 +43,11 @@ class Measured:
         """The device loop: a step inside its chunk, and a whole fill as the caller sees it."""
         jobs = self.jobs()
         done = fill.fill(jobs)
-        assert all(one.done and one.steps == STEPS for one in done)
+        assert all(one.done and one.steps == FILL_STEPS for one in done)
         bucket = fill.bucket(jobs)
         whole = self.clock.each(lambda: fill.captures.run(bucket), self.seconds)
         fills = self.clock.host(lambda: fill.fill(jobs), self.seconds)
-        return {"step": spread([t / STEPS for t in whole]), "fill": spread(fills), "steps": STEPS}
+        return {"step": spread([t / FILL_STEPS for t in whole]), "fill": spread(fills), "steps": FILL_STEPS}
 
     def variant(self, eight_bit: torch.dtype | None, overlap: bool) -> dict[str, object]:
         """The same with other weights or launches."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from on_gpu.clock import Clock, spread
 
-COLD = 160 << 20
+COLD_BYTES = 160 << 20
 """Bytes of weights to rotate through, well beyond 60 MB of cache."""
 
 
@@ -50,7 +50,7 @@ class Cases:
     def matrices(self, outputs: int, inputs: int, format_: torch.dtype | None = None) -> list[Matrix]:
         """Enough copies to leave the cache."""
         size = outputs * inputs * (1 if format_ else self.size)
-        count = 1 if self.device.type == "cpu" else min(48, max(1, math.ceil(COLD / size)))
+        count = 1 if self.device.type == "cpu" else min(48, max(1, math.ceil(COLD_BYTES / size)))
         plain = [Matrix(self.real(outputs, inputs, scale=inputs**-0.5)) for _ in range(count)]
         if format_ is None:
             return plain
@@ -190,7 +190,7 @@ class Cases:
 def measure(case: Case, clock: Clock, limits: dict[str, float], seconds: float) -> dict[str, object]:
     """Error against the twin, time, floor and their ratio."""
     found, expected = (_tuple(case.call(module, 0)) for module in (case.kernels, reference))
-    copies = 1 if clock.device.type == "cpu" else max(8, min(48, math.ceil(COLD / max(case.weights, 1 << 22))))
+    copies = 1 if clock.device.type == "cpu" else max(8, min(48, math.ceil(COLD_BYTES / max(case.weights, 1 << 22))))
 
     def run() -> None:
         for i in range(copies):

@@ -6,7 +6,7 @@ from typing import Any
 WAYS = ("ours", "compiled", "eager", "left_to_right")
 
 
-def draw(result: dict[str, Any], path: Path) -> None:
+def plot_results(result: dict[str, Any], path: Path) -> None:
     """Write the PNG; needs matplotlib."""
     import matplotlib as mpl
 

@@ -20,7 +20,7 @@ from on_gpu.clock import Clock, spread
 
 HELD_OUT = Path(__file__).resolve().parents[2] / "tests" / "data" / "held_out"
 
-KEYS = 2
+TYPED_KEYS = 2
 """Typed into each gap and timed."""
 
 
@@ -74,7 +74,7 @@ class RealFills:
 
     def _typed(self, gap: Gap) -> Iterator[FillRequest]:
         """The gap with one character more each time, as an editor's keys ask."""
-        for typed in range(1, min(KEYS, len(gap.truth)) + 1):
+        for typed in range(1, min(TYPED_KEYS, len(gap.truth)) + 1):
             slots = min(32, gap.request.max_slots)
             yield replace(gap.request, near=gap.request.near + gap.truth[:typed], max_slots=slots)
 

@@ -30,16 +30,16 @@ MODELS = (
     config("Qwen2.5 0.5B shape", 151936, 896, 4864, 24, 14, 2, attention_bias=True),
     config("Dream 7B shape", 152064, 3584, 18944, 28, 28, 4, attention_bias=True, tie_word_embeddings=False),
 )
-MAIN = Point(32, 1536, 1)
+MAIN_POINT = Point(32, 1536, 1)
 POINTS = (
-    MAIN,
+    MAIN_POINT,
     *(Point(slots, 1536, 1) for slots in (16, 64)),
     *(Point(32, context, 1) for context in (512, 4096)),
     *(Point(32, 1536, sessions) for sessions in (8, 64)),
     Point(64, 4096, 64),
 )
 """One axis at a time around the main point first, then a corner; the rest follows while time is left."""
-REST = tuple(
+OTHER_POINTS = tuple(
     point
     for point in (Point(s, c, b) for b in (1, 8, 64) for c in (512, 1536, 4096) for s in (16, 32, 64))
     if point not in POINTS

@@ -13,13 +13,13 @@ from on_gpu import fills, kernels, shapes
 from on_gpu.clock import Clock
 from on_gpu.shapes import Point
 
-PARTS = ("kernels", "fills", "overlap", "eight bits", "compiled")
+COMPILED_PARTS = ("kernels", "fills", "overlap", "eight bits", "compiled")
 
 
 def start(script: Path, models: int) -> list[subprocess.Popen[bytes]]:
     """A process for every model and part."""
     command = [sys.executable, str(script), "--warm"]
-    pairs = [[str(number), part] for number in range(models) for part in PARTS]
+    pairs = [[str(number), part] for number in range(models) for part in COMPILED_PARTS]
     return [subprocess.Popen([*command, *pair], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for pair in pairs]
 
 
@@ -38,7 +38,7 @@ def warm(model: ModelConfig, part: str, points: tuple[Point, ...], dtype: torch.
     """Run one part once, with one layer."""
     shape = replace(model, num_hidden_layers=1)
     if part == "kernels":
-        kernels.COLD = 1
+        kernels.COLD_BYTES = 1
         limits = {"bytes_per_s": 1.0, "flops_per_s": 1.0}
         cases = kernels.Cases(shape, points[0].slots + 1, points[0].context, dtype, clock.device)
         for case in cases.all():

@@ -16,15 +16,15 @@ from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
 from on_keys.script import Key, Script
 
-INLINE = "textDocument/inlineCompletion"
-SERVER = Path(__file__).with_name("observed_server.py")
+INLINE_METHOD = "textDocument/inlineCompletion"
+OBSERVED_SERVER = Path(__file__).with_name("observed_server.py")
 
-PARSED_AFTER = 0.7
+PARSING_SECONDS = 0.7
 """Seconds from the opening of a document until the server has surely begun to finish its parse."""
 
 
 @dataclass(slots=True)
-class Row:
+class KeyTimes:
     """One key whose answer was awaited; times in seconds of the monotonic clock."""
 
     kind: str
@@ -71,14 +71,14 @@ class Typist:
         self._versions[uri] = 1
         document = {"uri": uri, "languageId": language, "version": 1, "text": text}
         self._client.notify("textDocument/didOpen", {"textDocument": document})
-        time.sleep(PARSED_AFTER)
+        time.sleep(PARSING_SECONDS)
         self.ask(uri, position(text, cursor))
 
     def ask(self, uri: str, place: dict[str, int]) -> list[dict[str, Any]]:
         """The items at a place, as asked for while typing."""
-        return self._client.request(INLINE, _asked(uri, place))["items"]
+        return self._client.request(INLINE_METHOD, _asked(uri, place))["items"]
 
-    def play(self, uri: str, script: Script, keys: int, paced: bool = True) -> Iterator[Row]:
+    def play(self, uri: str, script: Script, keys: int, paced: bool = True) -> Iterator[KeyTimes]:
         """Type the first keys of a script; a row for each that was not hurried."""
         previous, due = script.text, time.monotonic()
         for key, text in list(script.states())[:keys]:
@@ -87,7 +87,7 @@ class Typist:
                 yield row
             previous = text
 
-    def _press(self, uri: str, key: Key, previous: str, text: str, due: float) -> Row | None:
+    def _press(self, uri: str, key: Key, previous: str, text: str, due: float) -> KeyTimes | None:
         change, place = _change(key, previous), position(text, key.cursor)
         time.sleep(max(0.0, due - time.monotonic()))
         sent = time.monotonic()
@@ -97,10 +97,10 @@ class Typist:
             self._client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
         if key.hurried:
             self.hurried += 1
-            self._client.send({"id": f"hurried {self.hurried}", "method": INLINE, "params": _asked(uri, place)})
+            self._client.send({"id": f"hurried {self.hurried}", "method": INLINE_METHOD, "params": _asked(uri, place)})
             return None
         items = self.ask(uri, place)
-        return Row(key.kind, sent, time.monotonic(), bool(items), items[0]["insertText"] if items else "")
+        return KeyTimes(key.kind, sent, time.monotonic(), bool(items), items[0]["insertText"] if items else "")
 
     def changed(self, uri: str) -> None:
         """Tell of a file that changed."""
@@ -124,7 +124,7 @@ class Typist:
         return [json.loads(line) for line in self._record.read_text().splitlines()]
 
 
-def match(rows: list[Row], fills: list[dict[str, Any]]) -> None:
+def match(rows: list[KeyTimes], fills: list[dict[str, Any]]) -> None:
     """Give every row its fill: the last that was asked for after the key was sent and ended before the answer."""
     for row in rows:
         inside = (f for f in fills if f["steps"] is not None and f["asked"] is not None)
@@ -138,7 +138,7 @@ def match(rows: list[Row], fills: list[dict[str, Any]]) -> None:
 @contextmanager
 def server(root: Path, record: Path, threads: int, model: str | None) -> Iterator[Typist]:
     """A server that has loaded its model. Raises UsageError when it cannot."""
-    with Client((sys.executable, str(SERVER), str(record))) as client:
+    with Client((sys.executable, str(OBSERVED_SERVER), str(record))) as client:
         options = {"mercury": {"threads": threads, "model": model, "device": "cpu"}}
         about = {"processId": None, "rootUri": root.as_uri(), "capabilities": {}, "initializationOptions": options}
         client.request("initialize", about)

@@ -8,7 +8,7 @@ from rich.table import Table
 
 PERCENTILES = (50, 95, 99)
 
-PARTS = ("server", "queue", "encode", "denoise")
+LATENCY_PARTS = ("server", "queue", "encode", "denoise")
 
 HEADLINE = (
     "fill_p50_ms",
@@ -47,7 +47,7 @@ def split(rows: Sequence[Any]) -> dict[str, Any]:
     return {
         "keystroke_ms": spread([row.milliseconds for row in rows]),
         "asked_ms": spread([row.milliseconds for row in asked]),
-        "parts_ms": {name: spread([part[name] for part in parts]) for name in PARTS},
+        "parts_ms": {name: spread([part[name] for part in parts]) for name in LATENCY_PARTS},
         "fill_ms": spread([part["encode"] + part["denoise"] for part in parts]),
         "server_ms": spread([row.parts()["server"] for row in rows]),
         "steps_mean": statistics.fmean(row.fill["steps"] for row in asked) if asked else None,
@@ -72,7 +72,7 @@ def same_work(long: Sequence[Any], short: Sequence[Any]) -> tuple[list[float], l
     return [a.milliseconds for a, _ in equal], [b.milliseconds for _, b in equal]
 
 
-def report(record: Mapping[str, Any]) -> list[Table]:
+def tables(record: Mapping[str, Any]) -> list[Table]:
     """The headline, the parts of the latency, and the ways to fill."""
     first = Table("figure", "value", title="typing")
     for name in HEADLINE:

@@ -26,7 +26,7 @@ from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 from torch import Tensor
 
-NEVER = -1e9
+NEVER_LOGIT = -1e9
 """Log-probability of the end marker; finite, for it is multiplied by weights that may be 0."""
 
 CONTEXT_TOKENS = 4096
@@ -55,7 +55,7 @@ class Endless(Denoiser):
         found = super().write(canvases, canvas_context, window)
         for written_SV in found:
             if written_SV is not None:
-                written_SV[:, self.vocabulary.end_id] = NEVER
+                written_SV[:, self.vocabulary.end_id] = NEVER_LOGIT
         return found
 
     def mix(
@@ -63,7 +63,7 @@ class Endless(Denoiser):
     ) -> Tensor:
         """Both opinions, without the end."""
         mixed_V = super().mix(request, canvas, written_V, read_V, drafts_before)
-        mixed_V[self.vocabulary.end_id] = NEVER
+        mixed_V[self.vocabulary.end_id] = NEVER_LOGIT
         return mixed_V.log_softmax(-1)
 
     def goes_beyond(self, canvas: Canvas) -> bool:

@@ -10,7 +10,7 @@ Kind = Literal["type", "delete", "jump"]
 MEDIAN_SECONDS = 0.14
 """Between two keys; log-normal around it."""
 
-SPREAD = 0.45
+INTERVAL_SIGMA = 0.45
 """Of the logarithm of the time between keys."""
 
 PAUSE_SECONDS = (0.4, 0.9)
@@ -19,9 +19,9 @@ PAUSE_SECONDS = (0.4, 0.9)
 PAUSE_SHARE, SLIP_SHARE, JUMP_SHARE, HURRY_SHARE = 0.03, 0.03, 0.25, 0.06
 """Chances of a pause and of a slip per key, of a look elsewhere per line, of a key that waits for no answer."""
 
-LONGEST_SLIP = 3
+MAX_SLIP_CHARS = 3
 
-_WRONG = "etaoinsr_("
+_SLIP_CHARS = "etaoinsr_("
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ def lines_to_type(text: str, characters: int, seed: int) -> tuple[int, int]:
 
 def _slip(rng: random.Random, at: int) -> list[Key]:
     """Wrong characters, and as many backspaces."""
-    count = rng.randint(1, LONGEST_SLIP)
-    wrong = [_typed(rng, at + i, rng.choice(_WRONG)) for i in range(count)]
+    count = rng.randint(1, MAX_SLIP_CHARS)
+    wrong = [_typed(rng, at + i, rng.choice(_SLIP_CHARS)) for i in range(count)]
     return wrong + [Key("delete", at + i, at + i + 1, "", _interval(rng)) for i in reversed(range(count))]
 
 
@@ -105,7 +105,7 @@ def _typed(rng: random.Random, at: int, character: str) -> Key:
 
 
 def _interval(rng: random.Random) -> float:
-    seconds = MEDIAN_SECONDS * rng.lognormvariate(0, SPREAD)
+    seconds = MEDIAN_SECONDS * rng.lognormvariate(0, INTERVAL_SIGMA)
     return seconds + (rng.uniform(*PAUSE_SECONDS) if rng.random() < PAUSE_SHARE else 0.0)
 
 

@@ -85,8 +85,8 @@ def test_a_position_counts_lines_and_utf_16_units(text: str, data: st.DataObject
     }
 
 
-def row(sent: float, answered: float) -> editor.Row:
-    return editor.Row("type", sent, answered, shown=True, text="x")
+def row(sent: float, answered: float) -> editor.KeyTimes:
+    return editor.KeyTimes("type", sent, answered, shown=True, text="x")
 
 
 def fill(asked: float, ended: float, steps: int | None = 3) -> dict[str, float | int | None]:
