@@ -1,12 +1,12 @@
-"""One daemon, many editors: `python benchmarks/connections.py [--quick] [--json] [--out FILE]`.
+"""Measure one daemon with many editors: `python benchmarks/connections.py [--quick] [--json] [--out FILE]`.
 
-Types into 16 connections at once, 200 keys a second in all, each key a change and a request for inline completion. The
-engine answers at once, so that all the time is the server's own: first over the socket, then through the hub,
-as editors are. `server_ms` is taken inside the daemon, from a request's being read to its reply's being written;
-`round_trip_ms` by the typist, so it holds the socket, the time that the daemon was busy with others, and the typist's
-own; `late_ms` is how late the typist itself came to its keys, hence what the machine's other work does to anybody.
-`cpu_ms` is the daemon's processor time per key, which no other process on the machine can lengthen much. Then the
-memory of a daemon with the real model and one editor against the same with all of them.
+It types into 16 connections at once, 200 keys per second in total; each key is a change and a request for inline
+completion. The engine answers immediately, so that all the time is the server's own, first over the socket, then
+through the hub as for editors. `server_ms` is measured inside the daemon, from reading a request to writing its reply;
+`round_trip_ms` is measured by the typist and includes the socket, the daemon's work for other connections and the
+typist's own time; `late_ms` is how late the typist was with its keys, which shows the machine's other load. `cpu_ms` is
+the daemon's processor time per key, which other processes can hardly lengthen. Then it compares the memory of a daemon
+with the real model and one editor with that of a daemon with all of them.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from mercury_lsp.daemon import control, lock  # noqa: E402
 from mercury_lsp.daemon.address import UnixAddress, hub_address  # noqa: E402
 
 PARSING_SECONDS = 4.0
-"""Seconds for the documents just opened to be parsed and searched for drafts: what is timed is typing, not opening."""
+"""Seconds for parsing new documents and searching them for drafts; typing is timed, not opening."""
 
 INSTANT_DAEMON = (sys.executable, str(HERE / "on_connections" / "instant_daemon.py"))
 
@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
 
 
 def sample_scripts(options: argparse.Namespace, seconds: float) -> list[Script]:
-    """What is typed into each connection: lines of files of the corpus, the same for the same seed."""
+    """The keys for each connection: lines of the corpus's files; the same seed gives the same keys."""
     keys = round(2 * seconds * options.keys_per_second / options.connections)
     found = [each for each in held_out_files(options.corpus) if each.language == "python"] or held_out_files(
         options.corpus
@@ -95,7 +95,7 @@ def sample_scripts(options: argparse.Namespace, seconds: float) -> list[Script]:
 
 @contextmanager
 def daemon(address: UnixAddress, command: Sequence[str]) -> Iterator[int]:
-    """A daemon that answers; its process."""
+    """A running daemon that answers; gives its process id."""
     process = subprocess.Popen([*command, *address.arguments])
     try:
         while control.ask(address, "status") is None:
@@ -109,7 +109,7 @@ def daemon(address: UnixAddress, command: Sequence[str]) -> Iterator[int]:
 def typed(
     folder: Path, options: argparse.Namespace, scripts: list[Script], seconds: float, through_relays: bool
 ) -> dict[str, Any]:
-    """Type into all connections at once: what it took."""
+    """Type into all connections at once; returns the figures."""
     address, record = UnixAddress(folder / "instant.sock"), folder / f"{through_relays}"
     pace = options.connections / options.keys_per_second
     rng = random.Random(options.seed)
@@ -185,7 +185,7 @@ def introduced(command: Sequence[str], model: str | None) -> Client:
 
 
 def suggested(client: Client, number: int, script: Script) -> None:
-    """Open a document and have something suggested in it."""
+    """Open a document and request a suggestion in it."""
     uri = f"file:///work/{number}.py"
     document = {"uri": uri, "languageId": "python", "version": 1, "text": script.text}
     client.notify("textDocument/didOpen", {"textDocument": document})
@@ -195,13 +195,13 @@ def suggested(client: Client, number: int, script: Script) -> None:
 
 
 def shared_mb(pid: int) -> float:
-    """Memory of a process in MiB; of pages shared with others its part (Linux's proportional set size)."""
+    """Memory of a process in MiB, counting its share of shared pages (Linux's proportional set size)."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
 
 
 def table(record: dict[str, Any]) -> Table:
-    """What the record says, to read."""
+    """The record as a table."""
     made = Table("way", "what", "p50 ms", "p95 ms", "p99 ms", "answers a second")
     for way in ("socket", "relay"):
         for what in ("server_ms", "round_trip_ms", "late_ms"):

@@ -1,9 +1,8 @@
-"""Several documents for one engine: `python benchmarks/documents.py [--quick] [--json] [--out FILE]`.
+"""Measure several documents on one engine: `python benchmarks/documents.py [--quick] [--json] [--out FILE]`.
 
-Asks at the ends of lines of held-out files as the server does, the cursor going on line by line. First in each document
-for itself; then in all of them by turns, so that the caches have to hold them all; then in all of them at once, so that
-they share forward passes. `by_turns` is the time of the second over the first, `at_once` that of the second over the
-third.
+It sends the server's requests at the ends of lines of held-out files, line by line. First one document after the other;
+then the documents in rotation, so that the caches must hold them all; then all at once, so that they share forward
+passes. `by_turns` is the second time divided by the first, `at_once` the second divided by the third.
 """
 
 import argparse
@@ -29,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 
 
 FIRST_LINE = 20
-"""Where the cursor starts, so that something stands before it."""
+"""Line at which the cursor starts, so that there is text before it."""
 
 
 def main() -> int:
@@ -60,7 +59,7 @@ def measure(options: argparse.Namespace, lines: int) -> dict[str, Any]:
 
 
 def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[FillRequest]]:
-    """For each of so many documents a request at each of so many lines."""
+    """For each of `number` documents, a request at each of `lines` lines."""
     long_enough = [each for each in held_out_files(corpus) if each.text.count("\n") > FIRST_LINE + 4 * lines]
     found = []
     for each in long_enough[:: max(1, len(long_enough) // number)][:number]:
@@ -77,14 +76,14 @@ def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[Fi
 
 @dataclass(frozen=True, slots=True)
 class RoundTime:
-    """By a line of every document."""
+    """The time of one line in every document."""
 
     seconds: float
     tokens_read: int
 
 
 def compared(engine: Engine, asked: Sequence[Sequence[FillRequest]]) -> dict[str, float]:
-    """Milliseconds a fill in the three manners, tokens read a fill, and their ratios."""
+    """Milliseconds and prefilled tokens per fill in the three ways, and their ratios."""
     alone = [taken for each in asked for taken in in_turn(engine, [each])]
     turns = in_turn(engine, asked)
     together = in_turn(engine, asked, at_once=True)
@@ -103,7 +102,7 @@ def compared(engine: Engine, asked: Sequence[Sequence[FillRequest]]) -> dict[str
 
 
 def in_turn(engine: Engine, asked: Sequence[Sequence[FillRequest]], at_once: bool = False) -> list[RoundTime]:
-    """Line by line in all documents; the first line only warms the caches."""
+    """Fill line by line in all documents; the first line only warms the caches."""
     engine.cache.clear()
     taken = []
     for line in zip(*asked, strict=True):
@@ -114,7 +113,7 @@ def in_turn(engine: Engine, asked: Sequence[Sequence[FillRequest]], at_once: boo
 
 
 def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
-    """All at once."""
+    """Fill all requests at once."""
     waiting, found = [asked], list[Fill]()
 
     def done(request: Request, outcome: Answer | Exception) -> None:
@@ -128,7 +127,7 @@ def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
 
 
 def table(record: dict[str, Any]) -> Table:
-    """What the record says, to read."""
+    """The record as a table."""
     made = Table("documents", "alone, ms a fill", "by turns", "at once", "tokens read by turns", "by turns / at once")
     for number, row in record["by_number"].items():
         numbers = (row["alone_ms"], row["by_turns_ms"], row["at_once_ms"], row["read_by_turns"])

@@ -25,7 +25,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "engine"), str(HERE.parent / "kerne
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=4.0, help="what does not fit is left out (default 4)")
+    parser.add_argument(
+        "--minutes", type=float, default=4.0, help="time limit; parts that do not fit are skipped (default 4)"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder for gpu.json and gpu.png")
     parser.add_argument("--rehearse", action="store_true", help="tiny, on the CPU, in the interpreter")
     parser.add_argument("--sweep", action="store_true", help="only: tile sizes for products of few rows")
@@ -51,7 +53,7 @@ def main() -> int:
 
 
 class Run:
-    """One run: parts in order of their worth, results written after each."""
+    """One run: its parts in order of importance; results are written after each."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         import torch
@@ -86,7 +88,7 @@ class Run:
         self.write(picture=True)
 
     def compile_ahead(self) -> None:
-        """Fill the compilers' caches in parallel; a rehearsal only goes through the motions."""
+        """Fill the compilers' caches in parallel; a rehearsal does it without effect."""
         from on_gpu import clock, warm
 
         began = time.monotonic()
@@ -100,7 +102,7 @@ class Run:
         self.limits = self.result["ceilings"] = clock.ceilings(self.clock, self.tiny)
 
     def warm(self, number: int, part: str) -> None:
-        """One model's part, compiled and not measured."""
+        """Compile one model's part without measuring it."""
         from on_gpu import shapes, warm
 
         points = shapes.TINY_POINTS if self.tiny else shapes.POINTS
@@ -111,7 +113,7 @@ class Run:
         return self.end - time.monotonic()
 
     def kernels(self) -> None:
-        """Every kernel at the main point of every model: checked, timed, against its floor."""
+        """Check and time every kernel at the main point of every model, and compare it with its floor."""
         from on_gpu.fills import attempt
         from on_gpu.kernels import Cases, measure
 
@@ -128,7 +130,7 @@ class Run:
         self.write()
 
     def real_fills(self) -> None:
-        """The bundled model through the engine, on real code."""
+        """Run the bundled model through the engine on real code."""
         from on_gpu import fills
 
         seconds = min(50.0, 0.5 * self.left())
@@ -146,7 +148,7 @@ class Run:
         return {way: fills.attempt(getattr(real, way)) for way in ("agreement", "keys")}
 
     def fills(self, number: int, main: bool) -> None:
-        """One model: everything at the main point, or the device loop and left-to-right decoding at the others."""
+        """Measure one model: everything at the main point, device loop and left-to-right decoding at the others."""
         import torch
         from on_gpu import fills, shapes
 
@@ -228,7 +230,7 @@ class Run:
         return {"device": name, "kernels": ops.availability(), **versions}
 
     def table(self) -> None:
-        """What a reader wants first."""
+        """Print the most important figures."""
         for row in self.result["kernels"]:
             print(
                 f"{row['model'][:20]:20} {row['kernel'][:40]:40}"

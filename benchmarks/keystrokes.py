@@ -1,10 +1,10 @@
-"""Milliseconds per keystroke: `python benchmarks/keystrokes.py [--quick] [--json] [--plots DIR] [--out FILE]`.
+"""Measure milliseconds per keystroke: `python benchmarks/keystrokes.py [--quick] [--json] [--plots DIR] [--out FILE]`.
 
-Types lines of held-out files into the language server over stdio, with pauses, slips taken back and looks elsewhere,
-and times every answer: in the server, the worker's queue, the reading of context and the denoising. The server is
-the one that `mercury-lsp` runs, with a stopwatch around its engine. Then, in this process, fills of equal length by
-the engine and by other ways to use the same weights (`on_keys/peers.py`). All run one after another with the same
-number of threads. Ratios are what to compare: machines differ and are shared.
+It types lines of held-out files into the language server over stdio, with pauses, corrected typos and jumps to other
+places, and times every answer: in the server, the worker's queue, prefill and denoising. The server is the one that
+`mercury-lsp` runs, with a stopwatch around its engine. Then it times fills of equal length in this process, by the
+engine and by other ways to use the same weights (`on_keys/peers.py`). All run one after another with the same number of
+threads. Compare the ratios: machines differ and are shared.
 """
 
 import argparse
@@ -40,8 +40,8 @@ MEAN_NAMES = ("steps", "tokens", "tokens_read")
 LONG_FILE_LINES, SHORT_FILE_LINES = 20_000, 200
 """Lines of the two files whose latencies are compared."""
 
-# `seconds` is when a way to fill gets no further requests: on a busy machine one fill of llama.cpp, whose threads wait
-# for each other by spinning, took two minutes.
+# After `seconds`, a way to fill gets no further requests: on a busy machine one fill by llama.cpp, whose threads spin
+# while they wait for each other, took two minutes.
 QUICK_SIZES = {"files": 2, "keys": 20, "pairs": 10, "fills": 4, "recomputed": 1, "seconds": 8}
 FULL_SIZES = {"files": 8, "keys": 150, "pairs": 120, "fills": 60, "recomputed": 10, "seconds": 240}
 
@@ -54,7 +54,7 @@ def main() -> int:
     options_of_all.add_threads(parser, 2)
     parser.add_argument("--tokens", type=int, default=24, help="of the fills that are compared (default 24)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plots", type=Path, help="draw the figures into this folder, as PNG")
+    parser.add_argument("--plots", type=Path, help="also plot the figures as PNG into this folder")
     options = parser.parse_args()
     try:
         found, parts = measured(options, QUICK_SIZES if options.quick else FULL_SIZES)
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 class StackedTables:
-    """Tables below each other."""
+    """Several tables, one below the other."""
 
     def __init__(self, tables: Sequence[Any]):
         self._tables = tables
@@ -75,7 +75,7 @@ class StackedTables:
 
 
 def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """The record of a run, and for drawing the latencies by part."""
+    """The record of a run, and the latencies by part for the plots."""
     scripts = sample_scripts(held_out_files(options.corpus), sizes["files"], sizes["keys"], options.seed)
     typed, rows = through_the_server(options, scripts, sizes)
     ways, against = compared(options, scripts, sizes)
@@ -99,7 +99,7 @@ def measured(options: argparse.Namespace, sizes: dict[str, int]) -> tuple[dict[s
 
 
 def sample_scripts(found: list[HeldOutFile], files: int, keys: int, seed: int) -> list[tuple[HeldOutFile, Script]]:
-    """Files and what to type in them; same seed, same keys."""
+    """Files and the keys to type in them; the same seed gives the same keys."""
     rng = random.Random(f"files {seed}")
     chosen = rng.sample(found, min(files, len(found)))
     return [(d, retyped(d.text, *lines_to_type(d.text, keys, seed), seed)) for d in chosen]
@@ -108,7 +108,7 @@ def sample_scripts(found: list[HeldOutFile], files: int, keys: int, seed: int) -
 def through_the_server(
     options: argparse.Namespace, scripts: list[tuple[HeldOutFile, Script]], sizes: dict[str, int]
 ) -> tuple[dict[str, Any], list[editor.KeyTimes]]:
-    """Type into the server: what it took."""
+    """Type into the server; returns the figures and the rows."""
     rows: list[editor.KeyTimes] = []
     fills: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +136,7 @@ def through_the_server(
 
 
 def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: argparse.Namespace) -> dict[str, Any]:
-    """The same keys in turn in a long and in a short file, alike around the cursor."""
+    """Type the same keys alternately in a long and a short file with equal text around the cursor."""
     document = max(held_out_files(options.corpus), key=lambda d: d.text.count("\n"))
     short = "".join(document.text.splitlines(keepends=True)[:SHORT_FILE_LINES])
     script = retyped(short, *lines_to_type(short, keys, options.seed), options.seed)
@@ -168,7 +168,7 @@ def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: arg
 def compared(
     options: argparse.Namespace, scripts: list[tuple[HeldOutFile, Script]], sizes: dict[str, int]
 ) -> tuple[dict[str, Any], dict[str, float | None]]:
-    """All ways at the same keystrokes: what each took, and its time over ours."""
+    """Every way at the same keystrokes: its times, and their ratios to ours."""
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
     ways = {"ours": peers.ours(engine), "left_to_right": peers.left_to_right(engine)}
     ways |= {"recompute": peers.recompute(engine), **llama(options)}
@@ -184,23 +184,23 @@ def compared(
                     took[name][place, number] = timed = way(request)
                     spent[name] += timed.seconds if number else 0.0
     report_stopped(spent, sizes["seconds"])
-    for timed in took.values():
+    for times in took.values():
         for place in range(len(scripts)):
-            timed.pop((place, 0), None)  # type: ignore[attr-defined]  # it filled the caches
-    return {name: row(timed) for name, timed in took.items()}, {
+            times.pop((place, 0), None)  # it filled the caches
+    return {name: row(times) for name, times in took.items()}, {
         f"vs_{name}": over_ours(took, name) for name in took if name != "ours"
     }
 
 
 def report_stopped(spent: dict[str, float], limit: float) -> None:
-    """Say on stderr which ways were stopped early."""
+    """Report on stderr the ways that were stopped early."""
     for name, seconds in spent.items():
         if seconds >= limit:
             print(f"{name} was stopped after {seconds:.0f} s; is the machine busy?", file=sys.stderr)
 
 
 def requests(document: HeldOutFile, script: Script, count: int, tokens: int) -> list[FillRequest]:
-    """What is asked for behind the first keys of a script that write."""
+    """The requests after the first typing keys of a script."""
     builder, found = ContextBuilder(), []
     for number, (key, text) in enumerate(list(script.states())[: 4 * count]):
         if key.kind == "type" and len(found) < count:
@@ -211,7 +211,7 @@ def requests(document: HeldOutFile, script: Script, count: int, tokens: int) -> 
 
 
 def llama(options: argparse.Namespace) -> dict[str, peers.Way]:
-    """llama.cpp where there is one; stderr says why there is none."""
+    """llama.cpp if it is available; otherwise stderr says why not."""
     try:
         return {"llama_cpp": peers.llama_cpp(options.gguf, options.threads)}
     except ImportError:
@@ -222,7 +222,7 @@ def llama(options: argparse.Namespace) -> dict[str, peers.Way]:
 
 
 def row(timed: dict[Any, peers.Timed]) -> dict[str, Any] | None:
-    """What one way took; None when it did not run."""
+    """The times of one way; None if it did not run."""
     if not timed:
         return None
     means = {name: statistics.fmean(getattr(t, name) for t in timed.values()) for name in MEAN_NAMES}
@@ -230,13 +230,13 @@ def row(timed: dict[Any, peers.Timed]) -> dict[str, Any] | None:
 
 
 def over_ours(took: dict[str, dict[Any, peers.Timed]], name: str) -> float | None:
-    """A way's time over ours, at the requests that both filled."""
+    """The ratio of a way's time to ours, over the requests that both filled."""
     shared = list(took[name])
     return figures.ratio([took[name][at].seconds for at in shared], [took["ours"][at].seconds for at in shared])
 
 
 def by_part(rows: list[editor.KeyTimes]) -> dict[str, list[float]]:
-    """Latencies to draw: of all keys, and the parts of those that asked the model."""
+    """Latencies for the plot: of all keys, and by part of the keys that called the model."""
     asked = [each.parts() for each in rows if each.fill]
     return {"keystroke": [each.milliseconds for each in rows]} | {
         name: [part[name] for part in asked] for name in figures.LATENCY_PARTS

@@ -1,9 +1,9 @@
-"""Resident memory while typing: `python benchmarks/memory.py [--quick] [--json] [--out FILE]`.
+"""Measure resident memory while typing: `python benchmarks/memory.py [--quick] [--json] [--out FILE]`.
 
-Types a thousand keys into the language server over stdio, some in each of twenty held-out files that are open from
-the start, and looks at the server's memory after every answer: whether it fits the budget, and whether it grows.
-Pages of files, most of them libraries' code, are told apart from the process's own. Processor time is there to
-compare two versions with.
+It types a thousand keys into the language server over stdio, spread over twenty held-out files that are open from the
+start, and reads the server's memory after every answer, to see whether it fits the budget and whether it grows. Pages
+of files, mostly libraries' code, are counted separately from the process's own. Processor time allows a comparison of
+two versions.
 """
 
 import argparse
@@ -30,10 +30,10 @@ from rich.table import Table  # noqa: E402
 OPEN_FILES = 20
 
 EARLY_KEYS, LEVEL_KEYS = 100, 20
-"""Levels are medians of so many keys: of those before the hundredth, and of the last."""
+"""Keys: a level is the median over LEVEL_KEYS keys, those before key EARLY_KEYS and the last ones."""
 
 REST_SECONDS = 4
-"""Seconds without a key after which the engine surely has given memory back."""
+"""Seconds without a key after which the engine has certainly released its idle memory."""
 
 
 def main() -> int:
@@ -85,7 +85,7 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
 
 
 def opened(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> dict[str, Script]:
-    """Opens all files, and asks once in each; what will be typed in them, by URI."""
+    """Open all files and request once in each; returns the scripts by URI."""
     found = held_out_files(corpus)
     chosen = found[:: max(1, len(found) // OPEN_FILES)][:OPEN_FILES]
     scripts = {}
@@ -99,21 +99,21 @@ def opened(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> dict[s
 
 
 def typed(typist: editor.Typist, scripts: dict[str, Script], keys: int) -> Iterator[float]:
-    """Resident memory after each of so many answered keys in every file."""
+    """Resident memory after each answered key, `keys` per file."""
     for uri, script in suite.progress(list(scripts.items()), "typing"):
         for _ in islice(typist.play(uri, script, len(script.keys), paced=False), keys):
             yield editor.resident_mb(typist.pid) or 0.0
 
 
 def parts_mb(pid: int) -> dict[str, float]:
-    """What the resident memory of a process is: its own, and pages of files, in MiB."""
+    """The parts of a process's resident memory in MiB: its own, and pages of files."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     sizes = {line.split()[0]: int(line.split()[1]) / 1024 for line in lines}
     return {"anonymous": sizes["Anonymous:"], "of_files": sizes["Rss:"] - sizes["Anonymous:"]}
 
 
 def table(found: dict[str, Any]) -> Table:
-    """What the record says, to read."""
+    """The record as a table."""
     made = Table("MiB", "value")
     for name, value in (found["resident_mb"] | found["while_typing_mb"]).items():
         made.add_row(name, f"{value:.0f}")

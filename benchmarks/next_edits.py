@@ -1,10 +1,10 @@
-"""Is the next edit right? `python benchmarks/next_edits.py [--corpus DIR] [--limit N] [--json] [--out FILE]`.
+"""Measure next edits: `python benchmarks/next_edits.py [--corpus DIR] [--limit N] [--json] [--out FILE]`.
 
-In held-out files a change is made as a user would make it (`on_edits/cases.py`), and the server's own rules and the
-model say where it comes next. Precision is the share of offers that are right, recall the share of cases with a place
-left in which one of these is offered; both by the least chance at which an edit is offered, from 0 (the rules alone).
-`unasked` and `invoked` are what the server does; `change_not_shown` is as `unasked`, but the model is not shown the
-change itself as a block of recent edits.
+It makes a change in a held-out file as a user would (`on_edits/cases.py`); the server's rules and the model then say
+where the change should be repeated next. Precision is the share of offers that are right; recall is the share of cases
+with a site left in which a right one is offered. Both are by gate, the least probability of an offer, from 0 (the rules
+alone). `unasked` and `by_key` are the server's ways; `change_not_shown` is like `unasked`, but the model does not see
+the change as a block of recent edits.
 """
 
 import random
@@ -40,10 +40,10 @@ from on_edits.cases import CASE_KINDS, Case, cases  # noqa: E402
 from on_edits.source import Source  # noqa: E402
 
 FILE_CHARS = range(800, 60_000)
-"""Characters of the files that are taken."""
+"""Range of file sizes, in characters."""
 
 MAX_FILES_PER_LANGUAGE = 60
-"""Of a language, so that none outweighs the others too much."""
+"""Files per language, so that no language dominates."""
 
 GATES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)
 
@@ -52,15 +52,15 @@ WAYS = ("unasked", "by_key", "change_not_shown")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A place that the rules found, whether it is right, and the chance of the new text there."""
+    """A site that the rules found, whether it is right, and the probability of the new text there."""
 
     is_right: bool
     is_for_key: bool
-    """Only who asks is offered it."""
+    """Whether it is offered on request only."""
     probability_of_new: float
     change_not_shown: float
     seconds: float
-    """That the engine took to judge it, with what was read for the places before in its caches."""
+    """Time that the engine took to judge it, with the earlier sites' prefill in its caches."""
 
 
 def main() -> int:
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
-    """Files of a middling size, of every language with a grammar."""
+    """Files of medium size, of every language with a grammar."""
     by_language: dict[str, list[File]] = {}
     for file in files:
         if len(file.text) in FILE_CHARS and file.language in LANGUAGES:
@@ -99,7 +99,7 @@ def sources(files: Sequence[File], rng: random.Random) -> Iterator[Source]:
 
 
 def judged(engine: Engine, case: Case) -> list[Judged]:
-    """What the model says of the places that the rules find, in their order, after the user's changes."""
+    """The sites that the rules find after the user's changes, in order, judged by the model."""
     document, repeatable = Document("file:///a", case.language, 1, case.text), RepeatableEdits()
     found: Replacement | None = None
     for swap in case.made:
@@ -129,21 +129,21 @@ def _judged(
 
 
 def is_right(case: Case, site: EditSite, text: str) -> bool:
-    """Whether the edit makes the text what one of the right swaps would, blanks aside."""
+    """Whether the edit has the same result as one of the right swaps, ignoring blanks."""
     swap = case.swaps[-1]
     wanted = {_bare(text[:at] + swap.new + text[at + len(swap.old) :]) for at in case.right}
     return _bare(text[: site.start] + site.new + text[site.end :]) in wanted
 
 
 def is_offered(judged: Judged, way: str, gate: float) -> bool:
-    """Whether an edit is offered in its place, unless one is before it."""
+    """Whether an edit is offered at its site, unless an earlier one is."""
     if judged.is_for_key and way != "by_key":
         return False
     return (judged.change_not_shown if way == "change_not_shown" else judged.probability_of_new) >= gate
 
 
 def by_gate(rows: Sequence[tuple[Case, list[Judged]]], way: str, kind: str) -> dict[str, dict[str, Any]]:
-    """Offers, right ones, precision and recall for every gate."""
+    """The offers, the right offers, precision and recall for every gate."""
     chosen = [(case, found) for case, found in rows if kind in ("all", case.kind)]
     open_cases = sum(bool(case.right) for case, _ in chosen)
     figures = {}

@@ -1,8 +1,9 @@
-"""Do snippets of other files help? `python benchmarks/snippets.py [--corpus DIR] [--limit N] [--json] [--out FILE]`.
+"""Measure whether snippets help: `python benchmarks/snippets.py [--corpus DIR] [--limit N] [--json] [--out FILE]`.
 
-At gaps to the end of the line, in files that import others of their corpus, the model's surprise at the true text
-(nats a token of the reader; nats of the mixture at one place in the gap) without snippets, with those that the server
-would show, and with ones of another repository, which tell what mere length does. DIR is a folder of repositories.
+At gaps to the end of the line, in files that import others of their corpus, it measures the model's surprise at the
+true text (the reader's nats per token; the mixture's nats at one position in the gap) without snippets, with the
+server's snippets, and with snippets of another repository, which show the effect of length alone. DIR is a folder of
+repositories.
 """
 
 import math
@@ -38,7 +39,7 @@ WORKSPACE_ROOT = "/corpus/"
 
 
 class Repositories:
-    """A corpus as the server would see it if all of it were one workspace."""
+    """A corpus as the server would see it if it were one workspace."""
 
     def __init__(self, found: Sequence[HeldOutFile]):
         self.documents = {WORKSPACE_ROOT + document.name: document for document in found}
@@ -56,7 +57,7 @@ class Repositories:
         return list(dict.fromkeys(found))[:MAX_IMPORTED_FILES]
 
     def shown(self, files: Sequence[str], around: frozenset[str]) -> list[str]:
-        """The snippets of these files that are shown."""
+        """The snippets of these files that the server would send."""
         candidates = [snippet for path in files for snippet in self._snippets(path)]
         return [snippet.text for snippet in choose(candidates, around)]
 
@@ -96,7 +97,7 @@ def main() -> int:
 
 
 def sample_gaps(repositories: Repositories, limit: int, seed: int) -> Iterator[tuple[Gap, dict[str, list[str]]]]:
-    """Gaps for which the server would show snippets, and the blocks of each way; same seed, same gaps."""
+    """Gaps for which the server would send snippets, and the blocks by way; the same seed gives the same gaps."""
     rng = random.Random(f"snippets {seed}")
     importing = [each for each in repositories.documents.values() if repositories.imported(each)]
     if not importing:
@@ -115,7 +116,7 @@ def sample_gaps(repositories: Repositories, limit: int, seed: int) -> Iterator[t
 
 
 def compared(engine: Engine, gap: Gap, ways: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """For every way: nats of the reader over the gap, its tokens, nats of the mixture at a place, tokens read anew."""
+    """By way: the reader's nats over the gap, its tokens, the mixture's nats at one position, tokens prefilled."""
     found = {}
     for way, blocks in ways.items():
         asked = replace(gap, request=replace(gap.request, far=(*blocks, *gap.request.far)))
@@ -126,7 +127,7 @@ def compared(engine: Engine, gap: Gap, ways: dict[str, list[str]]) -> dict[str, 
 
 @torch.inference_mode()
 def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float, int, int]:
-    """Of the true text, read from left to right behind the blocks before the gap."""
+    """The reader's nats of the true text, left to right after the blocks; tokens, prefilled ones."""
     cut = engine.tokenizer.cut(request.near)
     target = engine.tokenizer.encode(cut.spell + truth)
     around = engine.surroundings(request, [*cut.read, *cut.known], 0)
@@ -136,7 +137,7 @@ def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float
 
 
 def mixture_nats(engine: Engine, gap: Gap) -> float | None:
-    """Of the true token at one place inside the gap, as fills are settled; None where the gap is too long."""
+    """The mixture's nats of the true token at one position in the gap, as in a fill; None if the gap is too long."""
     if engine.writer is None:
         return None
     found = [place for place in mixture.scored_positions(engine, gap, random.Random(1)) if place.ahead == 0]
@@ -148,7 +149,7 @@ def mixture_nats(engine: Engine, gap: Gap) -> float | None:
 
 
 def summary(rows: list[dict[str, dict[str, Any]]], way: str) -> dict[str, float | int | None]:
-    """Means, and how a way differs from no snippets; the error is that of the mean over gaps."""
+    """Means, and a way's difference from no snippets with the standard error of the mean over gaps."""
     tokens = sum(row[way]["tokens"] for row in rows)
     differences = [row[way]["nats"] - row["none"]["nats"] for row in rows]
     mixed = [row[way]["mixture"] for row in rows if row[way]["mixture"] is not None]

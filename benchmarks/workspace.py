@@ -1,8 +1,8 @@
-"""What a large workspace costs: `python benchmarks/workspace.py [--quick] [--json] [--out FILE]`.
+"""Measure the cost of a large workspace: `python benchmarks/workspace.py [--quick] [--json] [--out FILE]`.
 
-Makes a workspace of 50,000 small files, finds them as the server does in the background, and takes the time and the
-memory. Then types into the server while it finds them again, and once more when it is done: the same keys in the same
-document, so that the ratio of the two times is what finding files costs whoever types.
+It makes a workspace of 50,000 small files, indexes them as the server does in the background, and measures time and
+memory. Then it types into the server during another indexing, and again after it: the same keys in the same document,
+so that the ratio of the two times is the cost of indexing for a user who types.
 """
 
 import os
@@ -33,7 +33,7 @@ MAIN = (
     "from pkg0.mod0.file3 import Part3\n\n\ndef main(part: Part3, count: int):\n    total = 0\n    \n    return total\n"
 )
 TYPED_TEXT = "vtq = kparz.zombine(xqjot)"
-"""Nothing that a suggestion would say: every key asks the model."""
+"""Text that no suggestion would contain, so that every key calls the model."""
 
 
 QUICK_SIZES = {"files": 5_000, "rounds": 2}
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def make(root: Path, files: int) -> None:
-    """A workspace of so many files in folders of folders, some of its patterns in .gitignore."""
+    """Make a workspace of `files` files in nested folders, with a .gitignore."""
     for number in range(files):
         folder = root / f"pkg{number // 1000}" / f"mod{number // FILES_IN_FOLDER % 50}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def make(root: Path, files: int) -> None:
 
 
 def indexed(root: Path) -> dict[str, Any]:
-    """Find all files at the pace of the background: seconds by the clock, of the processor, and memory."""
+    """Index all files at the pace of the background: elapsed seconds, processor seconds, and memory."""
     pace = Pace()
     library = Library(pace, lambda *_: None, lambda _: None)
     before, started, worked = editor.resident_mb(os.getpid()), time.monotonic(), time.thread_time()
@@ -85,7 +85,7 @@ def indexed(root: Path) -> dict[str, Any]:
 
 
 def typing(root: Path, record: Path, rounds: int, model: str | None) -> dict[str, Any]:
-    """Milliseconds per key while files are found, and when they are."""
+    """Milliseconds per key during indexing and after it."""
     main = root / "main.py"
     main.write_text(MAIN)
     times: dict[str, list[float]] = {"during": [], "after": []}
@@ -93,8 +93,8 @@ def typing(root: Path, record: Path, rounds: int, model: str | None) -> dict[str
         typist.open(main.as_uri(), "python", MAIN, MAIN.index("    \n") + 4)
         typist.retype(main.as_uri(), MAIN, TYPED_TEXT)  # fills the caches
         for _ in suite.progress(range(rounds), "typing"):
-            time.sleep(REST_SECONDS)  # before either, for after a rest all is slower
-            typist.changed((root / ".gitignore").as_uri())  # all is found anew
+            time.sleep(REST_SECONDS)  # before both, because everything is slower after a rest
+            typist.changed((root / ".gitignore").as_uri())  # makes the server index everything again
             times["during"] += typist.retype(main.as_uri(), MAIN, TYPED_TEXT)
             time.sleep(REST_SECONDS)
             times["after"] += typist.retype(main.as_uri(), MAIN, TYPED_TEXT)

@@ -1,4 +1,4 @@
-"""The daemon with an engine that answers at once, and a stopwatch around requests: `instant_daemon.py RECORD ADDRESS`.
+"""The daemon with an engine that answers immediately and times requests: `instant_daemon.py RECORD ADDRESS`.
 
 Every answer becomes a line in the file RECORD: milliseconds from the request's being read to its reply's being written.
 """
@@ -16,28 +16,28 @@ from mercury_lsp.server.protocol import MercuryProtocol
 
 
 class InstantEngine:
-    """Takes no time, so that what is measured is all the server's."""
+    """An engine that takes no time, so that only the server is measured."""
 
     name, device, gate = "instant", "cpu", 0.0
 
     def rest(self) -> None:
-        """Nothing to give back."""
+        """Nothing to release."""
 
     def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        """One after another."""
+        """Fill the requests one after the other."""
         one_by_one(self, more, done)
 
     def fill(self, request: FillRequest) -> Fill:
-        """Always the same."""
+        """Always the same fill."""
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
-        """All alike."""
+        """The same score for every text."""
         return [0.0] * len(texts)
 
 
 def noting(path: Path) -> Any:
-    """`_send_response`, which notes how long the request was with us."""
+    """`_send_response` that records how long the server had the request."""
     send, record = MercuryProtocol._send_response, path.open("a", buffering=1)
 
     def noted(protocol: MercuryProtocol, msg_id: Any, result: Any = None, error: Any = None) -> None:

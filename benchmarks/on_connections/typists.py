@@ -1,4 +1,4 @@
-"""Many users at once: each types into a connection of its own and waits for no answer before the next key."""
+"""Many users at once: each types into its own connection and never waits for an answer before the next key."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ from mercury_lsp.transport.framing import Decoder, framed
 
 @dataclass
 class Typist:
-    """One connection, what is typed into it, and how long its answers took."""
+    """One connection, its keys, and the latencies of its answers."""
 
     script: Script
     uri: str
@@ -30,12 +30,12 @@ class Typist:
     took: list[float] = field(default_factory=list)
     """Milliseconds."""
     late: list[float] = field(default_factory=list)
-    """Milliseconds by which keys came after their time."""
+    """Milliseconds by which keys were late."""
     superseded: int = 0
     frames: list[bytes] = field(default_factory=list)
 
     async def begin(self) -> None:
-        """Open the document, and make ready what will be sent."""
+        """Open the document and prepare the messages."""
         self.frames = list(self.made())
         self.listening = asyncio.ensure_future(self.listen())
         self.send("initialize", {"capabilities": {}, "processId": None, "rootUri": None}, "initialize")
@@ -46,7 +46,7 @@ class Typist:
         self.send("textDocument/didOpen", {"textDocument": document})
 
     async def type(self, seconds: float, pace: float, rng: random.Random, sleeping: Executor) -> None:
-        """Type for so long, a key every `pace` seconds on average.
+        """Type for `seconds`, one key every `pace` seconds on average.
 
         Threads sleep to the tenth of a millisecond, the event loop to whole ones: it would bring together keys that
         come one after another.
@@ -65,7 +65,7 @@ class Typist:
         await asyncio.sleep(0.5)
 
     def made(self) -> Iterator[bytes]:
-        """The bytes of every key, made ahead: a change and a request."""
+        """The bytes of every key, prepared in advance: a change and a request."""
         before = self.script.text
         for number, (key, text) in enumerate(self.script.states()):
             span = {"start": position(before, key.start), "end": position(before, key.end)}
@@ -89,7 +89,7 @@ class Typist:
         self.writer.write(framed(message))
 
     async def listen(self) -> None:
-        """Take the time of every answer."""
+        """Record the latency of every answer."""
         decoder = Decoder()
         while data := await self.reader.read(65536):
             now = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Changes that somebody might just have made in held-out files, and where else they are right."""
+"""Changes that a user might have made in held-out files, and the other sites where they are right."""
 
 import random
 import re
@@ -9,12 +9,12 @@ from itertools import groupby, pairwise
 from on_edits.source import Name, Source, contains
 
 LEAST, MOST = 3, 12
-"""Occurrences of a name that is renamed."""
+"""Allowed numbers of occurrences of a renamed name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """A text in the place of another one."""
+    """The replacement of one text by another."""
 
     start: int
     old: str
@@ -23,20 +23,20 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A text, what the user changes in it one after the other, and where the same would be right next."""
+    """A text, the user's changes in order, and the swaps that would be right next."""
 
     kind: str
     language: str
     name: str
     text: str
     swaps: tuple[Swap, ...]
-    """Offsets are those of `text`, from the top down."""
+    """The user's swaps, with offsets of `text`, from top to bottom."""
     right: frozenset[int]
-    """Offsets in the text after all swaps; empty where nothing more is to be done."""
+    """The right next swaps, with offsets after all `swaps`; empty if nothing is left to change."""
 
     @property
     def made(self) -> list[Swap]:
-        """The swaps with offsets of the text as those before them left it."""
+        """The swaps, each with offsets of the text after the swaps before it."""
         moved, shift = [], 0
         for swap in self.swaps:
             moved.append(Swap(swap.start + shift, swap.old, swap.new))
@@ -45,7 +45,7 @@ class Case:
 
 
 def cases(sources: Sequence[Source], each: int, rng: random.Random) -> list[Case]:
-    """So many of each kind, one of a file at most."""
+    """`each` cases of every kind, at most one per file and kind."""
     found = []
     for kind, make in CASE_KINDS.items():
         of_files = (list(make(kind, source, rng)) for source in rng.sample(sources, len(sources)))
@@ -54,7 +54,7 @@ def cases(sources: Sequence[Source], each: int, rng: random.Random) -> list[Case
 
 
 def local_names(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """A parameter or variable of a function is renamed."""
+    """Rename a parameter or variable of a function."""
     functions = source.functions()
     for function in functions:
         inner = [each for each in functions if each != function and contains(function, each)]
@@ -69,7 +69,7 @@ def local_names(kind: str, source: Source, rng: random.Random) -> Iterator[Case]
 
 
 def global_names(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """A function or class of the file is renamed, which is bound nowhere else."""
+    """Rename a function or class of the file that is bound nowhere else."""
     for _, names in _by_word(source.names):
         parent = names[0].node.parent
         if parent is None or parent.parent != source.root or parent.child_by_field_name("name") != names[0].node:
@@ -79,7 +79,7 @@ def global_names(kind: str, source: Source, rng: random.Random) -> Iterator[Case
 
 
 def members(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """An attribute of a Python class is renamed, that it alone has."""
+    """Rename an attribute that only one Python class has."""
     for body in source.nodes("class_definition"):
         here = source.names_in(body)
         taken = {name.word for name in here}
@@ -91,7 +91,7 @@ def members(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
 
 
 def selves(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """`self.` was forgotten in a method."""
+    """Add a `self.` that was forgotten in a method."""
     for function in source.functions() if source.language == "python" else ():
         for _, names in _by_word(source.names_in(function)):
             if 2 <= len(names) <= MOST and _all_own(source, names):
@@ -99,7 +99,7 @@ def selves(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
 
 
 def arguments(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """The last argument of some calls is not there yet."""
+    """Add the last argument to calls that lack it."""
     ends: dict[tuple[str, str], list[int]] = {}
     for node in [*source.nodes("argument_list"), *source.nodes("arguments")]:
         callee = node.parent.child_by_field_name("function") if node.parent is not None else None
@@ -114,17 +114,17 @@ def arguments(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
 
 
 def switched(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """An argument becomes another variable of the function; all else stays."""
+    """Replace one argument by another variable of the function; nothing else should change."""
     yield from _one_offs(kind, source, rng, is_known=True)
 
 
 def unseen(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """An argument becomes a name that the function does not have yet; all else stays."""
+    """Replace one argument by a name that is new to the function; nothing else should change."""
     yield from _one_offs(kind, source, rng, is_known=False)
 
 
 def types(kind: str, source: Source, rng: random.Random) -> Iterator[Case]:
-    """One type becomes another one; all else stays."""
+    """Change one type; nothing else should change."""
     above = [*source.nodes("type"), *source.nodes("type_identifier")]
     found = [name for node in above for name in source.names_in(node)]
     words = sorted({name.word for name in found})
@@ -171,7 +171,7 @@ def _renamed(kind: str, source: Source, names: Sequence[Name], taken: set[str], 
 
 
 def _lacking(kind: str, source: Source, starts: Sequence[int], text: str, rng: random.Random) -> Case:
-    """The user puts a text where it is in the file, but was not until now."""
+    """The user inserts a text that the original file has, and this one lacks so far."""
     bare = source.text
     for start in reversed(starts):
         bare = bare[:start] + bare[start + len(text) :]
@@ -180,7 +180,7 @@ def _lacking(kind: str, source: Source, starts: Sequence[int], text: str, rng: r
 
 
 def _case(kind: str, source: Source, text: str, swaps: Sequence[Swap], rng: random.Random) -> Case:
-    """The user has made one of the swaps, some, or all."""
+    """A case in which the user has made one, some or all of the swaps."""
     done = rng.choice([1, rng.randint(1, len(swaps) - 1), len(swaps)])
     shift = sum(len(swap.new) - len(swap.old) for swap in swaps[:done])
     right = frozenset(swap.start + shift for swap in swaps[done:])
@@ -188,7 +188,7 @@ def _case(kind: str, source: Source, text: str, swaps: Sequence[Swap], rng: rand
 
 
 def _other(word: str, source: Source, taken: set[str], rng: random.Random) -> str:
-    """A name that one might give instead: one of the file, or the old one with a part more or less."""
+    """A plausible new name: another of the file, or the old one with a part added or removed."""
     capital = word[0].upper() + word[1:]
     parts = [f"{word}_value", f"new_{word}"] if "_" in word or word.islower() else [f"{word}Value", f"new{capital}"]
     parts += [f"{word}s", *re.findall("[a-z]{3,}", word)]

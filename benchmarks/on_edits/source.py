@@ -1,4 +1,4 @@
-"""A source file with its syntax: which names it has, and where they are bound."""
+"""A source file with its syntax tree: its names, and where they are bound."""
 
 import re
 from collections.abc import Iterator
@@ -54,22 +54,22 @@ class Name:
 
     @property
     def is_member(self) -> bool:
-        """Whether it is one of something."""
+        """Whether it is a member of something."""
         return _is(self.node, "attribute", "attribute") or self.node.type.startswith(("property", "field"))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a variable, function or class by itself."""
+        """Whether it stands for a variable, function or class of its own."""
         return self.node.type == "identifier" and not self.is_member and not _is(self.node, "keyword_argument", "name")
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether it is a key and a variable at once."""
+        """Whether it is both a key and a variable."""
         return "shorthand" in self.node.type
 
     @property
     def is_bound(self) -> bool:
-        """Whether it gets its meaning here."""
+        """Whether it is bound here."""
         node, parent = self.node, self.node.parent
         while parent is not None and parent.type in _LISTS:
             node, parent = parent, parent.parent
@@ -80,7 +80,7 @@ class Name:
 
     @property
     def is_argument(self) -> bool:
-        """Whether it is an argument of a call, alone."""
+        """Whether it alone is an argument of a call."""
         return self.node.parent is not None and self.node.parent.type in ("argument_list", "arguments")
 
 
@@ -95,12 +95,12 @@ class Source:
         self.words = sorted({name.word for name in self.names})
 
     def names_in(self, node: Node) -> list[Name]:
-        """The names below a node, in their order."""
+        """The names below a node, in text order."""
         leaves = (each for each in _below(node) if not each.child_count and "identifier" in each.type)
         return [Name(self.text_of(each), self.offset(each.start_byte), each) for each in leaves]
 
     def functions(self) -> list[Node]:
-        """All functions, also within others."""
+        """All functions, including nested ones."""
         kinds = language(self.language).definitions
         return [each for each in _below(self.root) if each.type in kinds and _FUNCTION.search(each.type)]
 
@@ -109,16 +109,16 @@ class Source:
         return [each for each in _below(self.root) if each.type == kind]
 
     def text_of(self, node: Node | None) -> str:
-        """What a node spells."""
+        """The text of a node."""
         return "" if node is None else self._data[node.start_byte : node.end_byte].decode()
 
     def offset(self, byte: int) -> int:
-        """The character at a byte."""
+        """The character offset of a byte offset."""
         return len(self._data[:byte].decode())
 
 
 def contains(outer: Node, inner: Node) -> bool:
-    """Whether a node lies within another one."""
+    """Whether `outer` contains `inner`."""
     return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
 
 

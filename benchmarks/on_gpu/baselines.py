@@ -1,4 +1,4 @@
-"""What fills are compared with: the plain model in torch, eager or compiled, and left-to-right decoding.
+"""The baselines of fills: the plain model in torch, eager or compiled, and left-to-right decoding.
 
 Dimensions: B sessions, R canvas rows, L layers, H key heads, G query heads per key head, T tokens, D head width.
 """
@@ -42,7 +42,7 @@ def plain_layer(x: Tensor, weights: Tensors, cached: Tensors, angles: Tensors, h
 
 
 def plain_choice(x: Tensor, norm: Tensor, head: Tensor, mask_id: int, eps: float) -> Tensors:
-    """Best token, its logit, log-sum-exp and entropy from the whole logits."""
+    """The best token, its logit, log-sum-exp and entropy, computed from all logits."""
     logits = F.linear(reference.rms_norm(x, norm, eps), head).float().flatten(0, 1)
     logits[:, mask_id] = -1e30
     top, token = logits.max(-1)
@@ -100,7 +100,7 @@ class Plain:
 
 
 class LeftToRight:
-    """Greedy decoding behind the prefix with a cache in pages, by the same kernels, one token a step."""
+    """Greedy decoding after the prefix with a paged cache and the same kernels, one token per step."""
 
     def __init__(
         self,

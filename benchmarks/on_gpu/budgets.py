@@ -1,4 +1,4 @@
-"""What a run is held against: milliseconds at most, and how much faster a step must be than the compiled model's."""
+"""The targets of a run: limits in milliseconds, and the least speedup of a step over the compiled model's."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,12 +8,12 @@ from on_gpu.shapes import MAIN_POINT, MODELS, Point
 BUNDLED, HALF, SEVEN = (model.name for model in MODELS)
 
 MIN_SPEEDUP = 1.5
-"""Times, a step of ours against one of the plain model compiled with CUDA graphs."""
+"""Least speedup of our step over a step of the plain model compiled with CUDA graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A figure of ours at one point of one model, in milliseconds at most."""
+    """The limit, in milliseconds, of one of our figures at one point of one model."""
 
     what: str
     model: str
@@ -34,7 +34,7 @@ BUDGETS = (
 
 
 def held(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every budget with what was measured and whether it is met; None where a run has left it out."""
+    """Every budget with its measured value and whether it is met; None if the run skipped it."""
     rows = []
     for budget in BUDGETS:
         found = _figure(result, budget.model, budget.point, "ours", budget.work, budget.figure)

@@ -1,4 +1,4 @@
-"""Times of work on a device, and the two ceilings that floors are counted from."""
+"""Time work on a device, and measure the two peak rates from which floors are computed."""
 
 import statistics
 import time
@@ -10,13 +10,13 @@ Work = Callable[[], object]
 
 
 class Clock:
-    """Milliseconds by device events on a GPU, by the processor's clock elsewhere."""
+    """Measures milliseconds with device events on a GPU, with the processor's clock elsewhere."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
 
     def each(self, work: Work, seconds: float, least: int = 3, most: int = 300, warm: int = 2) -> list[float]:
-        """Times of single runs, as many as fit into `seconds`."""
+        """The times of single runs, as many as fit in `seconds`."""
         for _ in range(warm):
             work()
         self.wait()
@@ -27,7 +27,7 @@ class Clock:
         return times
 
     def host(self, work: Work, seconds: float, least: int = 3, most: int = 300) -> list[float]:
-        """Like `each`, by the host's clock: what a caller waits for."""
+        """Like `each`, with the host's clock: the time that a caller waits."""
         for _ in range(2):
             work()
         times: list[float] = []
@@ -41,7 +41,7 @@ class Clock:
             torch.cuda.synchronize()
 
     def graph(self, work: Work) -> Work:
-        """The work captured as a CUDA graph; itself on other devices."""
+        """The work captured as a CUDA graph; unchanged on other devices."""
         if self.device.type != "cuda":
             return work
         stream = torch.cuda.Stream()
@@ -71,14 +71,14 @@ class Clock:
 
 
 def spread(times: list[float]) -> dict[str, float]:
-    """p50, p95, p99 and how many."""
+    """p50, p95, p99 and the count."""
     ordered = sorted(times)
     p95, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.95, 0.99))
     return {"p50_ms": statistics.median(ordered), "p95_ms": p95, "p99_ms": p99, "count": len(ordered)}
 
 
 def ceilings(clock: Clock, tiny: bool) -> dict[str, float]:
-    """Bytes a second of a large copy (read and written) and bf16 operations a second of a large product."""
+    """Bytes per second of a large copy (read and written), and bf16 operations per second of a large product."""
     size = 1 << (20 if tiny else 31)
     source = torch.empty(size, dtype=torch.uint8, device=clock.device).random_(0, 255)
     target = torch.empty_like(source)

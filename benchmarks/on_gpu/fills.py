@@ -1,4 +1,4 @@
-"""Step and fill times of the device loop and of what it is compared with, at one point."""
+"""Time steps and fills of the device loop and its baselines at one point."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from on_gpu.clock import Clock, spread
 from on_gpu.shapes import Point, sides
 
 FILL_STEPS = 4
-"""Steps of a measured fill, one chunk; how many real text needs is the model's matter, not the machine's."""
+"""Steps of a measured fill, one chunk; how many steps real text needs depends on the model, not the machine."""
 
 
 def pages(points: list[Point], size: int) -> int:
@@ -28,7 +28,7 @@ def filler(made: TorchNetwork, points: list[Point], eight_bit: torch.dtype | Non
 
 
 class Measured:
-    """One model at one point; contexts are made once and shared by all that is compared."""
+    """One model at one point; contexts are made once and shared by all measurements."""
 
     def __init__(self, made: TorchNetwork, point: Point, clock: Clock, seconds: float) -> None:
         self.made, self.point, self.clock, self.seconds = made, point, clock, seconds
@@ -40,7 +40,7 @@ class Measured:
 
     @torch.inference_mode()
     def ours(self, fill: GraphDenoiser) -> dict[str, object]:
-        """The device loop: a step inside its chunk, and a whole fill as the caller sees it."""
+        """The device loop: one step inside its chunk, and a whole fill as its caller sees it."""
         jobs = self.jobs()
         done = fill.fill(jobs)
         assert all(one.done and one.steps == FILL_STEPS for one in done)
@@ -50,7 +50,7 @@ class Measured:
         return {"step": spread([t / FILL_STEPS for t in whole]), "fill": spread(fills), "steps": FILL_STEPS}
 
     def variant(self, eight_bit: torch.dtype | None, overlap: bool) -> dict[str, object]:
-        """The same with other weights or launches."""
+        """The device loop with different weights or launches."""
         launch.overlap(overlap)
         try:
             return self.ours(filler(self.made, [self.point], eight_bit))
@@ -58,7 +58,7 @@ class Measured:
             launch.overlap(False)
 
     def library(self) -> dict[str, object]:
-        """The same with cuBLAS products and separate kernels around them, as many rows get them."""
+        """The device loop with cuBLAS products and separate kernels, which large batches use."""
         few, ops.FUSED_ROWS = ops.FUSED_ROWS, 0
         try:
             return self.ours(filler(self.made, [self.point]))
@@ -75,7 +75,7 @@ class Measured:
         return {"step": spread(self.clock.each(self.clock.graph(plain.step), self.seconds))}
 
     def left_to_right(self, fill: GraphDenoiser) -> dict[str, object]:
-        """One token a step, as many steps as there are slots."""
+        """One token per step, one step per slot."""
         decoder = LeftToRight(self.made, fill.weights, self.contexts, self.point)
         step = self.clock.graph(decoder.step)
 
@@ -88,7 +88,7 @@ class Measured:
         return {"step": spread([t / self.point.slots for t in whole]), "fill": spread(whole), "steps": self.point.slots}
 
     def agreement(self, fill: GraphDenoiser) -> float:
-        """Share of slots for which kernels and plain model choose the same token in the first step."""
+        """Share of slots for which the kernels and the plain model choose the same token in the first step."""
         found = torch.tensor([one.ids for one in fill.fill(self.jobs(1))])
         right = self._plain(fill).choose().token.view(self.point.sessions, -1)[:, :-1].cpu()
         end = self.made.config.end_id
@@ -100,7 +100,7 @@ class Measured:
 
 
 def attempt(work: Callable[[], object]) -> object:
-    """The work's result, or why there is none: one failed comparison must not cost the run."""
+    """The work's result, or the error instead: one failed comparison must not end the run."""
     try:
         return work()
     except Exception as error:

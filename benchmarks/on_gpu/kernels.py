@@ -1,4 +1,4 @@
-"""Every kernel against its twin: relative error, time, and the time its bytes and operations need at least.
+"""Measure every kernel: its error relative to its twin, its time, and the least time for its bytes and operations.
 
 Inputs rotate through enough copies that weights come from memory, not from the second-level cache, and the runs
 over all copies are one CUDA graph.
@@ -18,7 +18,7 @@ from torch import Tensor
 from on_gpu.clock import Clock, spread
 
 COLD_BYTES = 160 << 20
-"""Bytes of weights to rotate through, well beyond 60 MB of cache."""
+"""Bytes of weights to rotate through, well above 60 MB of cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Cases:
         return (scale * torch.randn(size, device=self.device)).to(self.dtype)
 
     def matrices(self, outputs: int, inputs: int, format_: torch.dtype | None = None) -> list[Matrix]:
-        """Enough copies to leave the cache."""
+        """Enough copies to exceed the cache."""
         size = outputs * inputs * (1 if format_ else self.size)
         count = 1 if self.device.type == "cpu" else min(48, max(1, math.ceil(COLD_BYTES / size)))
         plain = [Matrix(self.real(outputs, inputs, scale=inputs**-0.5)) for _ in range(count)]
@@ -188,7 +188,7 @@ class Cases:
 
 
 def measure(case: Case, clock: Clock, limits: dict[str, float], seconds: float) -> dict[str, object]:
-    """Error against the twin, time, floor and their ratio."""
+    """The error relative to the twin, the time, its floor and their ratio."""
     found, expected = (_tuple(case.call(module, 0)) for module in (case.kernels, reference))
     copies = 1 if clock.device.type == "cpu" else max(8, min(48, math.ceil(COLD_BYTES / max(case.weights, 1 << 22))))
 

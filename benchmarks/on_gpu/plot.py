@@ -1,4 +1,4 @@
-"""One picture of a run: fills against what they are compared with, and kernels against their floors."""
+"""Plot a run: fills with their baselines, and kernels with their floors."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def _fills(axes: Any, result: dict[str, Any]) -> None:
 
 
 def _kernels(axes: Any, result: dict[str, Any]) -> None:
-    """Share of the byte or operation floor each kernel reaches."""
+    """The share of its byte or operation floor that each kernel reaches."""
     rows = [row for row in result["kernels"] if "floor_share" in row and row["floor_ms"]]
     names = [f"{row['kernel']} ({row['model'].split()[0]})" for row in rows]
     axes.barh(range(len(rows)), [row["floor_share"] for row in rows])

@@ -1,4 +1,4 @@
-"""The bundled model on real code, its writer deciding: the device loop against the plain one, and what a key costs.
+"""Run the bundled model on real code with its writer deciding: device loop and plain loop, and the cost of a key.
 
 Text and chances of both ways must be the same in float32. A key is timed inside the engine, in the model's own dtype:
 from the request to its fill, with caches warm from the key before, so the reading of what was typed is part of it.
@@ -21,11 +21,11 @@ from on_gpu.clock import Clock, spread
 HELD_OUT = Path(__file__).resolve().parents[2] / "tests" / "data" / "held_out"
 
 TYPED_KEYS = 2
-"""Typed into each gap and timed."""
+"""Keys that are typed into each gap and timed."""
 
 
 class RealFills:
-    """`count` fills of real gaps, as many of them as fit into `seconds`; a rehearsal shortens contexts."""
+    """`count` fills of real gaps, or as many as fit in `seconds`; a rehearsal shortens contexts."""
 
     def __init__(self, clock: Clock, count: int, seconds: float, tiny: bool) -> None:
         self.clock, self.seconds, self.tiny = clock, seconds, tiny
@@ -39,7 +39,7 @@ class RealFills:
         return replace(gap, request=request)
 
     def agreement(self) -> dict[str, object]:
-        """How many fills were compared, and the share of them with the same text; steps of the fills."""
+        """The number of compared fills, the share with equal text, and the fills' steps."""
         engine, same, steps = self.engine(torch.float32), 0, []
         end = time.monotonic() + self.seconds / 2
         for gap in self.gaps:
@@ -51,7 +51,7 @@ class RealFills:
         return {"compared": len(steps), "same": same / len(steps), "steps": sum(steps) / len(steps)}
 
     def keys(self) -> dict[str, object]:
-        """Milliseconds of a key, and how many tokens it read; all graphs are captured by a pass before."""
+        """Milliseconds per key and prefilled tokens; an earlier pass captures all graphs."""
         engine = self.engine(torch.float32 if self.tiny else None)
         end = time.monotonic() + self.seconds / 4
         warm = [gap for gap in self.gaps if time.monotonic() < end and self._typed_into(engine, gap)]
@@ -62,7 +62,7 @@ class RealFills:
         }
 
     def _typed_into(self, engine: Engine, gap: Gap) -> list[tuple[float, int]]:
-        """Milliseconds of each key and the tokens it read."""
+        """Milliseconds of each key, and the tokens that it prefilled."""
         keys = []
         engine.fill(gap.request)
         for request in self._typed(gap):
@@ -73,7 +73,7 @@ class RealFills:
         return keys
 
     def _typed(self, gap: Gap) -> Iterator[FillRequest]:
-        """The gap with one character more each time, as an editor's keys ask."""
+        """The gap after each typed character, as an editor's requests have it."""
         for typed in range(1, min(TYPED_KEYS, len(gap.truth)) + 1):
             slots = min(32, gap.request.max_slots)
             yield replace(gap.request, near=gap.request.near + gap.truth[:typed], max_slots=slots)

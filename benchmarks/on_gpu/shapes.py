@@ -1,4 +1,4 @@
-"""Networks of the shapes that are measured, with random weights, and contexts for them.
+"""Networks of the measured shapes with random weights, and contexts for them.
 
 Dimensions: L layers, H key heads, T tokens, D head width.
 """
@@ -20,7 +20,7 @@ class Point:
 
 
 def config(name: str, vocabulary: int, channels: int, inner: int, layers: int, heads: int, keys: int, **more: object):
-    """A configuration; more: attention_bias, tie_word_embeddings."""
+    """A configuration; `more`: attention_bias, tie_word_embeddings."""
     width = channels // heads
     return ModelConfig(vocabulary, channels, inner, layers, heads, keys, width, 1e6, 1e-6, name=name, **more)
 
@@ -38,7 +38,7 @@ POINTS = (
     *(Point(32, 1536, sessions) for sessions in (8, 64)),
     Point(64, 4096, 64),
 )
-"""One axis at a time around the main point first, then a corner; the rest follows while time is left."""
+"""First one axis at a time around the main point, then a corner; the others follow while there is time."""
 OTHER_POINTS = tuple(
     point
     for point in (Point(s, c, b) for b in (1, 8, 64) for c in (512, 1536, 4096) for s in (16, 32, 64))
@@ -54,7 +54,7 @@ TINY_POINTS = (TINY_MAIN, Point(8, 20, 2))
 
 
 def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> TorchNetwork:
-    """Weights drawn so that activations neither vanish nor explode."""
+    """A network with random weights, scaled so that activations neither vanish nor explode."""
     torch.manual_seed(0)
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
@@ -75,7 +75,7 @@ def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Tor
 
 
 def sides(made: TorchNetwork, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
-    """For every session a prefix of three quarters of the context and a suffix; no two alike, little memory."""
+    """For every session a prefix of three quarters of the context and a suffix, all different, in little memory."""
     shape, device = made.config, made.device
     size = (shape.num_hidden_layers, 1, shape.num_key_value_heads, point.context + point.sessions, shape.head_dim)
     keys, values = (torch.randn(size, dtype=made.embedding.dtype, device=device) for _ in range(2))

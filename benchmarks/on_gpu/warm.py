@@ -1,4 +1,4 @@
-"""Compiling ahead, in parallel processes: they leave kernels in the compilers' caches on disk and measure nothing."""
+"""Compile in advance in parallel processes, which fill the compilers' caches on disk and measure nothing."""
 
 import subprocess
 import sys
@@ -17,14 +17,14 @@ COMPILED_PARTS = ("kernels", "fills", "overlap", "eight bits", "compiled")
 
 
 def start(script: Path, models: int) -> list[subprocess.Popen[bytes]]:
-    """A process for every model and part."""
+    """Start one process for every model and part."""
     command = [sys.executable, str(script), "--warm"]
     pairs = [[str(number), part] for number in range(models) for part in COMPILED_PARTS]
     return [subprocess.Popen([*command, *pair], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for pair in pairs]
 
 
 def wait(processes: list[subprocess.Popen[bytes]], seconds: float) -> int:
-    """How many came to their end in time; the others are ended."""
+    """The number of processes that finished in time; the others are killed."""
     end = time.monotonic() + seconds
     for process in processes:
         try:
@@ -35,7 +35,7 @@ def wait(processes: list[subprocess.Popen[bytes]], seconds: float) -> int:
 
 
 def warm(model: ModelConfig, part: str, points: tuple[Point, ...], dtype: torch.dtype, clock: Clock) -> None:
-    """Run one part once, with one layer."""
+    """Run one part once with one layer."""
     shape = replace(model, num_hidden_layers=1)
     if part == "kernels":
         kernels.COLD_BYTES = 1

@@ -1,1 +1,1 @@
-"""Parts of `benchmarks/keystrokes.py`: a script of keys, the server under a stopwatch, and what it is compared with."""
+"""Parts of `benchmarks/keystrokes.py`: a script of keys, the server under a stopwatch, and its peers."""

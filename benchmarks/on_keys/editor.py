@@ -1,4 +1,4 @@
-"""A user at an editor: types a script into the server over stdio and times every answer."""
+"""A user at an editor, who types a script into the server over stdio and times every answer."""
 
 import json
 import os
@@ -20,12 +20,12 @@ INLINE_METHOD = "textDocument/inlineCompletion"
 OBSERVED_SERVER = Path(__file__).with_name("observed_server.py")
 
 PARSING_SECONDS = 0.7
-"""Seconds from the opening of a document until the server has surely begun to finish its parse."""
+"""Seconds after opening a document by which the server has certainly begun its full parse."""
 
 
 @dataclass(slots=True)
 class KeyTimes:
-    """One key whose answer was awaited; times in seconds of the monotonic clock."""
+    """One key whose answer was awaited; times are seconds of the monotonic clock."""
 
     kind: str
     sent: float
@@ -33,14 +33,14 @@ class KeyTimes:
     shown: bool
     text: str = field(repr=False)
     fill: dict[str, Any] | None = None
-    """The stopwatch's record of the fill behind the answer; None when no model was asked."""
+    """The stopwatch's record of the answer's fill; None if the model was not called."""
 
     @property
     def milliseconds(self) -> float:
         return 1e3 * (self.answered - self.sent)
 
     def parts(self) -> dict[str, float]:
-        """Milliseconds in the server, queue, encode and denoise; without a fill all is the server's."""
+        """Milliseconds in the server, queue, prefill and denoising; without a fill all is the server's."""
         if self.fill is None:
             return {"server": self.milliseconds, "queue": 0.0, "encode": 0.0, "denoise": 0.0}
         times = [self.fill[name] for name in ("asked", "begun", "read", "ended")]
@@ -54,20 +54,20 @@ class KeyTimes:
 
 
 class Typist:
-    """An editor with documents open in one server; waits for each answer, so that no slow one is left out."""
+    """An editor with open documents; it waits for each answer, so that no slow one is missed."""
 
     def __init__(self, client: Client, record: Path):
         self._client, self._record = client, record
         self._versions: dict[str, int] = {}
         self.hurried = 0
-        """Keys that a newer one followed before their answer."""
+        """Keys that were followed by another before their answer."""
 
     @property
     def pid(self) -> int:
         return self._client._process.pid
 
     def open(self, uri: str, language: str, text: str, cursor: int) -> None:
-        """Open a document, let the server get done with it, and read what is around the cursor."""
+        """Open a document, let the server parse it, and make it prefill the text around the cursor."""
         self._versions[uri] = 1
         document = {"uri": uri, "languageId": language, "version": 1, "text": text}
         self._client.notify("textDocument/didOpen", {"textDocument": document})
@@ -75,11 +75,11 @@ class Typist:
         self.ask(uri, position(text, cursor))
 
     def ask(self, uri: str, place: dict[str, int]) -> list[dict[str, Any]]:
-        """The items at a place, as asked for while typing."""
+        """The items at a position, requested as while typing."""
         return self._client.request(INLINE_METHOD, _asked(uri, place))["items"]
 
     def play(self, uri: str, script: Script, keys: int, paced: bool = True) -> Iterator[KeyTimes]:
-        """Type the first keys of a script; a row for each that was not hurried."""
+        """Type the first keys of a script; returns a row for each key that was not hurried."""
         previous, due = script.text, time.monotonic()
         for key, text in list(script.states())[:keys]:
             due = max(due + key.seconds, time.monotonic()) if paced else 0.0
@@ -103,11 +103,11 @@ class Typist:
         return KeyTimes(key.kind, sent, time.monotonic(), bool(items), items[0]["insertText"] if items else "")
 
     def changed(self, uri: str) -> None:
-        """Tell of a file that changed."""
+        """Notify the server of a changed file."""
         self._client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]})
 
     def retype(self, uri: str, text: str, typed: str) -> list[float]:
-        """Type at the end of the first line of four blanks, then take it back: milliseconds of every typed key."""
+        """Type at the end of the first line of four blanks, then delete it: milliseconds of every typed key."""
         start = text.index("    \n") + 4
         steps = [Key("type", start + at, start + at, each, 0.0) for at, each in enumerate(typed)]
         row: list[float] = []
@@ -120,12 +120,12 @@ class Typist:
         return row
 
     def fills(self) -> list[dict[str, Any]]:
-        """All that the stopwatch has noted so far."""
+        """All records of the stopwatch so far."""
         return [json.loads(line) for line in self._record.read_text().splitlines()]
 
 
 def match(rows: list[KeyTimes], fills: list[dict[str, Any]]) -> None:
-    """Give every row its fill: the last that was asked for after the key was sent and ended before the answer."""
+    """Give every row its fill: the last one requested after the key was sent and finished before the answer."""
     for row in rows:
         inside = (f for f in fills if f["steps"] is not None and f["asked"] is not None)
         row.fill = max(
@@ -137,7 +137,7 @@ def match(rows: list[KeyTimes], fills: list[dict[str, Any]]) -> None:
 
 @contextmanager
 def server(root: Path, record: Path, threads: int, model: str | None) -> Iterator[Typist]:
-    """A server that has loaded its model. Raises UsageError when it cannot."""
+    """A server that has loaded its model. Raises UsageError if it cannot."""
     with Client((sys.executable, str(OBSERVED_SERVER), str(record))) as client:
         options = {"mercury": {"threads": threads, "model": model, "device": "cpu"}}
         about = {"processId": None, "rootUri": root.as_uri(), "capabilities": {}, "initializationOptions": options}
@@ -154,7 +154,7 @@ def server(root: Path, record: Path, threads: int, model: str | None) -> Iterato
 
 
 def position(text: str, offset: int) -> dict[str, int]:
-    """An offset in code points as LSP writes it: line and UTF-16 column."""
+    """The LSP position, line and UTF-16 column, of an offset in code points."""
     start = text.rfind("\n", 0, offset) + 1
     return {
         "line": text.count("\n", 0, offset),
@@ -163,14 +163,14 @@ def position(text: str, offset: int) -> dict[str, int]:
 
 
 def resident_mb(pid: int) -> float | None:
-    """Resident memory of a process in MiB; None where the system does not tell."""
+    """Resident memory of a process in MiB; None if the system does not report it."""
     path = Path(f"/proc/{pid}/status")
     lines = path.read_text().splitlines() if path.is_file() else []
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:")), None)
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process so far."""
+    """Processor seconds of a process so far."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 

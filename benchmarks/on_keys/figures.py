@@ -1,4 +1,4 @@
-"""From rows to figures: percentiles, ratios, and the table that shows them."""
+"""Turn rows into figures: percentiles, ratios, and the tables that show them."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ HEADLINE = (
     "encoded_tokens_per_keystroke",
     "resident_mb",
 )
-"""Keys that every record has; null where something was missing."""
+"""Keys of every record; null for missing figures."""
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """The smallest value that so many percent do not exceed; None of nothing."""
+    """The smallest value that `percent` percent of the values do not exceed; None for no values."""
     ordered = sorted(values)
     return ordered[max(0, -int(-percent * len(ordered) // 100) - 1)] if ordered else None
 
@@ -36,12 +36,12 @@ def spread(values: Sequence[float]) -> dict[str, float | int | None]:
 
 
 def ratio(theirs: Sequence[float], mine: Sequence[float]) -> float | None:
-    """Median of the ratios pair by pair, so that a machine that slows down meanwhile harms both alike."""
+    """The median of pairwise ratios, so that a machine that slows down affects both sides equally."""
     return statistics.median(t / m for t, m in zip(theirs, mine, strict=True)) if mine else None
 
 
 def split(rows: Sequence[Any]) -> dict[str, Any]:
-    """Latency of keystrokes in all and by part, over those that asked the model; `typed_through` asked none."""
+    """Latency of keystrokes, in total and by part, over those that called the model; `typed_through` ones did not."""
     asked = [row for row in rows if row.fill is not None]
     parts = [row.parts() for row in asked]
     return {
@@ -66,7 +66,7 @@ def encoded(rows: Sequence[Any]) -> dict[str, dict[str, float | int | None]]:
 
 
 def same_work(long: Sequence[Any], short: Sequence[Any]) -> tuple[list[float], list[float]]:
-    """Latencies of the keys at which both documents asked the model, and it took as many steps in both."""
+    """Latencies of the keys at which both documents called the model with equal numbers of steps."""
     pairs = [(a, b) for a, b in zip(long, short, strict=True) if a.fill and b.fill]
     equal = [(a, b) for a, b in pairs if a.fill["steps"] == b.fill["steps"]]
     return [a.milliseconds for a, _ in equal], [b.milliseconds for _, b in equal]

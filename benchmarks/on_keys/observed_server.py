@@ -19,7 +19,7 @@ from mercury_lsp.settings import Settings
 
 
 class Stopwatch:
-    """An engine that notes when each fill was asked for, begun, had its context read, and was done."""
+    """An engine that records when each fill was requested, begun, prefilled and finished."""
 
     def __init__(self, engine: Any, path: Path):
         self._engine = engine
@@ -33,7 +33,7 @@ class Stopwatch:
         return getattr(self._engine, name)
 
     def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        """The engine's own answers; here nobody asks for two at a time."""
+        """The engine's own answers; here requests come one at a time."""
 
         def begun() -> Iterator[Request]:
             for request in more():
@@ -58,11 +58,11 @@ class Stopwatch:
 
 
 asked_at: dict[int, float] = {}
-"""When the event loop handed a request to the worker, by identity of the request."""
+"""The time at which the event loop gave a request to the worker, by the request's identity."""
 
 
 def noting(ask: Callable[..., None]) -> Callable[..., None]:
-    """The worker's `ask`, which notes when it was called."""
+    """The worker's `ask`, recording when it was called."""
 
     def noted(worker: Worker, request: Request, *others: Any) -> None:
         asked_at[id(request)] = monotonic()

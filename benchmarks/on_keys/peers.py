@@ -27,14 +27,14 @@ from mercury_engine.models.network import Network
 from torch import Tensor
 
 NEVER_LOGIT = -1e9
-"""Log-probability of the end marker; finite, for it is multiplied by weights that may be 0."""
+"""Log-probability of the end marker; finite, because it is multiplied by weights that may be 0."""
 
 CONTEXT_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One fill of one way."""
+    """The time of one fill in one way."""
 
     seconds: float
     steps: int
@@ -46,12 +46,12 @@ Way = Callable[[FillRequest], Timed]
 
 
 class Endless(Denoiser):
-    """Writes on to the last slot."""
+    """A denoiser that always fills the last slot."""
 
     def write(
         self, canvases: list[Canvas], canvas_context: CanvasContext, window: int | None = None
     ) -> list[Tensor | None]:
-        """The writer's opinion, that never ends."""
+        """The writer's log probabilities, without the end."""
         found = super().write(canvases, canvas_context, window)
         for written_SV in found:
             if written_SV is not None:
@@ -61,40 +61,40 @@ class Endless(Denoiser):
     def mix(
         self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, drafts_before: int
     ) -> Tensor:
-        """Both opinions, without the end."""
+        """The mixed log probabilities, without the end."""
         mixed_V = super().mix(request, canvas, written_V, read_V, drafts_before)
         mixed_V[self.vocabulary.end_id] = NEVER_LOGIT
         return mixed_V.log_softmax(-1)
 
     def goes_beyond(self, canvas: Canvas) -> bool:
-        """What stands behind the gap may be written again."""
+        """Allow fills that repeat the text after the gap."""
         return False
 
 
 class Forgetful(Endless):
-    """Before every step but the first, reads the whole context again; what it writes is the same."""
+    """A denoiser that prefills the whole context again before every step but the first; it writes the same text."""
 
     remembered: "RememberedCache"
 
     def _step(
         self, request: FillRequest, live: list[Canvas], canvas_context: CanvasContext, verifier: Verifier
     ) -> ForwardSteps[None]:
-        """One step, after all has been read once more."""
+        """One step, after another prefill of the whole context."""
         if live[0].steps:
             canvas_context.context = yield from self.remembered.again()
         yield from super()._step(request, live, canvas_context, verifier)
 
 
 class RememberedCache(BlockCache):
-    """Knows what was asked for last, so that it can be read anew."""
+    """A cache that remembers the last request, so that its context can be prefilled again."""
 
     def context(self, far: Any, near: Any, suffix: Any) -> ForwardSteps[CachedContext]:
-        """As asked."""
+        """The context of the request."""
         self._asked = far, near, suffix
         return super().context(far, near, suffix)
 
     def again(self) -> ForwardSteps[CachedContext]:
-        """The same without any cache."""
+        """The context of the last request, without any cache."""
         self.clear()
         return super().context(*self._asked)
 
@@ -124,7 +124,7 @@ def recompute(engine: Engine) -> Way:
 
 
 def llama_cpp(file: Path, threads: int) -> Way:
-    """Raises ImportError when the binding is missing, FileNotFoundError when the file is."""
+    """llama.cpp; raises ImportError if the binding is missing, FileNotFoundError if the file is."""
     if not file.is_file():
         raise FileNotFoundError(f"no {file}; name a GGUF file of the base model with --gguf")
     import xllamacpp
@@ -153,12 +153,12 @@ def llama_cpp(file: Path, threads: int) -> Way:
 
 
 def fixed(request: FillRequest, tokens: int) -> FillRequest:
-    """The request for a fill of exactly so many tokens, over lines if need be."""
+    """The request for a fill of exactly `tokens` tokens, over several lines if necessary."""
     return replace(request, max_slots=tokens, multiline=True, effort="high", give_up_below=0.0, check=None)
 
 
 def _with(engine: Engine, kind: type[Endless], writer: Network | None) -> Engine:
-    """An engine on the same networks, with a cache and a loop of its own; it never gives up."""
+    """An engine on the same networks with its own cache and loop; it never gives up."""
     other = Engine(ModelParts(engine.path, engine.reader, writer, engine.tokenizer))
     other.denoiser = kind(engine.reader, writer, engine.tokenizer, engine.denoiser.rule)
     return other

@@ -1,4 +1,4 @@
-"""The figures as PNG."""
+"""Plot the figures as PNG."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 def latencies(parts: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Share of keystrokes that were answered within a time, for each part of it."""
+    """The share of keystrokes that were answered within a time, for each part of the latency."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     for name, values in parts.items():
@@ -21,7 +21,7 @@ def latencies(parts: Mapping[str, Sequence[float]], path: Path) -> None:
 
 
 def ratios(record: Mapping[str, Any], names: Sequence[str], path: Path) -> None:
-    """A bar for every peer: its time over ours; none where it could not run."""
+    """A bar for every peer with its time over ours; none if it could not run."""
     figure = Figure(figsize=(6, 3), layout="constrained")
     axes = figure.subplots()
     bars = axes.barh(list(names), [record[name] or 0.0 for name in names])

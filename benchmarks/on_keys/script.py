@@ -1,4 +1,4 @@
-"""What a user types, key by key: lines of a real file again, with slips taken back, looks elsewhere and pauses."""
+"""Simulate a user's keys: lines of a real file typed again, with corrected typos, jumps to other places and pauses."""
 
 import random
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ from typing import Literal
 Kind = Literal["type", "delete", "jump"]
 
 MEDIAN_SECONDS = 0.14
-"""Between two keys; log-normal around it."""
+"""Median seconds between two keys; log-normal."""
 
 INTERVAL_SIGMA = 0.45
-"""Of the logarithm of the time between keys."""
+"""Standard deviation of the logarithm of the time between keys."""
 
 PAUSE_SECONDS = (0.4, 0.9)
-"""Of thinking."""
+"""Range of a pause for thought."""
 
 PAUSE_SHARE, SLIP_SHARE, JUMP_SHARE, HURRY_SHARE = 0.03, 0.03, 0.25, 0.06
-"""Chances of a pause and of a slip per key, of a look elsewhere per line, of a key that waits for no answer."""
+"""Probabilities of a pause and of a typo per key, of a jump per line, and of a key that waits for no answer."""
 
 MAX_SLIP_CHARS = 3
 
@@ -26,16 +26,16 @@ _SLIP_CHARS = "etaoinsr_("
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: text[start:end] becomes `text`, and the cursor stands behind it."""
+    """One key: text[start:end] becomes `text`, and the cursor is after it."""
 
     kind: Kind
     start: int
     end: int
     text: str
     seconds: float
-    """Since the key before."""
+    """Seconds since the previous key."""
     hurried: bool = False
-    """The next key comes before the answer to this one."""
+    """Whether the next key comes before the answer to this one."""
 
     @property
     def cursor(self) -> int:
@@ -48,13 +48,13 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A document in which lines are missing, and the keys that put them back."""
+    """A document with missing lines, and the keys that restore them."""
 
     text: str
     keys: tuple[Key, ...]
 
     def states(self) -> Iterator[tuple[Key, str]]:
-        """Every key with the document behind it."""
+        """Every key with the document after it."""
         text = self.text
         for key in self.keys:
             text = key.applied(text)
@@ -62,7 +62,7 @@ class Script:
 
 
 def retyped(text: str, start: int, end: int, seed: int) -> Script:
-    """Type text[start:end] again where it stood; same seed, same keys. What is typed in the end is the text."""
+    """A script that types text[start:end] again; the same seed gives the same keys, and the result is the text."""
     rng = random.Random(f"{seed}/{start}/{end}")
     keys: list[Key] = []
     at = start
@@ -77,7 +77,7 @@ def retyped(text: str, start: int, end: int, seed: int) -> Script:
 
 
 def lines_to_type(text: str, characters: int, seed: int) -> tuple[int, int]:
-    """A span of whole lines of at least so many characters from the middle of the text, or to its end."""
+    """A span of whole lines with at least `characters` characters, from the middle of the text or to its end."""
     starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
     third = len(starts) // 3
     start = random.Random(f"lines {seed}").choice(starts[third : 2 * third] or starts)
@@ -86,14 +86,14 @@ def lines_to_type(text: str, characters: int, seed: int) -> tuple[int, int]:
 
 
 def _slip(rng: random.Random, at: int) -> list[Key]:
-    """Wrong characters, and as many backspaces."""
+    """Wrong characters, then as many backspaces."""
     count = rng.randint(1, MAX_SLIP_CHARS)
     wrong = [_typed(rng, at + i, rng.choice(_SLIP_CHARS)) for i in range(count)]
     return wrong + [Key("delete", at + i, at + i + 1, "", _interval(rng)) for i in reversed(range(count))]
 
 
 def _look_elsewhere(rng: random.Random, text: str, start: int, at: int) -> list[Key]:
-    """The cursor goes to the end of some line before the typed ones, and comes back."""
+    """A jump to the end of a line above the typed ones, and back."""
     ends = [i for i, c in enumerate(text[:start]) if c == "\n"]
     places = [rng.choice(ends), at] if ends else []
     return [Key("jump", place, place, "", rng.uniform(*PAUSE_SECONDS)) for place in places]
@@ -110,14 +110,14 @@ def _interval(rng: random.Random) -> float:
 
 
 def repeated(text: str, lines: int) -> tuple[str, int]:
-    """The text over and over until it has so many lines, and where its middle copy begins."""
+    """The text repeated to at least `lines` lines, and the offset of its middle copy."""
     own = text.count("\n")
     copies = max(1, lines // own)
     return text * copies, (copies // 2) * len(text)
 
 
 def moved(script: Script, before: str, after: str) -> Script:
-    """The same keys in a document with other text around it."""
+    """The same keys in a document with different text around it."""
     by = len(before)
     keys = (Key(k.kind, k.start + by, k.end + by, k.text, k.seconds, k.hurried) for k in script.keys)
     return Script(before + script.text + after, tuple(keys))
