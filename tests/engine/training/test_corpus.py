@@ -217,7 +217,11 @@ def test_a_folder_without_a_corpus_is_told_how_to_get_one(tmp_path: Path):
         list(corpus.read_files(tmp_path))
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(CODE.encode())[:-9], gzip.compress(b'{"path": 1}'), b"text"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", gzip.compress(CODE.encode(), mtime=0)[:-9], gzip.compress(b'{"path": 1}', mtime=0), b"text"],
+    ids=["empty", "truncated", "wrong record", "not gzip"],
+)
 def test_a_damaged_language_file_is_told_by_name(tmp_path: Path, content: bytes):
     folder = written(tmp_path / "corpus")
     (folder / "python.jsonl.gz").write_bytes(content or gzip.compress(b"[]"))
