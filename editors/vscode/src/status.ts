@@ -31,7 +31,7 @@ export function problem(message: string): Status {
 function wordFor(status: Status): Word {
   if (status.kind === "Error" || status.kind === "Warning") return "error";
   if (status.kind === "Inactive") return "off";
-  // Work with a name is the loading of the model; a suggestion that takes long has none.
+  // Loading the model has a message; a suggestion that takes long has none.
   if (status.busy && status.message) return "loading";
   return status.suggests === false ? "off here" : "ready";
 }

@@ -58,7 +58,7 @@ function M.problem()
   end
 end
 
---- Tell once that nothing will be suggested in a buffer that wants it, for Neovim leaves out such a server silently.
+--- Warn once that nothing will be suggested in a buffer that wants it; Neovim skips a missing server silently.
 ---@param bufnr integer
 function M.tell_problem(bufnr)
   if vim.bo[bufnr].buftype == "" and config.wants(bufnr) and M.problem() then

@@ -11,10 +11,10 @@ local M = {}
 ---@class mercury.Opts
 ---@field cmd? string[] How the server is started.
 ---@field denoising? boolean Show the steps of a suggestion that was asked for (our own ghost text).
----@field dim_unsure? boolean Let the part look different that is likelier wrong than right (our own ghost text).
----@field debounce_ms? integer Quiet time after a keystroke before the server is asked (our own ghost text).
+---@field dim_unsure? boolean Dim the part that is more likely wrong than right (our own ghost text).
+---@field debounce_ms? integer Wait after a keystroke before the server is asked (our own ghost text).
 ---@field enabled? boolean Whether suggestions are on from the start.
----@field filetypes? table<string, boolean> `["*"]` speaks for the filetypes not named.
+---@field filetypes? table<string, boolean> `["*"]` applies to filetypes that are not named.
 ---@field ghost_text? "auto"|"own"|"builtin" "auto" takes Neovim's own inline completion where it exists.
 ---@field keys? mercury.Keys
 ---@field settings? table Sent to the server as its workspace configuration.

@@ -1,4 +1,4 @@
---- Answers that are under way: the server shows the canvas after every step, under a token.
+--- Answers in progress: the server sends the canvas after every step, under a token.
 
 local M = {}
 
@@ -36,7 +36,7 @@ function M.forget(token)
   end
 end
 
---- Handler of `$/progress`: canvases go to who waits for them, all else to Neovim.
+--- Handler of `$/progress`: canvases go to the open question, everything else to Neovim.
 ---@param err? lsp.ResponseError
 ---@param params lsp.ProgressParams
 ---@param ctx lsp.HandlerContext

@@ -7,7 +7,7 @@ local M = {}
 
 ---@alias mercury.Chunk [string, string] text and highlight group
 
---- Tabs of inline virtual text are drawn eight wide whatever 'tabstop' says, so they become blanks.
+--- Tabs of inline virtual text are drawn eight wide whatever 'tabstop' says, so they become spaces.
 ---@param text string
 ---@param before string the text in front of it on the line
 ---@return string
@@ -96,8 +96,8 @@ local function weave(line, kept)
   return next_char > #chars and strands or nil
 end
 
---- Let the namespace be seen in the cursor's window only, for the buffer may be shown in others too. The function is
---- experimental; without it all of them show the text.
+--- Show the namespace in the cursor's window only, because other windows may show the buffer too. The function is
+--- experimental; without it all windows show the text.
 local function keep_to_window()
   ---@diagnostic disable-next-line: unnecessary-if -- it may be gone in another version
   if api.nvim__ns_set then

@@ -11,7 +11,7 @@ local status = require("mercury.status")
 local api = vim.api
 local Trigger = { invoked = 1, automatic = 2 }
 
--- RequestCancelled, ContentModified, ServerCancelled: the question was overtaken, nothing went wrong.
+-- RequestCancelled, ContentModified, ServerCancelled: the request is out of date, nothing went wrong.
 local overtaken = { [-32800] = true, [-32801] = true, [-32802] = true }
 
 ---@class mercury.Place
@@ -118,7 +118,7 @@ function State:draw()
   return true
 end
 
---- Show the canvas of the open question; what stood there cannot be accepted any more, for nobody sees it.
+--- Show the canvas of the open question; what was there cannot be accepted any more, because it is hidden.
 ---@param question mercury.Question
 ---@param canvas mercury.Run[]
 function State:draw_canvas(question, canvas)
@@ -134,7 +134,7 @@ function State:hide()
   draw.clear(self.bufnr)
 end
 
---- Nobody waits for the newest question any more.
+--- Close the newest question.
 ---@return mercury.Question? question the one that was open
 function State:close_question()
   local asked = self.asked
@@ -163,7 +163,7 @@ function State:stop()
   self:hide()
 end
 
---- React to a keystroke: shrink what is shown while the user types it, else ask anew.
+--- React to a keystroke: shrink what is shown while the user types it, else ask again.
 function State:follow()
   local place = here(self.bufnr)
   if same(self.seen, place) then
@@ -215,7 +215,7 @@ function State:ask(trigger, step)
   question.step = step
   question.shown = self:rest()
   self.asked = question
-  self.seen = question -- of keys read at once, the events of those before come only now: they must not ask anew
+  self.seen = question -- events of keys that were read together arrive late: they must not ask again
   if trigger == Trigger.invoked and config.current.denoising then
     question.token = denoising.expect(function(canvas)
       self:draw_canvas(question, canvas)
@@ -242,13 +242,13 @@ end
 ---@param err? lsp.ResponseError
 ---@param result? lsp.InlineCompletionList|lsp.InlineCompletionItem[]
 function State:receive(question, err, result)
-  -- Cancelling is a plea: a reply that was already on its way arrives all the same, after a newer question was
-  -- sent. Shown, it would displace the newer answer, so only the newest question may be answered.
+  -- Cancelling is a request: a reply that was already on its way still arrives, after a newer question was sent.
+  -- It would replace the newer answer, so only the newest question may be answered.
   if self.asked ~= question then
     return
   end
   self:close_question()
-  -- Nor is its answer always fit: a mapping or a timer may have edited the buffer before TextChangedI says so.
+  -- Even its answer may not fit: a mapping or a timer may have edited the buffer before TextChangedI says so.
   if not inserting_in(self.bufnr) or not same(question, here(self.bufnr)) then
     return
   end

@@ -22,7 +22,7 @@ local other_sources = {
   end,
 }
 
----@return boolean well whether it makes sense to look further
+---@return boolean well whether to check further
 local function check_neovim()
   ---@diagnostic disable-next-line: call-non-callable -- its metatable makes it callable
   local version = "Neovim " .. tostring(vim.version())
@@ -99,7 +99,7 @@ local function check_server()
   if answer and type(answer.result) == "table" then
     tell_status(answer.result)
   else
-    vim.health.warn("the server does not tell its status", "is the option `cmd` mercury-lsp, and is it up to date?")
+    vim.health.warn("the server does not report its status", "is the option `cmd` mercury-lsp, and is it up to date?")
   end
 end
 
@@ -122,8 +122,8 @@ local function check_key(lhs, action)
     end)
     if not vim.startswith(old.desc or "", "Mercury: ") then
       local taken = vim.tbl_isempty(old) and "not mapped" or "mapped to " .. (old.desc or old.rhs or "a function")
-      local mend = ("call require('mercury').%s() from that mapping, or set keys.%s"):format(action, action)
-      vim.health.warn(("%s is not the key for %s: it is %s (buffer %d)"):format(lhs, action, taken, bufnr), mend)
+      local advice = ("call require('mercury').%s() from that mapping, or set keys.%s"):format(action, action)
+      vim.health.warn(("%s is not the key for %s: it is %s (buffer %d)"):format(lhs, action, taken, bufnr), advice)
       return
     end
   end
@@ -140,7 +140,10 @@ end
 local function check_other_sources()
   for name, is_loaded in vim.spairs(other_sources) do
     if is_loaded() then
-      vim.health.warn(name .. " is loaded too", "two texts at one cursor are hard to read; switch one of them off")
+      vim.health.warn(
+        name .. " is loaded too",
+        "two suggestions at one cursor are hard to read; switch one of them off"
+      )
     end
   end
   for _, client in ipairs(vim.lsp.get_clients({ method = mercury_client.method })) do

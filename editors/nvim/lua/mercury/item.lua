@@ -1,4 +1,4 @@
---- One item of the server's answer: what it inserts, and what of that is still to come.
+--- One item of the server's answer: what it inserts, and what of it is still to be inserted.
 
 local api = vim.api
 
@@ -10,7 +10,7 @@ local M = {}
 ---@field after string what stood behind the cursor; unchanged while the user types the suggestion
 ---@field replaced string the part of `after` which the range covers
 ---@field text string
----@field sure integer bytes of the text before the part that is likelier wrong than right
+---@field sure integer bytes of the text before the part that is more likely wrong than right
 ---@field command? lsp.Command
 
 ---@param bufnr integer
@@ -95,7 +95,7 @@ end
 --- The rest of an item as it is drawn.
 ---@param item mercury.Item
 ---@param rest string
----@param dim boolean whether the part that is likelier wrong than right looks different
+---@param dim boolean whether the part that is more likely wrong than right looks different
 ---@return mercury.Chunk[]
 function M.chunks(item, rest, dim)
   local sure = dim and math.max(0, item.sure - (#item.text - #rest)) or #rest

@@ -2,7 +2,7 @@ local M = {}
 
 local mark = "Mercury: "
 
---- What each key did before it was ours, so that mapping it twice does not lose it.
+--- What each key did before it was ours, so that mapping twice does not lose it.
 ---@type table<string, table>
 local before = {}
 
@@ -12,8 +12,8 @@ local function feed(keys, remap)
   vim.api.nvim_feedkeys(keys, remap and "im" or "in", false)
 end
 
---- Do what the key did before: the mapping it had, or the key itself. One with Alt that had none does nothing, for its
---- letter would be typed.
+--- Do what the key did before: its mapping, or the key itself. A key with Alt that had no mapping does nothing, because
+--- its letter would be typed.
 ---@param lhs string
 ---@param old table as `maparg()` describes it; empty without a mapping
 local function fall_through(lhs, old)

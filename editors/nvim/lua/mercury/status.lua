@@ -1,15 +1,15 @@
---- What the server says of itself, in a word that is ready before anybody asks.
+--- The server's state in one word, kept up to date so that a statusline can show it.
 
 local M = {}
 
---- What it last said (`didChangeStatus`).
+--- Its last report (`didChangeStatus`).
 ---@type { kind?: string, busy?: boolean, message?: string }?
 M.said = nil
 
 ---@type "loading"|"ready"|"busy"|"off"|"error"
 M.word = "off"
 
---- With what the server ended, if that was wrong and no other one has started.
+--- The exit code of a server that failed and was not restarted.
 ---@type integer?
 M.exit_code = nil
 
@@ -20,20 +20,20 @@ local function word_for(said)
   elseif said.kind == "Inactive" then
     return "off"
   elseif said.busy then
-    -- Work with a name is the loading of the model; a suggestion that takes long has none.
+    -- Loading the model has a message; a suggestion that takes long has none.
     return said.message and said.message ~= "" and "loading" or "busy"
   end
   return "ready"
 end
 
---- Take note of what the server says.
+--- Remember what the server reports.
 ---@param said { kind?: string, busy?: boolean, message?: string }
 function M.note(said)
   M.said, M.word = said, word_for(said)
   vim.cmd.redrawstatus()
 end
 
---- The server has started, and tells soon how it is.
+--- The server has started and will soon report its state.
 function M.started()
   M.exit_code = nil
   if not M.said then
