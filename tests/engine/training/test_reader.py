@@ -158,7 +158,7 @@ def test_a_writer_is_trained_on_a_taught_reader_and_both_are_exported(run, tmp_p
     export(tmp_path / "taught", writer.folder, tmp_path / "model", "toy model")
     engine = tiny.load(tmp_path / "model")
     assert torch.equal(
-        engine.reader.layers[1].down.weight,
+        engine.reader.layers[1].down.weight,  # type: ignore[attr-defined]
         weights.load(tmp_path / "taught", torch.float32, CPU).layers[1].down.weight,  # type: ignore[attr-defined]
     )
     assert engine.fill(FillRequest(near="def add_", max_slots=4)).steps >= 1
