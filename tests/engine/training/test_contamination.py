@@ -1,4 +1,4 @@
-"""Text of held-out files is told from what everybody writes, however it is laid out."""
+"""The text of held-out files is distinguished from common text, however it is laid out."""
 
 import re
 

@@ -164,9 +164,10 @@ def mean_nats(layouts: Sequence[LayoutNats], end_id: int) -> dict[str, float | l
         for slot, values in enumerate(by_slot):
             values += nats[(rows.full[at]) & (rows.place[at] == slot) & (rows.target[at] != end_id)].tolist()
         lengths += part.lengths.float().cpu().tolist()
-    means = [_mean(values) for values in by_slot]
-    return {"first": means[0], "by_slot": means, "length": _mean(lengths)}
+    means = [mean_or_nan(values) for values in by_slot]
+    return {"first": means[0], "by_slot": means, "length": mean_or_nan(lengths)}
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean_or_nan(values: Sequence[float]) -> float:
+    """The mean; nan for no values."""
     return sum(values) / len(values) if values else math.nan

@@ -3,7 +3,6 @@
 Dimensions: B gaps, T tokens.
 """
 
-import math
 import random
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from mercury_engine.training.data.corpus import read_files
 from mercury_engine.training.examples.gaps import GapSampler, TrainingGap
 from mercury_engine.training.examples.mixture import GapWindow, Mixture
 from mercury_engine.training.examples.steps import WriterSteps
-from mercury_engine.training.optimisation.loss import Layout, length_nats, slot_losses
+from mercury_engine.training.optimisation.loss import Layout, length_nats, mean_or_nan, slot_losses
 from mercury_engine.training.optimisation.objective import Noise, TrainingCanvas, hidden_canvas, slot_values
 
 MASK_RATES = (0.25, 0.5, 0.75, 1.0)
@@ -76,7 +75,11 @@ class Validation:
             part = slice(first, first + size)
             for layout in steps.layouts(self.windows[part], self.canvases[part]):
                 _measure(network, layout, by_rate, by_slot, lengths)
-        return {"rates": _means(by_rate, MASK_RATES), "by_slot": _means_by_slot(by_slot), "length": _mean(lengths)}
+        return {
+            "rates": _means(by_rate, MASK_RATES),
+            "by_slot": _means_by_slot(by_slot),
+            "length": mean_or_nan(lengths),
+        }
 
     @torch.no_grad()
     def reader(self, network: TorchNetwork, start_id: int) -> dict[str, Any]:
@@ -137,12 +140,8 @@ def _read_on(network: TorchNetwork, gaps: Sequence[TrainingGap], start_id: int, 
 
 
 def _means(found: Nats, keys: Sequence[float]) -> dict[str, float]:
-    return {str(key): _mean(found[key]) for key in keys}
+    return {str(key): mean_or_nan(found[key]) for key in keys}
 
 
 def _means_by_slot(by_slot: Nats) -> list[float]:
-    return [_mean(by_slot[slot]) for slot in range(REPORTED_SLOTS)]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
+    return [mean_or_nan(by_slot[slot]) for slot in range(REPORTED_SLOTS)]
