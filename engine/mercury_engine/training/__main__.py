@@ -1,4 +1,4 @@
-"""`python -m mercury_engine.training {corpus,pack,compression,base,reader,train,export}`."""
+"""`python -m mercury_engine.training {corpus,pack,compression,base,reader,train,draft,export}`."""
 
 import sys
 
@@ -11,6 +11,7 @@ STEP_MODULES = {
     "base": "conversion.base",
     "reader": "optimisation.reader",
     "train": "optimisation.train",
+    "draft": "drafting.run",
     "export": "conversion.export",
 }
 

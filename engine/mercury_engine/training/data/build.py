@@ -7,7 +7,7 @@ The same sources give the same bytes. Archives stay in DIR/archives, so that an 
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import chain
@@ -33,8 +33,11 @@ def build_held_out(folder: Path, *, near: bool = True) -> Corpus:
     return corpus
 
 
-def build_corpus(folder: Path, held_out: Path, *, near: bool = True) -> Corpus:
-    """Write the corpus to `folder`, without the text of the held-out set in `held_out`, which is built if missing."""
+def build_corpus(folder: Path, held_out: Path, *, near: bool = True, only: Collection[str] = ()) -> Corpus:
+    """Write the corpus to `folder`, without the text of the held-out set in `held_out`, which is built if missing.
+
+    `only`: the names of the packages to take; empty for all.
+    """
     listed = sources.load()
     if not held_out.is_file() and not (held_out / MANIFEST).is_file():
         lost = build_held_out(held_out, near=near).missing
@@ -48,7 +51,8 @@ def build_corpus(folder: Path, held_out: Path, *, near: bool = True) -> Corpus:
     for text in kept_out:
         duplicates.add(text)
     corpus = Corpus()
-    _collect(corpus, listed.training, folder, duplicates, listed.held_names, listed.caps)
+    chosen = [source for source in listed.training if not only or source.name in only]
+    _collect(corpus, chosen, folder, duplicates, listed.held_names, listed.caps)
     everything = chain(kept_out, (file.text for file in corpus.files))
     corpus.keep_out(Fingerprints.of(kept_out).without_common(everything))
     corpus.write(folder)
@@ -131,6 +135,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--environment", type=Path, help="whose distributions to take (default: this interpreter's)")
     parser.add_argument("--onto", type=Path, help="a corpus folder or shard to add them to")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="take only these packages")
     parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args(argv)
     if not options.installed and (options.environment or options.onto):
@@ -142,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
         corpus.write(options.out)
     else:
         beside = options.out.with_name("held_out")
-        corpus = build_corpus(options.out, options.held_out_set or beside, near=options.near_dedup)
+        corpus = build_corpus(options.out, options.held_out_set or beside, near=options.near_dedup, only=options.only)
     if not options.held_out:
         assert_no_held_out(options.out)
     return print_totals(corpus, complete=options.installed)

@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import json
 import pickle
+import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -67,6 +68,7 @@ class TrainingRun(ABC):
         self.trained = weights.adapter_parameters(self.network)
         self.optimizer = Optimizer(self.trained, plan.optimizer)
         self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
+        self.stopped = False
         if parent is not None:
             self._copy(_checkpoint(parent)["adapter"], self.trained, parent)
         self.mean = {name: p.detach().clone() for name, p in self.trained.items()}
@@ -134,15 +136,19 @@ class TrainingRun(ABC):
         self.canvas_tokens += self._learned(batch)
         return {"loss": loss, **self._figures(parts)}
 
+    def stop(self) -> None:
+        """End the leg after the current step."""
+        self.stopped = True
+
     def leg(self, minutes: float) -> None:
-        """Train until the leg or the whole plan is over, saving checkpoints during the leg and at its end."""
+        """Train until the leg or the whole plan is over, or `stop` is called; saves during the leg and at its end."""
         begin, before, saved = self.setup.clock(), self.elapsed, 0.0
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
         with Progress(*columns) as progress, (self.folder / "log.jsonl").open("a") as log:
             bar = progress.add_task("training", total=60 * self.plan.minutes)
             paused = self._validate(log, first=True) if self.step == 0 else 0.0
             for batch in prefetched(self.steps, self.step, self.setup.workers):
-                if self.elapsed - before >= 60 * minutes or self.elapsed >= 60 * self.plan.minutes:
+                if self.stopped or self.elapsed - before >= 60 * minutes or self.elapsed >= 60 * self.plan.minutes:
                     break
                 last = self.elapsed
                 row = self.one_step(batch)
@@ -262,4 +268,14 @@ def run_leg(kind: type[TrainingRun], options: argparse.Namespace) -> None:
     """Train one leg of a run of this kind."""
     torch.set_num_threads(options.threads)
     plan, setup, device = plan_of(options), setup_of(options), torch.device(options.device)
-    kind(options.base, options.corpus, options.run, plan, device, options.parent, setup).leg(options.leg)
+    run = kind(options.base, options.corpus, options.run, plan, device, options.parent, setup)
+    train_until_terminated(run, options.leg)
+
+
+def train_until_terminated(run: TrainingRun, minutes: float) -> None:
+    """Train one leg; on SIGTERM it ends early, with a checkpoint."""
+    before = signal.signal(signal.SIGTERM, lambda *_: run.stop())
+    try:
+        run.leg(minutes)
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -31,13 +31,17 @@ def fresh_writer(base: Path, rank: int, device: torch.device) -> TorchNetwork:
     config = weights.read_config(base)
     network = TorchNetwork(replace(config, adapter_rank=rank))
     weights.fill_reader(network, base)
-    tokenizer = Tokenizer(base)
-    with torch.no_grad():
-        newline = tokenizer.encode("\n")[0]
-        network.markers[0] = network.embedding.mean(0)
-        network.markers[1] = network.embedding[newline]  # most gaps end where the reader expects a line break
+    initialise_markers(network, Tokenizer(base))
     move_for_training(network, device)
     return network
+
+
+@torch.no_grad()
+def initialise_markers(network: TorchNetwork, tokenizer: Tokenizer) -> None:
+    """Set the mask to the mean token, and the end to a line break."""
+    newline = tokenizer.encode("\n")[0]
+    network.markers[0] = network.embedding.mean(0)
+    network.markers[1] = network.embedding[newline]  # most gaps end where the reader expects a line break
 
 
 class WriterRun(TrainingRun):

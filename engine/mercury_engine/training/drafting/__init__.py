@@ -1,0 +1,1 @@
+"""Teach the writer to draft: windows, canvases, loss, measure and run."""
