@@ -4,7 +4,6 @@ import random
 
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits import (
-    EditSampler,
     asynchronous,
     extract,
     imports,
@@ -17,6 +16,7 @@ from mercury_engine.training.edits import (
 )
 from mercury_engine.training.edits.plan import EditPlan, applied
 from mercury_engine.training.edits.source import Source
+from mercury_engine.training.examples.edits import EditSampler
 
 SHOP = '''"""A shop."""
 

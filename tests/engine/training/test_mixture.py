@@ -13,8 +13,8 @@ from mercury_engine.training.data.sources import SourceFile
 from mercury_engine.training.examples.gaps import GapSampler, GapSettings, TrainingGap
 from mercury_engine.training.examples.mixture import GapWindow, Mixture, WindowSampler, edit_window
 from mercury_engine.training.examples.snippets import snippet_blocks
-from mercury_engine.training.examples.steps import WriterSteps
 from mercury_engine.training.optimisation.objective import Noise, corrupt, lay_rows
+from mercury_engine.training.optimisation.steps import WriterSteps
 
 from tests.support import tiny, training_data
 from tests.support.training_data import CODE

@@ -10,13 +10,13 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus
 from mercury_engine.training.examples.gaps import GapSettings
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
-from mercury_engine.training.examples.steps import WriterSteps
 from mercury_engine.training.optimisation import attention
 from mercury_engine.training.optimisation.attention import TILE_SIZE, Ranges, tiles
 from mercury_engine.training.optimisation.loss import LateStage, LossDivisors, layout_loss, mean_nats
 from mercury_engine.training.optimisation.objective import Noise, corrupt
 from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
 from mercury_engine.training.optimisation.sharing import StepCost
+from mercury_engine.training.optimisation.steps import WriterSteps
 from mercury_kernels.ops import segmented_attention
 from torch.nn.attention import flex_attention as flex
 from torch.utils.flop_counter import FlopCounterMode

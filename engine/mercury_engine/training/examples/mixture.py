@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.training.data.corpus import SourceFile
-from mercury_engine.training.edits import EditSampler
+from mercury_engine.training.examples.edits import EditSampler
 from mercury_engine.training.examples.gaps import TrainingGap, GapSampler, GapSettings
 
 CANVAS_SLOT_CHOICES = (8, 16, 16, 16, 24, 24, 32, 64)

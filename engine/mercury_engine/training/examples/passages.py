@@ -12,7 +12,7 @@ from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, around, res
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.gaps import FILE_START_SHARE, first_blocks
 from mercury_engine.training.examples.mixture import Mixture
-from mercury_engine.training.optimisation.sharing import TokenIds
+from mercury_engine.kv_cache.cache import TokenIds
 
 CONTEXT_BUDGETS = ((PREFIX_CHARS, SUFFIX_CHARS), (900, 700), (900, 700))
 """Characters of context before and after the cursor; short ones are cheaper to prefill and teach as much."""

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mercury_engine.kv_cache.cache import TokenIds
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, PositionFrames
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.optimisation.attention import TILE_SIZE, Ranges
 from mercury_engine.training.optimisation.objective import Ints, Rows
-from mercury_engine.training.optimisation.sharing import StepCost, TokenIds, leaders, stack, unique_blocks
+from mercury_engine.training.optimisation.sharing import StepCost, leaders, stack, unique_blocks
 
 KeySpan = tuple[int, int]
 

@@ -23,10 +23,10 @@ from mercury_engine.models import weights
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile, read_checked, read_files
-from mercury_engine.training.examples.steps import prefetched
 from mercury_engine.training.optimisation.optimizer import Optimizer, by_name
 from mercury_engine.training.optimisation.options import plan_of, setup_of
 from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
+from mercury_engine.training.optimisation.steps import prefetched
 
 CHECKPOINT = "checkpoint.pt"
 

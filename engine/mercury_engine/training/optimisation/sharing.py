@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from mercury_engine.kv_cache.cache import TokenIds
 from mercury_engine.kv_cache.prefill import read_alone
 from mercury_engine.models.network import KeyValueBlock, ModelConfig
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.optimisation.objective import Rows
-
-TokenIds = tuple[int, ...]
-
 
 BLOCKS_PER_PASS = 16
 """Blocks that are prefilled together."""

@@ -18,11 +18,11 @@ from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
-from mercury_engine.training.examples.steps import WriterSteps
 from mercury_engine.training.optimisation.loss import LossDivisors, layout_loss, mean_nats
 from mercury_engine.training.optimisation.options import parser
 from mercury_engine.training.optimisation.run import Batch, LogRow, TrainingRun, move_for_training, run_leg
 from mercury_engine.training.optimisation.sharing import StepCost
+from mercury_engine.training.optimisation.steps import WriterSteps
 from mercury_engine.training.optimisation.validation import Validation
 
 

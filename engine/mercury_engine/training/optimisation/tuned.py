@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mercury_engine.kv_cache.cache import TokenIds
 from mercury_engine.kv_cache.prefill import pad_sides, read_start, side_by_side
 from mercury_engine.models import weights
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, PositionFrames
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.examples.passages import Passage
 from mercury_engine.training.optimisation.run import move_for_training
-from mercury_engine.training.optimisation.sharing import TokenIds, read_blocks, unique
+from mercury_engine.training.optimisation.sharing import read_blocks, unique
 
 
 class TunedReader(TorchNetwork):

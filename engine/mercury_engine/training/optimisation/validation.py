@@ -22,9 +22,9 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import read_files
 from mercury_engine.training.examples.gaps import GapSampler, TrainingGap
 from mercury_engine.training.examples.mixture import GapWindow, Mixture
-from mercury_engine.training.examples.steps import WriterSteps
 from mercury_engine.training.optimisation.loss import Layout, length_nats, mean_or_nan, slot_losses
 from mercury_engine.training.optimisation.objective import Noise, TrainingCanvas, hidden_canvas, slot_values
+from mercury_engine.training.optimisation.steps import WriterSteps
 
 MASK_RATES = (0.25, 0.5, 0.75, 1.0)
 

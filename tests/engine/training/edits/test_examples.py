@@ -8,12 +8,12 @@ from mercury_engine.prompt.edit_layout import (
     history_block,
 )
 from mercury_engine.training.edits import (
-    EditSampler,
     from_versions,
     rename,
 )
 from mercury_engine.training.edits.plan import Site, applied
 from mercury_engine.training.edits.stage import Stage, steps
+from mercury_engine.training.examples.edits import EditSampler
 
 from tests.support.edit_samples import SHOP, plans, sampled, shop
 

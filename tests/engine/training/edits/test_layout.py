@@ -13,10 +13,10 @@ from mercury_engine.prompt.edit_layout import (
     region_block,
 )
 from mercury_engine.training.edits import (
-    EditSampler,
     python_facts,
     source,
 )
+from mercury_engine.training.examples.edits import EditSampler
 from mercury_engine.training.examples.gaps import GapSettings
 
 from tests.support.edit_samples import SHOP, sampled, shop

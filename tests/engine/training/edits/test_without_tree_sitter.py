@@ -12,6 +12,8 @@ from mercury_engine.training.edits import (
 
 from tests.support.edit_samples import SCRIPT, sampled, shop
 
+EDIT_MODULES = ("mercury_engine.training.edits", "mercury_engine.training.examples.edits")
+
 
 @pytest.fixture
 def no_tree_sitter(monkeypatch):
@@ -43,7 +45,8 @@ def test_importing_the_package_imports_no_tree_sitter(monkeypatch):
         assert not name.startswith("tree_sitter")
         return found(name, *rest)
 
-    for name in [name for name in sys.modules if name.startswith("mercury_engine.training.edits")]:
+    for name in [name for name in sys.modules if name.startswith(EDIT_MODULES)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", guarded)
-    __import__("mercury_engine.training.edits")
+    for name in EDIT_MODULES:
+        __import__(name)

@@ -10,9 +10,9 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset
 
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.training.optimisation.loss import Layout
 from mercury_engine.training.examples.mixture import GapWindow, WindowSampler
-from mercury_engine.training.optimisation.objective import TrainingCanvas, Noise, corrupt, lay_rows
+from mercury_engine.training.optimisation.loss import Layout
+from mercury_engine.training.optimisation.objective import Noise, TrainingCanvas, corrupt, lay_rows
 from mercury_engine.training.optimisation.packed import Overflow, Packed, Room
 from mercury_engine.training.optimisation.padded import Padded
 
@@ -73,7 +73,9 @@ class WriterSteps(Dataset[list[Layout]]):
         """These steps with room for about every step, so that the tensors of all steps have the same shapes."""
         if not self.packed:
             return self
-        found = [layout.room for step in range(ROOM_SAMPLE_STEPS) for layout in self[step] if isinstance(layout, Packed)]
+        found = [
+            layout.room for step in range(ROOM_SAMPLE_STEPS) for layout in self[step] if isinstance(layout, Packed)
+        ]
         return replace(self, room=Room.covering(found)) if found else self
 
 
