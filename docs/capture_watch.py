@@ -8,6 +8,7 @@ Every frame is a picture of the same terminal, and CSS shows one frame after ano
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mercury_engine.api import SlotView
@@ -56,7 +57,7 @@ def main() -> None:
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
         context = ContextBuilder().build(document.snapshot(), len(example.before), name)
         steps: list[tuple[SlotView, ...]] = []
-        fill = engine.fill(context.request(on_step=steps.append))
+        fill = engine.fill(replace(context.request(), on_step=steps.append))
         states = [Text(), *(canvas(slots[:SLOTS_SHOWN]) for slots in steps)]
         for number, state in enumerate(states):
             caption = f"step {number} of {fill.steps}" if number else "the gap"
