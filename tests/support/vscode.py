@@ -74,7 +74,7 @@ def tapped(file: Path) -> list[str]:
 
 
 def missing() -> str | None:
-    """What is not here, with its mend; None if all is."""
+    """What is missing and how to get it; None if nothing is."""
     if shutil.which("node") is None:
         return "no node on the PATH"
     if find_workbench() is None:

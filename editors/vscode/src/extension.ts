@@ -5,8 +5,8 @@ import { FILL, NEXT_EDIT, Server, serves } from "./server";
 import { change } from "./settings";
 import { sentence, StatusItem, type Status } from "./status";
 
-/** The programs whose absence the user was told of, for that is told once and not at every start. */
-const TOLD_MISSING = "toldMissing";
+/** The missing programs already reported: each is reported once, not at every start. */
+const REPORTED_MISSING = "toldMissing";
 
 let mercury: Mercury | undefined;
 
@@ -32,9 +32,9 @@ class Mercury {
   constructor(private readonly context: ExtensionContext) {
     this.server = new Server(this.log, {
       status: (status) => this.note(status),
-      missing: (name) => void this.tellMissing(name),
+      missing: (name) => void this.reportMissing(name),
       configured: () => void this.refresh(),
-      found: () => void context.globalState.update(TOLD_MISSING, undefined),
+      found: () => void context.globalState.update(REPORTED_MISSING, undefined),
       gaveUp: () => void this.offer("Mercury: the server ends whenever it is started.", DOCTOR, LOG, RETRY),
     });
     this.listening = [
@@ -45,15 +45,15 @@ class Mercury {
       }),
     ];
     this.item.show(this.current);
-    this.startForTheFirst();
+    this.startWithFirstDocument();
   }
 
   dispose(): void {
     for (const each of [...this.listening, this.server, this.item, this.report, this.log]) each.dispose();
   }
 
-  /** The model takes memory, so nothing runs before there is a document to serve. */
-  private startForTheFirst(): void {
+  /** The model takes memory, so the server starts with the first document that it serves. */
+  private startWithFirstDocument(): void {
     if (workspace.textDocuments.some(serves)) {
       void this.server.restart();
       return;
@@ -83,11 +83,11 @@ class Mercury {
   private note(status: Status): void {
     const isNews = status.kind !== this.current.kind || status.message !== this.current.message;
     this.show({ ...this.current, ...status });
-    // A suggestion that takes long changes only whether it is busy.
+    // A slow suggestion changes only `busy`.
     if (isNews) void this.refresh();
   }
 
-  /** Ask for what is not told unasked: the model, and whether anything is suggested in the document at hand. */
+  /** Request what the server does not send by itself: the model, and whether the current document gets suggestions. */
   private async refresh(): Promise<void> {
     const asked = ++this.asked;
     const status = await this.server.askStatus(window.activeTextEditor?.document);
@@ -139,13 +139,13 @@ class Mercury {
     }
   }
 
-  private async tellMissing(name: string): Promise<void> {
-    // Several, for a window may start before it knows the user's settings, and then look for the default one.
-    const told = this.context.globalState.get<string[]>(TOLD_MISSING, []);
-    if (told.includes(name)) return;
-    await this.context.globalState.update(TOLD_MISSING, [...told, name]);
-    const mend = "Install Mercury LSP (pip install . in a clone of it), or set mercury.command to the program's path.";
-    await this.offer(`Mercury: ${name} was not found. ${mend}`, SET_COMMAND, RETRY);
+  private async reportMissing(name: string): Promise<void> {
+    // A list, because a window may start before it has the user's settings, and then look for the default program.
+    const reported = this.context.globalState.get<string[]>(REPORTED_MISSING, []);
+    if (reported.includes(name)) return;
+    await this.context.globalState.update(REPORTED_MISSING, [...reported, name]);
+    const fix = "Install Mercury LSP (pip install . in a clone of it), or set mercury.command to the program's path.";
+    await this.offer(`Mercury: ${name} was not found. ${fix}`, SET_COMMAND, RETRY);
   }
 
   /** An error with buttons. */

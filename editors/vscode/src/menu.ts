@@ -6,7 +6,7 @@ interface Choice extends QuickPickItem {
   readonly command?: string;
 }
 
-/** What a click on the status item offers. */
+/** The menu behind the status item. */
 export async function showMenu(status: Status): Promise<void> {
   const choices = [...switches(), ...TOOLS];
   const chosen = await window.showQuickPick(choices, { title: "Mercury", placeHolder: sentence(status) });

@@ -10,17 +10,17 @@ export interface Program {
   readonly cwd: string;
 }
 
-/** What is set in `mercury.command`. */
+/** The value of `mercury.command`. */
 export function wanted(): readonly string[] {
   return workspace.getConfiguration("mercury").get<string[]>("command", []);
 }
 
-/** What is wrong where there is no such program, and its mend. */
+/** The message for a missing program: what is wrong and how to fix it. */
 export function absence(): string {
   return `${wanted()[0] ?? "mercury.command"} was not found; install Mercury LSP or set mercury.command to its path`;
 }
 
-/** The program that is set, or undefined where there is no such file. */
+/** The configured program; undefined if there is no such file. */
 export function find(): Program | undefined {
   const [name, ...args] = wanted();
   const cwd = folder();
@@ -28,7 +28,7 @@ export function find(): Program | undefined {
   return command ? { command, args, cwd } : undefined;
 }
 
-/** Where it runs. What Python imports may depend on that, so it is no folder that the user does not trust. */
+/** Its working folder. Python may import from it, so it is never a folder that the user does not trust. */
 function folder(): string {
   const first = workspace.workspaceFolders?.[0]?.uri;
   return workspace.isTrusted && first?.scheme === "file" && existsSync(first.fsPath) ? first.fsPath : homedir();

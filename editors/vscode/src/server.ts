@@ -23,7 +23,7 @@ import { absence, find, wanted } from "./program";
 import { serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
 
-/** The documents that the server is told of. */
+/** The documents that are synchronised with the server. */
 const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
 
 /** The server's commands behind its code actions. */
@@ -34,21 +34,21 @@ const SHORT_LIFE_MS = 60_000;
 const MOST_SHORT_LIVES = 5;
 const FIRST_PAUSE_MS = 1_000;
 
-/** What the server and its ends are told to. */
+/** Receives the server's events. */
 export interface Listener {
-  /** The server, or we of it, say how it is. */
+  /** The status changed, as reported by the server or by the extension. */
   status(status: Status): void;
-  /** There is no such program. */
+  /** The program was not found. */
   missing(name: string): void;
-  /** The program was there. */
+  /** The program was found. */
   found(): void;
   /** The server was sent its settings. */
   configured(): void;
-  /** It has ended again and again, and is not started any more. */
+  /** The server exited too often and is not restarted. */
   gaveUp(): void;
 }
 
-/** One running server at most. One that ends is started anew, after a pause that doubles with every short life. */
+/** At most one running server. One that exits is restarted, after a pause that doubles with each short life. */
 export class Server implements Disposable {
   private client: LanguageClient | undefined;
   private startedAt = 0;
@@ -61,14 +61,14 @@ export class Server implements Disposable {
     private readonly listener: Listener,
   ) {}
 
-  /** Start it, in the place of one that runs. */
+  /** Start the server; stop the running one first. */
   async restart(): Promise<void> {
     this.shortLives = 0;
     await this.stop();
     await this.start();
   }
 
-  /** Stop it for good, also where a restart is under way. */
+  /** Stop it for good, even if a restart is under way. */
   async end(): Promise<void> {
     this.isOver = true;
     await this.stop();
@@ -78,23 +78,23 @@ export class Server implements Disposable {
     clearTimeout(this.again);
     const client = this.client;
     this.client = undefined;
-    // What cannot be stopped properly, for it has not started yet, is killed.
+    // A client that has not started yet cannot be stopped; its process is killed.
     await client?.stop().catch((error: unknown) => this.log.warn("the server did not stop by itself", error));
   }
 
-  /** What the server says when it is asked for its status, or undefined when it says nothing. */
+  /** The server's answer to `mercury/status`; undefined without one. */
   async askStatus(document?: TextDocument): Promise<Status | undefined> {
     if (!this.client?.isRunning()) return undefined;
     const about = document && serves(document) ? { textDocument: { uri: document.uri.toString() } } : {};
     try {
       return await this.client.sendRequest<Status>("mercury/status", about);
     } catch (error) {
-      this.log.debug("the status was not told", error);
+      this.log.debug("there was no status", error);
       return undefined;
     }
   }
 
-  /** Run one of the server's commands; false when there is no server. Throws what the server has against it. */
+  /** Run one of the server's commands; false if no server is running. Throws the server's error. */
   async run(command: string, argument: (client: LanguageClient) => unknown): Promise<boolean> {
     if (!this.client?.isRunning()) return false;
     const params = { command, arguments: [argument(this.client)] };
@@ -107,7 +107,7 @@ export class Server implements Disposable {
   }
 
   private async start(): Promise<void> {
-    if (this.client || this.isOver) return; // another restart, or the end, was quicker
+    if (this.client || this.isOver) return; // another restart, or the end, came first
     const program = find();
     if (!program) {
       const name = wanted()[0] ?? "mercury.command";
@@ -141,7 +141,7 @@ export class Server implements Disposable {
         },
       },
       middleware: {
-        // A light bulb at every place, for one can fill in everywhere, would tell nothing.
+        // A fill is possible everywhere, so a light bulb for it would be everywhere and mean nothing.
         provideCodeActions: async (document, range, context, token, next) => {
           const actions = await next(document, range, context, token);
           const isAsked = context.triggerKind === CodeActionTriggerKind.Invoke;
@@ -176,7 +176,7 @@ export class Server implements Disposable {
   }
 }
 
-/** Whether the server is told of a document. */
+/** Whether the server handles a document. */
 export function serves(document: TextDocument): boolean {
   return languages.match(DOCUMENTS, document) > 0;
 }
@@ -186,12 +186,12 @@ function fillsHere(action: Command | CodeAction): boolean {
   return command === FILL;
 }
 
-/** Who cancels a command, as its progress lets one do, needs not be told. */
+/** The user knows about a command that they cancelled themselves. */
 function unlessCancelled(error: unknown): void {
   if (!(error instanceof ResponseError && error.code === LSPErrorCodes.RequestCancelled)) throw error;
 }
 
-/** Errors go to its log only: what the user must know the server says, or we do. */
+/** Its errors go to the log only: the server, or the extension, shows those that matter to the user. */
 class QuietClient extends LanguageClient {
   constructor(server: ServerOptions, options: LanguageClientOptions) {
     super("mercury", "Mercury", server, options);

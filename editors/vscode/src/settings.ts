@@ -1,20 +1,20 @@
 import { ConfigurationTarget, workspace } from "vscode";
 import { contributes } from "../package.json";
 
-/** The settings that we declare, but for the two that are our own. */
+/** The declared settings, without the extension's own two. */
 const NAMES = Object.keys(contributes.configuration.properties)
   .map((key) => key.replace(/^mercury\./, ""))
   .filter((name) => name !== "command" && name !== "trace.server");
 
-/** The settings that are the server's; it takes none of them if there is one that it does not know. */
+/** The server's settings. The server rejects all of them if it does not know one. */
 export function serverSettings(): Record<string, unknown> {
   const section = workspace.getConfiguration("mercury");
   return Object.fromEntries(NAMES.map((name) => [name, section.get(name)]));
 }
 
 /**
- * Set one of them where it now has its value from: in the workspace if it is set there, else for the user. One of
- * several folders has no say, for VS Code takes settings of the scope "window", as those with a switch are, from none.
+ * Change a setting where it is set now: in the workspace if it is set there, else for the user. Folders are ignored:
+ * the settings with a switch have the scope "window", which VS Code never reads from a folder.
  */
 export async function change(name: string, value: unknown): Promise<void> {
   const section = workspace.getConfiguration("mercury");

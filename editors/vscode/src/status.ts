@@ -1,6 +1,6 @@
 import { MarkdownString, StatusBarAlignment, ThemeColor, window, type Disposable } from "vscode";
 
-/** What the server says of itself (`didChangeStatus`), and more of it when it is asked (`mercury/status`). */
+/** The server's status, as in `didChangeStatus`; the optional fields come from `mercury/status`. */
 export interface Status {
   readonly kind: "Normal" | "Warning" | "Error" | "Inactive";
   readonly busy: boolean;
@@ -23,7 +23,7 @@ const ICONS: Record<Word, string> = {
 
 export const STARTING: Status = { kind: "Normal", busy: true, message: "starting the server" };
 
-/** An error with its mend. */
+/** An error; the message says how to fix it. */
 export function problem(message: string): Status {
   return { kind: "Error", busy: false, message };
 }
@@ -31,12 +31,12 @@ export function problem(message: string): Status {
 function wordFor(status: Status): Word {
   if (status.kind === "Error" || status.kind === "Warning") return "error";
   if (status.kind === "Inactive") return "off";
-  // Loading the model has a message; a suggestion that takes long has none.
+  // Loading the model has a message; a slow suggestion has none.
   if (status.busy && status.message) return "loading";
   return status.suggests === false ? "off here" : "ready";
 }
 
-/** One line for people: the word, and why or with what. */
+/** One line for the user: the word, then the reason or the model. */
 export function sentence(status: Status): string {
   const word = wordFor(status);
   if (word === "off here") return `off here: ${status.languageId ?? "this language"} is among mercury.disabledLanguages`;
