@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mercury-lsp",
-        description="Code completion by a diffusion model. Without a command, runs the language server.",
+        description="Code completion by a small language model. Without a command, runs the language server.",
     )
     parser.add_argument("--stdio", action="store_true", help="serve over stdio; this is the default")
     parser.add_argument(

@@ -2,7 +2,7 @@
 
 - `ours`: the engine as it is;
 - `left_to_right`: its reader alone with a KV cache, one token a step;
-- `recompute`: the engine's loop, but every step reads the whole context anew, as a loop without caches does;
+- `recompute`: the engine's loop, but every step reads the whole context again, as a loop without caches does;
 - `llama_cpp`: llama.cpp with a GGUF file of the same base model, its own prompt cache on; text before the cursor only.
 
 No way may end its fill early: all settle the same number of tokens, so that time is all they differ in. Each has

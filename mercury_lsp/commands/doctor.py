@@ -82,7 +82,7 @@ def _package(name: str) -> Finding:
 
 
 def _daemons() -> str:
-    """The daemons of all versions: an older one runs for as long as its editors do."""
+    """The daemons of all versions: an older one runs until its last editor is closed."""
     return "; ".join(filter(None, map(_daemon_at, all_addresses()))) or "none is running; the next editor starts one"
 
 

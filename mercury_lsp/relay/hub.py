@@ -90,7 +90,7 @@ class Hub:
                 self._relay(waiter, link, origin)
 
     def _joined(self, waiter: socket.socket, origin: EditorOrigin) -> Link | None:
-        """A link to a daemon; None if there is none, which the editor's process is told."""
+        """A link to a daemon; None if there is none, which is reported to the editor's process."""
         try:
             link = self._link(origin)
         except DaemonError as error:

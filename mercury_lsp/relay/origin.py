@@ -7,7 +7,7 @@ from mercury_lsp.daemon import handshake
 
 
 class EditorOrigin(NamedTuple):
-    """An editor's folder, which the daemon is told, and its environment, which a new daemon inherits."""
+    """An editor's folder, which is sent to the daemon, and its environment, which a new daemon inherits."""
 
     folder: str
     environment: dict[str, str]

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Suggester:
-    """When the engine fails there are no suggestions, and the user is told once."""
+    """Answers every request for suggestions; if the engine fails there are none, and the user is notified once."""
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self._session, self._editor, self._status = session, editor, status
