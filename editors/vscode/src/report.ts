@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { ProgressLocation, window, type Disposable } from "vscode";
 import { absence, find } from "./program";
 
-/** What `mercury-lsp stats` or `mercury-lsp doctor` prints, in an output channel; a new report ends the previous one. */
+/** What `mercury-lsp stats` or `mercury-lsp doctor` prints, in an output channel; a new run ends the last. */
 export class Report implements Disposable {
   private readonly channel = window.createOutputChannel("Mercury Report");
   private last = new AbortController();
