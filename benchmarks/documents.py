@@ -128,7 +128,9 @@ def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
 
 def table(record: dict[str, Any]) -> Table:
     """The record as a table."""
-    made = Table("documents", "alone, ms a fill", "in rotation", "at once", "tokens read in rotation", "in rotation / at once")
+    made = Table(
+        "documents", "alone, ms a fill", "in rotation", "at once", "tokens read in rotation", "in rotation / at once"
+    )
     for number, row in record["by_number"].items():
         numbers = (row["alone_ms"], row["by_turns_ms"], row["at_once_ms"], row["read_by_turns"])
         made.add_row(number, *(f"{each:.1f}" for each in numbers), f"{row['at_once']:.2f}")
