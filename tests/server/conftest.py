@@ -2,10 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.support.sharing import Place
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A short folder in place of pytest's: the path of a Unix socket may have 107 characters, some systems fewer."""
+    with TemporaryDirectory(prefix="mercury-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
 
 
 @pytest.fixture(params=["unix", "tcp"])

@@ -225,7 +225,7 @@ def test_only_one_daemon_has_an_address(unix: Place):
     unix.daemon()
     command = [sys.executable, "-m", "mercury_lsp", "serve", *unix.address.arguments]
     second = subprocess.run(command, env=unix.env, capture_output=True, text=True)
-    assert second.returncode == control.ALREADY_RUNNING and "running already" in second.stderr
+    assert second.returncode == control.ALREADY_RUNNING and "already running" in second.stderr
     assert unix.status() is not None
 
 
@@ -290,7 +290,7 @@ def test_a_path_in_a_folder_that_is_gone_is_an_error_that_names_the_mend(tmp_pat
     command = [sys.executable, "-m", "mercury_lsp", "serve", *arguments]
     within = ["sh", "-c", f'rmdir "{gone}" && exec "$@"', "sh"]
     ended = subprocess.run([*within, *command], cwd=gone, check=False, capture_output=True, text=True, timeout=PATIENCE)
-    assert ended.returncode and "give the whole path" in ended.stderr and "Traceback" not in ended.stderr
+    assert ended.returncode and "give the absolute path" in ended.stderr and "Traceback" not in ended.stderr
 
 
 def test_a_client_that_goes_is_forgotten(unix: Place):
