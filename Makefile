@@ -42,7 +42,7 @@ format: .venv/.ready  ## format Python and Lua
 	cd editors/lint && { test -d node_modules || npm ci --no-fund --no-audit; } && node stylua.mjs --write ../nvim
 
 docs: .venv/.docs  ## build the documentation site; a broken link is an error
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv/.ready  ## run every benchmark; each writes to benchmarks/results
 	set -e; for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python "$$script"; done
