@@ -1,34 +1,53 @@
 """Compiles the C kernels while the package is being installed or made into a wheel."""
 
 import sys
+from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.builders.macos import process_macos_plat_tag
 from packaging.tags import sys_tags
 
 KERNELS = "mercury_kernels/cpu"
+
+ZIG = "ziglang==0.17.1"
+"""Brought for the build only, 400 MB, where there is no C compiler."""
 
 
 def platform_tag() -> str:
     """The system's, as pip will ask for it: the first that does not promise an older C library."""
     tags = (tag.platform for tag in sys_tags())
-    return next(tag for tag in tags if not tag.startswith(("manylinux", "musllinux")))
+    tag = next(tag for tag in tags if not tag.startswith(("manylinux", "musllinux")))
+    return process_macos_plat_tag(tag, compat=False) if sys.platform == "darwin" else tag
 
 
 class CompileKernels(BuildHookInterface):  # type: ignore[type-arg]
-    """A wheel with kernels is one for this system; without a compiler it is one for all."""
+    """A wheel is for one system, even without kernels: it must not take the place of one that has them."""
+
+    def dependencies(self) -> list[str]:
+        """Zig, if no C compiler is found. pip asks for this before it builds."""
+        return [ZIG] if self._kernels.needs_zig() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Stops the installation if no kernels can be built: without them the program would be slow."""
+        try:
+            built = self._kernels.build()
+        except self._kernels.BuildError as error:
+            self.app.abort(f"mercury-lsp: {error}")
+        if version != "editable":
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{platform_tag()}"
+            build_data["force_include"].update({str(file): f"{KERNELS}/{file.name}" for file in built})
+
+    @cached_property
+    def _kernels(self) -> ModuleType:
         script = Path(self.root) / "kernels" / KERNELS / "build.py"
         spec = spec_from_file_location("build_kernels", script)
         assert spec is not None
         assert spec.loader is not None
-        build_kernels = sys.modules[spec.name] = module_from_spec(spec)
-        spec.loader.exec_module(build_kernels)
-        built = build_kernels.build()
-        if built and version != "editable":
-            build_data["pure_python"] = False
-            build_data["tag"] = f"py3-none-{platform_tag()}"
-            build_data["force_include"].update({str(file): f"{KERNELS}/{file.name}" for file in built})
+        module = sys.modules[spec.name] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 from mercury_engine.api import FillRequest
@@ -118,12 +119,15 @@ def _hub(address: Address) -> str:
 def _cpu_kernels() -> Finding:
     from mercury_kernels.cpu import library
 
-    if kind := library.built():
-        return Finding("cpu kernels", f"built for {kind}")
-    if not library.suitable():
-        return Finding("cpu kernels", "none for this processor: torch runs the model, several times slower")
-    fix = f"install a C compiler (gcc or clang), then {library.REINSTALL}"
-    return Finding("cpu kernels", "not built: torch runs the model, several times slower", fix)
+    name = "cpu kernels"
+    try:
+        library.library()
+    except library.UnsupportedProcessor as error:
+        value = "none for this processor: torch runs the model, several times slower"
+        return Finding(name, value, None if find_spec("torch") else str(error))
+    except OSError as error:
+        return Finding(name, "do not work", str(error))
+    return Finding(name, f"built for {library.built()}")
 
 
 def _kernels() -> str:

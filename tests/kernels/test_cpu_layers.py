@@ -1,6 +1,5 @@
 """The C kernels equal their torch twin, in every build that this processor runs and in plain C."""
 
-import subprocess
 from itertools import pairwise
 
 import pytest
@@ -333,31 +332,3 @@ def test_an_unsupported_shape_is_refused(change):
     }
     with pytest.raises(ValueError, match="the kernels cannot run width"):
         Layers(**shape | change)
-
-
-def test_a_library_of_another_version_is_refused(tmp_path):
-    other = tmp_path / "other.so"
-    (tmp_path / "other.c").write_text("int mercury_version(void) { return -1; }\n")
-    subprocess.run([*build.compiler(), "-shared", "-fPIC", str(tmp_path / "other.c"), "-o", str(other)], check=True)
-    with pytest.raises(OSError, match="another version"):
-        library.load(other)
-
-
-def test_without_a_compiler_nothing_is_built_and_a_message_says_so(monkeypatch, capfd):
-    monkeypatch.setattr(build, "compiler", lambda: None)
-    assert build.build() == []
-    assert "no C compiler" in capfd.readouterr().err
-
-
-def test_a_build_that_fails_is_reported_and_the_others_are_made(monkeypatch, capfd, tmp_path):
-    monkeypatch.setattr(build, "path", lambda kind: tmp_path / f"{kind}.so")
-    kinds = {
-        "good": build.InstructionSet(build.machine()),
-        "bad": build.InstructionSet(build.machine(), ("--no-such-flag",)),
-    }
-    monkeypatch.setattr(build, "INSTRUCTION_SETS", {**kinds, "elsewhere": build.InstructionSet("a loom")})
-    assert build.build() == [tmp_path / "good.so"]
-    said = capfd.readouterr().err
-    assert "bad kernels were not built" in said
-    assert "no-such-flag" in said
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["good.so"]

@@ -1,36 +1,53 @@
-"""Compiles the C kernels, once per instruction set.
+"""Compiles the C kernels, once per instruction set, and the probe that tells which of them the processor runs.
 
 The package's build runs this module, and so does `python kernels/mercury_kernels/cpu/build.py`, so it needs only the
-standard library. Without a C compiler nothing is built, and torch runs the model.
+standard library.
 """
 
+import atexit
 import os
 import platform
 import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 FOLDER = Path(__file__).resolve().parent
 
 SOURCES = ("network.c", "threads.c")
 
+PROBE = "probe"
+"""The name of the library that lists the processor's features."""
+
+PROBE_SOURCES = ("probe.c",)
+
+NEEDED = "They need an x86-64 processor with AVX2, or an ARM processor with dot products, and a 64-bit Python."
+
 FLAGS = (
-    *("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-Wno-psabi"),
+    *("-O3", "-g0", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-Wno-psabi"),
     *("-fno-math-errno", "-ffp-contract=fast"),
 )
 
 LIBRARIES = ("-pthread", "-lm")
+
+OLDEST_GLIBC = "2.17"
+"""The C library that Zig links against on Linux; newer ones run the result too."""
+
+OLDEST_MACOS = {"x86_64": "10.13", "arm64": "11.0"}
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionSet:
     """One build: its machine, its compiler flags, and the processor features that it needs.
 
-    Features have the names of `torch.cpu.get_capabilities`.
+    Features have the names of Linux's /proc/cpuinfo.
     """
 
     machine: str
@@ -40,28 +57,59 @@ class InstructionSet:
 
 _AVX2 = ("-mavx2", "-mfma", "-mf16c")
 _AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
+_NEEDS_AVX2 = ("avx2", "fma", "f16c")
+_NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni")
 
 INSTRUCTION_SETS = {
-    "avx512": InstructionSet(
-        "x86_64", (*_AVX2, *_AVX512), ("avx512_vnni", "avx512_bw", "avx512_dq", "avx512_vl", "fma3", "f16c")
-    ),
-    "avxvnni": InstructionSet("x86_64", (*_AVX2, "-mavxvnni"), ("avx_vnni", "avx2", "fma3", "f16c")),
-    "avx2": InstructionSet("x86_64", _AVX2, ("avx2", "fma3", "f16c")),
-    "dotprod": InstructionSet("arm64", () if sys.platform == "darwin" else ("-mcpu=generic+dotprod",)),
+    "avx512": InstructionSet("x86_64", (*_AVX2, *_AVX512), (*_NEEDS_AVX2, *_NEEDS_AVX512)),
+    "avxvnni": InstructionSet("x86_64", (*_AVX2, "-mavxvnni"), (*_NEEDS_AVX2, "avx_vnni")),
+    "avx2": InstructionSet("x86_64", _AVX2, _NEEDS_AVX2),
+    "dotprod": InstructionSet("arm64", () if sys.platform == "darwin" else ("-mcpu=generic+dotprod",), ("asimddp",)),
 }
 """Best first."""
 
+HARDENING = {
+    "any": (
+        ("-fstack-protector-strong",),
+        ("-fstack-clash-protection",),
+        ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"),
+        ("-Wl,-z,relro",),
+        ("-Wl,-z,now",),
+        ("-Wl,-z,noexecstack",),
+    ),
+    "x86_64": (("-fcf-protection",),),
+    "arm64": (("-mbranch-protection=standard",),),
+}
+"""What distributions add, by machine; each is left out where the compiler refuses it."""
+
+_TRIAL = """
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+int trial(const char *text) { char copy[64]; strcpy(copy, text); return puts(copy); }
+"""
+
 _NAMES = {"amd64": "x86_64", "aarch64": "arm64"}
+
+_INSTALL = {
+    "darwin": "Install Apple's command line tools (xcode-select --install)",
+    "linux": "Install gcc (apt install gcc libc6-dev, dnf install gcc, or apk add gcc musl-dev)",
+}
+
+
+class BuildError(Exception):
+    """No kernels were built. The message says how to get a compiler that builds them."""
 
 
 def machine() -> str:
-    """This machine's architecture, by the same name on every system."""
-    name = platform.machine().lower()
-    return _NAMES.get(name, name)
+    """This interpreter's architecture, by the same name on every system."""
+    emulated = sysconfig.get_platform().rpartition("-")[2] if sys.platform == "win32" else platform.machine()
+    name = _NAMES.get(emulated.lower(), emulated.lower())
+    return name if sys.maxsize > 2**32 else f"32-bit {name}"
 
 
 def kinds() -> dict[str, InstructionSet]:
-    """The instruction sets of this machine, best first."""
+    """The instruction sets of this machine, best first; empty if there are no kernels for it."""
     return {name: kind for name, kind in INSTRUCTION_SETS.items() if kind.machine == machine()}
 
 
@@ -71,48 +119,129 @@ def path(kind: str) -> Path:
 
 
 def compiler() -> list[str] | None:
-    """The C compiler's command: CC, or the first compiler found; None without one.
+    """The C compiler's command: CC, else the first found that knows all instruction sets, else Zig's; None without one.
 
-    On Windows, Zig's compiler comes first: GCC misaligns vectors on the stack there, and Clang may lack threads.
+    On Windows only Zig's compiler is used: GCC misaligns vectors on the stack there, and Clang may lack threads.
     """
     if given := os.environ.get("CC"):
         return shlex.split(given, posix=sys.platform != "win32")
-    zig = [sys.executable, "-m", "ziglang", "cc"] if find_spec("ziglang") else None
-    if zig and sys.platform == "win32":
-        return zig
+    if sys.platform != "win32" and (found := next(_installed(), None)):
+        return found
+    return [sys.executable, "-m", "ziglang", "cc", "-target", zig_target()] if find_spec("ziglang") else None
+
+
+def needs_zig() -> bool:
+    """Whether the build has to bring Zig: there are kernels for this machine, but no compiler that builds them."""
+    if not kinds() or os.environ.get("CC"):
+        return False
+    return sys.platform == "win32" or next(_installed(), None) is None
+
+
+def _installed() -> Iterator[list[str]]:
+    """The system's compilers that know all instruction sets of this machine."""
     for name in ("cc", "gcc", "clang"):
-        if found := shutil.which(name):
-            return [found]
-    return zig
+        if (found := shutil.which(name)) and not _is_placeholder(found) and _knows_everything((found,)):
+            yield [found]
 
 
-def compile_kind(command: list[str], flags: tuple[str, ...], target: Path) -> None:
+def _is_placeholder(found: str) -> bool:
+    """Whether it is Apple's, which opens a dialog instead of compiling when the command line tools are missing."""
+    if sys.platform != "darwin" or not found.startswith("/usr/bin/"):
+        return False
+    return subprocess.run(["/usr/bin/xcode-select", "-p"], capture_output=True).returncode != 0
+
+
+@cache
+def _knows_everything(command: tuple[str, ...]) -> bool:
+    return _accepts(command, tuple(flag for kind in kinds().values() for flag in kind.flags))
+
+
+def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
+    """Whether the command compiles and links a few lines of C with these flags."""
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "trial.c"
+        source.write_text(_TRIAL)
+        try:
+            _run([*command, *FLAGS, "-Werror", *flags, str(source), "-o", str(source.with_suffix(".so")), *LIBRARIES])
+        except (OSError, subprocess.CalledProcessError):
+            return False
+    return True
+
+
+@cache
+def hardening(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The flags of HARDENING that a compiler accepts for this machine."""
+    offered = HARDENING["any"] + HARDENING.get(machine(), ())
+    everything = tuple(flag for flags in offered for flag in flags)
+    if _accepts(command, everything):
+        return everything
+    return tuple(flag for flags in offered if _accepts(command, flags) for flag in flags)
+
+
+def zig_target() -> str:
+    """This machine's name for Zig, which would otherwise compile for this processor and system only."""
+    architecture = "aarch64" if machine() == "arm64" else machine()
+    if sys.platform == "win32":
+        return f"{architecture}-windows-gnu"
+    if sys.platform == "darwin":
+        oldest = os.environ.get("MACOSX_DEPLOYMENT_TARGET") or OLDEST_MACOS.get(machine(), "11.0")
+        return f"{architecture}-macos.{oldest}"
+    return f"{architecture}-linux-" + (f"gnu.{OLDEST_GLIBC}" if platform.libc_ver()[0] == "glibc" else "musl")
+
+
+def compile_kind(command: list[str], flags: tuple[str, ...], target: Path, sources: tuple[str, ...] = SOURCES) -> None:
     """Compile one build. Raises OSError, or subprocess.CalledProcessError with the compiler's output in `stderr`."""
-    sources = [str(FOLDER / name) for name in SOURCES]
     made = target.with_suffix(f".{os.getpid()}")
+    files = [str(FOLDER / name) for name in sources]
     try:
-        arguments = [*command, *FLAGS, *flags, *sources, "-o", str(made), *LIBRARIES]
-        subprocess.run(arguments, check=True, capture_output=True, text=True)
+        _run([*command, *FLAGS, *hardening(tuple(command)), *flags, *files, "-o", str(made), *LIBRARIES])
         made.replace(target)  # processes that have loaded the old file keep it
     finally:
         made.unlink(missing_ok=True)
 
 
 def build() -> list[Path]:
-    """Compile all builds for this machine and return their files; reports failed builds on stderr."""
+    """Compile the probe and all builds for this machine, and return their files; none on a machine without kernels.
+
+    Failed builds are reported on stderr. Raises BuildError if no build succeeded.
+    """
+    if not kinds():
+        return []
     command = compiler()
     if command is None:
-        _say("no C compiler found: torch will run the model, several times as slow. Install gcc or clang")
-        return []
-    built = []
-    for name, kind in kinds().items():
+        raise BuildError(f"no C compiler was found that can build the kernels. {_advice()}")
+    wanted = {PROBE: ((), PROBE_SOURCES)} | {name: (kind.flags, SOURCES) for name, kind in kinds().items()}
+    built, failure = [], ""
+    for name, (flags, sources) in wanted.items():
         try:
-            compile_kind(command, kind.flags, path(name))
+            compile_kind(command, flags, path(name), sources)
         except (OSError, subprocess.CalledProcessError) as error:
-            _say(f"{name} kernels were not built ({error}): {getattr(error, 'stderr', '')[-2000:]}")
+            failure = f"{path(name).name} was not built ({error}): {getattr(error, 'stderr', '')[-2000:]}"
+            _say(failure)
         else:
             built.append(path(name))
+    if len(built) < 2 or built[0] != path(PROBE):
+        raise BuildError(f"{shlex.join(command)} built no kernels. {_advice()}\n{failure}")
     return built
+
+
+def _run(arguments: list[str]) -> None:
+    """Run a compiler. Raises OSError or subprocess.CalledProcessError."""
+    subprocess.run(arguments, check=True, capture_output=True, text=True, env=_environment())
+
+
+@cache
+def _environment() -> dict[str, str]:
+    """The compiler's environment. Zig's caches, 100 MB, are in a folder that goes when this process ends."""
+    folder = mkdtemp(prefix="mercury-zig-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder, **os.environ}
+
+
+def _advice() -> str:
+    """How to get a compiler, from a clone as from an index."""
+    given = "Unset CC" if os.environ.get("CC") else _INSTALL.get(sys.platform, "Install gcc or clang")
+    return f"{given}, or install Zig (pip install ziglang). Then run the same command again."
 
 
 def _say(text: str) -> None:
@@ -120,5 +249,11 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in build():
+    try:
+        files = build()
+    except BuildError as error:
+        sys.exit(f"mercury-lsp: {error}")
+    if not files:
+        sys.exit(f"mercury-lsp: there are no C kernels for {machine()}. {NEEDED}")
+    for each in files:
         print(each)

@@ -2,22 +2,21 @@
 
 import ctypes
 import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from mercury_kernels.cpu.build import kinds, path
+from mercury_kernels.cpu.build import NEEDED, PROBE, kinds, machine, path
+from mercury_kernels.cpu.library_file import problem
 
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable that names one of `build.INSTRUCTION_SETS`, to try another than the best."""
 
-REINSTALL = "pip install --force-reinstall --no-cache-dir --no-deps mercury-lsp"
-
 VERSION = 5
 """Version of the interface between the library and this module."""
+
+_FEATURES_SIZE = 256
+"""Room for the probe's answer, in bytes."""
 
 _POINTER = ctypes.c_void_p
 _INT = ctypes.c_int
@@ -39,41 +38,101 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
+class UnsupportedProcessor(OSError):
+    """There are no kernels for this processor. The message says what runs the model instead."""
+
+
+@cache
+def features() -> frozenset[str]:
+    """The processor's features, by the names of Linux's /proc/cpuinfo; empty where no probe was built.
+
+    Raises OSError, which says what to do, if the probe is broken.
+    """
+    if not path(PROBE).is_file():
+        return frozenset()
+    answer = ctypes.create_string_buffer(_FEATURES_SIZE)
+    listing = _function(_open(path(PROBE)), "mercury_features", path(PROBE))
+    listing.restype, listing.argtypes = None, [ctypes.c_char_p, ctypes.c_size_t]
+    listing(answer, len(answer))
+    return frozenset(answer.value.decode("ascii").split())
+
+
 def suitable() -> list[str]:
-    """The builds that this processor can run, best first."""
-    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    runs = {name: all(found.get(each) for each in kind.needs) for name, kind in kinds().items()}
-    return [name for name in runs if runs[name] and _has_dot_products(name)]
-
-
-def _has_dot_products(kind: str) -> bool:
-    """Whether the processor runs a `dotprod` build, as every ARM processor of Apple's does; true for other builds."""
-    if kind != "dotprod" or sys.platform == "darwin":
-        return True
-    listed = Path("/proc/cpuinfo")
-    return listed.is_file() and "asimddp" in listed.read_text()
+    """The builds that this processor can run, best first. Raises OSError if the probe is broken."""
+    return [name for name, kind in kinds().items() if features().issuperset(kind.needs)]
 
 
 def built() -> str | None:
-    """The best build that exists and suits the processor, or the one that `FORCED` asks for; None if there is none."""
+    """The best build that exists and suits the processor, or the one that `FORCED` asks for; None if there is none.
+
+    Raises OSError if the probe is broken.
+    """
     return next((kind for kind in suitable() if path(kind).is_file() and os.environ.get(FORCED, kind) == kind), None)
 
 
 @cache
 def library() -> Any:
-    """The best library, loaded once. Raises OSError if there is none."""
+    """The best library, loaded once.
+
+    Raises UnsupportedProcessor, or OSError if it was not built or is broken; both say what to do.
+    """
     kind = built()
     if kind is None:
-        raise OSError(f"no C kernels were built for this processor; install a C compiler, then {REINSTALL}")
+        raise _why_none()
     return load(path(kind))
 
 
+def _why_none() -> OSError:
+    probed, runs, forced = path(PROBE).is_file(), suitable(), os.environ.get(FORCED)
+    if not kinds() or (probed and not runs):
+        from mercury_kernels.installation import install_command  # late: needed for messages only
+
+        return UnsupportedProcessor(
+            f"there are no C kernels for this processor ({machine()}). {NEEDED} "
+            f"Torch runs the model here, more slowly: {install_command('gpu')}"
+        )
+    if probed and forced and forced not in runs:
+        return OSError(f"{FORCED} is {forced!r}, but this processor runs {', '.join(runs)}: name one of them")
+    return OSError(f"the C kernels for this processor were not built. To build them: {_reinstall()}")
+
+
 def load(file: Path) -> Any:
-    """A library with its functions declared. Raises OSError if its version is another one."""
-    loaded = ctypes.CDLL(str(file))
-    if not hasattr(loaded, "mercury_version") or loaded.mercury_version() != VERSION:
-        raise OSError(f"{file} has another version; {REINSTALL}")
+    """A library with its functions declared.
+
+    Raises OSError, which says what to do, if it is broken or another version.
+    """
+    loaded = _open(file)
+    if _function(loaded, "mercury_version", file)() != VERSION:
+        raise _other_version(file)
     for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
+        function = _function(loaded, name, file)
         function.restype, function.argtypes = result, arguments
     return loaded
+
+
+def _open(file: Path) -> Any:
+    """A library that the system has loaded. Raises OSError."""
+    if wrong := problem(file):
+        raise OSError(f"{file} {wrong}. To replace it: {_reinstall()}")
+    try:
+        return ctypes.CDLL(str(file))
+    except OSError as error:
+        raise OSError(f"{file} cannot be loaded ({error}). To replace it: {_reinstall()}") from error
+
+
+def _function(loaded: Any, name: str, file: Path) -> Any:
+    """A library's function. Raises OSError."""
+    try:
+        return getattr(loaded, name)
+    except AttributeError:
+        raise _other_version(file) from None
+
+
+def _other_version(file: Path) -> OSError:
+    return OSError(f"{file} has another version than this program. To replace it: {_reinstall()}")
+
+
+def _reinstall() -> str:
+    from mercury_kernels.installation import reinstall_command  # late: needed for messages only
+
+    return reinstall_command()

@@ -1,0 +1,194 @@
+"""The library for this processor is found without torch; one that does not fit or is broken is refused with advice."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mercury_kernels import installation
+from mercury_kernels.cpu import build, library
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/cpuinfo or ELF files")
+needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
+needs_probe = pytest.mark.skipif(not build.path(build.PROBE).is_file(), reason="not built")
+
+
+@pytest.fixture(autouse=True)
+def forgetful():
+    """What was loaded is forgotten before and after each test."""
+    for cached in (library.features, library.library):
+        cached.cache_clear()
+    yield
+    for cached in (library.features, library.library):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """A function that compiles C text into a library."""
+
+    def compile_text(text: str) -> Path:
+        source, target = tmp_path / "other.c", tmp_path / "other.so"
+        source.write_text(text)
+        subprocess.run([*build.compiler(), "-shared", "-fPIC", str(source), "-o", str(target)], check=True)
+        return target
+
+    return compile_text
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    """A copy of a library, to be damaged."""
+    copy = tmp_path / "copy.so"
+    copy.write_bytes(build.path(build.PROBE).read_bytes())
+    return copy
+
+
+@linux_only
+@needs_probe
+def test_features_are_those_that_the_system_lists():
+    listed = set(Path("/proc/cpuinfo").read_text().split())
+    needed = {feature for kind in build.kinds().values() for feature in kind.needs}
+    assert needed and library.features() & needed == listed & needed
+
+
+@needs_probe
+def test_finding_and_loading_a_library_imports_no_torch():
+    code = "import sys; from mercury_kernels.cpu import library; library.library(); print('torch' in sys.modules)"
+    path = [str(build.FOLDER.parents[1])]
+    setup = f"import sys; sys.path[:0] = {path!r}; {code}"
+    ran = subprocess.run([sys.executable, "-c", setup], capture_output=True, text=True)
+    assert ran.stdout == "False\n", ran.stderr
+
+
+@needs_compiler
+def test_a_library_of_another_version_is_refused(compiled):
+    with pytest.raises(OSError, match="another version .* install "):
+        library.load(compiled("int mercury_version(void) { return -1; }\n"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", ["int other;", f"int mercury_version(void) {{ return {library.VERSION}; }}"])
+def test_a_library_without_all_functions_is_refused(compiled, text):
+    with pytest.raises(OSError, match="another version .* install "):
+        library.load(compiled(text + "\n"))
+
+
+@linux_only
+@needs_probe
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.9, 0.999])
+def test_a_truncated_library_is_refused_before_it_kills_the_process(file, share):
+    whole = file.read_bytes()
+    file.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(OSError, match="is incomplete. To replace it: .* install "):
+        library.load(file)
+
+
+@linux_only
+@needs_probe
+@pytest.mark.parametrize(
+    ("place", "bytes_", "said"),
+    [
+        (0, b"", None),
+        (0, b"<html>", "is broken"),
+        (0, b"MZ", "is made for Windows, not for Linux"),
+        (0, b"\xcf\xfa\xed\xfe", "is made for macOS, not for Linux"),
+        (18, b"\xf3", "is made for another processor, not for "),
+        (18, b"\xb7" if build.machine() == "x86_64" else b"\x3e", "is made for .*, not for "),
+        (4, b"\x01", "cannot be loaded"),
+    ],
+)
+def test_a_library_of_another_platform_is_refused(file, place, bytes_, said):
+    whole = file.read_bytes()
+    file.write_bytes(whole[:place] + bytes_ + whole[place + len(bytes_) :])
+    with pytest.raises(OSError, match=f"{said or 'another version'}.* To replace it: .* install "):
+        library.load(file)
+
+
+@needs_probe
+def test_a_broken_probe_is_an_error_and_not_an_unsupported_processor(monkeypatch, tmp_path):
+    (tmp_path / "probe.so").write_bytes(b"")
+    monkeypatch.setattr(library, "path", lambda kind: tmp_path / f"{kind}.so")
+    with pytest.raises(OSError, match="is broken. To replace it: ") as raised:
+        library.library()
+    assert not isinstance(raised.value, library.UnsupportedProcessor)
+
+
+@pytest.mark.skipif(not build.kinds(), reason="no kernels for this machine")
+@pytest.mark.parametrize("left", [(), ("probe",)])
+def test_kernels_that_were_not_built_are_an_error(monkeypatch, tmp_path, left):
+    whole = build.path
+    monkeypatch.setattr(library, "path", lambda kind: whole(kind) if kind in left else tmp_path / f"{kind}.so")
+    assert library.built() is None
+    with pytest.raises(OSError, match="were not built. To build them: .* install ") as raised:
+        library.library()
+    assert not isinstance(raised.value, library.UnsupportedProcessor)
+
+
+@needs_probe
+def test_a_processor_without_the_needed_features_gets_torch_recommended(monkeypatch):
+    monkeypatch.setattr(library, "features", frozenset)
+    assert library.suitable() == []
+    with pytest.raises(library.UnsupportedProcessor, match=r"no C kernels for this processor .* install .*\[gpu\]"):
+        library.library()
+
+
+def test_another_architecture_gets_torch_recommended(monkeypatch):
+    monkeypatch.setattr(library, "kinds", dict)
+    with pytest.raises(library.UnsupportedProcessor, match=r"no C kernels for this processor .* install .*\[gpu\]"):
+        library.library()
+
+
+@needs_probe
+def test_a_forced_build_that_the_processor_does_not_run_is_an_error(monkeypatch):
+    monkeypatch.setenv(library.FORCED, "mmx")
+    with pytest.raises(OSError, match=f"is 'mmx', but this processor runs .*{library.suitable()[0]}"):
+        library.library()
+
+
+class Installed:
+    """The distribution's metadata."""
+
+    def __init__(self, installer: str, origin: dict | None) -> None:
+        self._files = {"INSTALLER": f"{installer}\n", "direct_url.json": json.dumps(origin) if origin else None}
+
+    def read_text(self, name: str) -> str | None:
+        return self._files[name]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")
+@pytest.mark.parametrize(
+    ("installer", "origin", "target", "with_extra"),
+    [
+        ("pip", None, "mercury-lsp", "'mercury-lsp[gpu]'"),
+        ("uv", None, "mercury-lsp", "'mercury-lsp[gpu]'"),
+        ("pip", {"url": "file:///a%20b/c", "dir_info": {}}, "'/a b/c'", "'/a b/c[gpu]'"),
+        ("pip", {"url": "file:///a/m.whl", "archive_info": {}}, "/a/m.whl", "'/a/m.whl[gpu]'"),
+        (
+            "pip",
+            {"url": "https://host/m", "vcs_info": {"vcs": "git", "commit_id": "1"}},
+            "'mercury-lsp @ git+https://host/m'",
+            "'mercury-lsp[gpu] @ git+https://host/m'",
+        ),
+    ],
+)
+def test_commands_name_where_this_was_installed_from(monkeypatch, tmp_path, installer, origin, target, with_extra):
+    monkeypatch.setattr(installation, "_CLONE", tmp_path)
+    monkeypatch.setattr(installation, "_distribution", lambda: Installed(installer, origin))
+    monkeypatch.setattr(sys, "executable", "/python")
+    start = "uv pip install --python /python" if installer == "uv" else "/python -m pip install"
+    again = "--reinstall --no-cache" if installer == "uv" else "--force-reinstall --no-cache-dir"
+    assert installation.reinstall_command() == f"{start} {again} --no-deps {target}"
+    assert installation.install_command("gpu") == f"{start} {with_extra}"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")
+@pytest.mark.parametrize("installed", [True, False])
+def test_in_a_clone_commands_name_the_clone(monkeypatch, tmp_path, installed):
+    for name in ("pyproject.toml", "hatch_build.py"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(installation, "_CLONE", tmp_path)
+    monkeypatch.setattr(installation, "_distribution", lambda: Installed("pip", None) if installed else None)
+    assert installation.reinstall_command().endswith(f"--no-deps -e {tmp_path}")
+    assert installation.install_command("gpu").endswith(f"install -e '{tmp_path}[gpu]'")
