@@ -17,6 +17,7 @@ COMMANDS = {
     "complete": ("complete", "print one completion"),
     "try": ("try_", "complete the bundled examples through the server"),
     "watch": ("watch", "show the denoising step by step"),
+    "models": ("models", "list, add and remove models, and choose the one that editors use"),
     "stats": ("stats", "show how many suggestions were accepted and kept"),
     "doctor": ("doctor", "check the installation"),
 }

@@ -12,6 +12,9 @@ from mercury_lsp.errors import SettingsError
 
 Device = Literal["auto", "cpu", "cuda"]
 
+BUNDLED = "bundled"
+"""Names the bundled model, as `null` does."""
+
 EngineKey = tuple[str | None, Device, int | None]
 """Model, device and threads."""
 
@@ -45,6 +48,8 @@ class Settings:
         if problems := _problems(raw):
             raise SettingsError("; ".join(problems))
         values = {_snake(key): value for key, value in raw.items() if key not in _CLIENT_KEYS}
+        if values.get("model") == BUNDLED:
+            values["model"] = None
         values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
         return cls(**values)
 
@@ -95,7 +100,7 @@ def _choice(literal: Any) -> _ValueRule:
 _BOOLEAN = _ValueRule(lambda value: isinstance(value, bool), "true, false")
 
 _VALUE_RULES = {
-    "model": _ValueRule(_optional(_is_text), "a folder, a model name or null"),
+    "model": _ValueRule(_optional(_is_text), "a folder, a model name, bundled or null"),
     "device": _choice(Device),
     "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
     "effort": _choice(Effort),

@@ -1,8 +1,8 @@
 """No test depends on how fast the machine is, and none touches what the user who runs it has.
 
-Processes that tests start inherit a state folder of the tests' own, and to keep the model to themselves: nothing reads
-or writes the user's statistics, or joins the user's daemon; those tests that are about sharing the model take
-`MERCURY_IN_PROCESS` away again.
+Processes that tests start inherit state and data folders of the tests' own, and to keep the model to themselves:
+nothing reads or writes the user's statistics, loads the model that the user chose, or joins the user's daemon; those
+tests that are about sharing the model take `MERCURY_IN_PROCESS` away again.
 """
 
 import os
@@ -23,7 +23,7 @@ _state = tempfile.TemporaryDirectory(prefix="mercury-state-")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before any test module is imported, because Triton decides at import whether it interprets kernels."""
-    os.environ["XDG_STATE_HOME"] = _state.name
+    os.environ["XDG_STATE_HOME"] = os.environ["XDG_DATA_HOME"] = _state.name
     os.environ["MERCURY_IN_PROCESS"] = "1"
     if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):  # they share the processors
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))

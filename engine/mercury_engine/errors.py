@@ -4,6 +4,9 @@ MercuryError
 ├── ModelError             the model folder cannot be used
 │   ├── ModelNotFound      no such folder or name
 │   └── ModelCorrupt       files are damaged or do not belong together
+├── DownloadError          a model's files cannot be fetched
+│   └── DownloadCorrupt    a fetched file is damaged or altered
+├── StorageError           the disk is full, or must not be written
 ├── DeviceError            the device cannot run the request now
 ├── Cancelled              the request was superseded; not a fault
 └── RequestError           the request asks for something the model cannot do
@@ -24,6 +27,18 @@ class ModelNotFound(ModelError):
 
 class ModelCorrupt(ModelError):
     """The model's files are damaged or do not belong together."""
+
+
+class DownloadError(MercuryError):
+    """The files of a model cannot be fetched."""
+
+
+class DownloadCorrupt(DownloadError):
+    """A fetched file is not the one that was published."""
+
+
+class StorageError(MercuryError):
+    """The disk is full, or must not be written."""
 
 
 class DeviceError(MercuryError):

@@ -5,6 +5,7 @@ import json
 import sys
 from dataclasses import replace
 
+from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
 from mercury_lsp.completion.postprocessing import postprocess
@@ -15,13 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     parser.add_argument("--json", action="store_true", help="print an object with text, confidence, steps ...")
-    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the suggestion at the position, even if it is below the silence gate."""
     context, snapshot = FilePosition.parse(arguments.position).context()
-    settings = Settings(model=arguments.model)
+    settings = Settings(model=default_model.named(arguments.model))
     engine = load(settings)
     fill = engine.fill(replace(context.request(), effort=settings.effort, max_slots=settings.max_slots))
     text = postprocess(fill.text, context, snapshot)

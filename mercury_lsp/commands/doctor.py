@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from mercury_engine.api import FillRequest
@@ -14,14 +15,19 @@ from mercury_engine.errors import MercuryError
 from rich.console import Console
 from rich.text import Text
 
+from mercury_lsp import default_model
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses, hub_address
 from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine
+from mercury_lsp.installed_models import listing, measuring
+from mercury_lsp.installed_models.store import Store
 from mercury_lsp.settings import Settings
 
 REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)
+QUICK_MS = 100
+"""Milliseconds within which a suggestion feels immediate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +41,16 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+    )
 
 
 def run(arguments: argparse.Namespace, load: LoadEngine = load_at_terminal) -> int:
     """Print the findings as they come; 1 if something is wrong."""
     console = Console(highlight=False, soft_wrap=True)
     wrong = 0
-    for finding in findings(Settings(model=arguments.model), load):
+    for finding in findings(Settings(model=default_model.named(arguments.model)), load):
         mark = Text("ok   ", "green") if finding.fix is None else Text("wrong", "bold red")
         console.print(mark + Text(f" {finding.name:12} {finding.value}", "default"))
         if finding.fix is not None:
@@ -68,6 +76,8 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield _guarded(
         "gpu kernels", _kernels, "reinstall mercury-lsp"
     )  # after the fill, which may have found broken kernels
+    if engine:
+        yield _guarded("speed", lambda: _speed(engine[0]), "try --model with another model")
 
 
 def _python() -> Finding:
@@ -145,6 +155,21 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> 
 def _fill(engine: HostedEngine) -> str:
     fill = engine.fill(FillRequest(near="def add(a, b):\n    return ", suffix=("\n",)))
     return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
+
+
+def _speed(engine: HostedEngine) -> str:
+    """How fast the model is here, and the largest model that would still be fast enough."""
+    measured = measuring.measure(engine)
+    speed = f"{measured.pass_ms:.0f} ms a pass, {measured.answer_ms:.0f} ms a suggestion"
+    path: Path | None = getattr(engine, "path", None)
+    weights = listing.weight_bytes(path) if path else 0
+    if not weights:
+        return speed
+    largest = listing.largest_within(listing.models(Store(), (measured, weights)), QUICK_MS)
+    if largest is None or largest.speed is None:
+        return f"{speed}; no known model answers within {QUICK_MS} ms here"
+    how = "estimated" if largest.speed.estimated else "measured"
+    return f"{speed}; the largest known model that answers within {QUICK_MS} ms: {largest.name} ({how})"
 
 
 def _guarded(name: str, check: Callable[[], str], fix: str) -> Finding:

@@ -11,6 +11,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 import mercury_lsp
+from mercury_lsp import default_model
 from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.file_position import decoded, read_bytes
 from mercury_lsp.documents.languages import language_of
@@ -48,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", type=Path, help=f"files that contain {CURSOR_MARK} (default: the bundled examples)"
     )
-    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     examples = _examples(arguments.folder or _bundled_folder())
     console = Console(highlight=False)
     with Client(SERVER_COMMAND) as client:
-        _start(client, arguments.model)
+        _start(client, default_model.named(arguments.model))
         with console.status("loading the model"):
             suggestions = [_ask(client, example) for example in examples]
     for message in client.messages:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
 from mercury_lsp.context.context import CompletionContext
@@ -22,7 +23,9 @@ _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_gr
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
-    parser.add_argument("--model", metavar="MODEL", help="a folder or a model name (default: the bundled one)")
+    parser.add_argument(
+        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+    )
     parser.add_argument(
         "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"
     )
@@ -32,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Fill the gap, then replay the steps; without a terminal, print each on a line."""
     context, _ = FilePosition.parse(arguments.position).context()
     console = Console(highlight=False)
-    settings = Settings(model=arguments.model)
+    settings = Settings(model=default_model.named(arguments.model))
     engine = load(settings)
     steps: list[tuple[SlotView, ...]] = []
     request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots, on_step=steps.append)

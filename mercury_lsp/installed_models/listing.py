@@ -1,0 +1,126 @@
+"""The models that are installed or known, with what each needs and how fast it is here."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mercury_engine.downloads.catalogue import KNOWN, KnownModel
+from mercury_engine.model_folders import BUNDLED_MODEL
+
+from mercury_lsp import default_model
+from mercury_lsp.installed_models.record import Measurement
+from mercury_lsp.installed_models.store import Store
+from mercury_lsp.settings import BUNDLED
+
+Reference = tuple[Measurement, int]
+"""A measurement, and the bytes of the measured model's weights."""
+
+BUNDLED_TITLE, BUNDLED_LICENCE = "Mercury 135M", "Apache-2.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Milliseconds that a model takes on this machine."""
+
+    pass_ms: float
+    answer_ms: float
+    estimated: bool
+    """Whether it is scaled from another model's measurement by the bytes that a pass reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A row of the list."""
+
+    name: str
+    title: str
+    installed: bool
+    in_use: bool
+    """Whether editors use it where their settings name no model."""
+    size_bytes: int
+    """Bytes on the disk, or of the download."""
+    weight_bytes: int
+    """Bytes of the weight files once installed, which are about what a forward pass reads."""
+    licence: str | None
+    memory_mb: float | None
+    speed: Speed | None
+    """None if nothing has been measured."""
+    source: str | None
+
+
+def models(store: Store, reference: Reference | None = None) -> list[Model]:
+    """The bundled model, the other installed ones, then those that could be added. Raises SettingsError.
+
+    What was not measured is estimated from the reference; without one, from the bundled model's measurement.
+    """
+    chosen = default_model.read() or BUNDLED
+    reference = reference or _reference(store)
+    installed = [_installed(store, name, chosen, reference) for name in (BUNDLED, *store.names())]
+    return installed + [
+        _available(model, reference) for name, model in KNOWN.items() if name not in {each.name for each in installed}
+    ]
+
+
+def largest_within(rows: Iterable[Model], milliseconds: float) -> Model | None:
+    """The model with the most weights whose answers take no longer, measured or estimated."""
+    quick = [row for row in rows if row.speed is not None and row.speed.answer_ms <= milliseconds]
+    return max(quick, key=lambda row: row.weight_bytes, default=None)
+
+
+def estimated(measured: Measurement, measured_bytes: int, model_bytes: int) -> Speed:
+    """The speed of a model, if time goes with the bytes that a pass reads."""
+    ratio = model_bytes / measured_bytes
+    return Speed(measured.pass_ms * ratio, measured.answer_ms * ratio, estimated=True)
+
+
+def folder_of(store: Store, name: str) -> Path:
+    """An installed model's folder, the bundled one's too. Raises ModelNotFound."""
+    return BUNDLED_MODEL if name == BUNDLED else store.path(name)
+
+
+def weight_bytes(folder: Path) -> int:
+    """Bytes of a folder's weight files."""
+    return sum(path.stat().st_size for path in folder.glob("model*.safetensors"))
+
+
+def _installed(store: Store, name: str, chosen: str, reference: Reference | None) -> Model:
+    folder, record, known = folder_of(store, name), store.record(name), KNOWN.get(name)
+    weights, measured = weight_bytes(folder), record.measured if record else None
+    licence = record.licence if record else None
+    return Model(
+        name=name,
+        title=BUNDLED_TITLE if name == BUNDLED else known.title if known else name,
+        installed=True,
+        in_use=name == chosen,
+        size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        weight_bytes=weights,
+        licence=BUNDLED_LICENCE if name == BUNDLED else licence,
+        memory_mb=measured.memory_mb if measured else None,
+        speed=Speed(measured.pass_ms, measured.answer_ms, False) if measured else _scaled(reference, weights),
+        source=record.source if record else None,
+    )
+
+
+def _available(model: KnownModel, reference: Reference | None) -> Model:
+    return Model(
+        name=model.name,
+        title=model.title,
+        installed=False,
+        in_use=False,
+        size_bytes=model.origin.size,
+        weight_bytes=model.weight_bytes,
+        licence=model.licence,
+        memory_mb=model.memory_mb,
+        speed=_scaled(reference, model.weight_bytes),
+        source=model.origin.hub.repository,
+    )
+
+
+def _reference(store: Store) -> Reference | None:
+    """The bundled model's measurement, if there is one."""
+    record, weights = store.record(BUNDLED), weight_bytes(BUNDLED_MODEL)
+    return (record.measured, weights) if record is not None and record.measured is not None and weights else None
+
+
+def _scaled(reference: Reference | None, weights: int) -> Speed | None:
+    return estimated(*reference, weights) if reference and weights else None

@@ -1,0 +1,49 @@
+"""What is known about an installed model: where it came from, and how fast it is on this machine."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A model's speed and memory, as measured on this machine."""
+
+    pass_ms: float
+    """Milliseconds of a forward pass, with its share of the work around it."""
+    answer_ms: float
+    """Milliseconds of a fill after a key."""
+    memory_mb: float | None
+    """Resident memory of a process that has filled a few gaps; None if the system does not report it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Kept in NAME.json beside the model's folder, which may be the user's own and is left as it is."""
+
+    source: str
+    licence: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
+    """The files that were downloaded, with their SHA-256."""
+    measured: Measurement | None = None
+
+    def to_json(self) -> str:
+        """The record as the text of its file."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+
+def read(path: Path) -> Record | None:
+    """The record in a file; None if there is none that can be read, for nothing depends on it."""
+    try:
+        raw = json.loads(path.read_text("utf-8"))
+        measured = raw.get("measured")
+        files = tuple((str(file), str(sha256)) for file, sha256 in raw.get("files", ()))
+        return Record(raw["source"], raw.get("licence"), files, measured and _measurement(measured))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _measurement(raw: dict[str, Any]) -> Measurement:
+    memory = raw.get("memory_mb")
+    return Measurement(float(raw["pass_ms"]), float(raw["answer_ms"]), None if memory is None else float(memory))

@@ -1,0 +1,168 @@
+"""The folder of the user's models: NAME/ with the model, or a link to it, and NAME.json with its record.
+
+A model appears in it whole or not at all: it is made in a hidden folder beside it, written to the disk and renamed.
+"""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mercury_engine.downloads.files import disk_errors, sync
+from mercury_engine.errors import ModelNotFound
+from mercury_engine.model_folders import user_models
+
+from mercury_lsp import default_model
+from mercury_lsp.daemon import lock
+from mercury_lsp.errors import UsageError
+from mercury_lsp.installed_models import record
+from mercury_lsp.installed_models.record import Record
+from mercury_lsp.settings import BUNDLED
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class Store:
+    """The installed models."""
+
+    def __init__(self, folder: Path | None = None):
+        self.folder = folder or user_models()
+
+    def names(self) -> list[str]:
+        """The installed models, sorted."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(each.name for each in self.folder.iterdir() if each.is_dir() and _NAME.fullmatch(each.name))
+
+    def path(self, name: str) -> Path:
+        """The folder of an installed model. Raises ModelNotFound."""
+        if name not in self.names():
+            raise ModelNotFound(f"{name} is not installed; mercury-lsp models list shows what is")
+        return self.folder / name
+
+    def record(self, name: str) -> Record | None:
+        """What is known about a model, the bundled one too; None if nothing is."""
+        return record.read(self._record_path(name))
+
+    def write_record(self, name: str, known: Record) -> None:
+        """Keep a model's record. Raises StorageError and OSError."""
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            written = self.folder / f".{name}.json"
+            written.write_text(known.to_json(), "utf-8")
+            sync(written)
+            written.replace(self._record_path(name))
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Keep other processes from changing the models meanwhile. Raises UsageError if one does, and StorageError."""
+        path = self.folder / ".lock"
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            taken = lock.take(path)
+            if taken is not None:
+                lock.sign(taken)
+        if taken is None:
+            owner = lock.owner(path)
+            who = f"process {owner}" if owner is not None else "another process"
+            raise UsageError(f"{who} is adding or removing a model; wait until it is done, then run the command again")
+        try:
+            yield
+        finally:
+            os.close(taken)
+
+    def require_free(self, name: str) -> None:
+        """Raise UsageError unless a model may be installed under this name."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{name!r} cannot be a model's name; choose one of a-z, 0-9, dot, dash and underscore with --name"
+            )
+        if name == BUNDLED:
+            raise UsageError(f"{BUNDLED} is the model that comes with mercury-lsp; choose another with --name")
+        if os.path.lexists(self.folder / name):
+            raise UsageError(
+                f"{name} is installed already; mercury-lsp models remove {name} removes it, --name gives another name"
+            )
+
+    def unfinished(self, name: str) -> Path:
+        """The hidden folder in which a model is made; what an interrupted download left is still there."""
+        path = self.folder / f".partial-{name}"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def publish(self, name: str, made: Path, known: Record) -> Path:
+        """Make a finished folder the installed model. Raises StorageError and OSError."""
+        path = self.folder / name
+        with disk_errors(self.folder):
+            for file in made.iterdir():
+                sync(file)
+            sync(made)
+        self.write_record(name, known)
+        made.rename(path)
+        sync(self.folder)
+        shutil.rmtree(self.unfinished(name), ignore_errors=True)
+        return path
+
+    def link(self, name: str, target: Path, known: Record) -> Path:
+        """Install a folder of the user's as a link to it: gigabytes are not copied, and it stays theirs."""
+        path = self.folder / name
+        self.write_record(name, known)
+        try:
+            with disk_errors(self.folder):
+                _make_link(path, target)
+        except BaseException:
+            self._record_path(name).unlink()
+            raise
+        return path
+
+    def remove(self, name: str) -> None:
+        """Delete a model, or the link to it, and what an interrupted download left of it. Raises ModelNotFound."""
+        partial, path = self.folder / f".partial-{name}", self.folder / name
+        if name not in self.names() and not path.is_symlink() and not partial.is_dir():
+            raise ModelNotFound(f"{name} is not installed; mercury-lsp models list shows what is")
+        with disk_errors(self.folder):
+            if _is_link(path):
+                os.rmdir(path) if os.name == "nt" else path.unlink()
+            elif path.is_dir():
+                removed = self.folder / f".removed-{name}"
+                shutil.rmtree(removed, ignore_errors=True)
+                path.rename(removed)
+                shutil.rmtree(removed)
+            shutil.rmtree(partial, ignore_errors=True)
+            self._record_path(name).unlink(missing_ok=True)
+
+    def make_default(self, name: str) -> None:
+        """Have editors use this installed model, or the bundled one. Raises ModelNotFound, StorageError and OSError."""
+        if name != BUNDLED:
+            self.path(name)
+        path = default_model.path()
+        with disk_errors(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            written = path.with_name(f"{path.name}.new")
+            written.write_text(f"{name}\n", "utf-8")
+            sync(written)
+            written.replace(path)
+
+    def _record_path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+
+def _is_link(path: Path) -> bool:
+    """Whether this is a symbolic link, or a junction on Windows."""
+    return os.path.lexists(path) and path.resolve() != path.parent.resolve() / path.name
+
+
+if sys.platform == "win32":
+
+    def _make_link(path: Path, target: Path) -> None:
+        """A junction: symbolic links need a privilege."""
+        import _winapi
+
+        _winapi.CreateJunction(str(target), str(path))
+else:
+
+    def _make_link(path: Path, target: Path) -> None:
+        path.symlink_to(target, target_is_directory=True)

