@@ -18,6 +18,9 @@ try:
 except ImportError:  # the trainer's tests also run on GPU machines without anything of LSP
     document = None
 
+collect_ignore = ["data"]
+"""Files that are completed, some of them tests themselves."""
+
 _state = tempfile.TemporaryDirectory(prefix="mercury-state-")
 
 

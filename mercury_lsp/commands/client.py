@@ -16,6 +16,8 @@ class Client:
         self._last_id = 0
         self.messages: list[str] = []
         """Messages that the server showed the user."""
+        self.log: list[str] = []
+        """Messages that the server logged at the client."""
 
     def __enter__(self) -> "Client":
         return self
@@ -46,6 +48,8 @@ class Client:
     def _serve(self, message: dict[str, Any]) -> None:
         if message["method"] == "window/showMessage":
             self.messages.append(message["params"]["message"])
+        if message["method"] == "window/logMessage":
+            self.log.append(message["params"]["message"])
         if "id" in message:
             self.send({"id": message["id"], "result": None})
 

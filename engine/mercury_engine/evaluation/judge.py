@@ -54,11 +54,11 @@ def accepted(suggestion: str, rest: str) -> str:
     size = 0
     while size < min(len(first), len(rest)) and first[size] == rest[size]:
         size += 1
-    while size and any(_inside_word(text, size) for text in (first, rest)):
+    while size and any(is_inside_word(text, size) for text in (first, rest)):
         size -= 1
     return first[:size] if _WORD.search(first[:size]) else ""
 
 
-def _inside_word(text: str, at: int) -> bool:
+def is_inside_word(text: str, at: int) -> bool:
     """Whether an offset lies inside a word of the text."""
     return 0 < at < len(text) and bool(_WORD.match(text[at - 1])) and bool(_WORD.match(text[at]))

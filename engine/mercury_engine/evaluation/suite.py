@@ -29,18 +29,19 @@ def parser(name: str, description: str | None, limit: int, what: str) -> argpars
     made = argparse.ArgumentParser(prog=f"mercury_engine.evaluation {name}", description=description)
     made.add_argument("--model", help="a folder or a name (default: the bundled model)")
     made.add_argument("--corpus", type=Path, default=Path("tests/data/held_out"), help="a folder of source files")
-    made.add_argument("--limit", type=_count, default=limit, help=f"{what} (default {limit})")
+    made.add_argument("--limit", type=count, default=limit, help=f"{what} (default {limit})")
     made.add_argument("--seed", type=int, default=0)
     made.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     made.add_argument("--backend", choices=get_args(Backend), default="auto")
-    made.add_argument("--threads", type=_count)
+    made.add_argument("--threads", type=count)
     made.add_argument("--json", action="store_true", help="print the record and nothing else")
     made.add_argument("--out", type=Path, help="also write the record to this file")
     made.add_argument("--plots", type=Path, help="also plot the figures as PNG into this folder")
     return made
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """An option's value: an integer from 1."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
