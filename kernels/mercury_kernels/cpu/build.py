@@ -86,8 +86,10 @@ _TRIAL = """
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+__attribute__((visibility("default")))
 int trial(const char *text) { char copy[64]; strcpy(copy, text); return puts(copy); }
 """
+"""It exports something, because Zig crashes on a library for macOS that does not."""
 
 _NAMES = {"amd64": "x86_64", "aarch64": "arm64"}
 
@@ -170,7 +172,12 @@ def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
 
 @cache
 def hardening(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The flags of HARDENING that a compiler accepts for this machine."""
+    """The flags of HARDENING that a compiler accepts for this machine.
+
+    None on Windows, whose linkers protect without being asked; Zig would compile its C library again for each flag.
+    """
+    if sys.platform == "win32":
+        return ()
     offered = HARDENING["any"] + HARDENING.get(machine(), ())
     everything = tuple(flag for flags in offered for flag in flags)
     if _accepts(command, everything):

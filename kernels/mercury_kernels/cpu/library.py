@@ -115,7 +115,7 @@ def _open(file: Path) -> Any:
     if wrong := problem(file):
         raise OSError(f"{file} {wrong}. To replace it: {_reinstall()}")
     try:
-        return ctypes.CDLL(str(file))
+        return ctypes.CDLL(str(file.absolute()))
     except OSError as error:
         raise OSError(f"{file} cannot be loaded ({error}). To replace it: {_reinstall()}") from error
 
