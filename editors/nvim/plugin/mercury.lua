@@ -24,7 +24,7 @@ local commands = {
 
 local takes_scope = { enable = true, disable = true, toggle = true }
 
-for _, key in ipairs({ "accept", "accept_line", "accept_word", "dismiss", "next", "next_edit", "prev" }) do
+for _, key in ipairs({ "accept", "accept_line", "accept_word", "dismiss", "model", "next", "next_edit", "prev" }) do
   commands[key] = function(mercury)
     mercury[key]()
   end

@@ -1,5 +1,6 @@
 import { commands, window, workspace, type ExtensionContext, type TextDocument } from "vscode";
 import { showMenu } from "./menu";
+import { chooseModel } from "./models";
 import { Report } from "./report";
 import { FILL, NEXT_EDIT, Server, serves } from "./server";
 import { change } from "./settings";
@@ -73,6 +74,7 @@ class Mercury {
       commands.registerCommand("mercury.toggleLanguage", () => this.toggleLanguage()),
       commands.registerCommand("mercury.fillHere", () => this.fillHere()),
       commands.registerCommand("mercury.applyNextEdit", () => this.applyNextEdit()),
+      commands.registerCommand("mercury.chooseModel", () => this.chooseModel()),
       commands.registerCommand("mercury.showStatistics", () => this.report.run("stats")),
       commands.registerCommand("mercury.runDoctor", () => this.report.run("doctor")),
       commands.registerCommand("mercury.showLog", () => this.log.show(true)),
@@ -109,6 +111,11 @@ class Mercury {
     const disabled = workspace.getConfiguration("mercury").get<string[]>("disabledLanguages", []);
     const others = disabled.filter((each) => each !== language);
     await change("disabledLanguages", others.length < disabled.length ? others : [...disabled, language]);
+  }
+
+  /** A server that starts loads the model that was chosen. */
+  private async chooseModel(): Promise<void> {
+    if (await chooseModel()) await this.server.restart();
   }
 
   private async fillHere(): Promise<void> {

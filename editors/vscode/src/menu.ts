@@ -26,6 +26,7 @@ function switches(): Choice[] {
 
 const TOOLS: readonly Choice[] = [
   { label: "", kind: QuickPickItemKind.Separator },
+  { label: "$(package) Choose model", command: "mercury.chooseModel" },
   { label: "$(graph) Show statistics", command: "mercury.showStatistics" },
   { label: "$(pulse) Run doctor", command: "mercury.runDoctor" },
   { label: "$(output) Show log", command: "mercury.showLog" },

@@ -9,7 +9,16 @@ const NAMES = Object.keys(contributes.configuration.properties)
 /** The server's settings. The server rejects all of them if it does not know one. */
 export function serverSettings(): Record<string, unknown> {
   const section = workspace.getConfiguration("mercury");
-  return Object.fromEntries(NAMES.map((name) => [name, section.get(name)]));
+  // Without a model the server takes the one that `mercury-lsp models use` chose; null would be the bundled one.
+  const names = NAMES.filter((name) => name !== "model" || isModelSet());
+  return Object.fromEntries(names.map((name) => [name, section.get(name)]));
+}
+
+/** Whether the user's settings say which model. */
+export function isModelSet(): boolean {
+  const found = workspace.getConfiguration("mercury").inspect("model");
+  const values = [found?.globalValue, found?.workspaceValue, found?.workspaceFolderValue];
+  return values.some((value) => value !== undefined);
 }
 
 /**

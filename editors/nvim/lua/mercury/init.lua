@@ -127,6 +127,12 @@ function M.next_edit()
   return require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
+--- Let the user choose the model of all editors; one that is not installed is downloaded first.
+function M.model()
+  shown_by()
+  require("mercury.models").pick()
+end
+
 --- Switch suggestions on or off: everywhere, or in this buffer or its filetype only.
 ---@param enabled? boolean default true
 ---@param scope? "buffer"|"filetype"
