@@ -72,7 +72,7 @@ local function use(model)
     return
   end
   run(words, function()
-    local settings = require("mercury.config").current.settings
+    local settings = require("mercury.config").current.settings or {}
     if settings.model ~= nil then
       say(("your settings name another model, %s; remove it to use %s"):format(settings.model, model.name))
       return
@@ -103,12 +103,12 @@ function M.pick()
     return
   end
   run(words, function(out)
-    ---@type boolean, mercury.Model[]
-    local ok, models = pcall(vim.json.decode, out.stdout, { luanil = { object = true, array = true } })
-    if not ok then
+    local ok, found = pcall(vim.json.decode, out.stdout or "", { luanil = { object = true, array = true } })
+    if not ok or type(found) ~= "table" then
       say("the server's command printed no list of models; is it mercury-lsp, and up to date?", vim.log.levels.ERROR)
       return
     end
+    local models = found --[[@as mercury.Model[] ]]
     vim.ui.select(models, { prompt = "Mercury model", format_item = M.line }, function(model)
       if model then
         (model.installed and use or add)(model)

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from mercury_engine.downloads import wheels
 from mercury_engine.downloads.catalogue import QWEN_05B

@@ -7,9 +7,7 @@ Q8_0 keep their exact values; types with finer scales (Q4_K, Q6_K) are rounded o
 from typing import Any
 
 import numpy as np
-import torch
 from mercury_kernels.cpu.layers import GROUP
-from torch import Tensor
 
 from mercury_engine.errors import RequestError
 
@@ -19,6 +17,8 @@ try:
     from gguf.quants import dequantize
 except ModuleNotFoundError as error:
     raise RequestError(f"GGUF files need {error.name}: pip install 'mercury-lsp[training]'") from error
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 _TENSOR_NAMES = {
     "attn_q": "self_attn.q_proj",
@@ -36,7 +36,7 @@ _SCALE_ONLY_TYPES = (GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q8_0)
 """Types whose blocks are a float16 scale and integer codes: weight = code * scale."""
 
 
-def checkpoint_tensors(reader: GGUFReader, keep: list[int] | None = None) -> dict[str, Tensor]:
+def checkpoint_tensors(reader: GGUFReader, keep: list[int] | None = None) -> dict[str, Array]:
     """All tensors under their checkpoint names; `keep` lists the vocabulary rows to keep, None for all.
 
     Input and output matrices are tied; if the file has both, the output's is used, which has the finer quantisation.
@@ -54,7 +54,7 @@ def checkpoint_tensors(reader: GGUFReader, keep: list[int] | None = None) -> dic
         turns = kind == "weight" and field in turned and _family(reader) == "llama"
         for part, t in _packed(tensor).items():
             found[stem + part] = _uninterleaved(t, _field(reader, turned[field])) if turns else t
-    return {name: t.contiguous() for name, t in found.items()}
+    return {name: np.ascontiguousarray(t) for name, t in found.items()}
 
 
 def folder_config(reader: GGUFReader, vocab_size: int, name: str) -> dict[str, Any]:
@@ -92,27 +92,31 @@ def _field(reader: GGUFReader, name: str) -> Any:
     return reader.fields[f"{_family(reader)}.{name}"].contents()
 
 
-def _uninterleaved(rows: Tensor, heads: int) -> Tensor:
+def _uninterleaved(rows: Array, heads: int) -> Array:
     """The rows with each head's two rotary halves one after the other; GGUF interleaves them for Llama."""
     width = rows.shape[0] // heads
-    return rows.view(heads, width // 2, 2, -1).transpose(1, 2).reshape(rows.shape)
+    return rows.reshape(heads, width // 2, 2, -1).swapaxes(1, 2).reshape(rows.shape)
 
 
-def _packed(tensor: ReaderTensor) -> dict[str, Tensor]:
+def _packed(tensor: ReaderTensor) -> dict[str, Array]:
     """The tensor's parts by name suffix; rows are outputs."""
     if tensor.tensor_type == GGMLQuantizationType.F32:
         return {"": _floats(tensor)}
     if tensor.tensor_type == GGMLQuantizationType.Q4_1:
         return _q4(tensor)
-    values = torch.from_numpy(dequantize(tensor.data, tensor.tensor_type))
-    grouped = values.view(len(values), -1, GROUP)
-    scale = _scales(tensor) if tensor.tensor_type in _SCALE_ONLY_TYPES else (grouped.abs().amax(-1) / 127).half()
-    steps = torch.where(scale == 0, 1, scale).float()[..., None]
-    return {".q8": (grouped / steps).round().clamp(-127, 127).to(torch.int8).flatten(1), ".scale": scale}
+    values = dequantize(tensor.data, tensor.tensor_type)
+    grouped = values.reshape(len(values), -1, GROUP)
+    if tensor.tensor_type in _SCALE_ONLY_TYPES:
+        scale = _scales(tensor)
+    else:
+        scale = (np.abs(grouped).max(-1) / np.float32(127)).astype(np.float16)
+    steps = np.where(scale == 0, np.float16(1), scale).astype(np.float32)[..., None]
+    codes = np.rint(grouped / steps).clip(-127, 127).astype(np.int8)
+    return {".q8": codes.reshape(len(values), -1), ".scale": scale}
 
 
-def _floats(tensor: ReaderTensor) -> Tensor:
-    return torch.from_numpy(np.array(tensor.data, dtype=np.float32))
+def _floats(tensor: ReaderTensor) -> Array:
+    return np.array(tensor.data, dtype=np.float32)
 
 
 def _blocks(tensor: ReaderTensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -121,12 +125,12 @@ def _blocks(tensor: ReaderTensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.array(tensor.data, dtype=np.uint8).reshape(outputs, inputs // GROUP, -1)
 
 
-def _scales(tensor: ReaderTensor) -> Tensor:
-    return torch.from_numpy(_blocks(tensor)[..., :2].copy().view(np.float16))[..., 0]
+def _scales(tensor: ReaderTensor) -> Array:
+    return _blocks(tensor)[..., :2].copy().view(np.float16)[..., 0]
 
 
-def _q4(tensor: ReaderTensor) -> dict[str, Tensor]:
+def _q4(tensor: ReaderTensor) -> dict[str, Array]:
     raw = _blocks(tensor)
-    halves = torch.from_numpy(raw[..., :4].copy().view(np.float16))
-    codes = torch.from_numpy(raw[..., 4:].copy()).flatten(1)
+    halves = raw[..., :4].copy().view(np.float16)
+    codes = raw[..., 4:].reshape(len(raw), -1)
     return {".q4": codes, ".scale": halves[..., 0], ".low": halves[..., 1]}
