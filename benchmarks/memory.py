@@ -84,12 +84,12 @@ def measured(options: argparse.Namespace, keys: int) -> dict[str, Any]:
     }
 
 
-def opened(typist: editor.Typist, root: Path, corpus: Path, keys: int) -> dict[str, Script]:
-    """Open all files and request once in each; returns the scripts by URI."""
+def opened(typist: editor.Typist, root: Path, corpus: Path, keys: int, files: int = OPEN_FILES) -> dict[str, Script]:
+    """Open the files and request once in each; returns the scripts by URI."""
     found = held_out_files(corpus)
     chosen = found[:: max(1, len(found) // OPEN_FILES)][:OPEN_FILES]
     scripts = {}
-    for number in range(OPEN_FILES):
+    for number in range(files):
         document = chosen[number % len(chosen)]
         script = retyped(document.text, *lines_to_type(document.text, 2 * keys, number), number)
         uri = (root / f"{number}_{document.name}").as_uri()
