@@ -16,7 +16,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.verifier import Verifier
 from mercury_engine.engine import Engine
@@ -125,7 +124,6 @@ def compared(engine: Engine, gap: Gap, ways: dict[str, list[str]]) -> dict[str, 
     return found
 
 
-@torch.inference_mode()
 def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float, int, int]:
     """The reader's nats of the true text, left to right after the blocks; tokens, prefilled ones."""
     cut = engine.tokenizer.cut(request.near)

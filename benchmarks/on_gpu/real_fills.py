@@ -15,6 +15,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.cuda.device_loop import DeviceLoop
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation.gaps import GAP_KINDS, Gap, gaps
+from mercury_engine.models.torch_network import TorchNetwork
 
 from on_gpu.clock import Clock, spread
 
@@ -81,9 +82,9 @@ class RealFills:
     def _engine(self, dtype: torch.dtype | None) -> Engine:
         backend = "torch" if dtype is None else "auto"
         engine = Engine.load(device=self.clock.device.type, dtype=dtype, backend=backend)
-        assert engine.writer is not None
+        assert isinstance(engine.writer, TorchNetwork)
         engine.denoiser.rule = replace(engine.denoiser.rule, decides="writer")
-        engine.loop = DeviceLoop(engine.writer, engine.denoiser)
+        engine.loop = DeviceLoop(engine.writer.decoder, engine.denoiser)
         return engine
 
     def _fill(self, engine: Engine, request: FillRequest, loop: DeviceLoop | None):

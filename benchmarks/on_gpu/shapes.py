@@ -6,8 +6,8 @@ Dimensions: L layers, H key heads, T tokens, D head width.
 from dataclasses import dataclass
 
 import torch
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import KeyValueSegment, ModelConfig
-from mercury_engine.models.torch_network import TorchNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ TINY_MAIN = Point(4, 40, 1)
 TINY_POINTS = (TINY_MAIN, Point(8, 20, 2))
 
 
-def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> TorchNetwork:
+def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Decoder:
     """A network with random weights, scaled so that activations neither vanish nor explode."""
     torch.manual_seed(0)
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with device:
-            made = TorchNetwork(shape)
+            made = Decoder(shape)
     finally:
         torch.set_default_dtype(before)
     for name, parameter in made.named_parameters():
@@ -74,7 +74,7 @@ def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Tor
     return made.eval()
 
 
-def sides(made: TorchNetwork, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
+def sides(made: Decoder, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
     """For every session a prefix of three quarters of the context and a suffix, all different, in little memory."""
     shape, device = made.config, made.device
     size = (shape.num_hidden_layers, 1, shape.num_key_value_heads, point.context + point.sessions, shape.head_dim)

@@ -22,9 +22,9 @@ from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.engine import Engine
 from mercury_engine.kv_cache.cache import BlockCache, CachedContext
 from mercury_engine.loading import ModelParts
+from mercury_engine.models.arrays import Array, log_softmax
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
-from torch import Tensor
 
 NEVER_LOGIT = -1e9
 """Log-probability of the end marker; finite, because it is multiplied by weights that may be 0."""
@@ -50,7 +50,7 @@ class Endless(Denoiser):
 
     def write(
         self, canvases: list[Canvas], canvas_context: CanvasContext, window: int | None = None
-    ) -> list[Tensor | None]:
+    ) -> list[Array | None]:
         """The writer's log probabilities, without the end."""
         found = super().write(canvases, canvas_context, window)
         for written_SV in found:
@@ -59,12 +59,12 @@ class Endless(Denoiser):
         return found
 
     def mix(
-        self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, drafts_before: int
-    ) -> Tensor:
+        self, request: FillRequest, canvas: Canvas, written_V: Array | None, read_V: Array, drafts_before: int
+    ) -> Array:
         """The mixed log probabilities, without the end."""
         mixed_V = super().mix(request, canvas, written_V, read_V, drafts_before)
         mixed_V[self.vocabulary.end_id] = NEVER_LOGIT
-        return mixed_V.log_softmax(-1)
+        return log_softmax(mixed_V)
 
     def goes_beyond(self, canvas: Canvas) -> bool:
         """Allow fills that repeat the text after the gap."""

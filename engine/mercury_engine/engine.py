@@ -7,9 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
-
-import torch
+from typing import TYPE_CHECKING, Self
 
 from mercury_engine.api import (
     MAX_SLOTS,
@@ -23,7 +21,6 @@ from mercury_engine.api import (
     TellOutcome,
     one_by_one,
 )
-from mercury_engine.cuda.device_loop import device_loop
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.context_reader import ContextReader
 from mercury_engine.denoising.loop import Denoiser
@@ -31,14 +28,19 @@ from mercury_engine.denoising.scoring import score_texts
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import DeviceError, RequestError
 from mercury_engine.kv_cache.cache import BlockCache
-from mercury_engine.loading import Device, ModelParts, load_model
+from mercury_engine.loading import ModelParts, load_model
 from mercury_engine.models import batching
-from mercury_engine.models.backend import Backend
+from mercury_engine.models.backend import Backend, Device
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.models.memory import collect_and_return_memory
+from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
 from mercury_engine.prompt.tokenizer import PrefixCut
 from mercury_engine.results import fill_from, ranked
 from mercury_engine.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    import torch
+
+    from mercury_engine.cuda.device_loop import DeviceLoop
 
 _SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 """Longest canvas by effort."""
@@ -51,12 +53,12 @@ class Engine:
         self.path, self.name = parts.folder, parts.reader.config.name
         self.calibration = parts.calibration
         self.gate = parts.calibration.kept(parts.gate)
-        self.device = str(parts.reader.device)
+        self.device = parts.reader.device
         self.tokenizer, self.reader, self.writer = parts.tokenizer, parts.reader, parts.writer
         cache = BlockCache(parts.reader, parts.tokenizer.start_id)
         self.context_reader = ContextReader(cache, parts.tokenizer)
         self.denoiser = Denoiser(parts.reader, parts.writer, parts.tokenizer, parts.rule)
-        self.loop = device_loop(parts.writer, self.denoiser)
+        self.loop = _device_loop(parts, self.denoiser)
 
     @classmethod
     def load(
@@ -65,7 +67,7 @@ class Engine:
         *,
         device: Device = "auto",
         threads: int | None = None,
-        dtype: torch.dtype | None = None,
+        dtype: "torch.dtype | None" = None,
         backend: Backend = "auto",
     ) -> Self:
         """Load a model folder; None is the bundled model. A plain Llama or Qwen2 folder loads as a reader.
@@ -117,11 +119,9 @@ class Engine:
 
     def rest(self) -> None:
         """Return memory that fills have freed, while no request is expected. Takes some 30 ms."""
-        if self.device.startswith("cuda"):
-            torch.cuda.empty_cache()
+        self.reader.rest()
         collect_and_return_memory()
 
-    @torch.inference_mode()
     def surroundings(self, request: FillRequest, near: list[int], settled: int) -> CanvasContext:
         """What a canvas behind the tokens of `near` sees, with its first slots settled; prefills only what is new."""
         return batching.finished(self.context_reader.read(request, near, settled), self.reader)
@@ -135,7 +135,9 @@ class Engine:
             if isinstance(request, ScoreRequest):
                 return (yield from self._score(request))
             return (yield from self._fill(request, started))
-        except (torch.OutOfMemoryError, MemoryError) as error:
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
             self.cache.clear()
             if self.loop is not None:
                 self.loop.filler.forget()
@@ -177,3 +179,12 @@ class Engine:
         on_step = None if choice else request.on_step
         known, vocabulary, follows = len(cut.known), self.denoiser.vocabulary, request.follows
         return Canvas(vocabulary, ids, known, cut.spell, draft, choice, on_step=on_step, follows=follows)
+
+
+def _device_loop(parts: ModelParts, denoiser: Denoiser) -> "DeviceLoop | None":
+    """The loop that runs on a GPU where a writer decides; None elsewhere."""
+    if parts.writer is None or denoiser.rule.decides != "writer":
+        return None
+    from mercury_engine.cuda.device_loop import device_loop  # imports torch
+
+    return device_loop(parts.writer, denoiser)

@@ -1,26 +1,23 @@
 """Loads a model: finds its folder, chooses the device, reads the settings and builds the parts of an engine."""
 
-import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
-import torch
 from platformdirs import user_data_path
 
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.rule import DenoisingRule
-from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import weights
-from mercury_engine.models.backend import Backend, networks
+from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    import torch
+
 BUNDLED_MODEL = Path(__file__).parent / "assets" / "mercury-135m"
-
-Device = Literal["auto", "cpu", "cuda"]
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +36,23 @@ class ModelParts:
 
 
 def load_model(
-    path_or_name: str | Path | None, device: Device, threads: int | None, dtype: torch.dtype | None, backend: Backend
+    path_or_name: str | Path | None, device: Device, threads: int | None, dtype: "torch.dtype | None", backend: Backend
 ) -> ModelParts:
     """Load the parts of a model; the arguments are those of `Engine.load`.
 
     Raises ModelNotFound, ModelCorrupt, and RequestError for a device or backend that is not available.
     """
     folder = find_model(path_or_name)
-    torch_device = _device(device)
     tokenizer = _tokenizer(folder)
-    reader, writer = networks(folder, torch_device, dtype, threads, backend)
+    reader, writer = networks(folder, device, dtype, threads, backend)
     settings = weights.read_settings(folder)
     rule = _rule(settings, folder)
-    if writer is None and rule.decides == "writer":
-        raise ModelCorrupt(f"settings.json in {folder} lets a writer decide, but there is none; fetch it again")
     if writer is not None and "writer" in (rule.drafts, rule.decides):
         writer.prepare()
+    if writer is None and rule.decides == "writer":
+        raise ModelCorrupt(f"settings.json in {folder} lets a writer decide, but there is none; fetch it again")
+    if writer is None and rule.drafts == "writer" and reader.config.adapter_rank:
+        raise ModelNotFound(f"no {weights.ADAPTER_FILES} in {folder}, whose settings let it draft; fetch it again")
     return ModelParts(folder, reader, writer, tokenizer, rule, Calibration(settings.calibration), settings.gate)
 
 
@@ -98,13 +96,3 @@ def _rule(settings: weights.ModelSettings, folder: Path) -> DenoisingRule:
         return DenoisingRule(**settings.rule)
     except (TypeError, ValueError) as error:
         raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
-
-
-def _device(wanted: Device) -> torch.device:
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-        if wanted == "cpu":
-            _log.info("no CUDA device: the model runs on the CPU")
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise RequestError("device is 'cuda' but torch finds no CUDA device; set mercury.device to 'cpu' or 'auto'")
-    return torch.device(wanted)

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 
-import torch
-
 from mercury_engine.api import Answer, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
@@ -85,7 +83,6 @@ class Scheduler:
     def _begin(self, request: Request) -> RunningRequest:
         return RunningRequest(request, self._steps(request, time.perf_counter()))
 
-    @torch.inference_mode()
     def _advance(self, running: Sequence[RunningRequest]) -> None:
         """Advance all small forwards by one shared pass, and the first of the large ones by a pass of its own."""
         for each in running:

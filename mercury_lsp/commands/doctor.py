@@ -12,6 +12,8 @@ from typing import Any
 
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import MercuryError
+from mercury_engine.models import gpu
+from mercury_kernels.installation import install_command
 from rich.console import Console
 from rich.text import Text
 
@@ -67,15 +69,14 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     for package in REQUIRED_PACKAGES:
         yield _package(package)
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
-    yield _guarded("torch", _torch, "pip install torch")
+    yield _guarded("gpu", _gpu, "set mercury.device to 'cpu'")
     yield _cpu_kernels()
     engine: list[HostedEngine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
-    yield _guarded(
-        "gpu kernels", _kernels, "reinstall mercury-lsp"
-    )  # after the fill, which may have found broken kernels
+    if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
+        yield _guarded("gpu kernels", _kernels, "reinstall mercury-lsp")
     if engine:
         yield _guarded("speed", lambda: _speed(engine[0]), "try --model with another model")
 
@@ -113,12 +114,18 @@ def _daemon(status: dict[str, Any]) -> str:
     return f"process {status['pid']} of version {status['version']}, {editors}, {engines}{memory}"
 
 
-def _torch() -> str:
+def _gpu() -> str:
+    """The GPU and what runs models on it, or what would."""
+    found = gpu.nvidia_gpus()
+    if not found:
+        return "no NVIDIA GPU, and none is needed: C kernels run the model on the CPU"
+    if not gpu.has_torch():
+        return f"{found[0]} is not used; torch and triton, some 4 GB, would run models on it: {install_command('gpu')}"
     import torch
 
     if not torch.cuda.is_available():
-        return f"{torch.__version__}, {torch.get_num_threads()} threads, no CUDA device"
-    return f"{torch.__version__}, {torch.cuda.get_device_name()}"
+        return f"{found[0]} is not used: torch {torch.__version__} has no CUDA, or is too new for the driver"
+    return f"{found[0]}, torch {torch.__version__}"
 
 
 def _hub(address: Address) -> str:

@@ -73,7 +73,7 @@ def load_engine(settings: Settings) -> HostedEngine:
     # Everything allocated now stays; repeated garbage collection would take a twelfth of the time.
     gc.disable()
     try:
-        from mercury_engine.engine import Engine  # imports torch
+        from mercury_engine.engine import Engine  # takes a while
 
         return Engine.load(settings.model, device=settings.device, threads=settings.threads)
     finally:

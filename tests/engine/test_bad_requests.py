@@ -49,13 +49,14 @@ def test_typing_moves_the_start_of_a_long_near_prefix_rarely():
 
 
 def test_weights_that_compute_nan_are_reported_and_the_engine_goes_on(engine):
-    kept = engine.reader.norm.detach().clone()
+    norm = engine.reader.decoder.norm
+    kept = norm.detach().clone()
     with torch.no_grad():
-        engine.reader.norm.fill_(float("nan"))
+        norm.fill_(float("nan"))
     with pytest.raises(ModelCorrupt, match="fetch the model again"):
         engine.fill(REQUEST)
     with torch.no_grad():
-        engine.reader.norm.copy_(kept)
+        norm.copy_(kept)
     engine.cache.clear()
     assert engine.fill(REQUEST).steps > 0
 

@@ -12,6 +12,7 @@ from mercury_engine.denoising.canvas import Canvas, Vocabulary
 from mercury_engine.denoising.context_reader import MANY_TOKENS_READ
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
+from mercury_engine.models import backend
 from mercury_engine.prompt.layout import rest_and_below
 from mercury_engine.results import take_back_unsure
 
@@ -180,6 +181,7 @@ def test_effort_bounds_the_canvas(engine):
 
 
 def test_a_cuda_device_that_does_not_exist_is_refused(folders, monkeypatch, caplog):
+    monkeypatch.setattr(backend, "nvidia_gpus", lambda: ())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RequestError, match="cuda"):
         Engine.load(folders["reader"], device="cuda")

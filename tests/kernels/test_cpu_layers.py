@@ -1,13 +1,15 @@
 """The C kernels equal their torch twin, in every build that this processor runs and in plain C."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_kernels.cpu import build, library
-from mercury_kernels.cpu.layers import GROUP, MATRICES, WHOLE_MODEL, Layers, Part, QuantizedMatrix
+from mercury_kernels.cpu.layers import BFLOAT16, GROUP, MATRICES, WHOLE_MODEL, Floats, Layers, Part, QuantizedMatrix
 from mercury_kernels.cpu.reference import ReferenceLayers, floats
 from mercury_kernels.reference import rotary_angles
 
@@ -40,11 +42,20 @@ def loaded(request, tmp_path_factory):
     return library.load(target)
 
 
+def normal(*shape: int) -> Floats:
+    return torch.randn(*shape).numpy()
+
+
+def causal(rows: int) -> Floats:
+    """An additive mask [R,R] that hides later rows."""
+    return np.triu(np.full((rows, rows), -np.inf, np.float32), 1)
+
+
 def coded(outputs: int, inputs: int, bits: int) -> QuantizedMatrix:
-    codes = torch.randint(0, 256, (outputs, inputs * bits // 8), dtype=torch.uint8)
+    codes = torch.randint(0, 256, (outputs, inputs * bits // 8), dtype=torch.uint8).numpy()
     span = 2.0 * inputs**-0.5
-    scales = (span / 2**bits * (0.5 + torch.rand(outputs, inputs // GROUP))).half()
-    return QuantizedMatrix(codes, scales, (-scales.float() * 2 ** (bits - 1)).half())
+    scales = (span / 2**bits * (0.5 + torch.rand(outputs, inputs // GROUP))).half().numpy()
+    return QuantizedMatrix(codes, scales, (-scales.astype(np.float32) * 2 ** (bits - 1)).astype(np.float16))
 
 
 def made(
@@ -58,31 +69,36 @@ def made(
         for which in MATRICES:
             outputs, inputs = SHAPES[which]
             parts = [coded(outputs - 32, inputs, bits), coded(32, inputs, bits)]
-            products = [(0.1 * torch.randn(rank, inputs), 0.1 * torch.randn(outputs, rank)) for _ in range(2)]
-            bias = torch.randn(outputs)
+            products = [(0.1 * normal(rank, inputs), 0.1 * normal(outputs, rank)) for _ in range(2)]
+            bias = normal(outputs)
             for each in (layers, twin):
                 each.put_matrix(layer, which, parts)
                 if biased:
                     each.put_bias(layer, which, bias)
                 for writes, product in enumerate(products if rank else []):
                     each.put_low_rank(layer, which, *product, writes=bool(writes))
-        norms = 1 + 0.1 * torch.randn(2, WIDTH)
+        norms = 1 + 0.1 * normal(2, WIDTH)
         layers.put_norms(layer, *norms)
         twin.put_norms(layer, *norms)
-    last, head = torch.ones(WIDTH), [coded(OUTPUTS, WIDTH, 8)]
+    last, head = np.ones(WIDTH, np.float32), [coded(OUTPUTS, WIDTH, 8)]
     for each in (layers, twin):
         each.put_last_norm(last)
         each.put_matrix(WHOLE_MODEL, "head", head)
     return layers, twin
 
 
-def angles(first: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return rotary_angles(torch.arange(first, first + count), HEAD_WIDTH, 10_000.0)
+def angles_of(places: Sequence[int]) -> tuple[Floats, Floats]:
+    cos, sin = rotary_angles(torch.tensor(places), HEAD_WIDTH, 10_000.0)
+    return cos.numpy(), sin.numpy()
+
+
+def angles(first: int, count: int) -> tuple[Floats, Floats]:
+    return angles_of(range(first, first + count))
 
 
 def side(first: int, tokens: int):
     """A function that places the same random side in either implementation."""
-    keys, values = torch.randn(2, LAYERS, 1, HEADS, tokens, HEAD_WIDTH).bfloat16()
+    keys, values = normal(2, LAYERS, 1, HEADS, tokens, HEAD_WIDTH).astype(BFLOAT16)
     return lambda layers: layers.place([(keys, values)], angles(first, tokens))
 
 
@@ -95,9 +111,10 @@ def part_of(layers, rows, hidden, before, after=()):
     return Part(rows, [place(layers) for place in before], [place(layers) for place in after], hidden)
 
 
-def near(found: torch.Tensor, expected: torch.Tensor, tolerance: float = TOLERANCE) -> None:
+def near(found: np.ndarray, expected: np.ndarray, tolerance: float = TOLERANCE) -> None:
     assert found.shape == expected.shape
-    error = (found.float() - expected.float()).norm() / expected.float().norm()
+    left, right = found.astype(np.float32), expected.astype(np.float32)
+    error = np.linalg.norm(left - right) / np.linalg.norm(right)
     assert error < tolerance, error
 
 
@@ -109,9 +126,8 @@ def test_every_build_for_this_processor_exists():
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 40])
 def test_the_readers_rows_see_sides_of_any_length(loaded, rows, bits):
     layers, twin = made(loaded, bits=bits, rank=5, biased=True)
-    causal = torch.full((rows, rows), float("-inf")).triu(1)
     before = [side(-70, 70), side(0, 33), side(33, 1)]
-    given = torch.randn(rows, WIDTH), angles(34, rows), None, causal, before
+    given = normal(rows, WIDTH), angles(34, rows), None, causal(rows), before
     for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
         near(found, expected)
 
@@ -119,21 +135,22 @@ def test_the_readers_rows_see_sides_of_any_length(loaded, rows, bits):
 @pytest.mark.parametrize("rows", [1, 4, 17])
 def test_the_writers_rows_see_the_suffix_in_its_own_frame(loaded, rows):
     layers, twin = made(loaded, rank=16)
-    given = torch.randn(rows, WIDTH), angles(40, rows), angles(-rows, rows), None, [side(-9, 49)], [side(0, 65)]
+    given = normal(rows, WIDTH), angles(40, rows), angles(-rows, rows), None, [side(-9, 49)], [side(0, 65)]
     for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
         near(found, expected)
     lookup_text = (*given[:2], angles(-rows - 50, rows), *given[3:])
-    assert (ran(twin, *lookup_text)[0] - ran(twin, *given)[0]).norm() > 2 * TOLERANCE * ran(twin, *given)[0].norm()
+    found, expected = ran(twin, *lookup_text)[0], ran(twin, *given)[0]
+    assert np.linalg.norm(found - expected) > 2 * TOLERANCE * np.linalg.norm(expected)
     alone = given[0], given[1], None, *given[3:5]
-    assert (ran(layers, *given)[0] - ran(layers, *alone)[0]).norm() > 0.1, "what the writer adds is not the reader's"
+    difference = ran(layers, *given)[0] - ran(layers, *alone)[0]
+    assert np.linalg.norm(difference) > 0.1, "what the writer adds is not the reader's"
 
 
 def test_rows_see_only_keys_that_are_not_hidden(loaded):
     layers, _ = made(loaded)
-    x, apart = torch.randn(5, WIDTH), torch.full((5, 5), float("-inf"))
+    x, apart = normal(5, WIDTH), np.full((5, 5), -np.inf, np.float32)
     apart[:3, :3] = apart[3:, 3:] = 0
-    places = torch.tensor([0, 1, 2, 0, 1])
-    frame = rotary_angles(places, HEAD_WIDTH, 10_000.0)
+    frame = angles_of([0, 1, 2, 0, 1])
     whole = ran(layers, x, frame, None, apart, [])[0]
     for rows in (slice(0, 3), slice(3, 5)):
         part = ran(layers, x[rows], (frame[0][rows], frame[1][rows]), None, None, [])[0]
@@ -147,19 +164,21 @@ def test_each_part_of_a_pass_has_the_same_result_as_alone(loaded, threads, write
     sizes, starts = [1, 9, 4, 1], [34, 0, 7, 0]
     sides = [[side(-70, 70), side(0, 34)], [side(-3, 3)], [side(0, 7)], []]
     behind = [[side(0, 65)], [], [side(0, 4), side(4, 2)], []] if writes else [[]] * 4
-    masks = [None, torch.full((9, 9), float("-inf")).triu(1), None, None]
+    masks = [None, causal(9), None, None]
     near_frames = [angles(start, size) for start, size in zip(starts, sizes, strict=True)]
     away_frames = [angles(-size, size) for size in sizes] if writes else [None] * 4
-    x = [torch.randn(size, WIDTH) for size in sizes]
+    x = [normal(size, WIDTH) for size in sizes]
     alone = [ran(layers, *given) for given in zip(x, near_frames, away_frames, masks, sides, behind, strict=True)]
 
     def whole(each):
-        frames = [tuple(map(torch.cat, zip(*of, strict=True))) if of[0] else None for of in (near_frames, away_frames)]
+        frames = [
+            tuple(map(np.concatenate, zip(*of, strict=True))) if of[0] else None for of in (near_frames, away_frames)
+        ]
         parts = [part_of(each, *given) for given in zip(sizes, masks, sides, behind, strict=True)]
-        return each.run(torch.cat(x), *frames, parts)
+        return each.run(np.concatenate(x), *frames, parts)
 
     for found, expected, dim in zip(whole(layers), zip(*alone, strict=True), (0, 3, 3), strict=True):
-        assert torch.equal(found, torch.cat(expected, dim))
+        assert np.array_equal(found, np.concatenate(expected, dim))
     for found, expected in zip(whole(layers), whole(twin), strict=True):
         near(found, expected)
 
@@ -167,17 +186,17 @@ def test_each_part_of_a_pass_has_the_same_result_as_alone(loaded, threads, write
 @pytest.mark.parametrize("threads", [2, 3, 5])
 def test_threads_change_only_the_order_of_sums(loaded, threads):
     one, many = made(loaded)[0], made(loaded, threads)[0]
-    given = torch.randn(7, WIDTH), angles(0, 7), None, torch.full((7, 7), float("-inf")).triu(1), [side(-90, 90)]
+    given = normal(7, WIDTH), angles(0, 7), None, causal(7), [side(-90, 90)]
     for left, right in zip(ran(one, *given), ran(many, *given), strict=True):
         near(left, right, 0.005)
     near(one.head(given[0]), many.head(given[0]), 1e-6)
-    assert torch.equal(ran(many, *given)[0], ran(many, *given)[0]), "the same question has the same answer"
+    assert np.array_equal(ran(many, *given)[0], ran(many, *given)[0]), "the same question has the same answer"
 
 
 @pytest.mark.parametrize("rows", [1, 6, 30])
 def test_the_head_of_any_number_of_outputs(loaded, rows):
     layers, twin = made(loaded)
-    x = torch.randn(rows, WIDTH)
+    x = normal(rows, WIDTH)
     near(layers.head(x), twin.head(x))
 
 
@@ -188,39 +207,39 @@ def test_a_part_of_a_side_is_read_in_place(loaded):
     def part(layers):
         return tuple(each[:, :, :, :20] for each in whole(layers))
 
-    given = torch.randn(2, WIDTH), angles(20, 2), None, None, [part]
+    given = normal(2, WIDTH), angles(20, 2), None, None, [part]
     near(ran(layers, *given)[0], ran(twin, *given)[0])
 
 
 @pytest.mark.parametrize("tokens", [1, 40])
 def test_placing_stored_blocks_rounds_keys_again_but_not_values(loaded, tokens):
     layers, _ = made(loaded)
-    given, turned = torch.randn(2, LAYERS, 1, HEADS, tokens + 1, HEAD_WIDTH).bfloat16(), angles(-7, tokens)
+    given, turned = normal(2, LAYERS, 1, HEADS, tokens + 1, HEAD_WIDTH).astype(BFLOAT16), angles(-7, tokens)
     at_once = layers.place([tuple(given[..., 1:, :])], turned)
     later = layers.place([tuple(each[..., 1:, :] for each in layers.keep(*given))], turned)
-    assert torch.equal(at_once[1], later[1])
+    assert np.array_equal(at_once[1], later[1])
     first, second = (signed_keys(each[0]) * scales(each[0]) for each in (at_once, later))
-    assert bool(((first - second).abs() <= 2.2 * scales(at_once[0])).all())
+    assert (np.abs(first - second) <= 2.2 * scales(at_once[0])).all()
 
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_several_blocks_are_placed_like_one(loaded, kept):
     layers, _ = made(loaded)
-    whole = tuple(torch.randn(2, LAYERS, 1, HEADS, 40, HEAD_WIDTH).bfloat16())
+    whole = tuple(normal(2, LAYERS, 1, HEADS, 40, HEAD_WIDTH).astype(BFLOAT16))
     blocks = [tuple(each[:, :, :, part] for each in whole) for part in (slice(0, 7), slice(7, 8), slice(8, 40))]
     if kept:
         whole, blocks = layers.keep(*whole), [layers.keep(*block) for block in blocks]
     turned = angles(-40, 40)
     for found, expected in zip(layers.place(blocks, turned), layers.place([whole], turned), strict=True):
-        assert torch.equal(found, expected)
+        assert np.array_equal(found, expected)
 
 
 def scales(kept):
-    return kept[..., HEAD_WIDTH:].contiguous().view(torch.float32)
+    return np.ascontiguousarray(kept[..., HEAD_WIDTH:]).view(np.float32)
 
 
 def signed_keys(kept):
-    return kept[..., :HEAD_WIDTH].view(torch.uint8).to(torch.int16) - 128
+    return kept[..., :HEAD_WIDTH].view(np.uint8).astype(np.int16) - 128
 
 
 @pytest.mark.parametrize("tokens", [1, 40])
@@ -228,29 +247,29 @@ def test_a_placed_side_is_off_by_at_most_half_a_step(loaded, tokens):
     layers, twin = made(loaded)
     place = side(-7, tokens)
     for kept, expected, offset in zip(place(layers), place(twin), (-128, 0), strict=True):
-        codes = kept[..., :HEAD_WIDTH].view(torch.uint8).to(torch.int16)
+        codes = kept[..., :HEAD_WIDTH].view(np.uint8).astype(np.int16)
         signed = codes + offset if offset else kept[..., :HEAD_WIDTH]
-        scale = kept[..., HEAD_WIDTH:].contiguous().view(torch.float32)
-        assert bool((scale.squeeze(-1) * 127 - expected.abs().amax(-1) < 1e-5).all())
-        assert bool(((signed * scale - expected).abs() <= 0.51 * scale).all())
+        scale = scales(kept)
+        assert (scale[..., 0] * 127 - np.abs(expected).max(-1) < 1e-5).all()
+        assert (np.abs(signed * scale - expected) <= 0.51 * scale).all()
 
 
 def test_inputs_and_earlier_results_stay_unchanged(loaded):
     layers, _ = made(loaded)
-    x = torch.randn(3, WIDTH)
-    kept = x.clone()
+    x = normal(3, WIDTH)
+    kept = x.copy()
     first = ran(layers, x, angles(0, 3), None, None, [])
-    copies = [each.clone() for each in first]
-    ran(layers, torch.randn(9, WIDTH), angles(0, 9), None, None, [])
-    assert torch.equal(x, kept)
-    assert all(torch.equal(a, b) for a, b in zip(first, copies, strict=True))
+    copies = [each.copy() for each in first]
+    ran(layers, normal(9, WIDTH), angles(0, 9), None, None, [])
+    assert np.array_equal(x, kept)
+    assert all(np.array_equal(a, b) for a, b in zip(first, copies, strict=True))
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-30, 1e30, float("nan"), float("inf")])
 def test_nan_and_infinity_leave_the_process_and_the_layers_usable(loaded, value):
     layers, twin = made(loaded)
-    ran(layers, torch.full((2, WIDTH), value), angles(0, 2), None, None, [side(-4, 4)])
-    given = torch.randn(2, WIDTH), angles(0, 2), None, None, []
+    ran(layers, np.full((2, WIDTH), value, np.float32), angles(0, 2), None, None, [side(-4, 4)])
+    given = normal(2, WIDTH), angles(0, 2), None, None, []
     near(ran(layers, *given)[0], ran(twin, *given)[0])
 
 
@@ -258,10 +277,10 @@ def test_nan_and_infinity_leave_the_process_and_the_layers_usable(loaded, value)
 @pytest.mark.parametrize("place", [0, 37])
 def test_nan_and_infinity_become_nan(loaded, place, bad):
     layers, _ = made(loaded)
-    x = torch.randn(3, WIDTH)
+    x = normal(3, WIDTH)
     x[1, place] = bad
-    assert layers.head(x)[1].isnan().all()
-    assert ran(layers, x, angles(0, 3), None, None, [])[0].isnan().all(), "rows see each other"
+    assert np.isnan(layers.head(x)[1]).all()
+    assert np.isnan(ran(layers, x, angles(0, 3), None, None, [])[0]).all(), "rows see each other"
 
 
 @pytest.mark.parametrize("which", MATRICES)
@@ -274,9 +293,9 @@ def test_one_nan_weight_shows_in_every_row(loaded, which, output):
         if each == which:
             codes.scales[output, 0] = float("nan")
         layers.put_matrix(0, each, [codes])
-    layers.put_norms(0, *torch.ones(2, WIDTH))
-    layers.put_last_norm(torch.ones(WIDTH))
-    assert ran(layers, torch.randn(2, WIDTH), angles(0, 2), None, None, [])[0].isnan().any(-1).all()
+    layers.put_norms(0, *np.ones((2, WIDTH), np.float32))
+    layers.put_last_norm(np.ones(WIDTH, np.float32))
+    assert np.isnan(ran(layers, normal(2, WIDTH), angles(0, 2), None, None, [])[0]).any(-1).all()
 
 
 def test_sides_with_other_strides_are_copied_first(loaded):
@@ -285,9 +304,9 @@ def test_sides_with_other_strides_are_copied_first(loaded):
 
     def part(each):
         keys, values = whole(each)
-        return keys[:, :, :, :2500], values[:, :, :, :2500].contiguous()
+        return keys[:, :, :, :2500], np.ascontiguousarray(values[:, :, :, :2500])
 
-    given = torch.randn(1, WIDTH), angles(2500, 1), None, None, [part]
+    given = normal(1, WIDTH), angles(2500, 1), None, None, [part]
     for _ in range(4):
         near(ran(layers, *given)[0], ran(twin, *given)[0])
 
@@ -295,9 +314,9 @@ def test_sides_with_other_strides_are_copied_first(loaded):
 def test_an_incomplete_network_does_not_run(loaded):
     layers = Layers(1, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, 1, library=loaded)
     with pytest.raises(MemoryError):
-        ran(layers, torch.randn(1, WIDTH), angles(0, 1), None, None, [])
+        ran(layers, normal(1, WIDTH), angles(0, 1), None, None, [])
     with pytest.raises(MemoryError):
-        layers.head(torch.randn(1, WIDTH))
+        layers.head(normal(1, WIDTH))
     with pytest.raises(ValueError, match="out has shape"):
         layers.put_matrix(0, "out", [coded(WIDTH, WIDTH, 4)])
 
@@ -310,10 +329,10 @@ def test_a_matrix_may_come_in_parts_of_any_size(sizes):
     layers = Layers(1, WIDTH, INNER, 1, 1, HEAD_WIDTH, 1e-5, 1)
     parts = [coded(size, WIDTH, 8) for size in sizes]
     layers.put_matrix(WHOLE_MODEL, "head", parts)
-    x = torch.randn(2, WIDTH)
-    near(layers.head(x), x @ torch.cat([floats(part) for part in parts]).T)
-    ends = [0, *torch.tensor(sizes).cumsum(0).tolist()]
-    assert all(layers.head(x)[:, a:b].abs().sum() > 0 for a, b in pairwise(ends))
+    x = normal(2, WIDTH)
+    near(layers.head(x), x @ np.concatenate([floats(part) for part in parts]).T)
+    ends = [0, *np.cumsum(sizes)]
+    assert all(np.abs(layers.head(x)[:, a:b]).sum() > 0 for a, b in pairwise(ends))
 
 
 @pytest.mark.parametrize("change", [{"width": 48}, {"inner": 50}, {"head_width": 24}])

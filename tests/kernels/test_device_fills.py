@@ -14,7 +14,7 @@ from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Decoder
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.buffers import Buffers
 from mercury_kernels.launch import INTERPRETED
@@ -33,7 +33,7 @@ def loaded(folder, device, **rule):
     (folder / "settings.json").write_text(json.dumps({"rule": {"decides": "writer", "bound": 6.0} | rule}))
     engine = Engine.load(folder, device=device.type, dtype=torch.float32)
     assert (engine.loop is None) == (device.type == "cpu")
-    engine.loop = engine.loop or DeviceLoop(engine.writer, engine.denoiser)
+    engine.loop = engine.loop or DeviceLoop(engine.writer.decoder, engine.denoiser)
     return engine
 
 
@@ -51,8 +51,8 @@ def on_cpu(tmp_path):
 def eager_to_end(engine):
     """Random weights rarely end a fill; these do."""
     with torch.no_grad():
-        engine.writer.markers[1] *= 3
-    engine.loop = DeviceLoop(engine.writer, engine.denoiser)
+        engine.writer.decoder.markers[1] *= 3
+    engine.loop = DeviceLoop(engine.writer.decoder, engine.denoiser)
 
 
 def filled(engine, request, loop):
@@ -231,14 +231,14 @@ def test_the_kernels_fill_what_the_plain_loop_does(on_cpu, monkeypatch):
         ("commit", commit),
     ):
         monkeypatch.setattr(ops, name, getattr(module, name))
-    on_cpu.loop = DeviceLoop(on_cpu.writer, on_cpu.denoiser, page_size=16)
+    on_cpu.loop = DeviceLoop(on_cpu.writer.decoder, on_cpu.denoiser, page_size=16)
     for request in (replace(WORD, max_slots=6), replace(REQUEST, max_slots=6, draft="x = 1")):
         both(on_cpu, request)
 
 
 def test_weights_that_compute_nan_are_an_error(engine):
     with torch.no_grad():
-        engine.writer.norm.fill_(float("nan"))
+        engine.writer.decoder.norm.fill_(float("nan"))
     with pytest.raises(ModelCorrupt, match="weights compute NaN"):
         engine.fill(REQUEST)
 
@@ -264,7 +264,7 @@ def test_a_gpu_without_room_falls_back_and_the_log_says_so(on_cpu, monkeypatch, 
         raise torch.OutOfMemoryError("full")
 
     monkeypatch.setattr(device_loops, "DeviceLoop", full)
-    monkeypatch.setattr(TorchNetwork, "device", torch.device("cuda"))
+    monkeypatch.setattr(Decoder, "device", torch.device("cuda"))
     with caplog.at_level(logging.WARNING):
         assert device_loop(on_cpu.writer, on_cpu.denoiser) is None
     assert caplog.text.count("no room") == 1

@@ -9,9 +9,9 @@ from mercury_engine.cuda import graphs
 from mercury_engine.cuda.graphs import CanvasJob, GraphDenoiser
 from mercury_engine.denoising.unmasking import choose_by_entropy
 from mercury_engine.errors import Cancelled, RequestError
-from mercury_engine.kv_cache.prefill import read_alone, read_start
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights
 from mercury_engine.models.network import join
+from mercury_engine.training.optimisation.prefill import read_alone, read_start
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.launch import INTERPRETED
 
@@ -20,7 +20,7 @@ from tests.support import tiny
 
 def made_on(device):
     """The reader, and the writer as a separate network with merged weights."""
-    return tiny.network().to(device), weights.merged_writer(tiny.network().to(device))
+    return tiny.network().to(device), decoder_weights.merged_writer(tiny.network().to(device))
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +76,9 @@ def plain(writer, job, banned=()):
             logp = writer.writer_logits(hidden[0, :-1]).index_fill(1, banned, -1e30)
             logp = logp.log_softmax(-1)
             entropy = -(logp.exp() * logp.clamp_min(-1e4)).sum(-1)
-            chosen = choose_by_entropy(entropy, masked, 1e9 if steps >= job.most else job.bound)
-            ids = torch.where(chosen, logp.argmax(-1), ids)
+            bound = 1e9 if steps >= job.most else job.bound
+            chosen = choose_by_entropy(entropy.cpu().numpy(), masked.cpu().numpy(), bound)
+            ids = torch.where(torch.as_tensor(chosen, device=device), logp.argmax(-1), ids)
             if bool((ids == config.end_id).any()):
                 ids[int((ids == config.end_id).nonzero()[0]) :] = config.end_id
     return ids.tolist(), steps
@@ -213,7 +214,7 @@ def test_jobs_beyond_the_buckets_are_refused_with_the_fix(networks):
 @pytest.mark.parametrize("format_", [torch.int8, torch.float8_e4m3fn])
 def test_eight_bit_weights_change_little(networks, format_):
     one = job(networks[0], slots=6, most=1)
-    network = weights.merged_writer(tiny.network())
+    network = decoder_weights.merged_writer(tiny.network())
     (whole,) = filler(networks).fill([one])
     (packed,) = GraphDenoiser(network, pages=40, positions=300, page_size=16, eight_bit=format_).fill([one])
     assert sum(a != b for a, b in zip(whole.ids, packed.ids, strict=True)) <= 3

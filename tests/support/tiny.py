@@ -9,9 +9,9 @@ import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.engine import Engine
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_kernels.cpu import library
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -56,10 +56,10 @@ def config(vocab_size: int = 500, rank: int = 0, **changes) -> ModelConfig:
     return ModelConfig(**(fields | changes))
 
 
-def network(rank: int = 4, seed: int = 0, **changes) -> TorchNetwork:
+def network(rank: int = 4, seed: int = 0, **changes) -> Decoder:
     """Random weights large enough for every part to matter, the adapter's too."""
     torch.manual_seed(seed)
-    made = TorchNetwork(config(rank=rank, **changes))
+    made = Decoder(config(rank=rank, **changes))
     with torch.no_grad():
         for name, parameter in made.named_parameters():
             if name.endswith("norm"):
@@ -76,14 +76,14 @@ def folder(path: Path, rank: int = 4, seed: int = 0, **changes) -> Path:
     tokenizer().save(str(path / "tokenizer.json"))
     save_file(state(made), path / "model.safetensors")
     if rank:
-        adapter = {name: p.detach() for name, p in weights.adapter_parameters(made).items()}
+        adapter = {name: p.detach() for name, p in decoder_weights.adapter_parameters(made).items()}
         save_file(adapter, path / "adapter.safetensors")
     fields = {name: getattr(made.config, name) for name in made.config.__slots__}
     (path / "config.json").write_text(json.dumps({"model_type": "mercury", **fields, "name": "tiny"}))
     return path
 
 
-def state(made: TorchNetwork) -> dict[str, torch.Tensor]:
+def state(made: Decoder) -> dict[str, torch.Tensor]:
     """The reader's tensors under their checkpoint names."""
     c = made.config
     out = {"model.embed_tokens.weight": made.embedding.data, "model.norm.weight": made.norm.data}

@@ -22,32 +22,31 @@ from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.slot_masks import SlotLimits, first_slot_limits
 from mercury_engine.denoising.verifier import CanvasContext
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import Network
 from mercury_engine.models.torch_network import TorchNetwork
 
 _log = logging.getLogger(__name__)
 
 
-def device_loop(writer: Network | None, denoiser: Denoiser) -> "DeviceLoop | None":
+def device_loop(writer: Network, denoiser: Denoiser) -> "DeviceLoop | None":
     """The loop for a deciding writer on a GPU with room for it; otherwise None, and the log says why."""
-    if writer is None or denoiser.rule.decides != "writer":
-        return None
-    device = writer.device
-    if device.type != "cuda":
+    if not isinstance(writer, TorchNetwork) or writer.decoder.device.type != "cuda":
         _log.warning("no CUDA device: fills take the plain loop, step by step (slower, same text)")
         return None
-    assert isinstance(writer, TorchNetwork)
     try:
-        return DeviceLoop(writer, denoiser)
+        return DeviceLoop(writer.decoder, denoiser)
     except torch.OutOfMemoryError as error:
-        _log.warning("no room for graphs on %s, fills take the plain loop (slower, same text): %s", device, error)
+        _log.warning(
+            "no room for graphs on %s, fills take the plain loop (slower, same text): %s", writer.device, error
+        )
         return None
 
 
 class DeviceLoop:
     """Runs the loop for one model. One caller at a time."""
 
-    def __init__(self, writer: TorchNetwork, denoiser: Denoiser, page_size: int = PAGE_TOKENS) -> None:
+    def __init__(self, writer: Decoder, denoiser: Denoiser, page_size: int = PAGE_TOKENS) -> None:
         self.denoiser = denoiser
         self.filler = GraphDenoiser(writer, page_size=page_size)
 

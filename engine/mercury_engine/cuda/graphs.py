@@ -22,8 +22,8 @@ from mercury_kernels.pages import PagePool
 
 from mercury_engine.cuda.token_masks import TokenMasks
 from mercury_engine.errors import Cancelled, RequestError
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import KeyValueSegment
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.models.triton import TritonWeights, forward
 
 SLOT_BUCKETS = (8, 16, 32, 64, 96)
@@ -93,7 +93,7 @@ class GraphDenoiser:
 
     def __init__(
         self,
-        writer: TorchNetwork,
+        writer: Decoder,
         *,
         pages: int = 512,
         positions: int = 8192,

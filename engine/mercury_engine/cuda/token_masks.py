@@ -6,9 +6,9 @@ Dimensions: K masks, V vocabulary with mask and end.
 from collections.abc import Callable, Hashable
 
 import torch
-from torch import Tensor
 
 from mercury_engine.lru import LeastRecentlyUsed
+from mercury_engine.models.arrays import MaskArray
 
 MASK_ROWS = 16
 """Masks kept at a time, including number 0; one batch may use this many."""
@@ -26,14 +26,14 @@ class TokenMasks:
         self.table[:, mask_id] = True
         self._numbers = LeastRecentlyUsed[Hashable, int](MASK_ROWS - 1)
 
-    def number(self, name: Hashable, make_mask: Callable[[], Tensor]) -> int:
+    def number(self, name: Hashable, make_mask: Callable[[], MaskArray]) -> int:
         """The number of the mask with that name; `make_mask` returns it, bool [V], if the table lacks it."""
         return self._numbers.get_or_make(name, lambda: self._fill_row(make_mask))
 
-    def _fill_row(self, make_mask: Callable[[], Tensor]) -> int:
+    def _fill_row(self, make_mask: Callable[[], MaskArray]) -> int:
         oldest = next(iter(self._numbers)) if len(self._numbers) == MASK_ROWS - 1 else None
         number = len(self._numbers) + 1 if oldest is None else self._numbers.pop(oldest)
         assert number is not None
-        self.table[number] = make_mask().to(self.table.device)
+        self.table[number] = torch.as_tensor(make_mask(), device=self.table.device)
         self.table[number, self.mask_id] = True
         return number

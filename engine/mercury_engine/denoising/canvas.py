@@ -10,9 +10,8 @@ Dimensions: S open slots, V vocabulary with mask and end.
 import math
 from dataclasses import dataclass, field, replace
 
-from torch import Tensor
-
 from mercury_engine.api import OnStep, SlotView
+from mercury_engine.models.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +107,13 @@ class Canvas:
                 return slot
         return self.settled - 1
 
-    def step_done(self, written_SV: Tensor | None, first: int) -> None:
+    def step_done(self, written_SV: Array | None, first: int) -> None:
         """Count a step and report it; `written_SV` are the writer's log-probabilities of the slots from `first` on."""
         self.steps += 1
         if self.on_step is not None:
             self.on_step(self.view(written_SV, first))
 
-    def view(self, written_SV: Tensor | None, first: int) -> tuple[SlotView, ...]:
+    def view(self, written_SV: Array | None, first: int) -> tuple[SlotView, ...]:
         """The slots behind the cursor; the writer's log-probabilities [S,V] begin with slot `first`."""
         views, hidden = [], len(self.begun)
         for slot in range(self.known, len(self.ids)):
@@ -132,7 +131,7 @@ class Canvas:
                 return slot
         return self.settled
 
-    def _slot_view(self, slot: int, written_SV: Tensor | None, first: int) -> SlotView:
+    def _slot_view(self, slot: int, written_SV: Array | None, first: int) -> SlotView:
         token = self.ids[slot]
         if slot < self.settled:
             return SlotView(self.vocabulary.texts[token], "committed", self.chances[slot])
@@ -142,7 +141,7 @@ class Canvas:
             return SlotView(text, "end" if end else "committed", self.committed[slot])
         if token == self.vocabulary.mask_id or written_SV is None or slot - first >= len(written_SV):
             return SlotView("", "mask", 0.0)
-        chance = float(written_SV[slot - first, token].exp())
+        chance = math.exp(float(written_SV[slot - first, token]))
         if token == self.vocabulary.end_id:
             return SlotView("", "end", chance)
         return SlotView(self.vocabulary.texts[token], "draft", chance)

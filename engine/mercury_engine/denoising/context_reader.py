@@ -42,7 +42,7 @@ class ContextReader:
         far = far_part([self.tokenizer.block(block) for block in (*reversed(below), *request.far)])
         suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
         context = yield from self.cache.context(far, ids[:-1], suffix)
-        if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device.type == "cpu":
+        if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()
         return CanvasContext(context, ids, settled, self._ngrams(far, request))
 

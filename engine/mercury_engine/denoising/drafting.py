@@ -3,24 +3,23 @@
 Dimensions: S slots, V vocabulary with mask and end.
 """
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy, entropy
+from mercury_engine.models.arrays import Array, MaskArray, namespace, on_host
 
 SLOTS_BEHIND_END = 4
 """Slots kept behind a drafted end marker, in case it comes too early."""
 
 
-def best_guesses(written_SV: Tensor, end_id: int) -> tuple[list[int], bool]:
-    """The writer's best tokens up to an end marker, and whether there is one."""
-    ids = [int(i) for i in written_SV.argmax(-1)]
+def before_end(ids: list[int], end_id: int) -> tuple[list[int], bool]:
+    """The tokens up to an end marker, and whether there is one."""
     return (ids[: ids.index(end_id)], True) if end_id in ids else (ids, False)
 
 
-def keep_drafts(rule: DenoisingRule, canvas: Canvas, open_SV: Tensor) -> None:
+def keep_drafts(rule: DenoisingRule, canvas: Canvas, open_SV: Array) -> None:
     """Write the surest guesses for the open slots onto the canvas and mask the others again.
 
     `open_SV` are the writer's log-probabilities of the slots that are not settled. The first one stays masked: the
@@ -39,11 +38,11 @@ def keep_drafts(rule: DenoisingRule, canvas: Canvas, open_SV: Tensor) -> None:
         canvas.ids = canvas.ids[: canvas.settled + ends[0] + SLOTS_BEHIND_END]
 
 
-def sure_guesses(rule: DenoisingRule, open_SV: Tensor) -> Tensor:
+def sure_guesses(rule: DenoisingRule, open_SV: Array) -> MaskArray:
     """bool [S]: slots whose best guess may stay as a draft, by the threshold if there is one, else by the bound."""
-    masked_S = torch.ones(len(open_SV), dtype=torch.bool, device=open_SV.device)
+    masked_S = np.ones(len(open_SV), np.bool_)
     if rule.threshold is not None:
-        confidence_S = open_SV.amax(-1).exp()
+        confidence_S = np.exp(on_host(namespace(open_SV).amax(open_SV, -1)))
         return choose_by_confidence(confidence_S, masked_S, rule.threshold) & (confidence_S >= rule.threshold)
     entropy_S = entropy(open_SV)
     entropy_S[0] = float("inf")

@@ -16,12 +16,9 @@ Dimensions: S slots, V vocabulary with mask and end.
 import math
 import time
 
-import torch
-from torch import Tensor
-
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
-from mercury_engine.denoising.drafting import best_guesses, keep_drafts
+from mercury_engine.denoising.drafting import before_end, keep_drafts
 from mercury_engine.denoising.mixing import mix_in_unread, mix_opinions
 from mercury_engine.denoising.ngram_lookup import NgramMatch
 from mercury_engine.denoising.rule import DenoisingRule
@@ -30,6 +27,7 @@ from mercury_engine.denoising.stopping import StoppingCriteria, find_end
 from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.denoising.writer_step import WriterStep
 from mercury_engine.errors import Cancelled, ModelCorrupt
+from mercury_engine.models.arrays import Array, best, log_softmax, namespace, parted, replaced
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network, packed
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -111,31 +109,30 @@ class Denoiser:
 
     def write(
         self, canvases: list[Canvas], canvas_context: CanvasContext, window: int | None = None
-    ) -> list[Tensor | None]:
+    ) -> list[Array | None]:
         """The writer's log-probabilities [S,V] for the open slots within the window of each canvas."""
         if self.writer is None:
             return [None] * len(canvases)
-        device = self.writer.device
         window = window or self.rule.window
         rows = [[canvas_context.last, *c.ids[: c.settled + window]] for c in canvases]
-        ids_BR, packing = packed(rows, device)
-        ends = torch.tensor([canvas_context.ends], device=device)
+        ids_R, packing = packed(rows)
         context = canvas_context.context
-        hidden = self.writer.write(ids_BR, context.before, context.after, ends, packing if len(rows) > 1 else None)[0]
-        parts = hidden.split([len(row) for row in rows])
-        opened = [part[c.settled : -1] for part, c in zip(parts, canvases, strict=True)]
-        logp = self.writer.writer_logits(torch.cat(opened)).log_softmax(-1)
-        return list(logp.split([len(part) for part in opened]))
+        hidden_RC = self.writer.write_canvases(
+            ids_R, context.before, context.after, canvas_context.ends, packing if len(rows) > 1 else None
+        )
+        opened = [part[c.settled : -1] for part, c in zip(parted(hidden_RC, rows), canvases, strict=True)]
+        logp = self.writer.writer_log_probabilities(namespace(hidden_RC).concatenate(opened))
+        return parted(logp, opened)
 
     def mix(
-        self, request: FillRequest, canvas: Canvas, written_V: Tensor | None, read_V: Tensor, drafts_before: int
-    ) -> Tensor:
+        self, request: FillRequest, canvas: Canvas, written_V: Array | None, read_V: Array, drafts_before: int
+    ) -> Array:
         """Log-probabilities [V] of the next slot by both opinions; `drafts_before` slots are new to the writer."""
         stop = self.stopping.at(canvas.follows, request.multiline, self.text(canvas))
         mixed_V = mix_opinions(self.rule, stop, written_V, read_V, is_first=drafts_before == 0)
         if stop is not None and stop.is_certain and not canvas.spell:
-            mixed_V[stop.tokens] = float("-inf")
-        return self.masks.apply(first_slot_limits(canvas, request.multiline), mixed_V).log_softmax(-1)
+            mixed_V = replaced(mixed_V, stop.tokens, -math.inf)
+        return log_softmax(self.masks.apply(first_slot_limits(canvas, request.multiline), mixed_V))
 
     def _step(
         self, request: FillRequest, live: list[Canvas], canvas_context: CanvasContext, verifier: Verifier
@@ -177,7 +174,7 @@ class Denoiser:
         self,
         request: FillRequest,
         canvas: Canvas,
-        written_SV: Tensor | None,
+        written_SV: Array | None,
         most: int,
         canvas_context: CanvasContext,
     ) -> tuple[list[int], bool]:
@@ -191,19 +188,19 @@ class Denoiser:
         if written_SV is None:
             uses_ngrams = self.rule.drafts != "none" and not canvas.spell
             return (_ngram_match(canvas_context, canvas).draft[:most] if uses_ngrams else []), False
-        guesses_SV = written_SV[:most].clone()
-        if canvas.spell and len(guesses_SV):
-            guesses_SV[0] = self.masks.apply(SlotLimits(canvas.spell, request.multiline), guesses_SV[0])
-        return best_guesses(guesses_SV, self.vocabulary.end_id)
+        guesses = [best(written_V) for written_V in written_SV[:most]]
+        if canvas.spell and guesses:
+            guesses[0] = best(self.masks.apply(SlotLimits(canvas.spell, request.multiline), written_SV[0]))
+        return before_end(guesses, self.vocabulary.end_id)
 
     def _accept(
         self,
         request: FillRequest,
         canvas: Canvas,
         canvas_context: CanvasContext,
-        written_SV: Tensor | None,
+        written_SV: Array | None,
         draft: list[int],
-        read_SV: list[Tensor],
+        read_SV: list[Array],
         is_last_step: bool,
     ) -> None:
         """Settle slots from the left while the mixture agrees with the draft; the last step settles all of it."""
@@ -211,13 +208,13 @@ class Denoiser:
             written_V = None if written_SV is None or i >= len(written_SV) else written_SV[i]
             mixed_V = self.mix(request, canvas, written_V, self._with_unread(read_V, canvas_context, canvas), i)
             rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
-            token = int(mixed_V.topk(rank + 1).indices[-1])
-            canvas.settle(token, _checked(float(mixed_V[token].exp())))
+            token = best(mixed_V, rank)
+            canvas.settle(token, _checked(math.exp(float(mixed_V[token]))))
             canvas.ended |= not canvas.spell and self.goes_beyond(canvas)
             if canvas.ended or i >= len(draft) or (token != draft[i] and not is_last_step):
                 break
 
-    def _with_unread(self, read_V: Tensor, canvas_context: CanvasContext, canvas: Canvas) -> Tensor:
+    def _with_unread(self, read_V: Array, canvas_context: CanvasContext, canvas: Canvas) -> Array:
         if not canvas_context.ngrams.has_unread:
             return read_V
         return mix_in_unread(read_V, _ngram_match(canvas_context, canvas), self.rule.recall)

@@ -5,11 +5,11 @@ Dimensions: V vocabulary with mask and end.
 
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
 from mercury_engine.denoising.stopping import StoppingCriteria
+from mercury_engine.models.arrays import Array, MaskArray, masked
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 REMEMBERED_MASKS = 64
@@ -34,9 +34,9 @@ class SlotMasks:
 
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, stopping: StoppingCriteria) -> None:
         self._tokenizer, self._vocabulary, self._stopping = tokenizer, vocabulary, stopping
-        self._masks: dict[SlotLimits, Tensor] = {}
+        self._masks: dict[SlotLimits, MaskArray] = {}
 
-    def hidden_tokens(self, limits: SlotLimits) -> Tensor:
+    def hidden_tokens(self, limits: SlotLimits) -> MaskArray:
         """bool [V]: tokens that a slot within these limits may not get."""
         if limits not in self._masks:
             if len(self._masks) >= REMEMBERED_MASKS:
@@ -44,12 +44,12 @@ class SlotMasks:
             self._masks[limits] = self._made(limits)
         return self._masks[limits]
 
-    def apply(self, limits: SlotLimits, logp_V: Tensor) -> Tensor:
+    def apply(self, limits: SlotLimits, logp_V: Array) -> Array:
         """The log-probabilities [V] with hidden tokens at -inf, not normalised again."""
-        return logp_V.masked_fill(self.hidden_tokens(limits).to(logp_V.device), float("-inf"))
+        return masked(logp_V, self.hidden_tokens(limits))
 
-    def _made(self, limits: SlotLimits) -> Tensor:
-        hidden_V = torch.zeros(len(self._vocabulary.texts) + 2, dtype=torch.bool)
+    def _made(self, limits: SlotLimits) -> MaskArray:
+        hidden_V = np.zeros(len(self._vocabulary.texts) + 2, np.bool_)
         if limits.spell:
             hidden_V[:] = True
             hidden_V[self._allowed(limits.spell, limits.multiline)] = False

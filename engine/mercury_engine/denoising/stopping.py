@@ -5,9 +5,9 @@ The reader has no end marker: a fill ends where the reader expects the text behi
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from mercury_engine.models.arrays import IdArray
 from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
 from mercury_engine.text.brackets import has_open_bracket, outside_strings
 
@@ -22,7 +22,7 @@ AFTER_BRACKETS = ")]};,:"
 class StopTokens:
     """Tokens that mean that the gap is over."""
 
-    tokens: Tensor
+    tokens: IdArray
     is_certain: bool
     """Whether they can only mean the end, so that none of them may be content."""
 
@@ -32,8 +32,8 @@ class StoppingCriteria:
 
     def __init__(self, tokenizer: Tokenizer, texts: list[str]) -> None:
         self._tokenizer = tokenizer
-        self.breaks = _tensor([i for i, text in enumerate(texts) if "\n" in text])
-        self.ends_text = _tensor([i for i, text in enumerate(texts) if not text or text.startswith("<|")])
+        self.breaks = _array([i for i, text in enumerate(texts) if "\n" in text])
+        self.ends_text = _array([i for i, text in enumerate(texts) if not text or text.startswith("<|")])
         self._last: tuple[tuple[str, bool], StopTokens] | None = None
 
     def at(self, follows: str, multiline: bool, written: str) -> StopTokens | None:
@@ -47,12 +47,12 @@ class StoppingCriteria:
 
     def _found(self, follows: str, multiline: bool) -> StopTokens:
         if multiline and follows.startswith(("\n", "\r")):  # the fill may also go on in the next line
-            return StopTokens(_tensor(self._tokenizer.beginning(follows)), is_certain=False)
+            return StopTokens(_array(self._tokenizer.beginning(follows)), is_certain=False)
         if not follows.strip() or follows.startswith(("\n", "\r")):
-            return StopTokens(torch.cat((self.breaks, self.ends_text)), is_certain=False)
+            return StopTokens(np.concatenate((self.breaks, self.ends_text)), is_certain=False)
         begin = self._tokenizer.spelling(follows[0]) if follows[0] in END_MARKS else self._tokenizer.beginning(follows)
-        tokens = _tensor(begin)
-        return StopTokens(tokens if multiline else torch.cat((tokens, self.breaks)).unique(), is_certain=True)
+        tokens = _array(begin)
+        return StopTokens(tokens if multiline else np.union1d(tokens, self.breaks), is_certain=True)
 
 
 def find_end(text: str, follows: str) -> int | None:
@@ -71,5 +71,5 @@ def find_end(text: str, follows: str) -> int | None:
     return None
 
 
-def _tensor(ids: list[int]) -> Tensor:
-    return torch.tensor(ids, dtype=torch.long)
+def _array(ids: list[int]) -> IdArray:
+    return np.array(ids, np.int64)

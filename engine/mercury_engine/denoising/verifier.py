@@ -5,12 +5,11 @@ Dimensions: V vocabulary.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
-
-from torch import Tensor
+from itertools import accumulate, chain, islice
 
 from mercury_engine.denoising.ngram_lookup import NgramLookup
 from mercury_engine.kv_cache.cache import CachedContext, TokenIds, first_tokens
+from mercury_engine.models.arrays import Array
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import ForwardRequest, KeyValueSegment, Network, join, packed
 from mercury_engine.text.common_prefix import common_prefix
@@ -60,22 +59,22 @@ class Verifier:
         self._draft = ()
         self.pending += ids[known:]
 
-    def verify(self, settled: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Tensor]]]:
+    def verify(self, settled: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Array]]]:
         """For every canvas, log-probabilities [V] behind its settled run and behind every token of its draft."""
         self._keep()
         past = self.before if self.side is None else [*self.before, self.side]
         rows = [[*self.pending, *run, *draft] for run, draft in zip(settled, drafts, strict=True)]
-        ids_BT, packing = packed(rows, self.reader.device)
+        ids_T, packing = packed(rows)
         alone = len(rows) == 1
         ends = list(accumulate(map(len, rows)))
         wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
-        given = yield ForwardRequest(ids_BT, past, self.position, None if alone else packing, list(chain(*wanted)))
+        given = yield ForwardRequest(ids_T, past, self.position, None if alone else packing, list(chain(*wanted)))
         if alone:
             self._fresh, self._kept = self.reader.rotated(given.block, self.position), len(self.pending)
             self._draft = () if settled[0] else drafts[0]
             self.pending = []
-        logp = given.logits_WV.log_softmax(-1)
-        return [list(part) for part in logp.split([len(part) for part in wanted])]
+        rows_W = iter(given.logp_WV)
+        return [list(islice(rows_W, len(part))) for part in wanted]
 
     def _keep(self) -> None:
         """Join the pushed part of what the last pass read to the tokens read before."""

@@ -8,13 +8,14 @@ import sys
 import time
 from pathlib import Path
 
-import torch
+import numpy as np
 
 from mercury_engine.api import Fill
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.evaluation.gaps import Gap
-from mercury_engine.models.network import KeyValueSegment, join
+from mercury_engine.models.arrays import Array, best, log_softmax, masked
+from mercury_engine.models.network import ForwardRequest, KeyValueSegment, join
 
 FIM_MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 
@@ -46,7 +47,6 @@ class FillInTheMiddle:
         self._prefix, self._suffix, self._middle = ids
         self._ends = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
 
-    @torch.inference_mode()
     def __call__(self, gap: Gap) -> Fill:
         """Decode until one of the model's own end tokens, or for a single-line gap until the end of the line.
 
@@ -60,16 +60,15 @@ class FillInTheMiddle:
         side: KeyValueSegment | None = None
         text, written, confidence, position = "", list[int](), 1.0, 0
         while len(written) < request.max_slots:
-            hidden, block = self.network.read(self._tensor(ids), [side] if side else [], position)
+            forward = ForwardRequest(np.array(ids), [side] if side else [], position)
+            [(hidden, block)] = self.network.read_together([forward])
             fresh = self.network.rotated(block, position)
             side = join([side, fresh]) if side else fresh
             position += len(ids)
-            logits_V = self._spelling(
-                self.network.logits(hidden[0, -1]), cut.spell[len(self.tokenizer.decode(written)) :]
-            )
-            chance, token = (float(x) for x in logits_V.log_softmax(-1).max(0))
-            confidence *= math.exp(chance)
-            ids = [int(token)]
+            [logp_V] = self.network.log_probabilities(hidden[-1:])
+            logp_V = log_softmax(self._spelling(logp_V, cut.spell[len(self.tokenizer.decode(written)) :]))
+            ids = [best(logp_V)]
+            confidence *= math.exp(float(logp_V[ids[0]]))
             if ids[0] in self._ends:
                 break
             written += ids
@@ -79,14 +78,10 @@ class FillInTheMiddle:
                 break
         return Fill(text, confidence, len(written), time.perf_counter() - started)
 
-    def _spelling(self, logits_V: torch.Tensor, spell: str) -> torch.Tensor:
+    def _spelling(self, logp_V: Array, spell: str) -> Array:
         """Mask every token that does not continue the text still to be spelled, if there is any."""
         if not spell:
-            return logits_V
-        fitting = self.tokenizer.spelling(spell)
-        hidden_V = torch.full_like(logits_V, float("-inf"))
-        hidden_V[fitting] = logits_V[fitting]
-        return hidden_V
-
-    def _tensor(self, ids: list[int]) -> torch.Tensor:
-        return torch.tensor([ids], device=self.network.device)
+            return logp_V
+        hidden_V = np.ones(len(logp_V), np.bool_)
+        hidden_V[self.tokenizer.spelling(spell)] = False
+        return masked(logp_V, hidden_V)

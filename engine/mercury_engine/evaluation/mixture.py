@@ -11,9 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-import torch
-from torch import Tensor
-
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.rule import DenoisingRule
@@ -23,6 +20,7 @@ from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import Gap, gaps
 from mercury_engine.models import weights
+from mercury_engine.models.arrays import Array
 from mercury_engine.models.backend import Backend
 from mercury_engine.models.batching import finished
 
@@ -37,13 +35,12 @@ class ScoredPosition:
 
     request: FillRequest
     canvas: Canvas
-    written_V: Tensor
-    read_V: Tensor
+    written_V: Array
+    read_V: Array
     ahead: int
     target: int
 
 
-@torch.inference_mode()
 def scored_positions(engine: Engine, gap: Gap, rng: random.Random) -> list[ScoredPosition]:
     """One or two positions inside the gap; none if the gap does not fit the canvas."""
     tokenizer = engine.tokenizer

@@ -5,10 +5,10 @@ import json
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -16,6 +16,7 @@ from rich.table import Table
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models.backend import Backend
+from mercury_engine.models.gpu import nvidia_gpus
 
 SuiteRecord = dict[str, Any]
 
@@ -69,7 +70,7 @@ def circumstances(engine: Engine, options: argparse.Namespace) -> SuiteRecord:
         "machine": machine(engine.device),
         "backend": options.backend,
         "threads": options.threads,
-        "torch": torch.__version__,
+        "torch": version("torch") if engine.reader.backend == "torch" else None,
     }
 
 
@@ -78,7 +79,7 @@ def machine(device: str) -> str:
     names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
     name = names[0] if names else platform.processor() or platform.machine()
     found = f"{name}, {len(names) or 'unknown'} cores, {platform.system()} {platform.machine()}"
-    return f"{torch.cuda.get_device_name()}; {found}" if device.startswith("cuda") else found
+    return f"{nvidia_gpus()[0]}; {found}" if device.startswith("cuda") else found
 
 
 def _cpuinfo() -> list[str]:

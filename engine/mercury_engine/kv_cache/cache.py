@@ -6,7 +6,7 @@ a stack behind the far blocks: typing pushes tokens, deleting pops them.
 
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 
 from mercury_engine.kv_cache.prefill import read_start, side_by_side, without_start
 from mercury_engine.lru import LeastRecentlyUsed
@@ -100,8 +100,7 @@ class BlockCache:
         return found, sum(map(len, missing))
 
     def _read_block(self, key: TokenIds) -> ForwardSteps[KeyValueBlock]:
-        ids_BT = torch.tensor([[self.start_id, *key]], device=self.network.device)
-        result = yield ForwardRequest(ids_BT)
+        result = yield ForwardRequest(np.array([self.start_id, *key]))
         block = self.network.kept(without_start(result.block))
         self.tokens_read += len(key)
         if key not in self._blocks:  # another request may have read it in the meantime
@@ -125,7 +124,7 @@ class BlockCache:
         self, side: KeyValueSegment | None, ids: TokenIds, start: int, far: KeyValueSegment
     ) -> ForwardSteps[KeyValueSegment]:
         past = [far] if side is None else [far, side]
-        result = yield ForwardRequest(torch.tensor([ids], device=self.network.device), past, start)
+        result = yield ForwardRequest(np.array(ids), past, start)
         self.tokens_read += len(ids)
         pushed = self.network.rotated(result.block, start)
         return pushed if side is None else join([side, pushed])
@@ -137,4 +136,4 @@ def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:
 
 
 def _bytes(block: KeyValueBlock) -> int:
-    return 2 * block.keys.numel() * block.keys.element_size()
+    return 2 * int(block.keys.nbytes)

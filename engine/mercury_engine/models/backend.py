@@ -1,76 +1,104 @@
-"""Chooses the implementation that runs a model's network: torch on a GPU or for checking, the C kernels on a CPU."""
+"""Chooses the implementation that runs a model's network: the C kernels on a CPU, torch on a GPU or for checking.
+
+Torch is optional: it is imported only where it runs the model.
+"""
 
 import logging
 import os
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
+from mercury_kernels.installation import install_command
 
 from mercury_engine.errors import RequestError
 from mercury_engine.models import weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
+from mercury_engine.models.gpu import has_torch, nvidia_gpus
 from mercury_engine.models.memory import collect_and_return_memory, map_large_allocations, unmap_library_code
 from mercury_engine.models.network import Network
 
+if TYPE_CHECKING:
+    import torch
+
 Backend = Literal["auto", "native", "torch"]
+
+Device = Literal["auto", "cpu", "cuda"]
 
 MOST_THREADS = 8
 """Largest default number of CPU threads; more bring little to so small a model."""
-
-OLDEST_BFLOAT16_CAPABILITY = (8, 0)
-"""Compute capability of the first GPUs that multiply bfloat16."""
 
 _log = logging.getLogger(__name__)
 
 
 def networks(
-    folder: Path, device: torch.device, dtype: torch.dtype | None, threads: int | None, backend: Backend
+    folder: Path, device: Device, dtype: "torch.dtype | None", threads: int | None, backend: Backend
 ) -> tuple[Network, Network | None]:
     """The folder's reader and, where it has an adapter, its writer; ready to run.
 
-    `threads` is the number of CPU threads; None is half the processors. Raises RequestError when the backend is not
-    available.
+    `threads` is the number of CPU threads; None is half the processors. Raises RequestError when the device or the
+    backend is not available.
     """
-    if backend == "native" and (device.type != "cpu" or dtype is not None):
+    device = _chosen(device)
+    if backend == "native" and (device != "cpu" or dtype is not None):
         raise RequestError(
             "backend is 'native', which runs on a CPU and chooses its own precision; leave out device and dtype"
         )
     count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
-    if device.type == "cpu" and dtype is None and backend != "torch" and (network := _native(folder, count, backend)):
+    if device == "cpu" and dtype is None and backend != "torch" and (network := _native(folder, count, backend)):
         collect_and_return_memory()
         unmap_library_code()
-        return network, network if network.config.adapter_rank else None
-    if device.type == "cpu":
-        torch.set_num_threads(count)
-    network = weights.load(folder, dtype or _dtype(device), device)
-    return network, weights.merged_writer(network) if network.config.adapter_rank else None
+        return network, network if weights.has_adapter(folder, network.config) else None
+    if not has_torch():
+        raise RequestError(f"torch is not installed; {install_command('gpu')}, or leave out backend and dtype")
+    from mercury_engine.models import torch_network
+
+    return torch_network.load(folder, device, dtype, count)
+
+
+def _chosen(wanted: Device) -> Literal["cpu", "cuda"]:
+    """The device to use. Raises RequestError."""
+    if wanted == "cpu":
+        return "cpu"
+    gpus = nvidia_gpus()
+    if wanted == "auto" and not gpus:
+        _log.info("no CUDA device: the model runs on the CPU")
+        return "cpu"
+    reason = _without_cuda(gpus)
+    if reason is None:
+        return "cuda"
+    if wanted == "cuda":
+        raise RequestError(f"device is 'cuda', but {reason}; or set mercury.device to 'cpu' or 'auto'")
+    _log.warning("%s is not used: %s; the model runs on the CPU", gpus[0], reason)
+    return "cpu"
+
+
+def _without_cuda(gpus: tuple[str, ...]) -> str | None:
+    """Why torch cannot use a GPU, and what helps; None if it can."""
+    if not has_torch():
+        return f"torch is not installed: {install_command('gpu')}"
+    import torch
+
+    if torch.cuda.is_available():
+        return None
+    if not gpus:
+        return "there is no NVIDIA GPU, or its driver does not answer: check nvidia-smi"
+    return (
+        f"torch {torch.__version__} has no CUDA, or is too new for the driver: install another torch, see pytorch.org"
+    )
 
 
 def _native(folder: Path, threads: int, backend: Backend) -> Network | None:
-    """The folder's network on the C kernels; None where they cannot run it and torch may. Raises RequestError."""
+    """The folder's network on the C kernels; None where they cannot run it and torch can. Raises RequestError."""
     config = weights.read_config(folder)
     map_large_allocations()
     try:
-        network = CpuNetwork(folder, config, layers_for(config, threads))
+        return CpuNetwork(folder, config, layers_for(config, threads))
     except (OSError, ValueError, MemoryError) as error:
         if backend == "native":
             raise RequestError(f"backend is 'native', but {error}; or use 'auto'") from error
+        if not has_torch():
+            raise RequestError(
+                f"{error}; or let torch run the model, several times as slow: {install_command('gpu')}"
+            ) from error
         _log.warning("%s: torch runs the model, several times as slow", error)
         return None
-    torch.set_num_threads(1)  # only small operations are left to torch
-    return network
-
-
-def _dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the processor multiplies it natively, else float32."""
-    if device.type == "cuda":
-        found = torch.cuda.get_device_capability(device)
-        if found >= OLDEST_BFLOAT16_CAPABILITY:
-            return torch.bfloat16
-        name = torch.cuda.get_device_name(device)
-        _log.warning("%s (compute capability %d.%d) has no bfloat16: the model runs in float32, slower", name, *found)
-        return torch.float32
-    capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
-    native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
-    return torch.bfloat16 if native else torch.float32

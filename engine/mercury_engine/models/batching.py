@@ -2,25 +2,23 @@
 
 Code that reads is a generator: it yields a `ForwardRequest` and receives a `ForwardResult`.
 
-Dimensions as in `network.py`; W rows whose logits are wanted.
+Dimensions as in `network.py`; W rows whose log-probabilities are wanted.
 """
 
 import time
 from collections.abc import Generator, Sequence
 from typing import NamedTuple, TypeVar
 
-import torch
-from torch import Tensor
-
+from mercury_engine.models.arrays import Array, namespace, parted
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
 
 T = TypeVar("T")
 
 
 class ForwardResult(NamedTuple):
-    """Result of a forward: float32 logits [W,V], and the block of its tokens' keys and values."""
+    """Result of a forward: float32 log-probabilities [W,V], and the block of its tokens' keys and values."""
 
-    logits_WV: Tensor
+    logp_WV: Array
     block: KeyValueBlock
 
 
@@ -30,10 +28,10 @@ ForwardSteps = Generator[ForwardRequest, ForwardResult, T]
 def run(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
     """The results of all forwards, run in one pass where the network can; no result depends on the other forwards."""
     read = network.read_together(forwards)
-    hidden = [part[0, list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
-    rows = torch.cat(hidden)
-    logits = (network.logits(rows) if len(rows) else rows).split([len(part) for part in hidden])
-    return [ForwardResult(part, block) for part, (_, block) in zip(logits, read, strict=True)]
+    hidden = [part[list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
+    rows = namespace(hidden[0]).concatenate(hidden)
+    logp = parted(network.log_probabilities(rows) if len(rows) else rows, hidden)
+    return [ForwardResult(part, block) for part, (_, block) in zip(logp, read, strict=True)]
 
 
 def until(deadline: float | None, steps: ForwardSteps[T]) -> ForwardSteps[T | None]:

@@ -1,111 +1,109 @@
 """The network run by the C kernels of `mercury_kernels.cpu`, with weights in the bits they have on disk.
 
-Same interface and numbers as `torch_network.TorchNetwork`, within the error of 8-bit activations. Reader and writer
-share all matrices; what either adds to them is a separate low-rank product.
+Same interface and numbers as `torch_network.TorchNetwork`, within the error of 8-bit activations, without torch. Reader
+and writer share all matrices; what either adds to them is a separate low-rank product.
 
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import torch
+import numpy as np
 from mercury_kernels.cpu.layers import Layers, Part
-from torch import Tensor
-from torch.nn import functional as F
 
 from mercury_engine.models import quantized_weights, weights
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax
+from mercury_engine.models.embedding import Embedding
 from mercury_engine.models.network import (
     LENGTH_CLASSES,
-    Angles,
     ForwardRequest,
     KeyValueBlock,
     KeyValueSegment,
     ModelConfig,
     Packing,
-    canvas_frames,
-    embed,
-    length_log_probabilities,
-    position_angles,
-    with_marker_logits,
 )
+from mercury_engine.models.weights import StoredArray
 
-ADAPTER_FILES = "adapter*.safetensors"
+Angles = tuple[FloatArray, FloatArray]
+"""Cosines and sines [R,D]."""
 
 
 class CpuNetwork:
     """Implements `Network`; the writer's additions are loaded when they are first needed."""
 
     backend = "native"
+    device = "cpu"
 
-    @torch.no_grad()
     def __init__(self, folder: Path, config: ModelConfig, layers: Layers) -> None:
         """Fill `layers` with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
         self.config, self._folder, self._stack = config, folder, layers
         state = weights.read_tensors(folder)
-        change = weights.read_tensors(folder, weights.READER_FILE) if (folder / weights.READER_FILE).is_file() else {}
-        quantized_weights.put_reader(self._stack, config, state, change, folder)
-        name, shape = "model.embed_tokens.weight", (config.vocab_size, config.hidden_size)
-        self.embedding = weights.checked(weights.unpack(state, name, folder), shape, name, folder).bfloat16()
-        self.markers = self.embedding.new_zeros(2, config.hidden_size)
-        self.length: Tensor | None = None
+        quantized_weights.put_reader(self._stack, config, state, weights.reader_change(folder), folder)
+        self.embedding = Embedding(state, config, folder)
+        self.length: FloatArray | None = None
         """The length head, once the writer is prepared; None for a writer trained without one."""
         self._writes = False
-
-    @property
-    def device(self) -> torch.device:
-        return self.embedding.device
 
     def prepare(self) -> None:
         """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
         if self._writes or not self.config.adapter_rank:
             return
-        with torch.inference_mode(False), torch.no_grad():
-            adapter = weights.read_tensors(self._folder, ADAPTER_FILES)
-            quantized_weights.put_writer(self._stack, self.config, adapter, self._folder)
-            if "length" in adapter:
-                self.length = self._adapter_rows(adapter, "length", LENGTH_CLASSES)
-            self.markers = self._adapter_rows(adapter, "markers", 2)
+        adapter = weights.read_tensors(self._folder, weights.ADAPTER_FILES)
+        quantized_weights.put_writer(self._stack, self.config, adapter, self._folder)
+        if "length" in adapter:
+            self.length = self._adapter_rows(adapter, "length", LENGTH_CLASSES)
+        self.embedding.markers = self._adapter_rows(adapter, "markers", 2)
         self._writes = True
 
-    def _adapter_rows(self, adapter: dict[str, Tensor], name: str, rows: int) -> Tensor:
+    def rest(self) -> None:
+        """Nothing to do: there is no device."""
+
+    def _adapter_rows(self, adapter: Mapping[str, StoredArray], name: str, rows: int) -> FloatArray:
         found = weights.adapter_tensor(adapter, name, (rows, self.config.hidden_size), self._folder)
-        return found.to(self.embedding.dtype)
+        return found.astype(bfloat16).astype(np.float32)
 
-    def read(
-        self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
-    ) -> tuple[Tensor, KeyValueBlock]:
-        """See `Network.read`."""
-        assert ids_BT.shape[0] == 1, "one request at a time"
-        return self.read_together([ForwardRequest(ids_BT, past, start, packing)])[0]
-
-    def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Tensor, KeyValueBlock]]:
+    def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[FloatArray, KeyValueBlock]]:
         """See `Network.read_together`: one pass, with each forward a part of it."""
-        sizes = [each.rows for each in forwards]
-        x_RC = F.embedding(torch.cat([each.ids_BT[0] for each in forwards]), self.embedding)
-        positions = torch.cat([each.start + _places(each) for each in forwards])
+        ends = np.cumsum([each.rows for each in forwards])[:-1]
+        x_RC = self.embedding.rows(np.concatenate([each.ids_T for each in forwards]))
+        positions = np.concatenate([each.start + _places(each) for each in forwards])
         parts = [Part(each.rows, _kept(each.past), hidden_RR=_hidden(each)) for each in forwards]
         out, keys, values = self._stack.run(x_RC, self._angles(positions), None, parts)
-        split = zip(out.split(sizes), keys.split(sizes, 3), values.split(sizes, 3), strict=True)
-        return [(part[None], KeyValueBlock(k, v)) for part, k, v in split]
+        split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
+        return [(part, KeyValueBlock(k, v)) for part, k, v in split]
 
-    def write(
+    def write_canvases(
         self,
-        ids_BR: Tensor,
+        ids_R: IdArray,
         before: Sequence[KeyValueSegment],
         after: Sequence[KeyValueSegment],
-        ends_B: Tensor,
+        end: int,
         packing: Packing | None = None,
-    ) -> Tensor:
-        """See `Network.write`."""
-        assert ids_BR.shape[0] == 1, "one request at a time"
+    ) -> FloatArray:
+        """See `Network.write_canvases`."""
         self.prepare()
-        frames = canvas_frames(self._angles, ids_BR, ends_B, packing, groups=1)
-        assert frames.away is not None
-        hidden_RR = None if frames.bias is None else frames.bias[0, 0]
-        part = Part(ids_BR.shape[1], _kept(before), _kept(after), hidden_RR)
-        x_RC = embed(ids_BR[0], self.embedding, self.markers)
-        return self._stack.run(x_RC, _rows(frames.near), _rows(frames.away), [part])[0][None]
+        rows = len(ids_R)
+        place, length = (np.arange(rows), rows) if packing is None else (packing.place[0], packing.rows[0])
+        hidden_RR = None if packing is None else _additive(packing.hidden()[0])
+        part = Part(rows, _kept(before), _kept(after), hidden_RR)
+        near, away = self._angles(end + place), self._angles(place - length)
+        return self._stack.run(self.embedding.rows(ids_R), near, away, [part])[0]
+
+    def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
+        """See `Network.log_probabilities`."""
+        return log_softmax(self._stack.head(hidden_RC))
+
+    def writer_log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
+        """See `Network.writer_log_probabilities`."""
+        ends = hidden_RC @ self.embedding.markers[1]
+        never = np.full_like(ends, -np.inf)
+        return log_softmax(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
+
+    def lengths(self, hidden_RC: FloatArray) -> FloatArray:
+        """See `Decoder.lengths`."""
+        assert self.length is not None, "this writer was trained without a length head"
+        return log_softmax(hidden_RC @ self.length.T)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block in eight bits, see `Layers.keep`."""
@@ -117,23 +115,15 @@ class CpuNetwork:
 
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
         """See `Network.side_by_side`; in eight bits, without copying the blocks first, see `Layers.place`."""
-        angles = self._angles(torch.arange(start, start + sum(block.tokens for block in blocks)))
+        angles = self._angles(np.arange(start, start + sum(block.tokens for block in blocks)))
         return KeyValueSegment(*self._stack.place([(block.keys, block.values) for block in blocks], angles))
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """[...,C] to float32 [...,V]."""
-        return self._stack.head(hidden.reshape(-1, hidden.shape[-1])).view(*hidden.shape[:-1], -1)
-
-    def writer_logits(self, hidden: Tensor) -> Tensor:
-        """See `Network.writer_logits`."""
-        return with_marker_logits(self.logits(hidden), hidden, self.markers)
-
-    def lengths(self, hidden: Tensor) -> Tensor:
-        """See `length_log_probabilities`."""
-        return length_log_probabilities(hidden, self.length)
-
-    def _angles(self, positions: Tensor) -> Angles:
-        return position_angles(self.config, positions)
+    def _angles(self, positions_R: IdArray) -> Angles:
+        """Rotary angles of positions. arXiv 2104.09864."""
+        width, theta = self.config.head_dim, np.float32(self.config.rope_theta)
+        frequency = theta ** (-np.arange(0, width, 2, dtype=np.float32) / np.float32(width))
+        angle = positions_R.astype(np.float32)[:, None] * np.concatenate((frequency, frequency))
+        return np.cos(angle), np.sin(angle)
 
 
 def layers_for(config: ModelConfig, threads: int) -> Layers:
@@ -155,24 +145,21 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
     )
 
 
-def _places(forward: ForwardRequest) -> Tensor:
-    return torch.arange(forward.rows) if forward.packing is None else forward.packing.place[0]
+def _places(forward: ForwardRequest) -> IdArray:
+    return np.arange(forward.rows) if forward.packing is None else forward.packing.place[0]
 
 
-def _hidden(forward: ForwardRequest) -> Tensor | None:
+def _hidden(forward: ForwardRequest) -> FloatArray | None:
     """Additive mask [R,R] that hides later rows and rows of other runs."""
     if forward.packing is not None:
-        return forward.packing.bias(1, causal=True)[0, 0]
-    rows = forward.rows
-    return torch.full((rows, rows), float("-inf")).triu(1) if rows > 1 else None
+        return _additive(forward.packing.hidden(causal=True)[0])
+    return _additive(np.triu(np.ones((forward.rows, forward.rows), np.bool_), 1)) if forward.rows > 1 else None
 
 
-def _kept(sides: Sequence[KeyValueSegment]) -> list[tuple[Tensor, Tensor]]:
+def _additive(hidden: MaskArray) -> FloatArray:
+    return np.where(hidden, np.float32(-np.inf), np.float32(0))
+
+
+def _kept(sides: Sequence[KeyValueSegment]) -> list[tuple[StoredArray, StoredArray]]:
     assert all(side.bias is None for side in sides), "no padding among sides"
     return [(side.keys, side.values) for side in sides]
-
-
-def _rows(angles: Angles) -> Angles:
-    """[B,1,1,R,D] to [R,D]."""
-    cos, sin = angles
-    return cos[0, 0, 0], sin[0, 0, 0]

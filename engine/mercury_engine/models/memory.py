@@ -8,6 +8,7 @@ import ctypes
 import gc
 import mmap
 import re
+import sys
 from pathlib import Path
 
 LARGE_ALLOCATION = 1 << 20
@@ -30,6 +31,12 @@ def map_large_allocations() -> None:
         glibc = ctypes.CDLL("libc.so.6")
         for option in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
             glibc.mallopt(option, LARGE_ALLOCATION)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether the host or a device has no memory left."""
+    torch = sys.modules.get("torch")
+    return isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError))
 
 
 def collect_and_return_memory() -> None:

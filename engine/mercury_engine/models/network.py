@@ -1,6 +1,8 @@
-"""What the engine needs of a network: its configuration, the tensors it exchanges and the protocol it implements.
+"""What the engine needs of a network: its configuration, the arrays it exchanges and the protocol it implements.
 
-`torch_network.TorchNetwork` implements the protocol with torch, `cpu.CpuNetwork` with the C kernels.
+`cpu.CpuNetwork` implements the protocol with the C kernels and NumPy, `torch_network.TorchNetwork` with torch. Tokens
+and positions are NumPy arrays; hidden states, keys, values and log-probabilities stay where the network computes them
+(`arrays.Array`) until the host needs a number.
 
 Dimensions: B batch, T context tokens, R canvas rows (the last prefix token, then the slots), C width,
 L layers, H key heads, G query heads per key head, D head width, V vocabulary.
@@ -10,14 +12,13 @@ pretrained decoder (Llama and Qwen2 families). The writer adds a low-rank adapte
 own to the vocabulary: mask and end.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
-from mercury_kernels.ops import Segment, rotary_angles
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
+
+from mercury_engine.models.arrays import Array, IdArray, namespace
 
 LENGTH_CLASSES = 65
 """Classes of the length head: 0 to 64 slots before the end marker."""
@@ -57,23 +58,23 @@ class ModelConfig:
 class KeyValueBlock:
     """Keys before rotation and values [L,B,H,T,D] of one causal run, or in the form `Network.kept` gives them."""
 
-    keys: Tensor
-    values: Tensor
+    keys: Array
+    values: Array
 
     @property
     def tokens(self) -> int:
-        return self.keys.shape[3]
+        return int(self.keys.shape[3])
 
 
 @dataclass(slots=True)
 class KeyValueSegment:
     """Rotated keys and values [L,B,H,T,D] on one side of the canvas; bias [B,1,1,T] hides padding."""
 
-    keys: Tensor
-    values: Tensor
-    bias: Tensor | None = None
+    keys: Array
+    values: Array
+    bias: Array | None = None
 
-    def at(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    def at(self, layer: int) -> tuple[Array, Array, Array | None]:
         """One layer's keys [B,H,T,D] and values, and the bias."""
         return self.keys[layer], self.values[layer], self.bias
 
@@ -85,106 +86,78 @@ class Packing:
     Rows of the same canvas see each other; padding is a canvas of its own.
     """
 
-    canvas: Tensor
-    place: Tensor
-    rows: Tensor
+    canvas: Array
+    place: Array
+    rows: Array
 
-    def bias(self, groups: int, causal: bool = False) -> Tensor:
-        """Additive mask [B,1,groups*R,R] that keeps the canvases apart, and with `causal` hides later rows."""
+    def hidden(self, causal: bool = False) -> Array:
+        """bool [B,R,R]: the rows that a row does not see: those of other canvases, and with `causal` later ones."""
         hidden = self.canvas[:, :, None] != self.canvas[:, None, :]
-        if causal:
-            hidden |= self.place[:, :, None] < self.place[:, None, :]
-        bias = torch.zeros(hidden.shape, device=hidden.device).masked_fill(hidden, float("-inf"))
-        return bias.repeat(1, groups, 1)[:, None]
+        return hidden | (self.place[:, :, None] < self.place[:, None, :]) if causal else hidden
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardRequest:
-    """One request's part of a forward pass: tokens [1,T] to read, see `Network.read`."""
+    """One request's part of a forward pass: tokens [T] to read behind `past`, see `Network.read_together`."""
 
-    ids_BT: Tensor
+    ids_T: IdArray
     past: Sequence[KeyValueSegment] = ()
     start: int = 0
     packing: Packing | None = None
+    """With a packing the rows are several runs that do not see each other and all begin at position start."""
     wanted: Sequence[int] = ()
-    """Rows whose logits are returned."""
+    """Rows whose log-probabilities are returned."""
 
     @property
     def rows(self) -> int:
-        return self.ids_BT.shape[1]
-
-
-Angles = tuple[Tensor, Tensor]
-"""Cosines and sines [B,1,1,R,D]."""
-
-
-Attention = Callable[[list[Segment], list[Segment]], Tensor]
-"""Attention to the segments toward the prefix, with the rows' own one last, and to those toward the suffix."""
-
-
-@dataclass(frozen=True, slots=True)
-class PositionFrames:
-    """Positions of rows toward the prefix and each other (`near`) and toward the suffix (`away`).
-
-    The bias [B,1,G*R,R] applies among the rows. `attend` replaces the stock attention where the rows of many requests
-    are packed into one.
-    """
-
-    near: Angles
-    away: Angles | None
-    bias: Tensor | None
-    attend: Attention | None = None
+        return len(self.ids_T)
 
 
 class Network(Protocol):
-    """A reader, and with an adapter a writer. `read` is causal and frozen, `write` bidirectional and adapted."""
+    """A reader, and with an adapter a writer. Reading is causal and frozen, writing bidirectional and adapted."""
 
     config: ModelConfig
     backend: str
     """Name of the implementation, for people to read."""
-
-    @property
-    def device(self) -> torch.device:
-        """The device of token ids and positions."""
+    device: str
+    """Where it computes: "cpu", or "cuda" with a number."""
 
     def prepare(self) -> None:
-        """Do now what would delay the first `write`."""
+        """Do now what would delay the first `write_canvases`."""
 
-    def read(
-        self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
-    ) -> tuple[Tensor, KeyValueBlock]:
-        """Causal hidden states [B,T,C] behind `past`, and the block of their keys and values.
+    def rest(self) -> None:
+        """Return the device's freed memory to the system."""
 
-        Positions count from start. With a packing the rows are several runs that do not see each other and all begin
-        at position start.
+    def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Array, KeyValueBlock]]:
+        """For each forward its causal hidden states [T,C], and the block of its tokens' keys and values.
+
+        Positions count from `start`. The forwards run in one pass where that is cheaper; no result depends on the
+        others.
         """
 
-    def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Tensor, KeyValueBlock]]:
-        """What `read` returns for each forward, in one pass where that is cheaper."""
-
-    def write(
+    def write_canvases(
         self,
-        ids_BR: Tensor,
+        ids_R: IdArray,
         before: Sequence[KeyValueSegment],
         after: Sequence[KeyValueSegment],
-        ends_B: Tensor,
+        end: int,
         packing: Packing | None = None,
-    ) -> Tensor:
-        """Hidden states [B,R,C] of canvas rows that see each other and the sides before and after the gap.
+    ) -> Array:
+        """Hidden states [R,C] of canvas rows that see each other and the sides before and after the gap.
 
-        Row 0 of a canvas is the last prefix token and has position `ends_B` of the prefix frame; in the suffix frame
+        Row 0 of a canvas is the last prefix token and has position `end` of the prefix frame; in the suffix frame
         the last row has position -1. The hidden state of row i predicts the token of row i + 1.
-        Without a packing each request has one canvas.
+        Without a packing all rows are one canvas.
         """
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """[...,C] to float32 [...,V]."""
+    def log_probabilities(self, hidden_RC: Array) -> Array:
+        """Float32 [R,V] of the next tokens."""
 
-    def writer_logits(self, hidden: Tensor) -> Tensor:
-        """[...,C] to float32 [...,V+2]: the vocabulary, mask (never predicted, -inf) and end."""
+    def writer_log_probabilities(self, hidden_RC: Array) -> Array:
+        """Float32 [R,V+2]: the vocabulary, mask (never predicted, -inf) and end."""
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
-        """The block in its smallest form, to be rotated later."""
+        """The block in its smallest form, to be rotated later; shares no memory with the block."""
 
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
         """The block's segment with its first token at position start of a frame."""
@@ -193,52 +166,14 @@ class Network(Protocol):
         """One segment of adjacent blocks, with the first token at position start of a frame."""
 
 
-def packed(canvases: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Packing]:
-    """Ids [1,R] of several canvases of one request side by side, and their packing."""
+def packed(canvases: Sequence[Sequence[int]]) -> tuple[IdArray, Packing]:
+    """Ids [R] of several canvases of one request side by side, and their packing."""
     rows = [(i, n, place, len(ids)) for n, ids in enumerate(canvases) for place, i in enumerate(ids)]
-    ids, canvas, place, length = torch.tensor(rows, device=device)[None].unbind(-1)
-    return ids, Packing(canvas, place, length)
+    ids_R, canvas, place, length = np.array(rows, np.int64).reshape(-1, 4).T
+    return ids_R, Packing(canvas[None], place[None], length[None])
 
 
 def join(sides: list[KeyValueSegment]) -> KeyValueSegment:
     """One segment of several adjacent ones, none of them padded."""
-    return KeyValueSegment(torch.cat([s.keys for s in sides], 3), torch.cat([s.values for s in sides], 3))
-
-
-def embed(ids: Tensor, embedding: Tensor, markers: Tensor) -> Tensor:
-    """ids [...] including mask and end to [...,C]; the embedding is [V,C], the markers are [2,C]."""
-    size = len(embedding)
-    known = F.embedding(ids.clamp(max=size - 1), embedding)
-    marker = F.embedding((ids - size).clamp(min=0), markers).to(known.dtype)
-    return torch.where((ids >= size)[..., None], marker, known)
-
-
-def position_angles(config: ModelConfig, positions: Tensor) -> Angles:
-    """Rotary angles of positions [...,R]."""
-    return rotary_angles(positions, config.head_dim, config.rope_theta)
-
-
-def canvas_frames(
-    angles: Callable[[Tensor], Angles], ids_BR: Tensor, ends_B: Tensor, packing: Packing | None, groups: int
-) -> PositionFrames:
-    """The frames of canvas rows, see `Network.write`; `angles` maps positions to rotary angles."""
-    rows = torch.arange(ids_BR.shape[1], device=ids_BR.device)[None]
-    place, length = (rows, ids_BR.shape[1]) if packing is None else (packing.place, packing.rows)
-    near = angles((ends_B[:, None] + place)[:, None, None])
-    away = angles((place - length)[:, None, None])
-    return PositionFrames(near, away, None if packing is None else packing.bias(groups))
-
-
-def with_marker_logits(logits: Tensor, hidden: Tensor, markers: Tensor) -> Tensor:
-    """Logits [...,V] with those of mask (-inf) and end behind them, see `Network.writer_logits`."""
-    end = F.linear(hidden, markers[1:].to(hidden.dtype)).float()
-    return torch.cat((logits, torch.full_like(end, float("-inf")), end), -1)
-
-
-def length_log_probabilities(hidden: Tensor, length: Tensor | None) -> Tensor:
-    """Log-probabilities float32 [...,LENGTH_CLASSES] of the number of slots before the end marker.
-
-    `hidden` [...,C] is row 0 of a fully masked canvas; `length` is the writer's length head, if it has one.
-    """
-    assert length is not None, "this writer was trained without a length head"
-    return F.linear(hidden, length.to(hidden.dtype)).float().log_softmax(-1)
+    concatenate = namespace(sides[0].keys).concatenate
+    return KeyValueSegment(concatenate([s.keys for s in sides], 3), concatenate([s.values for s in sides], 3))

@@ -1,20 +1,21 @@
 """Quantised weights for the C kernels: 4-bit and 8-bit matrices as stored, float matrices in eight bits.
 
-The matrices are those of `torch_network.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` defines the codes.
+The matrices are those of `decoder.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` defines the codes.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import torch
+import numpy as np
 from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Layers, QuantizedMatrix
-from torch import Tensor
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models import weights
 from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.weights import StoredArray
 
-State = dict[str, Tensor]
+State = Mapping[str, StoredArray]
 
 
 def put_reader(layers: Layers, config: ModelConfig, state: State, change: State, folder: Path) -> None:
@@ -29,7 +30,7 @@ def put_reader(layers: Layers, config: ModelConfig, state: State, change: State,
     head = "model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
     shape = (config.vocab_size, config.hidden_size)
     layers.put_matrix(
-        WHOLE_MODEL, "head", _stored(state, [head], shape, folder) or [_made(state, [head], shape, folder)]
+        WHOLE_MODEL, "head", stored(state, [head], shape, folder) or [_made(state, [head], shape, folder)]
     )
 
 
@@ -44,18 +45,19 @@ def put_writer(layers: Layers, config: ModelConfig, adapter: State, path: Path) 
             layers.put_low_rank(number, which, down, up, writes=True)
 
 
-def eight_bit(weight: Tensor) -> QuantizedMatrix:
+def eight_bit(weight: StoredArray) -> QuantizedMatrix:
     """Quantise floats [out,in] to eight bits."""
-    groups = weight.float().unflatten(1, (-1, GROUP))
-    lows = groups.amin(-1).half()
-    half = torch.finfo(torch.half)
-    reach = (groups.amax(-1) - lows.float()) * (1 + half.eps) / 255 + half.smallest_normal * half.eps
-    scales = reach.half()  # rounded, it still reaches the largest value
-    codes = ((groups - lows.float()[..., None]) / scales.float()[..., None]).round_().clamp_(0, 255)
-    return QuantizedMatrix(codes.to(torch.uint8).flatten(1), scales, lows)
+    groups = weight.astype(np.float32).reshape(len(weight), -1, GROUP)
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float16: the caller looks at the result
+        lows = groups.min(-1).astype(np.float16)
+        half = np.finfo(np.float16)
+        reach = (groups.max(-1) - lows) * np.float32(1 + half.eps) / 255 + np.float32(half.smallest_subnormal)
+        scales = reach.astype(np.float16)  # rounded, it still reaches the largest value
+        steps = (groups - lows[..., None].astype(np.float32)) / scales[..., None].astype(np.float32)
+        codes = np.clip(np.rint(steps), 0, 255).astype(np.uint8)
+    return QuantizedMatrix(codes.reshape(weight.shape), scales, lows)
 
 
-@torch.no_grad()  # here, because the mode is per thread
 def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, change: State, folder: Path) -> None:
     stem = f"model.layers.{number}."
     for which, shape in layers.shapes.items():
@@ -63,7 +65,7 @@ def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, c
         product = None
         if change:
             product = weights.low_rank(change, f"layers.{number}.{which}", shape, folder / weights.READER_FILE)
-        codes = _stored(state, names, shape, folder)
+        codes = stored(state, names, shape, folder)
         if codes is None:
             layers.put_matrix(number, which, [_made(state, names, shape, folder, product)])
         else:
@@ -75,11 +77,11 @@ def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, c
     layers.put_norms(number, attention, feed_forward)
 
 
-def _vector(state: State, name: str, size: int, folder: Path) -> Tensor:
+def _vector(state: State, name: str, size: int, folder: Path) -> StoredArray:
     return weights.checked(weights.unpack(state, name, folder), [size], name, folder)
 
 
-def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path) -> list[QuantizedMatrix] | None:
+def stored(state: State, names: list[str], shape: tuple[int, int], folder: Path) -> list[QuantizedMatrix] | None:
     """The matrix as stored in the file; None if it is not packed there. Raises ModelCorrupt."""
     bits = next((bits for bits in (4, 8) if all(f"{name}.q{bits}" in state for name in names)), None)
     if bits is None:
@@ -89,31 +91,39 @@ def _stored(state: State, names: list[str], shape: tuple[int, int], folder: Path
     for part, name in zip(parts, names, strict=True):
         groups = [len(part.codes), inputs // GROUP]
         weights.checked(part.codes, [len(part.codes), inputs * bits // 8], name, folder)
-        if part.codes.dtype != torch.uint8:
+        if part.codes.dtype != np.uint8:
             raise ModelCorrupt(f"{name} in {folder} has codes of {part.codes.dtype}; fetch the model again")
         for ends in (part.scales, part.lows):
             weights.checked(ends, groups, name, folder)
-    weights.checked(torch.cat([part.scales for part in parts]), [outputs, inputs // GROUP], " + ".join(names), folder)
+    weights.checked(
+        np.concatenate([part.scales for part in parts]), [outputs, inputs // GROUP], " + ".join(names), folder
+    )
     return parts
 
 
 def _packed(state: State, name: str, bits: int, folder: Path) -> QuantizedMatrix:
     """The stored codes, with signed 8-bit codes turned into unsigned ones. Raises ModelCorrupt."""
     try:
-        codes, scales = state[f"{name}.q{bits}"], state[f"{name}.scale"].half()
+        codes, scales = state[f"{name}.q{bits}"], state[f"{name}.scale"].astype(np.float16)
         if bits == 4:
-            return QuantizedMatrix(codes, scales, state[f"{name}.low"].half())
+            return QuantizedMatrix(codes, scales, state[f"{name}.low"].astype(np.float16))
     except KeyError as error:
         raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
-    return QuantizedMatrix(codes.view(torch.uint8) ^ 128 if codes.dtype == torch.int8 else codes, scales, -128 * scales)
+    return QuantizedMatrix(
+        codes.view(np.uint8) ^ np.uint8(128) if codes.dtype == np.int8 else codes, scales, np.float16(-128) * scales
+    )
 
 
 def _made(
-    state: State, names: list[str], shape: tuple[int, int], folder: Path, change: tuple[Tensor, Tensor] | None = None
+    state: State,
+    names: list[str],
+    shape: tuple[int, int],
+    folder: Path,
+    change: tuple[StoredArray, StoredArray] | None = None,
 ) -> QuantizedMatrix:
     """The matrix of floats, with its change, in eight bits. Raises ModelCorrupt, and ValueError beyond float16."""
     name = " + ".join(names)
     made = eight_bit(weights.checked(weights.joined(state, names, folder, change), shape, name, folder))
-    if not made.scales.isfinite().all() or not made.lows.isfinite().all():
+    if not np.isfinite(made.scales).all() or not np.isfinite(made.lows).all():
         raise ValueError(f"the kernels do not take values as large as those of {name}")
     return made

@@ -1,227 +1,123 @@
-"""The network in torch: on a GPU, for training, and as the reference for the other implementation.
+"""The network run by torch: on a GPU, and on a CPU where the C kernels cannot run a model.
 
-Dimensions as in `network.py`; S rows, N adapter rank.
+Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
+import logging
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
 
 import torch
-from mercury_kernels.ops import Segment, causal_attention, rms_norm, rotate, segmented_attention, swiglu
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from mercury_engine.models.network import (
-    LENGTH_CLASSES,
-    Angles,
-    ForwardRequest,
-    KeyValueBlock,
-    KeyValueSegment,
-    ModelConfig,
-    Packing,
-    PositionFrames,
-    canvas_frames,
-    embed,
-    length_log_probabilities,
-    position_angles,
-    with_marker_logits,
-)
+from mercury_engine.models import decoder_weights
+from mercury_engine.models.arrays import IdArray
+from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
+from mercury_engine.models.weights import has_adapter
+
+OLDEST_BFLOAT16_CAPABILITY = (8, 0)
+"""Compute capability of the first GPUs that multiply bfloat16."""
+
+_log = logging.getLogger(__name__)
 
 
-class AdaptedLinear(nn.Module):
-    """y = x W^T + b; for the writer's rows plus (x A^T) B^T with A [N,in], B [out,N]. arXiv 2106.09685."""
-
-    def __init__(self, inputs: int, outputs: int, bias: bool, rank: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(outputs, inputs), requires_grad=False)
-        self.bias = nn.Parameter(torch.empty(outputs), requires_grad=False) if bias else None
-        self.down = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5) if rank else None
-        self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
-
-    def forward(self, x: Tensor, adapted: bool) -> Tensor:
-        y = F.linear(x, self.weight, self.bias)
-        if adapted and self.down is not None and self.up is not None:
-            y = y + F.linear(F.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
-        return y
-
-
-LayerKeyValues = tuple[Tensor, Tensor, Tensor | None]
-"""One layer's part of a side, see `KeyValueSegment.at`."""
-
-
-class Layer(nn.Module):
-    """Attention over segments, then the gated feed-forward, both behind a norm and with a residual."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        c, rank = config.hidden_size, config.adapter_rank
-        self.heads, self.head_dim, self.eps = config.num_key_value_heads, config.head_dim, config.rms_norm_eps
-        self.groups = config.num_attention_heads // config.num_key_value_heads
-        kv = self.heads * self.head_dim
-        self.qkv_sizes = [self.groups * kv, kv, kv]
-        self.attn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
-        self.ffn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
-        self.qkv = AdaptedLinear(c, sum(self.qkv_sizes), config.attention_bias, rank)
-        self.out = AdaptedLinear(self.groups * kv, c, False, rank)
-        self.gate_up = AdaptedLinear(c, 2 * config.intermediate_size, False, rank)
-        self.down = AdaptedLinear(config.intermediate_size, c, False, rank)
-
-    def project(self, x: Tensor, adapted: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """x [B,S,C] to queries [B,H,G,S,D], keys [B,H,S,D] and values [B,H,S,D], not rotated."""
-        batch, rows, _ = x.shape
-        q, k, v = self.qkv(rms_norm(x, self.attn_norm, self.eps), adapted).split(self.qkv_sizes, -1)
-        q = q.view(batch, rows, self.heads, self.groups, self.head_dim).permute(0, 2, 3, 1, 4)
-        k = k.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
-        return q, k, v.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
-
-    def forward(
-        self,
-        x: Tensor,
-        frames: PositionFrames,
-        before: list[LayerKeyValues],
-        after: list[LayerKeyValues],
-        adapted: bool,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows [B,R,C] behind the layer, and their keys before rotation and values [B,H,R,D]."""
-        q, k, v = self.project(x, adapted)
-        q_near = rotate(q, *frames.near).flatten(2, 3)
-        cos, sin = frames.near
-        own: Segment = (q_near, rotate(k, cos[:, 0], sin[:, 0]), v, frames.bias)
-        near: list[Segment] = [*((q_near, *keys) for keys in before), own]
-        away: list[Segment] = []
-        if frames.away is not None:
-            q_away = rotate(q, *frames.away).flatten(2, 3)
-            away = [(q_away, *keys) for keys in after]
-        if frames.attend is not None:
-            attended = frames.attend(near, away)
-        else:
-            alone = frames.away is None and not before
-            attended = causal_attention(*own[:3]) if alone else segmented_attention(near + away)
-        return self.finish(x, attended, adapted), k, v
-
-    def finish(self, x: Tensor, attended: Tensor, adapted: bool) -> Tensor:
-        """Residual of attention [B,H,G*S,D] (G outermost) and the feed-forward."""
-        batch, rows, _ = x.shape
-        merged = attended.view(batch, self.heads, self.groups, rows, self.head_dim).permute(0, 3, 1, 2, 4)
-        x = x + self.out(merged.reshape(batch, rows, -1), adapted)
-        return x + self.down(swiglu(self.gate_up(rms_norm(x, self.ffn_norm, self.eps), adapted)), adapted)
-
-
-class TorchNetwork(nn.Module):
-    """Embedding, layers, norm, head; implements `Network`."""
+class TorchNetwork:
+    """Implements `Network` with a decoder; hidden states, keys, values and log-probabilities stay on its device."""
 
     backend = "torch"
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.groups = config.num_attention_heads // config.num_key_value_heads
-        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
-        self.head = (
-            None
-            if config.tie_word_embeddings
-            else nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
-        )
-        self.markers = nn.Parameter(torch.zeros(2, config.hidden_size), requires_grad=config.adapter_rank > 0)
-        self.length = nn.Parameter(torch.zeros(LENGTH_CLASSES, config.hidden_size)) if config.adapter_rank else None
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
-        self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
-
-    @property
-    def device(self) -> torch.device:
-        return self.embedding.device
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
 
     def prepare(self) -> None:
-        """Nothing to do."""
+        """Nothing to do: the decoder is complete."""
 
-    def embed(self, ids: Tensor) -> Tensor:
-        """ids [...] including mask and end to [...,C]."""
-        return embed(ids, self.embedding, self.markers)
+    def rest(self) -> None:
+        """See `Network.rest`."""
+        if self.decoder.device.type == "cuda":
+            torch.cuda.empty_cache()
 
-    def angles(self, positions: Tensor) -> Angles:
-        return position_angles(self.config, positions)
-
-    def read(
-        self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
-    ) -> tuple[Tensor, KeyValueBlock]:
-        """See `Network.read`."""
-        assert packing is None or past, "runs side by side need something before them"
-        if packing is None:
-            place = torch.arange(ids_BT.shape[1], device=ids_BT.device)[None]
-            packing = Packing(torch.zeros_like(place), place, place)
-        near = self.angles((start + packing.place)[:, None, None])
-        bias = packing.bias(self.groups, causal=True)
-        x = F.embedding(ids_BT, self.embedding)
-        hidden, block = self.run(x, PositionFrames(near, None, bias), past, (), adapted=False)
-        assert block is not None
-        return hidden, block
-
+    @torch.no_grad()
     def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[Tensor, KeyValueBlock]]:
         """See `Network.read_together`; one pass each."""
-        return [self.read(each.ids_BT, each.past, each.start, each.packing) for each in forwards]
+        return [self._read(each) for each in forwards]
 
-    def write(
+    def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
+        packing = self._moved(forward.packing)
+        hidden, block = self.decoder.read(self._tensor(forward.ids_T)[None], forward.past, forward.start, packing)
+        return hidden[0], block
+
+    @torch.no_grad()
+    def write_canvases(
         self,
-        ids_BR: Tensor,
+        ids_R: IdArray,
         before: Sequence[KeyValueSegment],
         after: Sequence[KeyValueSegment],
-        ends_B: Tensor,
+        end: int,
         packing: Packing | None = None,
     ) -> Tensor:
-        """See `Network.write`."""
-        self.prepare()
-        frames = canvas_frames(self.angles, ids_BR, ends_B, packing, self.groups)
-        return self.run(self.embed(ids_BR), frames, before, after, adapted=True)[0]
+        """See `Network.write_canvases`."""
+        ends = torch.tensor([end], device=self.decoder.device)
+        return self.decoder.write(self._tensor(ids_R)[None], before, after, ends, self._moved(packing))[0]
 
-    def run(
-        self,
-        x_BRC: Tensor,
-        frames: PositionFrames,
-        before: Sequence[KeyValueSegment],
-        after: Sequence[KeyValueSegment],
-        adapted: bool,
-    ) -> tuple[Tensor, KeyValueBlock | None]:
-        """Run embedded rows through all layers and the last norm; rows of a single frame also return their block."""
-        x = x_BRC
-        keys, values = [], []
-        for number, layer in enumerate(self._layers()):
-            sides = [side.at(number) for side in before], [side.at(number) for side in after]
-            x, k, v = layer(x, frames, *sides, adapted)
-            keys.append(k)
-            values.append(v)
-        block = KeyValueBlock(torch.stack(keys), torch.stack(values)) if frames.away is None else None
-        return rms_norm(x, self.norm, self.config.rms_norm_eps), block
+    @torch.no_grad()
+    def log_probabilities(self, hidden_RC: Tensor) -> Tensor:
+        """See `Network.log_probabilities`."""
+        return self.decoder.logits(hidden_RC).log_softmax(-1)
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """[...,C] to float32 [...,V]."""
-        return F.linear(hidden, self.embedding if self.head is None else self.head).float()
-
-    def writer_logits(self, hidden: Tensor) -> Tensor:
-        """See `Network.writer_logits`."""
-        return with_marker_logits(self.logits(hidden), hidden, self.markers)
-
-    def lengths(self, hidden: Tensor) -> Tensor:
-        """See `length_log_probabilities`; `length` is None for a writer without a length head."""
-        return length_log_probabilities(hidden, self.length)
+    @torch.no_grad()
+    def writer_log_probabilities(self, hidden_RC: Tensor) -> Tensor:
+        """See `Network.writer_log_probabilities`."""
+        return self.decoder.writer_logits(hidden_RC).log_softmax(-1)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
-        """The block as it is."""
-        return block
+        """A copy of the block."""
+        return KeyValueBlock(block.keys.clone(), block.values.clone())
 
+    @torch.no_grad()
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
         """See `Network.rotated`."""
-        return self.placed(block, torch.arange(start, start + block.tokens, device=block.keys.device))
+        return self.decoder.rotated(block, start)
 
+    @torch.no_grad()
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
         """See `Network.side_by_side`."""
-        return self.rotated(
-            KeyValueBlock(*(torch.cat(each, 3) for each in zip(*((b.keys, b.values) for b in blocks), strict=True))),
-            start,
-        )
+        return self.decoder.side_by_side(blocks, start)
 
-    def placed(self, block: KeyValueBlock, positions: Tensor) -> KeyValueSegment:
-        """The block's segment with its tokens at the positions [T] of a frame."""
-        cos, sin = self.angles(positions)
-        return KeyValueSegment(rotate(block.keys, cos, sin), block.values)
+    def _tensor(self, array: IdArray) -> Tensor:
+        return torch.as_tensor(array, device=self.decoder.device)
 
-    def _layers(self) -> list[Layer]:
-        return list(self.layers)  # type: ignore[arg-type]
+    def _moved(self, packing: Packing | None) -> Packing | None:
+        if packing is None:
+            return None
+        return Packing(*(self._tensor(each) for each in (packing.canvas, packing.place, packing.rows)))
+
+
+def load(
+    folder: Path, device: Literal["cpu", "cuda"], dtype: torch.dtype | None, threads: int
+) -> tuple[TorchNetwork, TorchNetwork | None]:
+    """The folder's reader and, where it has an adapter, its writer. Raises ModelNotFound and ModelCorrupt."""
+    torch_device = torch.device(device)
+    if device == "cpu":
+        torch.set_num_threads(threads)
+    decoder = decoder_weights.load(folder, dtype or _dtype(torch_device), torch_device)
+    if not has_adapter(folder, decoder.config):
+        return TorchNetwork(decoder), None
+    writer = decoder_weights.merged_writer(decoder)
+    return TorchNetwork(decoder), TorchNetwork(writer)
+
+
+def _dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the processor multiplies it natively, else float32."""
+    if device.type == "cuda":
+        found = torch.cuda.get_device_capability(device)
+        if found >= OLDEST_BFLOAT16_CAPABILITY:
+            return torch.bfloat16
+        name = torch.cuda.get_device_name(device)
+        _log.warning("%s (compute capability %d.%d) has no bfloat16: the model runs in float32, slower", name, *found)
+        return torch.float32
+    capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
+    return torch.bfloat16 if native else torch.float32

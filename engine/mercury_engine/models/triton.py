@@ -12,7 +12,7 @@ from mercury_kernels.pages import PagePool
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_engine.models.torch_network import Layer, TorchNetwork
+from mercury_engine.models.decoder import Decoder, Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class TritonWeights:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, network: TorchNetwork, eight_bit: torch.dtype | None = None) -> "TritonWeights":
+    def of(cls, network: Decoder, eight_bit: torch.dtype | None = None) -> "TritonWeights":
         """Weights of a reader or a merged writer (adapter_rank 0); `eight_bit`: int8 or float8_e4m3fn matrices.
 
         The network's own embedding and head become views of the longer tables, so nothing is stored twice.

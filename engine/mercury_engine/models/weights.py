@@ -7,23 +7,26 @@ Packed formats, both in groups of 32 inputs (the arithmetic of GGUF's Q4_1 and Q
 """
 
 import json
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
+import ml_dtypes  # noqa: F401  (makes NumPy and safetensors know bfloat16)
+import numpy as np
 from mercury_kernels.cpu.layers import GROUP
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.torch_network import Layer, TorchNetwork
 
 READER_FILE = "reader.safetensors"
 """Optional file: what training changed in the reader, a low-rank product for every matrix."""
+
+ADAPTER_FILES = "adapter*.safetensors"
+"""Optional files: the writer."""
 
 LOADER_THREADS = 2
 """Number of threads that unpack matrices, and for a CPU quantise them, while a model is loaded."""
@@ -34,6 +37,9 @@ FUSED_MATRICES = {
     "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
     "down": ("mlp.down_proj",),
 }
+
+StoredArray = NDArray[Any]
+"""A tensor as stored: floats (bfloat16 is `ml_dtypes.bfloat16`) or codes."""
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -73,47 +79,63 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
     )
 
 
-def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> dict[str, Tensor]:
-    """All tensors of the folder's weight files, as stored. Raises ModelNotFound and ModelCorrupt."""
-    files = sorted(folder.glob(pattern))
-    if not files:
-        raise ModelNotFound(f"no {pattern} in {folder}; only safetensors weights are loaded")
-    state: dict[str, Tensor] = {}
-    for path in files:
+class StoredTensors(Mapping[str, StoredArray]):
+    """The tensors of a folder's weight files, by name; each is read when it is asked for.
+
+    Raises ModelNotFound without such a file, and ModelCorrupt for a damaged one, also when a tensor is read.
+    """
+
+    def __init__(self, folder: Path, pattern: str = "model*.safetensors") -> None:
+        files = sorted(folder.glob(pattern))
+        if not files:
+            raise ModelNotFound(f"no {pattern} in {folder}; only safetensors weights are loaded")
+        self._opened: dict[str, tuple[Path, Any]] = {}
+        for path in files:
+            try:
+                opened = safe_open(path, framework="np")
+                self._opened.update(dict.fromkeys(opened.keys(), (path, opened)))
+            except (SafetensorError, OSError, ValueError) as error:
+                raise _damaged(path, error) from error
+
+    def __getitem__(self, name: str) -> StoredArray:
+        path, opened = self._opened[name]
         try:
-            with safe_open(path, framework="pt") as file:
-                state.update({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-        except (SafetensorError, OSError, ValueError) as error:
-            raise ModelCorrupt(f"{path} cannot be read ({error}); it is damaged: fetch or export it again") from error
-    return state
+            return opened.get_tensor(name)
+        except (SafetensorError, OSError, ValueError, AttributeError, TypeError) as error:
+            raise _damaged(path, error) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._opened)
+
+    def __len__(self) -> int:
+        return len(self._opened)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._opened
 
 
-def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchNetwork:
-    """The network of a model folder: the reader, with the writer's adapter if the folder holds one."""
-    config = read_config(folder)
-    network = _unfilled(config, dtype)
-    fill_reader(network, folder)
-    if config.adapter_rank:
-        fill_adapter(network, read_tensors(folder, "adapter*.safetensors"), folder)
-    return network.to(device)
+def _damaged(path: Path, error: Exception) -> ModelCorrupt:
+    return ModelCorrupt(f"{path} cannot be read ({error}); it is damaged: fetch or export it again")
 
 
-def _unfilled(config: ModelConfig, dtype: torch.dtype) -> TorchNetwork:
-    """A network to copy weights into. Allocating it in the right dtype saves a second over converting it."""
-    network = TorchNetwork(config)
-    for parameter in network.parameters():
-        parameter.data = torch.empty_like(parameter, dtype=dtype)
-    network.markers.data.zero_()  # no file holds the markers of a plain reader
-    return network
+def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> StoredTensors:
+    """All tensors of the folder's weight files. Raises ModelNotFound and ModelCorrupt."""
+    return StoredTensors(folder, pattern)
 
 
-def fill_reader(network: TorchNetwork, folder: Path) -> None:
-    """Copy the folder's weights into the network, with the change from `reader.safetensors` if there is one."""
-    change = read_tensors(folder, READER_FILE) if (folder / READER_FILE).is_file() else {}
-    fill(network, read_tensors(folder), folder, change)
+def reader_change(folder: Path) -> Mapping[str, StoredArray]:
+    """The tensors of `reader.safetensors`; empty without the file. Raises ModelCorrupt."""
+    return read_tensors(folder, READER_FILE) if (folder / READER_FILE).is_file() else {}
 
 
-def low_rank(change: dict[str, Tensor], name: str, shape: tuple[int, int], path: Path) -> tuple[Tensor, Tensor]:
+def has_adapter(folder: Path, config: ModelConfig) -> bool:
+    """Whether the folder holds a writer."""
+    return bool(config.adapter_rank) and any(folder.glob(ADAPTER_FILES))
+
+
+def low_rank(
+    change: Mapping[str, StoredArray], name: str, shape: tuple[int, int], path: Path
+) -> tuple[StoredArray, StoredArray]:
     """The two halves [rank, in] and [out, rank] of a change to a matrix [out, in], from the file at the path."""
     if f"{name}.up" not in change or f"{name}.down" not in change:
         raise ModelCorrupt(f"{path} lacks {name}; export it again")
@@ -126,91 +148,14 @@ def low_rank(change: dict[str, Tensor], name: str, shape: tuple[int, int], path:
     return checked(down, down.shape, f"{name}.down", path), checked(up, up.shape, f"{name}.up", path)
 
 
-def fill(
-    network: TorchNetwork, state: dict[str, Tensor], folder: Path, change: dict[str, Tensor] | None = None
-) -> None:
-    """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
-
-    @torch.no_grad()  # here, because the mode is per thread
-    def put(target: Tensor, *names: str, changed_by: str = "") -> None:
-        product = None
-        if change and changed_by:
-            product = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER_FILE)
-        _copy(target, joined(state, names, folder, product), " + ".join(names), folder)
-
-    put(network.embedding, "model.embed_tokens.weight")
-    put(network.norm, "model.norm.weight")
-    if network.head is not None:
-        put(network.head, "lm_head.weight")
-
-    def put_layer(number: int) -> None:
-        layer, stem = network.layers[number], f"model.layers.{number}."
-        assert isinstance(layer, Layer)
-        put(layer.attn_norm, stem + "input_layernorm.weight")
-        put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
-        for matrix, names in FUSED_MATRICES.items():
-            linear = getattr(layer, matrix)
-            put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
-            if linear.bias is not None:
-                put(linear.bias, *(f"{stem}{name}.bias" for name in names))
-
-    with ThreadPoolExecutor(LOADER_THREADS) as pool:
-        list(pool.map(put_layer, range(len(network.layers))))
-
-
-@torch.no_grad()
-def fill_adapter(network: TorchNetwork, state: dict[str, Tensor], folder: Path) -> None:
-    """Copy the writer's tensors (named like the network's own parameters) into the network.
-
-    Without a length head in the adapter the network has none.
-    """
-    if "length" not in state:
-        network.length = None
-    for name, parameter in adapter_parameters(network).items():
-        parameter.copy_(adapter_tensor(state, name, parameter.shape, folder))
-
-
-def adapter_tensor(state: dict[str, Tensor], name: str, shape: Sequence[int], folder: Path) -> Tensor:
+def adapter_tensor(state: Mapping[str, StoredArray], name: str, shape: Sequence[int], folder: Path) -> StoredArray:
     """One of the writer's tensors, checked. Raises ModelCorrupt."""
     if name not in state:
         raise ModelCorrupt(f"adapter in {folder} lacks {name}; export it again")
     return checked(state[name], shape, name, folder)
 
 
-@torch.no_grad()
-def merged_writer(network: TorchNetwork) -> TorchNetwork:
-    """The writer as a separate network with the adapter added to its matrices; norms and embedding are shared.
-
-    The adapter is taken out of the given network.
-    """
-    config = network.config
-    with torch.device("meta"):
-        writer = TorchNetwork(replace(config, adapter_rank=0))
-    writer.embedding, writer.head, writer.norm = network.embedding, network.head, network.norm
-    writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
-    if network.length is not None:
-        writer.length = nn.Parameter(network.length.to(network.embedding.dtype), requires_grad=False)
-    for mine, theirs in zip(writer.layers, network.layers, strict=True):
-        mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
-        for matrix in FUSED_MATRICES:
-            linear, source = getattr(mine, matrix), getattr(theirs, matrix)
-            added = source.weight.float() + source.up.float() @ source.down.float()
-            linear.weight = nn.Parameter(added.to(source.weight.dtype), requires_grad=False)
-            linear.bias = source.bias
-            source.up = source.down = None
-    return writer
-
-
-def adapter_parameters(network: TorchNetwork) -> dict[str, Tensor]:
-    """The parameters that training changes and `adapter.safetensors` holds, by name."""
-    return {name: p for name, p in network.named_parameters() if p.requires_grad}
-
-
-def _copy(target: Tensor, source: Tensor, name: str, folder: Path) -> None:
-    target.copy_(checked(source, target.shape, name, folder))
-
-
-def checked(source: Tensor, shape: Sequence[int], name: str, folder: Path) -> Tensor:
+def checked(source: StoredArray, shape: Sequence[int], name: str, folder: Path) -> StoredArray:
     """Return the tensor if it has this shape and all its values are finite. Raises ModelCorrupt."""
     if tuple(source.shape) != tuple(shape):
         raise ModelCorrupt(
@@ -222,23 +167,30 @@ def checked(source: Tensor, shape: Sequence[int], name: str, folder: Path) -> Te
     return source
 
 
-def _is_finite(values: Tensor) -> bool:
-    """Whether all values are finite. A finite sum proves it thirty times as fast as looking at each value."""
-    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
+def _is_finite(values: StoredArray) -> bool:
+    """Whether all values are finite. A finite sum proves it, and is faster than a look at each value."""
+    if values.dtype.kind in "iub":
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum(dtype=np.float32))) or bool(np.isfinite(values).all())
 
 
 def joined(
-    state: dict[str, Tensor], names: Sequence[str], folder: Path, product: tuple[Tensor, Tensor] | None = None
-) -> Tensor:
+    state: Mapping[str, StoredArray],
+    names: Sequence[str],
+    folder: Path,
+    product: tuple[StoredArray, StoredArray] | None = None,
+) -> StoredArray:
     """Tensors concatenated along the outputs, as floats, with a low-rank change if there is one (see `low_rank`)."""
-    whole = torch.cat([unpack(state, name, folder) for name in names])
+    parts = [unpack(state, name, folder) for name in names]
+    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if product is None:
         return whole
-    down, up = product
-    return whole.float() + up.float() @ down.float()
+    down, up = (half.astype(np.float32) for half in product)
+    return whole.astype(np.float32) + up @ down
 
 
-def unpack(state: dict[str, Tensor], name: str, folder: Path) -> Tensor:
+def unpack(state: Mapping[str, StoredArray], name: str, folder: Path) -> StoredArray:
     """The tensor as floats, from any stored format. Raises ModelCorrupt."""
     try:
         if name in state:
@@ -246,22 +198,26 @@ def unpack(state: dict[str, Tensor], name: str, folder: Path) -> Tensor:
         if f"{name}.q4" in state:
             return unpack_q4(state[f"{name}.q4"], state[f"{name}.scale"], state[f"{name}.low"])
         return unpack_q8(state[f"{name}.q8"], state[f"{name}.scale"])
-    except (KeyError, RuntimeError) as error:
+    except (KeyError, ValueError) as error:
         raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
 
 
-def unpack_q4(codes: Tensor, scale: Tensor, low: Tensor) -> Tensor:
+def unpack_q4(codes: StoredArray, scale: StoredArray, low: StoredArray) -> FloatArray:
     """[out, in/2] uint8, [out, in/32], [out, in/32] to [out, in] float32."""
     outputs, groups = scale.shape
-    packed = codes.view(outputs, groups, GROUP // 2)
-    nibbles = torch.cat((packed & 15, packed >> 4), -1).float()
-    return nibbles.mul_(scale.float()[..., None]).add_(low.float()[..., None]).flatten(1)
+    halves = codes.reshape(outputs, groups, GROUP // 2)
+    floats = np.concatenate((halves & 15, halves >> 4), -1).astype(np.float32)
+    floats *= scale.astype(np.float32)[..., None]
+    floats += low.astype(np.float32)[..., None]
+    return floats.reshape(outputs, groups * GROUP)
 
 
-def unpack_q8(codes: Tensor, scale: Tensor) -> Tensor:
+def unpack_q8(codes: StoredArray, scale: StoredArray) -> FloatArray:
     """[out, in] int8, [out, in/32] to [out, in] float32."""
     outputs, groups = scale.shape
-    return codes.view(outputs, groups, GROUP).float().mul_(scale.float()[..., None]).flatten(1)
+    floats = codes.reshape(outputs, groups, GROUP).astype(np.float32)
+    floats *= scale.astype(np.float32)[..., None]
+    return floats.reshape(outputs, groups * GROUP)
 
 
 @dataclass(frozen=True, slots=True)

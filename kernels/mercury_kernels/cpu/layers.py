@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
 
 from mercury_kernels.cpu.library import library as suitable_library
 
@@ -21,6 +22,13 @@ SCALE = 4
 """Bytes of the scale behind a stored key or value."""
 
 WHOLE_MODEL = -1
+
+Floats = NDArray[np.float32]
+
+StoredArray = NDArray[Any]
+"""Codes, or keys and values in one of their two forms."""
+
+BFLOAT16 = ml_dtypes.bfloat16
 
 MATRICES = ("qkv", "out", "gate_up", "down")
 
@@ -34,9 +42,9 @@ class QuantizedMatrix:
     Codes are uint8 [out,in]; 4-bit codes are [out,in/2] with inputs i and i + 16 of a group in one byte.
     """
 
-    codes: Tensor
-    scales: Tensor
-    lows: Tensor
+    codes: NDArray[np.uint8]
+    scales: NDArray[np.float16]
+    lows: NDArray[np.float16]
 
     @property
     def bits(self) -> int:
@@ -44,7 +52,7 @@ class QuantizedMatrix:
         return self.codes.shape[1] * 8 // (self.scales.shape[1] * GROUP)
 
 
-KeysValues = tuple[Tensor, Tensor]
+KeysValues = tuple[StoredArray, StoredArray]
 """Stored keys and values, from `keep` or `place`."""
 
 
@@ -58,7 +66,7 @@ class Part:
     rows: int
     before: Sequence[KeysValues]
     after: Sequence[KeysValues] = ()
-    hidden_RR: Tensor | None = None
+    hidden_RR: Floats | None = None
 
 
 class _Side(ctypes.Structure):
@@ -135,40 +143,41 @@ class Layers:
         self._made(self._library.mercury_matrix(*place, outputs, first.scales.shape[1] * GROUP, first.bits))
         at = 0
         for part in parts:
-            assert part.bits == first.bits and part.codes.dtype == torch.uint8 and part.scales.dtype == torch.float16
-            codes, scales, lows = part.codes.contiguous(), part.scales.contiguous(), part.lows.contiguous()
-            self._library.mercury_codes(*place, at, len(codes), codes.data_ptr(), scales.data_ptr(), lows.data_ptr())
+            assert part.bits == first.bits and part.codes.dtype == np.uint8
+            assert part.scales.dtype == part.lows.dtype == np.float16
+            codes, scales, lows = (np.ascontiguousarray(each) for each in (part.codes, part.scales, part.lows))
+            self._library.mercury_codes(*place, at, len(codes), _address(codes), _address(scales), _address(lows))
             at += len(codes)
         if which == "head":
             self.outputs = outputs
 
-    def put_bias(self, layer: int, which: MatrixName, bias: Tensor) -> None:
+    def put_bias(self, layer: int, which: MatrixName, bias: Floats) -> None:
         """Set a bias [out]."""
-        values = bias.detach().float().contiguous()
-        self._made(self._library.mercury_bias(*self._place(layer, which), values.data_ptr()))
+        values = _floats(bias)
+        self._made(self._library.mercury_bias(*self._place(layer, which), _address(values)))
 
-    def put_norms(self, layer: int, attention: Tensor, feed_forward: Tensor) -> None:
+    def put_norms(self, layer: int, attention: Floats, feed_forward: Floats) -> None:
         """Set a layer's norms, [C] each."""
-        both = [norm.detach().float().contiguous() for norm in (attention, feed_forward)]
-        self._made(self._library.mercury_norms(self._handle, layer, *(norm.data_ptr() for norm in both)))
+        both = [_floats(norm) for norm in (attention, feed_forward)]
+        self._made(self._library.mercury_norms(self._handle, layer, *map(_address, both)))
 
-    def put_last_norm(self, norm: Tensor) -> None:
+    def put_last_norm(self, norm: Floats) -> None:
         """Set the last norm [C]."""
-        values = norm.detach().float().contiguous()
-        self._made(self._library.mercury_norms(self._handle, WHOLE_MODEL, values.data_ptr(), None))
+        values = _floats(norm)
+        self._made(self._library.mercury_norms(self._handle, WHOLE_MODEL, _address(values), None))
 
-    def put_low_rank(self, layer: int, which: MatrixName, down: Tensor, up: Tensor, *, writes: bool) -> None:
+    def put_low_rank(self, layer: int, which: MatrixName, down: StoredArray, up: StoredArray, *, writes: bool) -> None:
         """Add a low-rank product to a matrix: down [N,in], up [out,N]; with `writes`, only for the writer's rows."""
         more = -len(down) % self._lanes
-        wide_down = torch.nn.functional.pad(down.detach().bfloat16(), (0, 0, 0, more)).contiguous()
-        wide_up = torch.nn.functional.pad(up.detach().bfloat16(), (0, more)).contiguous()
+        wide_down = np.pad(down.astype(BFLOAT16), ((0, more), (0, 0)))
+        wide_up = np.pad(up.astype(BFLOAT16), ((0, 0), (0, more)))
+        pointers = _address(wide_down), _address(wide_up)
         place = self._place(layer, which)
-        pointers = wide_down.data_ptr(), wide_up.data_ptr()
         self._made(self._library.mercury_low_rank(*place, int(writes), len(wide_down), *pointers))
 
     def run(
-        self, x_RC: Tensor, near: tuple[Tensor, Tensor], away: tuple[Tensor, Tensor] | None, parts: Sequence[Part]
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, x_RC: Floats, near: tuple[Floats, Floats], away: tuple[Floats, Floats] | None, parts: Sequence[Part]
+    ) -> tuple[Floats, StoredArray, StoredArray]:
         """Rows float32 [R,C] after all layers and the last norm, and their unrotated keys and values.
 
         Keys and values are bfloat16 [L,1,H,R,D]. The parts' rows follow one another; a part's result does not depend on
@@ -180,73 +189,74 @@ class Layers:
         assert away is not None or not any(part.after for part in parts), (
             "only the writer's rows see the text behind the gap"
         )
-        out = x_RC.float().clone(memory_format=torch.contiguous_format)
-        keys, values = torch.empty(2, self.layers, 1, self.heads, rows, self.head_width, dtype=torch.bfloat16)
+        out = np.array(x_RC, np.float32, order="C")
+        shape = self.layers, 1, self.heads, rows, self.head_width
+        keys, values = np.empty(shape, BFLOAT16), np.empty(shape, BFLOAT16)
         angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
-        pointers = [angle.data_ptr() for angle in angles] + [None] * (4 - len(angles))
+        pointers = [*map(_address, angles)] + [None] * (4 - len(angles))
         kept: list[Any] = []
         asked = (_Part * len(parts))(*(self._part(part, kept) for part in parts))
-        left = keys.data_ptr(), values.data_ptr()
-        self._made(self._library.mercury_run(self._handle, out.data_ptr(), *pointers, asked, len(parts), *left))
+        left = _address(keys), _address(values)
+        self._made(self._library.mercury_run(self._handle, _address(out), *pointers, asked, len(parts), *left))
         return out, keys, values
 
-    def keep(self, keys: Tensor, values: Tensor) -> KeysValues:
+    def keep(self, keys: StoredArray, values: StoredArray) -> KeysValues:
         """Unrotated keys and values bfloat16 [L,1,H,T,D] in their smallest form, to be placed later.
 
         The result is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens may be placed.
         """
         shape = keys.shape[3], self.head_width
-        return self.place([(keys, values)], (torch.ones(shape), torch.zeros(shape)))
+        return self.place([(keys, values)], (np.ones(shape, np.float32), np.zeros(shape, np.float32)))
 
-    def place(self, blocks: Sequence[KeysValues], angles: tuple[Tensor, Tensor]) -> KeysValues:
+    def place(self, blocks: Sequence[KeysValues], angles: tuple[Floats, Floats]) -> KeysValues:
         """Join blocks of unrotated keys and values into a side whose tokens are rotated by the angles [T,D].
 
         The blocks are bfloat16 [L,1,H,T,D], or all of them from `keep`. A side is int8 [L,1,H,T,D+4], and any run of
         its tokens is a side too.
         """
         dtype = blocks[0][0].dtype
-        assert dtype in (torch.bfloat16, torch.int8) and all(each.dtype == dtype for block in blocks for each in block)
-        kept = dtype == torch.int8
+        assert dtype in (BFLOAT16, np.int8) and all(each.dtype == dtype for block in blocks for each in block)
+        kept = dtype == np.int8
         assert all(keys.shape[4] == self.head_width + (SCALE if kept else 0) for keys, _ in blocks)
         lying = [self._in_rows(*block) for block in blocks]
         array = (_Side * len(lying))(*(self._side(*block, 0) for block in lying))
         cos, sin = (_floats(angle) for angle in angles)
         assert len(cos) == sum(keys.shape[3] for keys, _ in blocks)
         shape = (self.layers, 1, self.heads, len(cos), self.head_width + SCALE)
-        kept_keys, kept_values = torch.empty(shape, dtype=torch.int8), torch.empty(shape, dtype=torch.int8)
-        pointers = [each.data_ptr() for each in (cos, sin, kept_keys, kept_values)]
+        kept_keys, kept_values = np.empty(shape, np.int8), np.empty(shape, np.int8)
+        pointers = [_address(each) for each in (cos, sin, kept_keys, kept_values)]
         self._library.mercury_place(self._handle, array, len(array), int(kept), *pointers)
         return kept_keys, kept_values
 
-    def head(self, x_RC: Tensor) -> Tensor:
+    def head(self, x_RC: Floats) -> Floats:
         """Logits float32 [R,outputs] of rows [R,C]."""
         rows = _floats(x_RC)
-        out = torch.empty(len(rows), self.outputs)
-        self._made(self._library.mercury_head(self._handle, len(rows), rows.data_ptr(), out.data_ptr()))
+        out = np.empty((len(rows), self.outputs), np.float32)
+        self._made(self._library.mercury_head(self._handle, len(rows), _address(rows), _address(out)))
         return out
 
-    def _in_rows(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def _in_rows(self, keys: StoredArray, values: StoredArray) -> KeysValues:
         """Keys and values with equal strides, the tokens of each layer and head contiguous; copied only if need be."""
-        if keys.stride() == values.stride() and keys.stride()[3:] == (keys.shape[4], 1):
+        size = keys.itemsize
+        if keys.strides == values.strides and keys.strides[3:] == (keys.shape[4] * size, size):
             return keys, values
-        return keys.contiguous(), values.contiguous()
+        return np.ascontiguousarray(keys), np.ascontiguousarray(values)
 
     def _part(self, part: Part, kept: list[Any]) -> _Part:
         """The C struct; it points into objects added to `kept`, which must outlive the call."""
         both = ((part.before, 0), (part.after, 1))
         sides = [(self._in_rows(*side), behind) for of, behind in both for side in of if side[0].shape[3]]
-        assert all(each.dtype == torch.int8 for side, _ in sides for each in side)
+        assert all(each.dtype == np.int8 for side, _ in sides for each in side)
         assert all(keys.shape[4] == self.head_width + SCALE for (keys, _), _ in sides)
         hidden = None if part.hidden_RR is None else _floats(part.hidden_RR)
         array = (_Side * len(sides))(*(self._side(*side, behind) for side, behind in sides))
         kept += [sides, hidden, array]
-        pointer = None if hidden is None else hidden.data_ptr()
+        pointer = None if hidden is None else _address(hidden)
         return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
 
-    def _side(self, keys: Tensor, values: Tensor, behind: int) -> _Side:
-        layer, _, head, _, _ = keys.stride()
-        size = keys.element_size()
-        return _Side(keys.data_ptr(), values.data_ptr(), size * layer, size * head, keys.shape[3], behind)
+    def _side(self, keys: StoredArray, values: StoredArray, behind: int) -> _Side:
+        layer, _, head, _, _ = keys.strides
+        return _Side(_address(keys), _address(values), layer, head, keys.shape[3], behind)
 
     def _place(self, layer: int, which: MatrixName) -> tuple[int, int, int]:
         return (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))
@@ -256,5 +266,10 @@ class Layers:
             raise MemoryError("no memory for the model")
 
 
-def _floats(values: Tensor) -> Tensor:
-    return values.detach().float().contiguous()
+def _floats(values: NDArray[Any]) -> Floats:
+    return np.ascontiguousarray(values, np.float32)
+
+
+def _address(array: NDArray[Any]) -> int:
+    """Where the array's data lie."""
+    return int(array.ctypes.data)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from threading import Event
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_engine.api import Fill, FillRequest
@@ -33,32 +33,32 @@ def writing(tmp_path_factory):
 
 @given(SLOTS, st.floats(0, 3))
 def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound):
-    entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
-    chosen = choose_by_entropy(entropy.float(), masked, bound)
+    entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
+    chosen = choose_by_entropy(entropy.astype(np.float32), masked, bound)
     assert not (chosen & ~masked).any()
     assert chosen.any() == masked.any()
-    risked = entropy.float()[chosen]
+    risked = entropy.astype(np.float32)[chosen]
     if len(risked) > 1:
         assert float(risked.sum() - risked.max()) <= bound + 1e-4
 
 
 @given(SLOTS, st.floats(0, 3))
 def test_no_slot_is_skipped_for_a_less_certain_one(slots, bound):
-    entropy, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
-    chosen = choose_by_entropy(entropy.float(), masked, bound)
+    entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
+    chosen = choose_by_entropy(entropy.astype(np.float32), masked, bound)
     left = masked & ~chosen
     if chosen.any() and left.any():
         assert entropy[chosen].max() <= entropy[left].min()
-        assert float(entropy.float()[chosen].sum()) > bound - 1e-4  # one more would break the bound
+        assert float(entropy.astype(np.float32)[chosen].sum()) > bound - 1e-4  # one more would break the bound
 
 
 @given(SLOTS, st.floats(0, 6))
 def test_confident_slots_are_masked_and_at_least_one(slots, threshold):
-    confidence, masked = (torch.tensor(column) for column in zip(*slots, strict=True))
-    chosen = choose_by_confidence(confidence.float(), masked, threshold)
+    confidence, masked = (np.array(column) for column in zip(*slots, strict=True))
+    chosen = choose_by_confidence(confidence.astype(np.float32), masked, threshold)
     assert not (chosen & ~masked).any()
     assert chosen.any() == masked.any()
-    assert bool(chosen[masked & (confidence.float() >= threshold)].all())
+    assert bool(chosen[masked & (confidence.astype(np.float32) >= threshold)].all())
 
 
 def test_a_cancelled_request_raises_before_any_step(engine):
@@ -155,9 +155,9 @@ def test_a_candidate_that_is_the_beginning_of_another_is_dropped_unless_it_is_th
 
 def test_candidates_share_the_forward_passes(writing):
     calls = []
-    writes, reads = writing.writer.write, writing.reader.read
-    writing.writer.write = lambda *given: (calls.append("write"), writes(*given))[1]
-    writing.reader.read = lambda *given: (calls.append("read"), reads(*given))[1]
+    writes, reads = writing.writer.write_canvases, writing.reader.read_together
+    writing.writer.write_canvases = lambda *given: (calls.append("write"), writes(*given))[1]
+    writing.reader.read_together = lambda *given: (calls.append("read"), reads(*given))[1]
     writing.fill(FillRequest(near=NEAR, suffix=SUFFIX))  # prefills the context
     calls.clear()
     fill = writing.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, candidates=3, multiline=True))

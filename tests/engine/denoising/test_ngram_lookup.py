@@ -122,13 +122,13 @@ REQUEST = FillRequest(near=tiny.SAMPLE[:400], far=(tiny.SAMPLE[400:900],), multi
 
 def filled(engine: Engine, drafts: str, request: FillRequest = REQUEST, **weights: float):
     """A fill under a rule, and the number of writer passes."""
-    kept, write, calls = engine.denoiser.rule, engine.writer.write, []
+    kept, write, calls = engine.denoiser.rule, engine.writer.write_canvases, []
     engine.denoiser.rule = replace(kept, drafts=drafts, next_weight=0.0, later_weight=0.0, end_weight=0.0)
-    engine.writer.write = lambda *given: (calls.append("write"), write(*given))[1]
+    engine.writer.write_canvases = lambda *given: (calls.append("write"), write(*given))[1]
     try:
         return engine.fill(request), len(calls)
     finally:
-        engine.denoiser.rule, engine.writer.write = kept, write
+        engine.denoiser.rule, engine.writer.write_canvases = kept, write
 
 
 def drafting(monkeypatch, draft: Callable[[Sequence[int]], list[int]]) -> None:
@@ -156,8 +156,13 @@ def test_a_draft_token_that_is_settled_is_not_read_again(writing, monkeypatch):
     drafting(monkeypatch, lambda before: behind.append([*before]) or [])
     plain, _ = filled(writing, "context")
     rows: list[int] = []
-    read = writing.reader.read
-    monkeypatch.setattr(writing.reader, "read", lambda ids, *rest: (rows.append(ids.shape[1]), read(ids, *rest))[1])
+    read = writing.reader.read_together
+
+    def counted(forwards):
+        rows.extend(forward.rows for forward in forwards)
+        return read(forwards)
+
+    monkeypatch.setattr(writing.reader, "read_together", counted)
     drafting(monkeypatch, lambda before: behind[-1][len(before) :][:3])
     fill, _ = filled(writing, "context")
     assert fill.text == plain.text

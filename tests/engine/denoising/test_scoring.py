@@ -3,7 +3,6 @@
 from threading import Event
 
 import pytest
-import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.scoring import REST_CHARS, rest_of_line
 from mercury_engine.denoising.verifier import Verifier
@@ -28,8 +27,7 @@ def token_by_token(engine, request: FillRequest, text: str) -> float:
     for token in engine.tokenizer.encode(cut.spell + text + rest_of_line(request.follows)):
         place = engine.surroundings(request, near, 0)
         stack = Verifier(engine.reader, place.context.before, place.last, place.ends)
-        with torch.inference_mode():
-            [[logp_V]] = batching.finished(stack.verify([[]], [[]]), engine.reader)
+        [[logp_V]] = batching.finished(stack.verify([[]], [[]]), engine.reader)
         nats += float(logp_V[token])
         near = [*near, token]
     return nats
@@ -92,6 +90,6 @@ def test_out_of_memory_is_reported_and_the_engine_stays_usable(engine, monkeypat
 
 def test_weights_that_compute_nan_are_reported(tmp_path):
     broken = tiny.load(tiny.folder(tmp_path))
-    broken.reader.norm.data.fill_(float("nan"))  # type: ignore[attr-defined]
+    broken.reader.decoder.norm.data.fill_(float("nan"))  # type: ignore[attr-defined]
     with pytest.raises(ModelCorrupt, match="weights compute NaN"):
         broken.score(FillRequest(near="x = "), ["a", "b"])

@@ -38,7 +38,7 @@ def opinion(engine, tokens, sureness=9.0):
     logits_SV = torch.zeros(len(tokens), size)
     for slot, token in enumerate(tokens):
         logits_SV[slot, token] = sureness + (len(tokens) - slot) / 10
-    return logits_SV.log_softmax(-1)
+    return logits_SV.log_softmax(-1).numpy()
 
 
 def decide(engine, canvas, written_SV, bound=0.0, threshold=None, is_last_step=False, multiline=True):
@@ -155,9 +155,9 @@ def test_one_step_decides_like_the_step_on_the_device(engine, slots, bound, is_l
         1.0,
         *(canvas.committed.get(s, 0.0 if canvas.ids[s] != vocabulary.mask_id else 1.0) for s in range(len(slots))),
     ]
-    decide(engine, canvas, logits_SV.log_softmax(-1), bound, is_last_step=is_last_step)
+    decide(engine, canvas, logits_SV.log_softmax(-1).numpy(), bound, is_last_step=is_last_step)
 
-    row = engine.denoiser.masks.hidden_tokens(SlotLimits("", True))[None]
+    row = torch.from_numpy(engine.denoiser.masks.hidden_tokens(SlotLimits("", True)))[None]
     hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts no slot
     choice = choices_of(hidden.masked_fill(row, float("-inf")))
     one = torch.ones(1, dtype=torch.int32)
@@ -195,7 +195,7 @@ def test_candidates_of_the_writer_differ_and_come_surest_first(engine):
 def test_the_reader_reads_no_slots_where_the_writer_decides(engine, monkeypatch):
     request = FillRequest(near="x = 1", suffix=("\n",), max_slots=8)
     engine.fill(request)
-    monkeypatch.setattr(engine.reader, "read", lambda *_: pytest.fail("the reader was asked"))
+    monkeypatch.setattr(engine.reader, "read_together", lambda *_: pytest.fail("the reader was asked"))
     assert engine.fill(request).steps > 0
 
 

@@ -128,9 +128,9 @@ def test_the_peers_cache_changes_no_token(peer):
     written: list[int] = []
     while len(written) < 6:
         with torch.inference_mode():
-            hidden, _ = peer.reader.read(torch.tensor([ids + written]))
+            hidden, _ = peer.reader.decoder.read(torch.tensor([ids + written]))
         spell = cut.spell[len(peer.tokenizer.decode(written)) :]
-        token = int(way._spelling(peer.reader.logits(hidden[0, -1]), spell).argmax())
+        token = int(way._spelling(peer.reader.decoder.logits(hidden[0, -1]), spell).argmax())
         if token in (0, *marks):
             break
         written.append(token)
@@ -191,7 +191,7 @@ def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind)
     values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType[kind])
     base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
     engine = tiny.load(tmp_path / "model")
-    network, layer = engine.reader, engine.reader.layers[0]  # type: ignore[attr-defined]
+    network, layer = engine.reader.decoder, engine.reader.decoder.layers[0]  # type: ignore[attr-defined]
     torch.testing.assert_close(network.embedding.detach(), torch.tensor(values["token_embd.weight"]))  # type: ignore[attr-defined]
     for part, names in (("weight", ("attn_q", "attn_k", "attn_v")), ("bias", ("attn_q", "attn_k", "attn_v"))):
         whole = np.concatenate([values[f"blk.0.{name}.{part}"] for name in names])
@@ -206,6 +206,6 @@ def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind)
 def test_other_kinds_of_numbers_are_rounded_to_eight_bits(tmp_path):
     values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType.Q5_1)
     base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
-    down = tiny.load(tmp_path / "model").reader.layers[0].down.weight.detach().numpy()  # type: ignore[attr-defined]
+    down = tiny.load(tmp_path / "model").reader.decoder.layers[0].down.weight.detach().numpy()  # type: ignore[attr-defined]
     wanted = values["blk.0.ffn_down.weight"]
     assert 0 < np.abs(down - wanted).max() <= np.abs(wanted).max() / 127

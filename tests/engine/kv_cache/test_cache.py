@@ -12,6 +12,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.kv_cache.cache import BlockCache, CachedContext
 from mercury_engine.models.batching import finished
+from mercury_engine.models.torch_network import TorchNetwork
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
@@ -70,7 +71,6 @@ def context(engine: Engine, request: FillRequest) -> CachedContext:
     return read(engine.cache, far, near[:-1], suffix)
 
 
-@torch.inference_mode()
 def read(cache: BlockCache, far, near, suffix) -> CachedContext:
     return finished(cache.context(far, near, suffix), cache.network)
 
@@ -232,14 +232,14 @@ def test_the_same_request_reads_nothing_the_second_time(engine):
 
 
 def test_blocks_stay_within_the_byte_budget_and_the_latest_are_kept():
-    network = tiny.network(rank=0)
+    network = TorchNetwork(tiny.network(rank=0))
     one = 2 * 2 * 2 * 10 * 8 * 4  # keys and values, layers, heads, tokens, width, bytes
     cache = BlockCache(network, 0, budget=3 * one)
     blocks = [tuple(range(first, first + 10)) for first in range(1, 70, 10)]
     for block in blocks:
         read(cache, [block], (), [])
         assert cache.bytes <= cache.budget
-        assert cache.bytes == sum(2 * b.keys.numel() * b.keys.element_size() for b in cache._blocks.values())
+        assert cache.bytes == sum(2 * b.keys.nbytes for b in cache._blocks.values())
     assert list(cache._blocks) == blocks[-3:]
     read(cache, [blocks[-3]], (), [])
     read(cache, [blocks[0]], (), [])
@@ -247,7 +247,7 @@ def test_blocks_stay_within_the_byte_budget_and_the_latest_are_kept():
 
 
 def test_a_used_block_outlives_an_unused_one():
-    cache = BlockCache(tiny.network(rank=0), 0, budget=2 * 2 * 2 * 2 * 10 * 8 * 4)
+    cache = BlockCache(TorchNetwork(tiny.network(rank=0)), 0, budget=2 * 2 * 2 * 2 * 10 * 8 * 4)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
     for far in ([a], [b], [a, a], [c]):
         read(cache, far, (), [])
@@ -255,7 +255,7 @@ def test_a_used_block_outlives_an_unused_one():
 
 
 def test_a_cached_side_is_not_dropped_while_the_other_is_read():
-    cache = BlockCache(tiny.network(rank=0), 0)
+    cache = BlockCache(TorchNetwork(tiny.network(rank=0)), 0)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
     first = read(cache, [a], (), [b])
     read(cache, [c], (), [])  # the end of a file: no suffix

@@ -3,17 +3,21 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, RequestError
 from mercury_engine.loading import BUNDLED_MODEL
-from mercury_engine.models import backend, weights
+from mercury_engine.models import backend, decoder_weights, weights
+from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.cpu import CpuNetwork, layers_for
-from mercury_engine.models.network import Packing
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
+from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
 from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_kernels.cpu.reference import floats
 from safetensors.torch import load_file, save_file
 
@@ -21,7 +25,7 @@ from tests.support import tiny
 
 pytestmark = tiny.needs_kernels
 
-IDS = torch.tensor([[1, 5, 9, 33, 21]])
+IDS = np.array([1, 5, 9, 33, 21])
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plain(folder) -> TorchNetwork:
-    return weights.load(folder, torch.float32, torch.device("cpu"))
+    return in_torch(folder)
 
 
 @pytest.fixture(scope="module")
@@ -44,96 +48,102 @@ def loaded(folder) -> CpuNetwork:
     return CpuNetwork(folder, config, layers_for(config, 1))
 
 
-def close(found: torch.Tensor, expected: torch.Tensor) -> None:
+def in_torch(folder) -> TorchNetwork:
+    """The folder's reader and writer as one network in float32."""
+    return TorchNetwork(decoder_weights.load(folder, torch.float32, torch.device("cpu")))
+
+
+def read(network: Network, past=(), start=0, ids=IDS) -> tuple[Array, KeyValueBlock]:
+    [read] = network.read_together([ForwardRequest(ids, past, start)])
+    return read
+
+
+def close(found: Array, expected: Array) -> None:
     """The mean error of eight bits in a random network, which damps no error, is below a tenth."""
     assert found.shape == expected.shape
-    found, expected = found.float(), expected.float()
-    assert (found - expected).norm() < 0.1 * expected.norm(), (found - expected).norm() / expected.norm()
+    found, expected = (on_host(each).astype(np.float32) for each in (found, expected))
+    norm = np.linalg.norm
+    assert norm(found - expected) < 0.1 * norm(expected), norm(found - expected) / norm(expected)
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("sides", [0, 1, 2, 3])
 def test_reading_behind_any_number_of_sides_gives_the_same_states_and_block(plain, native, sides):
-    _, block = plain.read(IDS)
-    past = [plain.rotated(block, start) for start in (-5, 0, 5)[:sides]]
-    expected, expected_block = plain.read(IDS, past, 3)
-    _, block = native.read(IDS)
-    hidden, found = native.read(IDS, [native.rotated(block, start) for start in (-5, 0, 5)[:sides]], 3)
+    _, block = read(plain)
+    expected, expected_block = read(plain, [plain.rotated(block, start) for start in (-5, 0, 5)[:sides]], 3)
+    _, block = read(native)
+    hidden, found = read(native, [native.rotated(block, start) for start in (-5, 0, 5)[:sides]], 3)
     close(hidden, expected)
     close(found.keys, expected_block.keys)
     close(found.values, expected_block.values)
-    close(native.logits(hidden), plain.logits(expected))
+    close(native.log_probabilities(hidden), plain.log_probabilities(expected))
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("behind", [0, 1])
 @pytest.mark.parametrize("before", [1, 2])
 def test_writing_gives_the_same_states(plain, native, before, behind):
-    canvas, ends = torch.tensor([[7, *[plain.config.mask_id] * 6]]), torch.tensor([4])
+    canvas = np.array([7, *[plain.config.mask_id] * 6])
 
-    def written(network: TorchNetwork, ends: torch.Tensor) -> torch.Tensor:
-        _, block = network.read(IDS)
+    def written(network: Network, end: int) -> Array:
+        _, block = read(network)
         sides = [network.rotated(block, start) for start in (-5, 0)[:before]]
-        return network.write(canvas, sides, [network.rotated(block, 0)] * behind, ends)
+        return network.write_canvases(canvas, sides, [network.rotated(block, 0)] * behind, end)
 
-    expected, found = written(plain, ends), written(native, ends)
+    expected, found = written(plain, 4), written(native, 4)
     close(found, expected)
-    logits, expected_logits = native.writer_logits(found), plain.writer_logits(expected)
-    assert torch.isneginf(logits[..., plain.config.mask_id]).all()
+    logp, expected_logp = native.writer_log_probabilities(found), plain.writer_log_probabilities(expected)
+    assert np.isneginf(logp[:, plain.config.mask_id]).all()
     shown = [i for i in range(plain.config.vocab_size + 2) if i != plain.config.mask_id]
-    close(logits[..., shown], expected_logits[..., shown])
-    elsewhere = written(plain, torch.tensor([40]))
+    close(logp[:, shown], expected_logp[:, shown])
+    elsewhere = written(plain, 40)
     assert (elsewhere - expected).norm() > 0.2 * expected.norm(), "a wrong frame would show"
 
 
-@torch.no_grad()
 def test_canvases_packed_side_by_side_do_not_see_each_other(native):
     mask = native.config.mask_id
-    _, block = native.read(IDS)
-    sides, ends = ([native.rotated(block, 0)], [native.rotated(block, 0)]), torch.tensor([4])
-    packing = Packing(*torch.tensor([[[0, 0, 0, 1, 1]], [[0, 1, 2, 0, 1]], [[3, 3, 3, 2, 2]]]))
-    both = native.write(torch.tensor([[7, mask, mask, 7, mask]]), *sides, ends, packing)
-    close(both[:, :3], native.write(torch.tensor([[7, mask, mask]]), *sides, ends))
-    close(both[:, 3:], native.write(torch.tensor([[7, mask]]), *sides, ends))
+    _, block = read(native)
+    sides = [native.rotated(block, 0)], [native.rotated(block, 0)]
+    canvases = [[7, mask, mask], [7, mask]]
+    ids, packing = packed_canvases(canvases)
+    both = native.write_canvases(ids, *sides, 4, packing)
+    for found, canvas in zip(np.split(both, [3]), canvases, strict=True):
+        close(found, native.write_canvases(np.array(canvas), *sides, 4))
 
 
 def test_the_writers_weights_are_loaded_on_first_use(folder, monkeypatch):
     network, reads = loaded(folder), []
     read_tensors = weights.read_tensors
     monkeypatch.setattr(weights, "read_tensors", lambda *given: reads.append(given) or read_tensors(*given))
-    before = network.read(IDS)[0]
+    before, _ = read(network)
     assert not reads
-    with torch.inference_mode():  # a fill may be the first use
-        for _ in range(2):
-            network.write(IDS, [], [], torch.tensor([0]))
-            assert len(reads) == 1
-    assert torch.equal(network.read(IDS)[0], before), "the reader is not changed by it"
+    for _ in range(2):
+        network.write_canvases(IDS, [], [], 0)
+        assert len(reads) == 1
+    assert np.array_equal(read(network)[0], before), "the reader is not changed by it"
 
 
 def test_the_writer_keeps_its_length_head(plain, folder):
     network = loaded(folder)
     network.prepare()
-    hidden = torch.randn(3, plain.config.hidden_size)
-    close(network.lengths(hidden), plain.lengths(hidden))
+    hidden = np.random.default_rng(0).normal(size=(3, plain.config.hidden_size)).astype(np.float32)
+    close(network.lengths(hidden), plain.decoder.lengths(torch.from_numpy(hidden)).detach())
 
 
 def test_a_reader_without_a_writer_has_nothing_to_prepare(tmp_path):
     network = loaded(tiny.folder(tmp_path, rank=0, **tiny.WIDE))
     network.prepare()
-    assert network.read(IDS)[0].isfinite().all()
+    assert np.isfinite(read(network)[0]).all()
 
 
-@torch.no_grad()
 def test_an_untied_head(tmp_path):
     path = tiny.folder(tmp_path, **tiny.WIDE, tie_word_embeddings=False)
     state = load_file(path / "model.safetensors")
     torch.manual_seed(3)
     state["lm_head.weight"] = torch.randn_like(state["model.embed_tokens.weight"])
     save_file(state, path / "model.safetensors")
-    plain, native = weights.load(path, torch.float32, torch.device("cpu")), loaded(path)
-    expected, found = plain.read(IDS)[0], native.read(IDS)[0]
+    plain, native = in_torch(path), loaded(path)
+    (expected, _), (found, _) = read(plain), read(native)
     close(found, expected)
-    close(native.logits(found), plain.logits(expected))
+    close(native.log_probabilities(found), plain.log_probabilities(expected))
 
 
 def test_a_model_whose_keys_have_biases_is_left_to_torch(folder):
@@ -169,7 +179,6 @@ def packed(folder, kind: str, damage=None):
 
 @pytest.mark.parametrize("kind", ["q4", "q8"])
 @pytest.mark.parametrize("changed", [False, True])
-@torch.no_grad()
 def test_packed_weights_are_taken_as_they_are_stored(tmp_path, kind, changed):
     path = packed(tiny.folder(tmp_path, **tiny.WIDE), kind)
     if changed:
@@ -177,19 +186,19 @@ def test_packed_weights_are_taken_as_they_are_stored(tmp_path, kind, changed):
             name: t.bfloat16() / 2 for name, t in load_file(path / "adapter.safetensors").items() if "layers" in name
         }
         save_file(change, path / weights.READER_FILE)
-    plain, native = weights.load(path, torch.float32, torch.device("cpu")), loaded(path)
-    close(native.read(IDS)[0], plain.read(IDS)[0])
-    close(native.write(IDS, [], [], torch.tensor([0])), plain.write(IDS, [], [], torch.tensor([0])))
+    plain, native = in_torch(path), loaded(path)
+    close(read(native)[0], read(plain)[0])
+    close(native.write_canvases(IDS, [], [], 0), plain.write_canvases(IDS, [], [], 0))
 
 
 def test_quantised_floats_are_off_by_at_most_half_a_step():
-    weight = torch.randn(5, 96) * torch.logspace(-3, 4, 5)[:, None]
+    weight = np.random.default_rng(0).normal(size=(5, 96)).astype(np.float32) * np.logspace(-3, 4, 5)[:, None]
     weight[0, :32] = 0
     weight[1, :32] = 3.0
-    groups = weight.unflatten(1, (-1, 32))
-    step = ((groups.amax(-1) - groups.amin(-1)) / 255).repeat_interleave(32, 1)
-    error = (floats(eight_bit(weight)) - weight).abs()
-    assert bool((error <= 0.51 * step + 1e-3 * weight.abs().amax(1, keepdim=True) + 1e-7).all())
+    groups = weight.reshape(5, 3, 32)
+    step = ((groups.max(-1) - groups.min(-1)) / 255).repeat(32, 1)
+    error = np.abs(floats(eight_bit(weight)) - weight)
+    assert (error <= 0.51 * step + 1e-3 * np.abs(weight).max(1, keepdims=True) + 1e-7).all()
 
 
 def lose(name):
@@ -322,14 +331,13 @@ def test_threads_are_half_the_processors_unless_set(folder, monkeypatch):
 
 
 @pytest.mark.slow
-@torch.no_grad()
 def test_the_bundled_model_reads_as_well_as_in_float32():
-    plain, native = weights.load(BUNDLED_MODEL, torch.float32, torch.device("cpu")), loaded(BUNDLED_MODEL)
-    ids = torch.tensor([Engine.load(BUNDLED_MODEL, device="cpu").tokenizer.encode(tiny.SAMPLE)[:256]])
+    plain, native = in_torch(BUNDLED_MODEL), loaded(BUNDLED_MODEL)
+    ids = np.array(Tokenizer(BUNDLED_MODEL).encode(tiny.SAMPLE)[:256])
 
-    def nats(network: TorchNetwork) -> float:
-        logits = network.logits(network.read(ids)[0])[0, :-1]
-        return float(torch.nn.functional.cross_entropy(logits, ids[0, 1:]))
+    def nats(network: Network) -> float:
+        logp = on_host(network.log_probabilities(read(network, ids=ids)[0]))
+        return -float(np.take_along_axis(logp[:-1], ids[1:, None], 1).mean())
 
     assert abs(nats(native) - nats(plain)) < 0.02
     assert json.loads((BUNDLED_MODEL / "config.json").read_text())["adapter_rank"] == native.config.adapter_rank

@@ -1,4 +1,4 @@
-"""TorchNetwork computes what its checkpoint does, and positions in its two frames are relative."""
+"""Decoder computes what its checkpoint does, and positions in its two frames are relative."""
 
 import copy
 from itertools import pairwise
@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights
 from mercury_engine.models.network import KeyValueSegment, join
+from mercury_engine.training.optimisation.prefill import pad_sides, read_alone, read_start
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from tests.support import tiny
@@ -57,7 +57,7 @@ def saved(kind, path):
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 def test_logits_equal_those_of_transformers(kind, tmp_path, ids):
     model = saved(kind, tmp_path)
-    network = weights.load(tmp_path, torch.float32, torch.device("cpu"))
+    network = decoder_weights.load(tmp_path, torch.float32, torch.device("cpu"))
     with torch.no_grad():
         expected = model(ids).logits
         found = network.logits(network.read(ids)[0])
@@ -190,7 +190,7 @@ def test_the_merged_writer_writes_like_the_adapted_network(network):
         for layer in plain.layers:
             layer.qkv.up.zero_()
         without = plain.write(canvas, [before], [after], ends)
-        writer = weights.merged_writer(network)
+        writer = decoder_weights.merged_writer(network)
         found = writer.writer_logits(writer.write(canvas, [before], [after], ends))
     close(found, expected)
     assert (without - hidden).abs().max() > 1e-2

@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights, weights
 from safetensors.torch import load_file, save_file
 
 from tests.support import tiny
@@ -116,24 +117,23 @@ def test_fitted_settings_reach_the_engine(folder):
 
 
 def test_packed_matrices_unpack_to_code_times_scale_plus_low():
-    torch.manual_seed(0)
-    codes = torch.randint(0, 16, (3, 64))
-    scale, low = torch.rand(3, 2).half(), torch.randn(3, 2).half()
-    groups = codes.view(3, 2, 2, 16)
-    packed = (groups[:, :, 0] | groups[:, :, 1] << 4).to(torch.uint8).flatten(1)
-    expected = codes.float() * scale.float().repeat_interleave(32, 1) + low.float().repeat_interleave(32, 1)
-    assert torch.equal(weights.unpack_q4(packed, scale, low), expected)
-    signed = torch.randint(-127, 128, (3, 64), dtype=torch.int8)
-    expected = signed.float() * scale.float().repeat_interleave(32, 1)
-    assert torch.equal(weights.unpack_q8(signed, scale), expected)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 16, (3, 64))
+    scale, low = rng.random((3, 2)).astype(np.float16), rng.normal(size=(3, 2)).astype(np.float16)
+    wide_scale, wide_low = (ends.astype(np.float32).repeat(32, 1) for ends in (scale, low))
+    groups = codes.reshape(3, 2, 2, 16)
+    packed = (groups[:, :, 0] | groups[:, :, 1] << 4).astype(np.uint8).reshape(3, 32)
+    assert np.array_equal(weights.unpack_q4(packed, scale, low), codes.astype(np.float32) * wide_scale + wide_low)
+    signed = rng.integers(-127, 128, (3, 64)).astype(np.int8)
+    assert np.array_equal(weights.unpack_q8(signed, scale), signed.astype(np.float32) * wide_scale)
 
 
 def test_finite_values_with_an_infinite_sum_are_accepted(folder):
     state = load_file(folder / MODEL)
     change(folder / MODEL, NORM, torch.full_like(state[NORM], torch.finfo(state[NORM].dtype).max))
-    weights.load(folder, torch.float32, torch.device("cpu"))
+    decoder_weights.load(folder, torch.float32, torch.device("cpu"))
 
 
 def test_markers_of_a_model_without_an_adapter_are_zero(tmp_path):
-    network = weights.load(tiny.folder(tmp_path / "reader", 0), torch.bfloat16, torch.device("cpu"))
+    network = decoder_weights.load(tiny.folder(tmp_path / "reader", 0), torch.bfloat16, torch.device("cpu"))
     assert not network.markers.any() and {p.dtype for p in network.parameters()} == {torch.bfloat16}

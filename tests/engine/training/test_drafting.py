@@ -11,8 +11,7 @@ import pytest
 import torch
 from mercury_engine.denoising.ngram_lookup import NgramLookup
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.kv_cache.prefill import read_start, side_by_side
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.data.corpus import SourceFile
@@ -129,13 +128,13 @@ def test_the_kernels_read_what_torch_reads(tmp_path):
 @tiny.needs_kernels
 def test_the_kernels_write_at_many_places_what_they_write_at_one(tmp_path):
     base = tiny.folder(tmp_path, **tiny.WIDE)
-    reader, shown = kernel_reader(base), drawn()
-    found = reader_targets(reader, shown, read_window(reader, shown, START), 4).tokens
-    past = [side_by_side(reader, [read_start(reader, START)], leading=True)]
+    writer, reader, shown = drafting_writer(base, 4, CPU, "float32"), kernel_reader(base), drawn()
+    reading = read_window(writer, shown, START, reader)
+    found = reader_targets(reader, shown, reading, 4).tokens
     for number, place in enumerate(shown.places):
         ids = list(shown.tokens[: place + 1])
         for slot in range(4):
-            logits = reader.logits(reader.read(torch.tensor([ids]), past)[0][0, -1:])[0]
+            logits = reader.logits(reader.read(ids, [reading.start]).hidden[-1:])[0]
             token = int(found[number, slot])
             assert float(logits.max() - logits[token]) < 0.2, "more than the error of eight bits"
             ids.append(token)
@@ -156,7 +155,7 @@ def test_bfloat16_matrices_give_nearly_the_same_gradients(tmp_path, part):
         grads.append(getattr(each.layers[0], part).up.grad.flatten())
         assert getattr(each.layers[0], part).weight.grad is None
     assert float(torch.cosine_similarity(*grads, dim=0)) > 0.98
-    assert set(weights.adapter_parameters(mixed)) == set(weights.adapter_parameters(whole))
+    assert set(decoder_weights.adapter_parameters(mixed)) == set(decoder_weights.adapter_parameters(whole))
 
 
 def test_only_the_writer_has_gradients(network):
@@ -298,8 +297,8 @@ def test_what_was_learned_is_exported_as_a_model(tmp_path):
     run = draft_run(tmp_path)
     run.leg(2)
     export(tmp_path / "base", tmp_path / "run", tmp_path / "out", "taught")
-    taught = weights.load(tmp_path / "out", torch.float32, CPU)
-    for name, parameter in weights.adapter_parameters(taught).items():
+    taught = decoder_weights.load(tmp_path / "out", torch.float32, CPU)
+    for name, parameter in decoder_weights.adapter_parameters(taught).items():
         torch.testing.assert_close(parameter.detach(), run.mean[name], rtol=1e-2, atol=1e-2)
 
 

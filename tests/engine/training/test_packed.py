@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import corpus
 from mercury_engine.training.examples.gaps import GapSettings
@@ -59,7 +59,7 @@ def learned(network, layouts, late_stage):
         part.backward()
         loss += float(part.detach())
         told.append(of_part)
-    gradients = {n: p.grad.clone() for n, p in weights.adapter_parameters(network).items()}
+    gradients = {n: p.grad.clone() for n, p in decoder_weights.adapter_parameters(network).items()}
     return loss, mean_nats(told, network.config.end_id), gradients
 
 

@@ -9,8 +9,9 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.kv_cache.cache import BlockCache
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.batching import finished
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.data.corpus import SourceFile
@@ -97,7 +98,8 @@ def test_a_passage_is_read_as_the_engine_reads_it(tmp_path):
     tokenizer, steps, _ = drawn(tmp_path)
     network = fresh_reader(tmp_path / "codec", 2, CPU).float()
     passage = next(p for p in steps[0][0] if len(p.far) > 2)
-    context = finished(BlockCache(network, tokenizer.start_id).context(passage.far, (), []), network)
+    engine_network = TorchNetwork(network)
+    context = finished(BlockCache(engine_network, tokenizer.start_id).context(passage.far, (), []), engine_network)
     hidden, _ = network.read(torch.tensor([passage.near]), context.before)
     logp = network.logits(hidden[0]).log_softmax(-1)
     wanted = torch.stack([-logp[i, token] for i, token in enumerate(passage.near[1:])])
@@ -138,8 +140,8 @@ def test_an_exported_reader_is_a_base_that_reads_as_it_was_trained(run, tmp_path
     export(tmp_path / "base", run.folder, tmp_path / "taught", "unused")
     assert "MB reader" in capsys.readouterr().out
     passages, start = run.steps[0][0], run.tokenizer.start_id
-    taught = weights.load(tmp_path / "taught", torch.float32, CPU)
-    plain = weights.load(tmp_path / "base", torch.float32, CPU)
+    taught = decoder_weights.load(tmp_path / "taught", torch.float32, CPU)
+    plain = decoder_weights.load(tmp_path / "base", torch.float32, CPU)
     change = run.mean["layers.1.down.up"] @ run.mean["layers.1.down.down"]
     added = taught.layers[1].down.weight - plain.layers[1].down.weight
     torch.testing.assert_close(added, change, atol=0.02 * float(change.abs().max()), rtol=0.02)
@@ -152,14 +154,14 @@ def test_a_writer_is_trained_on_a_taught_reader_and_both_are_exported(run, tmp_p
     run.leg(2)
     export(tmp_path / "base", run.folder, tmp_path / "taught", "unused")
     writer = training_data.WriterRun(tmp_path / "taught", tmp_path / "corpus", tmp_path / "writer", PLAN, CPU)
-    taught = weights.load(tmp_path / "taught", torch.bfloat16, CPU)
+    taught = decoder_weights.load(tmp_path / "taught", torch.bfloat16, CPU)
     assert torch.equal(writer.network.layers[0].qkv.weight, taught.layers[0].qkv.weight)
     writer.save()
     export(tmp_path / "taught", writer.folder, tmp_path / "model", "toy model")
     engine = tiny.load(tmp_path / "model")
     assert torch.equal(
-        engine.reader.layers[1].down.weight,  # type: ignore[attr-defined]
-        weights.load(tmp_path / "taught", torch.float32, CPU).layers[1].down.weight,  # type: ignore[attr-defined]
+        engine.reader.decoder.layers[1].down.weight,  # type: ignore[attr-defined]
+        decoder_weights.load(tmp_path / "taught", torch.float32, CPU).layers[1].down.weight,  # type: ignore[attr-defined]
     )
     assert engine.fill(FillRequest(near="def add_", max_slots=4)).steps >= 1
 
@@ -192,7 +194,7 @@ def test_a_damaged_change_is_refused(run, tmp_path, damage, told):
     damage(state)
     save_file(state, tmp_path / "taught" / weights.READER_FILE)
     with pytest.raises(ModelCorrupt, match=told):
-        weights.load(tmp_path / "taught", torch.float32, CPU)
+        decoder_weights.load(tmp_path / "taught", torch.float32, CPU)
 
 
 def test_validation_is_of_held_out_text_by_the_running_mean(tmp_path):

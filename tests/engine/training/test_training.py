@@ -10,6 +10,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.data.sources import HeldOut
 from mercury_engine.training.optimisation import train
@@ -150,11 +151,11 @@ def test_an_exported_run_loads_and_fills(run, tmp_path, capsys):
     assert "MB adapter" in capsys.readouterr().out
     engine = tiny.load(tmp_path / "model")
     assert engine.name == "toy model"
-    assert engine.writer is not None
+    assert isinstance(engine.writer, TorchNetwork)
     assert engine.fill(FillRequest(near="def add_", max_slots=4)).steps >= 1
     for name in ("markers", "length"):
         stored = run.mean[name].detach().to(torch.bfloat16).float()
-        torch.testing.assert_close(getattr(engine.writer, name).float(), stored)
+        torch.testing.assert_close(getattr(engine.writer.decoder, name).float(), stored)
 
 
 def test_a_writer_without_a_length_head_loads_without_one(run, tmp_path):
@@ -162,7 +163,7 @@ def test_a_writer_without_a_length_head_loads_without_one(run, tmp_path):
     del run.mean["length"]
     run.save()
     export(tmp_path / "base", run.folder, tmp_path / "model", "toy model")
-    assert tiny.load(tmp_path / "model").writer.length is None
+    assert tiny.load(tmp_path / "model").writer.decoder.length is None
 
 
 @pytest.mark.parametrize(("package", "path"), [("flask", "x/a.py"), ("toy", "toy/click/core.py")])

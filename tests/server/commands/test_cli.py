@@ -10,8 +10,10 @@ import torch
 from mercury_engine import model_folders
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
+from mercury_engine.models import gpu
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
+from mercury_kernels.installation import install_command
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, try_
@@ -159,16 +161,38 @@ def test_doctor_reports_kernels_that_turned_out_broken_while_filling(monkeypatch
             broken.append("linear (no compiler)")
             return super().answer(request)
 
+    monkeypatch.setattr(gpu, "nvidia_gpus", lambda: ("NVIDIA H200",))
     monkeypatch.setattr(ops, "availability", lambda: "; ".join(broken) or "kernels run")
     found = {each.name: each for each in doctor.findings(Settings(), lambda settings: Filling())}
     assert found["gpu kernels"].value == "linear (no compiler)"
 
 
-def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch: pytest.MonkeyPatch):
+def gpu_finding(
+    monkeypatch: pytest.MonkeyPatch, gpus: tuple[str, ...], torch_is_there: bool
+) -> dict[str, doctor.Finding]:
+    monkeypatch.setattr(gpu, "nvidia_gpus", lambda: gpus)
+    monkeypatch.setattr(gpu, "has_torch", lambda: torch_is_there)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    found = {each.name: each for each in doctor.findings(Settings(), engine)}
-    assert "no CUDA device" in found["torch"].value
-    assert "no CUDA device: torch twins are used" in found["gpu kernels"].value
+    return {each.name: each for each in doctor.findings(Settings(), engine)}
+
+
+@pytest.mark.parametrize("torch_is_there", [False, True])
+def test_doctor_says_that_there_is_no_gpu_and_what_is_used_instead(monkeypatch, torch_is_there):
+    found = gpu_finding(monkeypatch, (), torch_is_there)
+    assert "no NVIDIA GPU" in found["gpu"].value and "C kernels" in found["gpu"].value
+    assert found["gpu"].fix is None and "gpu kernels" not in found
+
+
+def test_doctor_says_what_would_use_a_gpu(monkeypatch):
+    found = gpu_finding(monkeypatch, ("NVIDIA H200",), torch_is_there=False)
+    assert "NVIDIA H200 is not used" in found["gpu"].value
+    assert install_command("gpu") in found["gpu"].value and "gpu kernels" not in found
+
+
+def test_doctor_says_when_torch_cannot_use_a_gpu(monkeypatch):
+    found = gpu_finding(monkeypatch, ("NVIDIA H200",), torch_is_there=True)
+    assert f"torch {torch.__version__} has no CUDA" in found["gpu"].value
+    assert "torch twins are used" in found["gpu kernels"].value
 
 
 @pytest.mark.parametrize(

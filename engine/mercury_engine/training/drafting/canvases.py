@@ -12,18 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mercury_engine.kv_cache.prefill import read_start, side_by_side
-from mercury_engine.models.network import (
-    ForwardRequest,
-    KeyValueBlock,
-    KeyValueSegment,
-    Network,
-    Packing,
-    PositionFrames,
-    join,
-)
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Decoder, PositionFrames, packing_bias
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Packing, join
+from mercury_engine.training.drafting.kernel_reader import KernelReader
 from mercury_engine.training.drafting.windows import Window
+from mercury_engine.training.optimisation.prefill import read_start, side_by_side
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +34,37 @@ class WindowReading:
 
 
 @torch.no_grad()
-def read_window(writer: TorchNetwork, window: Window, start_id: int, reader: Network | None = None) -> WindowReading:
+def read_window(
+    writer: Decoder, window: Window, start_id: int, reader: Decoder | KernelReader | None = None
+) -> WindowReading:
     """Prefill a window after the start token, with `reader`, or else with the writer's own network."""
+    if isinstance(reader, KernelReader):
+        return _read_by_kernels(writer, window, start_id, reader)
     reader = reader or writer
     start = read_start(reader, start_id)
     past = side_by_side(reader, [start], leading=True)
-    ids = torch.tensor([window.tokens], device=writer.device)
-    hidden, block = reader.read(ids, [past])
+    hidden, block = reader.read(torch.tensor([window.tokens], device=writer.device), [past])
     dtype = writer.embedding.dtype
-    blocks = (KeyValueBlock(each.keys.to(dtype), each.values.to(dtype)) for each in (start, block))
-    segment = join([writer.rotated(each, position) for each, position in zip(blocks, (-1, 0), strict=True)])
+    segment = _in_dtype(writer, [start, block], dtype)
     return WindowReading(segment, hidden[0].to(dtype), past, reader.rotated(block, 0))
 
 
-def write_drafts(writer: TorchNetwork, window: Window, reading: WindowReading, slots: int) -> Tensor:
+def _read_by_kernels(writer: Decoder, window: Window, start_id: int, reader: KernelReader) -> WindowReading:
+    dtype = writer.embedding.dtype
+    start = reader.read([start_id]).block
+    past = reader.rotated(start, -1)
+    hidden, block = reader.read(window.tokens, [past])
+    segment = _in_dtype(writer, [reader.tensors(start), reader.tensors(block)], dtype)
+    return WindowReading(segment, hidden.to(dtype), past, reader.rotated(block, 0))
+
+
+def _in_dtype(writer: Decoder, blocks: Sequence[KeyValueBlock], dtype: torch.dtype) -> KeyValueSegment:
+    """The blocks of the start token and of the window as one segment of the writer's."""
+    converted = [KeyValueBlock(each.keys.to(dtype), each.values.to(dtype)) for each in blocks]
+    return join([writer.rotated(each, position) for each, position in zip(converted, (-1, 0), strict=True)])
+
+
+def write_drafts(writer: Decoder, window: Window, reading: WindowReading, slots: int) -> Tensor:
     """The writer's hidden states [P,S,C] that predict the slots of all canvases, each fully masked."""
     device = reading.hidden.device
     places = torch.tensor(window.places, device=device)
@@ -65,7 +75,7 @@ def write_drafts(writer: TorchNetwork, window: Window, reading: WindowReading, s
     packing = Packing(canvas.reshape(1, -1), row.reshape(1, -1), torch.full_like(row, slots + 1).reshape(1, -1))
     near = writer.angles((places[:, None] + row).reshape(1, 1, 1, -1))
     before = _visible(writer, reading.segment, places.repeat_interleave(slots + 1))
-    frames = PositionFrames(near, None, packing.bias(writer.groups))
+    frames = PositionFrames(near, None, packing_bias(packing, writer.groups))
     hidden, _ = writer.run(writer.embed(ids.reshape(1, -1)), frames, [before], (), adapted=True)
     return hidden.view(len(places), slots + 1, -1)[:, :-1]
 
@@ -79,7 +89,7 @@ class DraftTargets:
 
 
 @torch.no_grad()
-def text_targets(reader: Network, window: Window, reading: WindowReading, slots: int) -> DraftTargets:
+def text_targets(reader: Decoder | KernelReader, window: Window, reading: WindowReading, slots: int) -> DraftTargets:
     """The window's own text, and the reader's predictions given all text before each token."""
     device = reading.hidden.device
     at = torch.tensor(window.places, device=device)[:, None] + torch.arange(slots, device=device)
@@ -89,15 +99,15 @@ def text_targets(reader: Network, window: Window, reading: WindowReading, slots:
 
 
 @torch.no_grad()
-def reader_targets(reader: Network, window: Window, reading: WindowReading, slots: int) -> DraftTargets:
+def reader_targets(reader: Decoder | KernelReader, window: Window, reading: WindowReading, slots: int) -> DraftTargets:
     """The reader's greedy continuation of each place."""
     places = torch.tensor(window.places, device=reading.hidden.device)
     logits = [reader.logits(reading.hidden[places])]
     tokens = [logits[0].argmax(-1)]
-    if isinstance(reader, TorchNetwork):
-        continuations = _read_packed(reader, places, reading)
-    else:
+    if isinstance(reader, KernelReader):
         continuations = _read_apart(reader, places, reading)
+    else:
+        continuations = _read_packed(reader, places, reading)
     next(continuations)
     for _ in range(1, slots):
         logits.append(reader.logits(continuations.send(tokens[-1])))
@@ -105,13 +115,13 @@ def reader_targets(reader: Network, window: Window, reading: WindowReading, slot
     return DraftTargets(torch.stack(tokens, 1), torch.stack(logits, 1).log_softmax(-1))
 
 
-def _read_packed(reader: TorchNetwork, places: Tensor, reading: WindowReading) -> Generator[Tensor, Tensor, None]:
+def _read_packed(reader: Decoder, places: Tensor, reading: WindowReading) -> Generator[Tensor, Tensor, None]:
     """Receives the next token of every place [P] and yields the hidden states after them [P,C], in one packed run.
 
     The first value yielded is empty.
     """
     number = torch.arange(len(places), device=places.device)[None]
-    apart = Packing(number, torch.zeros_like(number), torch.ones_like(number)).bias(reader.groups)
+    apart = packing_bias(Packing(number, torch.zeros_like(number), torch.ones_like(number)), reader.groups)
     past = [_visible(reader, reading.segment, places + 1)]
     hidden, at = reading.hidden[:0], places
     while True:
@@ -125,7 +135,7 @@ def _read_packed(reader: TorchNetwork, places: Tensor, reading: WindowReading) -
         hidden = rows[0]
 
 
-def _read_apart(reader: Network, places: Tensor, reading: WindowReading) -> Generator[Tensor, Tensor, None]:
+def _read_apart(reader: KernelReader, places: Tensor, reading: WindowReading) -> Generator[Tensor, Tensor, None]:
     """As `_read_packed`, with a forward request per place; the C kernels run them all in one pass."""
     ends, near = places.tolist(), reading.near
     prefixes = [KeyValueSegment(near.keys[:, :, :, : p + 1], near.values[:, :, :, : p + 1]) for p in ends]
@@ -134,15 +144,12 @@ def _read_apart(reader: Network, places: Tensor, reading: WindowReading) -> Gene
     while True:
         tokens_P = yield hidden
         ahead += 1
-        tokens = tokens_P.split(1)
-        forwards = [ForwardRequest(t[None], past, p + ahead) for t, past, p in zip(tokens, pasts, ends, strict=True)]
-        results = reader.read_together(forwards)
-        for past, place, (_, block) in zip(pasts, ends, results, strict=True):
+        hidden, blocks = reader.read_each(tokens_P.tolist(), pasts, [p + ahead for p in ends])
+        for past, place, block in zip(pasts, ends, blocks, strict=True):
             past.append(reader.rotated(block, place + ahead))
-        hidden = torch.cat([rows[0] for rows, _ in results])
 
 
-def _visible(network: TorchNetwork, segment: KeyValueSegment, tokens_R: Tensor) -> KeyValueSegment:
+def _visible(network: Decoder, segment: KeyValueSegment, tokens_R: Tensor) -> KeyValueSegment:
     """A window's segment with a bias: each row sees the start token and the first `tokens_R` tokens after it."""
     column = torch.arange(segment.keys.shape[3], device=tokens_R.device)
     hidden = column[None] > tokens_R[:, None]

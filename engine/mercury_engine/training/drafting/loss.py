@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.training.drafting.canvases import DraftTargets
 from mercury_engine.training.drafting.windows import DraftingSettings
 from mercury_engine.training.optimisation.run import LogRow
 
 
 def drafting_loss(
-    writer: TorchNetwork, hidden: Tensor, targets: DraftTargets, settings: DraftingSettings
+    writer: Decoder, hidden: Tensor, targets: DraftTargets, settings: DraftingSettings
 ) -> tuple[Tensor, LogRow]:
     """The mean loss per place from hidden states [P,S,C], and its figures.
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mercury_engine.models.decoder import AdaptedLinear, Decoder
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.torch_network import AdaptedLinear, TorchNetwork
 from mercury_engine.models.weights import FUSED_MATRICES
 
 
@@ -41,7 +41,7 @@ class MixedPrecisionLinear(AdaptedLinear):
         return y
 
 
-class MixedPrecisionNetwork(TorchNetwork):
+class MixedPrecisionNetwork(Decoder):
     """A network whose frozen matrices can be converted once it is filled; trained parameters keep their names."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -56,7 +56,7 @@ class MixedPrecisionNetwork(TorchNetwork):
         self._head = (self.embedding if self.head is None else self.head).detach().bfloat16()
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """See `TorchNetwork.logits`."""
+        """See `Decoder.logits`."""
         if self._head is None:
             return super().logits(hidden)
         product: Tensor = BFloat16Product.apply(hidden, self._head)

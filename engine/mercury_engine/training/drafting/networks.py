@@ -7,12 +7,12 @@ from typing import Literal, get_args
 import torch
 
 from mercury_engine.errors import RequestError
-from mercury_engine.models import weights
+from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
-from mercury_engine.models.network import Network
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.drafting.canvases import WindowReading, read_window
+from mercury_engine.training.drafting.kernel_reader import KernelReader
 from mercury_engine.training.drafting.mixed_precision import MixedPrecisionNetwork
 from mercury_engine.training.drafting.windows import Window
 from mercury_engine.training.optimisation.train import initialise_markers
@@ -27,8 +27,8 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 class DraftingNetworks:
     """A writer in training and the reader that it drafts for, which may be the writer's own network."""
 
-    writer: TorchNetwork
-    reader: Network
+    writer: Decoder
+    reader: Decoder | KernelReader
     start_id: int
 
     def read(self, window: Window) -> WindowReading:
@@ -36,13 +36,13 @@ class DraftingNetworks:
         return read_window(self.writer, window, self.start_id, self.reader)
 
 
-def drafting_writer(base: Path, rank: int, device: torch.device, precision: Precision) -> TorchNetwork:
+def drafting_writer(base: Path, rank: int, device: torch.device, precision: Precision) -> Decoder:
     """The base with its own writer, or with a new one of this rank if it has none."""
     known = weights.read_config(base)
     network = MixedPrecisionNetwork(replace(known, adapter_rank=known.adapter_rank or rank))
-    weights.fill_reader(network, base)
+    decoder_weights.fill_reader(network, base)
     if known.adapter_rank:
-        weights.fill_adapter(network, weights.read_tensors(base, "adapter*.safetensors"), base)
+        decoder_weights.fill_adapter(network, weights.read_tensors(base, "adapter*.safetensors"), base)
     else:
         initialise_markers(network, Tokenizer(base))
     network = network.to(device)
@@ -51,10 +51,10 @@ def drafting_writer(base: Path, rank: int, device: torch.device, precision: Prec
     return network
 
 
-def kernel_reader(base: Path) -> CpuNetwork:
+def kernel_reader(base: Path) -> KernelReader:
     """The base run by the C kernels in one thread. Raises RequestError if they cannot run it."""
     config = weights.read_config(base)
     try:
-        return CpuNetwork(base, config, layers_for(config, 1))
+        return KernelReader(CpuNetwork(base, config, layers_for(config, 1)))
     except (OSError, ValueError) as error:
         raise RequestError(f"the C kernels cannot read for this run ({error}); omit --kernels") from error

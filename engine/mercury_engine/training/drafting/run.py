@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from mercury_engine.models import weights
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.drafting.canvases import reader_targets, text_targets, write_drafts
@@ -63,7 +63,7 @@ class DraftRun(TrainingRun):
         self.settings, self.precision, self.kernels = settings or DraftingSettings(), precision, kernels
         super().__init__(base, corpus, folder, plan, device, parent, setup)
 
-    def _network(self, base: Path, device: torch.device) -> TorchNetwork:
+    def _network(self, base: Path, device: torch.device) -> Decoder:
         writer = drafting_writer(base, self.plan.rank, device, self.precision)
         reader = kernel_reader(base) if self.kernels else writer
         self.networks = DraftingNetworks(writer, reader, Tokenizer(base).start_id)

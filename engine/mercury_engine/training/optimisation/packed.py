@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_engine.kv_cache.cache import TokenIds
-from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, PositionFrames
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Decoder, PositionFrames
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.optimisation.attention import TILE_SIZE, Ranges
 from mercury_engine.training.optimisation.objective import Ints, Rows
@@ -90,7 +90,7 @@ class _Keys:
     source: Ints
     position: Ints
 
-    def side(self, network: TorchNetwork, read: KeyValueBlock) -> KeyValueSegment:
+    def side(self, network: Decoder, read: KeyValueBlock) -> KeyValueSegment:
         """The side, gathered from one prefilled sequence."""
         device = read.keys.device
         source = torch.from_numpy(self.source).to(device)
@@ -127,7 +127,7 @@ class _Sequence:
         away = None if away is None else _filled(away, room)
         return cls(_filled(ids, room), _filled(near, room), away, np.stack(low), np.stack(high), keys)
 
-    def frames(self, network: TorchNetwork) -> PositionFrames:
+    def frames(self, network: Decoder) -> PositionFrames:
         device = network.device
         near, away = (None if p is None else torch.from_numpy(p)[None, None, None] for p in (self.near, self.away))
         assert near is not None
@@ -223,14 +223,14 @@ class Packed:
         self._rows = _Sequence.of(rows.ids, frames, ranges, before, keys, room)
 
     @torch.no_grad()
-    def read(self, network: TorchNetwork) -> tuple[KeyValueSegment, KeyValueSegment]:
+    def read(self, network: Decoder) -> tuple[KeyValueSegment, KeyValueSegment]:
         """Prefix and suffix sides of all gaps."""
         blocks = _read(network, self._blocks, [])
         near = _read(network, self._near, [self._far.side(network, blocks)])
         both = KeyValueBlock(torch.cat((blocks.keys, near.keys), 3), torch.cat((blocks.values, near.values), 3))
         return self._prefix.side(network, both), self._suffix.side(network, blocks)
 
-    def write(self, network: TorchNetwork, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor) -> Tensor:
+    def write(self, network: Decoder, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor) -> Tensor:
         """Hidden states [R,C] of the rows."""
         prefix, suffix = context
         ids = F.pad(ids_R, (0, self._used["rows"] - len(ids_R)))[None]
@@ -238,7 +238,7 @@ class Packed:
         return hidden[0, : len(ids_R)]
 
 
-def _read(network: TorchNetwork, sequence: _Sequence, past: list[KeyValueSegment]) -> KeyValueBlock:
+def _read(network: Decoder, sequence: _Sequence, past: list[KeyValueSegment]) -> KeyValueBlock:
     ids = torch.from_numpy(sequence.ids).to(network.device)
     x = F.embedding(ids, network.embedding)[None]
     block = network.run(x, sequence.frames(network), past, (), adapted=False)[1]

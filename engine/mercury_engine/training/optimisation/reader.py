@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
 from mercury_engine.training.data.corpus import SourceFile, read_files
 from mercury_engine.training.examples.mixture import Mixture
@@ -34,7 +34,7 @@ class ReaderRun(TrainingRun):
     part = "reader"
     validation: list[list[Passage]] | None
 
-    def _network(self, base: Path, device: torch.device) -> TorchNetwork:
+    def _network(self, base: Path, device: torch.device) -> Decoder:
         return tuned.fresh_reader(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:

@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.models import weights
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models import decoder_weights
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile, read_checked, read_files
 from mercury_engine.training.optimisation.optimizer import Optimizer, by_name
@@ -65,7 +65,7 @@ class TrainingRun(ABC):
         torch.manual_seed(plan.seed)
         self.network = self._network(base, device)
         self.tokenizer = Tokenizer(base)
-        self.trained = weights.adapter_parameters(self.network)
+        self.trained = decoder_weights.adapter_parameters(self.network)
         self.optimizer = Optimizer(self.trained, plan.optimizer)
         self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
         self.stopped = False
@@ -194,7 +194,7 @@ class TrainingRun(ABC):
             self._copy(kept, self.trained, self.folder)
 
     @abstractmethod
-    def _network(self, base: Path, device: torch.device) -> TorchNetwork:
+    def _network(self, base: Path, device: torch.device) -> Decoder:
         """The base, ready to be trained."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class TrainingRun(ABC):
         return {}
 
 
-def move_for_training(network: TorchNetwork, device: torch.device) -> None:
+def move_for_training(network: Decoder, device: torch.device) -> None:
     """Move a network to the device: frozen parameters in bfloat16, trained ones in float32."""
     for parameter in network.parameters():
         if not parameter.requires_grad:

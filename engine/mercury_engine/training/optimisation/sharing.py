@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mercury_engine.kv_cache.cache import TokenIds
-from mercury_engine.kv_cache.prefill import read_alone
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import KeyValueBlock, ModelConfig
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.training.examples.gaps import TrainingGap
 from mercury_engine.training.optimisation.objective import Rows
+from mercury_engine.training.optimisation.prefill import read_alone
 
 BLOCKS_PER_PASS = 16
 """Blocks that are prefilled together."""
@@ -24,7 +24,7 @@ def unique(blocks: Iterable[TokenIds]) -> list[TokenIds]:
     return sorted({block for block in blocks if block}, key=lambda block: (len(block), block))
 
 
-def read_blocks(network: TorchNetwork, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
+def read_blocks(network: Decoder, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
     """The keys and values of every block, each prefilled alone, BLOCKS_PER_PASS per pass."""
     read: dict[TokenIds, KeyValueBlock] = {}
     for first in range(0, len(blocks), BLOCKS_PER_PASS):

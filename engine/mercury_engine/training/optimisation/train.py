@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mercury_engine.models import weights
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models import decoder_weights, weights
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.mixture import Mixture, WindowSampler
@@ -26,18 +26,18 @@ from mercury_engine.training.optimisation.steps import WriterSteps
 from mercury_engine.training.optimisation.validation import Validation
 
 
-def fresh_writer(base: Path, rank: int, device: torch.device) -> TorchNetwork:
+def fresh_writer(base: Path, rank: int, device: torch.device) -> Decoder:
     """The base with a new adapter: matrices in bfloat16, trained parameters in float32."""
     config = weights.read_config(base)
-    network = TorchNetwork(replace(config, adapter_rank=rank))
-    weights.fill_reader(network, base)
+    network = Decoder(replace(config, adapter_rank=rank))
+    decoder_weights.fill_reader(network, base)
     initialise_markers(network, Tokenizer(base))
     move_for_training(network, device)
     return network
 
 
 @torch.no_grad()
-def initialise_markers(network: TorchNetwork, tokenizer: Tokenizer) -> None:
+def initialise_markers(network: Decoder, tokenizer: Tokenizer) -> None:
     """Set the mask to the mean token, and the end to a line break."""
     newline = tokenizer.encode("\n")[0]
     network.markers[0] = network.embedding.mean(0)
@@ -51,7 +51,7 @@ class WriterRun(TrainingRun):
     steps: WriterSteps
     validation: Validation | None
 
-    def _network(self, base: Path, device: torch.device) -> TorchNetwork:
+    def _network(self, base: Path, device: torch.device) -> Decoder:
         return fresh_writer(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:

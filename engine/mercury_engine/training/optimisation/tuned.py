@@ -12,16 +12,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_engine.kv_cache.cache import TokenIds
-from mercury_engine.kv_cache.prefill import pad_sides, read_start, side_by_side
-from mercury_engine.models import weights
-from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, PositionFrames
-from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.models import decoder_weights, weights
+from mercury_engine.models.decoder import Decoder, PositionFrames
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from mercury_engine.training.examples.passages import Passage
+from mercury_engine.training.optimisation.prefill import pad_sides, read_start, side_by_side
 from mercury_engine.training.optimisation.run import move_for_training
 from mercury_engine.training.optimisation.sharing import read_blocks, unique
 
 
-class TunedReader(TorchNetwork):
+class TunedReader(Decoder):
     """A reader in training: its prefill applies the low-rank change."""
 
     def run(
@@ -38,14 +38,14 @@ class TunedReader(TorchNetwork):
 def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
     """The base with a low-rank change that is still zero: matrices in bfloat16, trained parameters in float32."""
     network = TunedReader(replace(weights.read_config(base), adapter_rank=rank))
-    weights.fill_reader(network, base)
+    decoder_weights.fill_reader(network, base)
     network.length = None
     network.markers.requires_grad_(False)
     move_for_training(network, device)
     return network
 
 
-def passage_nats(network: TorchNetwork, passages: Sequence[Passage], start_id: int) -> Tensor:
+def passage_nats(network: Decoder, passages: Sequence[Passage], start_id: int) -> Tensor:
     """Nats [P] of every near token except the first of each passage; blocks are prefilled without gradients."""
     rows: list[Tensor] = []
     targets: list[int] = []
@@ -71,7 +71,7 @@ def read_tokens(batch: Sequence[Sequence[Passage]]) -> int:
 
 
 def passage_losses(
-    network: TorchNetwork, batch: Sequence[Sequence[Passage]], start_id: int
+    network: Decoder, batch: Sequence[Sequence[Passage]], start_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """For the passages of every file: their part of the mean over all, and their detached nats [P]."""
     total = predicted_tokens(batch)
@@ -85,7 +85,7 @@ def _blocks(passages: Sequence[Passage]) -> list[TokenIds]:
 
 
 @torch.no_grad()
-def _far_sides(network: TorchNetwork, passages: Sequence[Passage], start_id: int) -> KeyValueSegment:
+def _far_sides(network: Decoder, passages: Sequence[Passage], start_id: int) -> KeyValueSegment:
     """The keys and values before each passage."""
     blocks = read_blocks(network, _blocks(passages), start_id)
     start = read_start(network, start_id)

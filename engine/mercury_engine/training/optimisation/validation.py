@@ -15,15 +15,15 @@ import torch
 from torch.nn import functional as F
 
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.kv_cache.prefill import pad_sides, read_alone, read_start, side_by_side
+from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import read_files
 from mercury_engine.training.examples.gaps import GapSampler, TrainingGap
 from mercury_engine.training.examples.mixture import GapWindow, Mixture
 from mercury_engine.training.optimisation.loss import Layout, length_nats, mean_or_nan, slot_losses
 from mercury_engine.training.optimisation.objective import Noise, TrainingCanvas, hidden_canvas, slot_values
+from mercury_engine.training.optimisation.prefill import pad_sides, read_alone, read_start, side_by_side
 from mercury_engine.training.optimisation.steps import WriterSteps
 
 MASK_RATES = (0.25, 0.5, 0.75, 1.0)
@@ -67,7 +67,7 @@ class Validation:
         return cls(windows, of_windows)
 
     @torch.no_grad()
-    def writer(self, network: TorchNetwork, steps: WriterSteps) -> dict[str, Any]:
+    def writer(self, network: Decoder, steps: WriterSteps) -> dict[str, Any]:
         """Mean nats by mask rate, by slot at rate 1, and of the length head."""
         by_rate, by_slot, lengths = Nats(list), Nats(list), list[float]()
         size = max(1, steps.files * steps.sampler.gaps // (4 * GAPS_PER_FILE))  # a quarter of a step always fits
@@ -82,7 +82,7 @@ class Validation:
         }
 
     @torch.no_grad()
-    def reader(self, network: TorchNetwork, start_id: int) -> dict[str, Any]:
+    def reader(self, network: Decoder, start_id: int) -> dict[str, Any]:
         """Mean nats of the frozen reader by slot, given the right tokens before each; it sees no suffix."""
         gaps = [gap for window in self.windows for gap in window.gaps]
         by_slot = Nats(list)
@@ -105,7 +105,7 @@ def _canvases(number: int, gap: TrainingGap, config: ModelConfig, rng: random.Ra
     return found
 
 
-def _measure(network: TorchNetwork, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
+def _measure(network: Decoder, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
     rows, device = layout.rows, network.device
     hidden = layout.write(network, layout.read(network), torch.from_numpy(rows.ids).to(device))
     at = np.flatnonzero(rows.weight > 0)
@@ -120,7 +120,7 @@ def _measure(network: TorchNetwork, layout: Layout, by_rate: Nats, by_slot: Nats
     lengths += length_nats(network, hidden, rows).tolist()
 
 
-def _read_on(network: TorchNetwork, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
+def _read_on(network: Decoder, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
     device = network.device
     start = read_start(network, start_id)
     far = []

@@ -1,0 +1,91 @@
+"""Arithmetic on log-probabilities that runs where they were computed: NumPy arrays on a CPU, torch tensors on a GPU.
+
+The functions called on `namespace(array)` have the same names and arguments in NumPy and torch. Torch is imported only
+where an array is a tensor.
+
+Dimensions: V vocabulary.
+"""
+
+import math
+from collections.abc import Sequence, Sized
+from itertools import accumulate, pairwise
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = Any
+"""A NumPy array, or a torch tensor on the device of its network."""
+
+FloatArray = NDArray[np.float32]
+IdArray = NDArray[np.int64]
+MaskArray = NDArray[np.bool_]
+
+bfloat16 = ml_dtypes.bfloat16
+
+
+def namespace(array: Array) -> ModuleType:
+    """The module whose functions take this array."""
+    if isinstance(array, np.ndarray):
+        return np
+    import torch
+
+    return torch
+
+
+def on_host(array: Array) -> NDArray[Any]:
+    """The array as a NumPy array; waits for the device."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def beside(values: Any, array: Array) -> Array:
+    """The values as an array on the device of `array`."""
+    return (
+        np.asarray(values) if isinstance(array, np.ndarray) else namespace(array).as_tensor(values, device=array.device)
+    )
+
+
+def log_softmax(logits: Array) -> Array:
+    """Log-probabilities [...,V] of logits [...,V]; NaN where all of a row are -inf."""
+    if not isinstance(logits, np.ndarray):
+        return logits.log_softmax(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shifted = logits - logits.max(-1, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def logsumexp(values_V: Array) -> float:
+    """Logarithm of the sum of the exponentials; -inf for no values."""
+    if not len(values_V):
+        return -math.inf
+    if not isinstance(values_V, np.ndarray):
+        return float(values_V.logsumexp(0))
+    top = float(values_V.max())
+    return top if math.isinf(top) else top + math.log(float(np.exp(values_V - top).sum()))
+
+
+def best(values_V: Array, rank: int = 0) -> int:
+    """The index of the largest value, or of the one with this many larger ones."""
+    for _ in range(rank):
+        values_V = replaced(values_V, [int(values_V.argmax())], -math.inf)
+    return int(values_V.argmax())
+
+
+def replaced(values_V: Array, indices: Sequence[int] | IdArray, value: float) -> Array:
+    """A copy with one value at the indices."""
+    copy = values_V.copy() if isinstance(values_V, np.ndarray) else values_V.clone()
+    copy[beside(indices, copy)] = value
+    return copy
+
+
+def masked(values: Array, hidden: MaskArray) -> Array:
+    """A copy with -inf where `hidden`, which is broadcast."""
+    return namespace(values).where(beside(hidden, values), -math.inf, values)
+
+
+def parted(array: Array, lengths_of: Sequence[Sized]) -> list[Array]:
+    """The array in consecutive parts along its first dimension, as long as the given objects."""
+    ends = [*accumulate(map(len, lengths_of), initial=0)]
+    return [array[start:end] for start, end in pairwise(ends)]

@@ -1,0 +1,252 @@
+"""The network in torch: for training, as the reference for the C kernels, and inside `torch_network.TorchNetwork`.
+
+Dimensions as in `network.py`; S rows, N adapter rank.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from mercury_kernels.ops import Segment, causal_attention, rms_norm, rotary_angles, rotate, segmented_attention, swiglu
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mercury_engine.models.network import LENGTH_CLASSES, KeyValueBlock, KeyValueSegment, ModelConfig, Packing
+
+Angles = tuple[Tensor, Tensor]
+"""Cosines and sines [B,1,1,R,D]."""
+
+Attention = Callable[[list[Segment], list[Segment]], Tensor]
+"""Attention to the segments toward the prefix, with the rows' own one last, and to those toward the suffix."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositionFrames:
+    """Positions of rows toward the prefix and each other (`near`) and toward the suffix (`away`).
+
+    The bias [B,1,G*R,R] applies among the rows. `attend` replaces the stock attention where the rows of many requests
+    are packed into one.
+    """
+
+    near: Angles
+    away: Angles | None
+    bias: Tensor | None
+    attend: Attention | None = None
+
+
+def packing_bias(packing: Packing, groups: int, causal: bool = False) -> Tensor:
+    """Additive mask [B,1,groups*R,R] that keeps canvases apart, and with `causal` hides later rows."""
+    hidden: Tensor = packing.hidden(causal)
+    bias = torch.zeros(hidden.shape, device=hidden.device).masked_fill(hidden, float("-inf"))
+    return bias.repeat(1, groups, 1)[:, None]
+
+
+class AdaptedLinear(nn.Module):
+    """y = x W^T + b; for the writer's rows plus (x A^T) B^T with A [N,in], B [out,N]. arXiv 2106.09685."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool, rank: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs), requires_grad=False)
+        self.bias = nn.Parameter(torch.empty(outputs), requires_grad=False) if bias else None
+        self.down = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5) if rank else None
+        self.up = nn.Parameter(torch.zeros(outputs, rank)) if rank else None
+
+    def forward(self, x: Tensor, adapted: bool) -> Tensor:
+        y = F.linear(x, self.weight, self.bias)
+        if adapted and self.down is not None and self.up is not None:
+            y = y + F.linear(F.linear(x, self.down.to(x.dtype)), self.up.to(x.dtype))
+        return y
+
+
+LayerKeyValues = tuple[Tensor, Tensor, Tensor | None]
+"""One layer's part of a side, see `KeyValueSegment.at`."""
+
+
+class Layer(nn.Module):
+    """Attention over segments, then the gated feed-forward, both behind a norm and with a residual."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        c, rank = config.hidden_size, config.adapter_rank
+        self.heads, self.head_dim, self.eps = config.num_key_value_heads, config.head_dim, config.rms_norm_eps
+        self.groups = config.num_attention_heads // config.num_key_value_heads
+        kv = self.heads * self.head_dim
+        self.qkv_sizes = [self.groups * kv, kv, kv]
+        self.attn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
+        self.ffn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
+        self.qkv = AdaptedLinear(c, sum(self.qkv_sizes), config.attention_bias, rank)
+        self.out = AdaptedLinear(self.groups * kv, c, False, rank)
+        self.gate_up = AdaptedLinear(c, 2 * config.intermediate_size, False, rank)
+        self.down = AdaptedLinear(config.intermediate_size, c, False, rank)
+
+    def project(self, x: Tensor, adapted: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """x [B,S,C] to queries [B,H,G,S,D], keys [B,H,S,D] and values [B,H,S,D], not rotated."""
+        batch, rows, _ = x.shape
+        q, k, v = self.qkv(rms_norm(x, self.attn_norm, self.eps), adapted).split(self.qkv_sizes, -1)
+        q = q.view(batch, rows, self.heads, self.groups, self.head_dim).permute(0, 2, 3, 1, 4)
+        k = k.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
+        return q, k, v.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
+
+    def forward(
+        self,
+        x: Tensor,
+        frames: PositionFrames,
+        before: list[LayerKeyValues],
+        after: list[LayerKeyValues],
+        adapted: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows [B,R,C] behind the layer, and their keys before rotation and values [B,H,R,D]."""
+        q, k, v = self.project(x, adapted)
+        q_near = rotate(q, *frames.near).flatten(2, 3)
+        cos, sin = frames.near
+        own: Segment = (q_near, rotate(k, cos[:, 0], sin[:, 0]), v, frames.bias)
+        near: list[Segment] = [*((q_near, *keys) for keys in before), own]
+        away: list[Segment] = []
+        if frames.away is not None:
+            q_away = rotate(q, *frames.away).flatten(2, 3)
+            away = [(q_away, *keys) for keys in after]
+        if frames.attend is not None:
+            attended = frames.attend(near, away)
+        else:
+            alone = frames.away is None and not before
+            attended = causal_attention(*own[:3]) if alone else segmented_attention(near + away)
+        return self.finish(x, attended, adapted), k, v
+
+    def finish(self, x: Tensor, attended: Tensor, adapted: bool) -> Tensor:
+        """Residual of attention [B,H,G*S,D] (G outermost) and the feed-forward."""
+        batch, rows, _ = x.shape
+        merged = attended.view(batch, self.heads, self.groups, rows, self.head_dim).permute(0, 3, 1, 2, 4)
+        x = x + self.out(merged.reshape(batch, rows, -1), adapted)
+        return x + self.down(swiglu(self.gate_up(rms_norm(x, self.ffn_norm, self.eps), adapted)), adapted)
+
+
+class Decoder(nn.Module):
+    """Embedding, layers, norm, head. `read` is causal and frozen, `write` bidirectional and adapted."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.groups = config.num_attention_heads // config.num_key_value_heads
+        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
+        self.head = (
+            None
+            if config.tie_word_embeddings
+            else nn.Parameter(torch.empty(config.vocab_size, config.hidden_size), requires_grad=False)
+        )
+        self.markers = nn.Parameter(torch.zeros(2, config.hidden_size), requires_grad=config.adapter_rank > 0)
+        self.length = nn.Parameter(torch.zeros(LENGTH_CLASSES, config.hidden_size)) if config.adapter_rank else None
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.Parameter(torch.empty(config.hidden_size), requires_grad=False)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.device
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """ids [...] including mask and end to [...,C]."""
+        size = len(self.embedding)
+        known = F.embedding(ids.clamp(max=size - 1), self.embedding)
+        marker = F.embedding((ids - size).clamp(min=0), self.markers).to(known.dtype)
+        return torch.where((ids >= size)[..., None], marker, known)
+
+    def angles(self, positions: Tensor) -> Angles:
+        """Rotary angles of positions [...,R]."""
+        return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)
+
+    def read(
+        self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
+    ) -> tuple[Tensor, KeyValueBlock]:
+        """Causal hidden states [B,T,C] behind `past`, and the block of their keys and values.
+
+        Positions count from start. With a packing the rows are several runs that do not see each other and all begin
+        at position start.
+        """
+        assert packing is None or past, "runs side by side need something before them"
+        if packing is None:
+            place = torch.arange(ids_BT.shape[1], device=ids_BT.device)[None]
+            packing = Packing(torch.zeros_like(place), place, place)
+        near = self.angles((start + packing.place)[:, None, None])
+        bias = packing_bias(packing, self.groups, causal=True)
+        x = F.embedding(ids_BT, self.embedding)
+        hidden, block = self.run(x, PositionFrames(near, None, bias), past, (), adapted=False)
+        assert block is not None
+        return hidden, block
+
+    def write(
+        self,
+        ids_BR: Tensor,
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
+        ends_B: Tensor,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        """Hidden states [B,R,C] of canvas rows, see `Network.write_canvases`; without a packing one canvas each."""
+        frames = canvas_frames(self.angles, ids_BR, ends_B, packing, self.groups)
+        return self.run(self.embed(ids_BR), frames, before, after, adapted=True)[0]
+
+    def run(
+        self,
+        x_BRC: Tensor,
+        frames: PositionFrames,
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
+        adapted: bool,
+    ) -> tuple[Tensor, KeyValueBlock | None]:
+        """Run embedded rows through all layers and the last norm; rows of a single frame also return their block."""
+        x = x_BRC
+        keys, values = [], []
+        for number, layer in enumerate(self._layers()):
+            sides = [side.at(number) for side in before], [side.at(number) for side in after]
+            x, k, v = layer(x, frames, *sides, adapted)
+            keys.append(k)
+            values.append(v)
+        block = KeyValueBlock(torch.stack(keys), torch.stack(values)) if frames.away is None else None
+        return rms_norm(x, self.norm, self.config.rms_norm_eps), block
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[...,C] to float32 [...,V]."""
+        return F.linear(hidden, self.embedding if self.head is None else self.head).float()
+
+    def writer_logits(self, hidden: Tensor) -> Tensor:
+        """[...,C] to float32 [...,V+2]: the vocabulary, mask (never predicted, -inf) and end."""
+        logits = self.logits(hidden)
+        end = F.linear(hidden, self.markers[1:].to(hidden.dtype)).float()
+        return torch.cat((logits, torch.full_like(end, float("-inf")), end), -1)
+
+    def lengths(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities float32 [...,LENGTH_CLASSES] of the number of slots before the end marker.
+
+        `hidden` [...,C] is row 0 of a fully masked canvas.
+        """
+        assert self.length is not None, "this writer was trained without a length head"
+        return F.linear(hidden, self.length.to(hidden.dtype)).float().log_softmax(-1)
+
+    def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
+        """See `Network.rotated`."""
+        return self.placed(block, torch.arange(start, start + block.tokens, device=block.keys.device))
+
+    def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
+        """See `Network.side_by_side`."""
+        return self.rotated(
+            KeyValueBlock(*(torch.cat(each, 3) for each in zip(*((b.keys, b.values) for b in blocks), strict=True))),
+            start,
+        )
+
+    def placed(self, block: KeyValueBlock, positions: Tensor) -> KeyValueSegment:
+        """The block's segment with its tokens at the positions [T] of a frame."""
+        cos, sin = self.angles(positions)
+        return KeyValueSegment(rotate(block.keys, cos, sin), block.values)
+
+    def _layers(self) -> list[Layer]:
+        return list(self.layers)  # type: ignore[arg-type]
+
+
+def canvas_frames(
+    angles: Callable[[Tensor], Angles], ids_BR: Tensor, ends_B: Tensor, packing: Packing | None, groups: int
+) -> PositionFrames:
+    """The frames of canvas rows, see `Network.write`; `angles` maps positions to rotary angles."""
+    rows = torch.arange(ids_BR.shape[1], device=ids_BR.device)[None]
+    place, length = (rows, ids_BR.shape[1]) if packing is None else (packing.place, packing.rows)
+    near = angles((ends_B[:, None] + place)[:, None, None])
+    away = angles((place - length)[:, None, None])
+    return PositionFrames(near, away, None if packing is None else packing_bias(packing, groups))

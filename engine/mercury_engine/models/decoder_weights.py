@@ -1,0 +1,134 @@
+"""Weights for the decoder in torch: read from a model folder, and the writer merged into a network of its own."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from mercury_engine.models import weights
+from mercury_engine.models.arrays import bfloat16
+from mercury_engine.models.decoder import Decoder, Layer
+from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.weights import (
+    FUSED_MATRICES,
+    LOADER_THREADS,
+    READER_FILE,
+    StoredArray,
+    adapter_tensor,
+    checked,
+    joined,
+    low_rank,
+)
+
+
+def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Decoder:
+    """The network of a model folder: the reader, with the writer's adapter if the folder holds one."""
+    config = weights.read_config(folder)
+    network = _unfilled(config, dtype)
+    fill_reader(network, folder)
+    if weights.has_adapter(folder, config):
+        fill_adapter(network, weights.read_tensors(folder, weights.ADAPTER_FILES), folder)
+    return network.to(device)
+
+
+def _unfilled(config: ModelConfig, dtype: torch.dtype) -> Decoder:
+    """A network to copy weights into. Allocating it in the right dtype saves a second over converting it."""
+    network = Decoder(config)
+    for parameter in network.parameters():
+        parameter.data = torch.empty_like(parameter, dtype=dtype)
+    network.markers.data.zero_()  # no file holds the markers of a plain reader
+    return network
+
+
+def fill_reader(network: Decoder, folder: Path) -> None:
+    """Copy the folder's weights into the network, with the change from `reader.safetensors` if there is one."""
+    fill(network, weights.read_tensors(folder), folder, weights.reader_change(folder))
+
+
+def fill(
+    network: Decoder, state: Mapping[str, StoredArray], folder: Path, change: Mapping[str, StoredArray] | None = None
+) -> None:
+    """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
+
+    @torch.no_grad()  # here, because the mode is per thread
+    def put(target: Tensor, *names: str, changed_by: str = "") -> None:
+        product = None
+        if change and changed_by:
+            product = low_rank(change, changed_by, (target.shape[0], target.shape[1]), folder / READER_FILE)
+        _copy(target, joined(state, names, folder, product), " + ".join(names), folder)
+
+    put(network.embedding, "model.embed_tokens.weight")
+    put(network.norm, "model.norm.weight")
+    if network.head is not None:
+        put(network.head, "lm_head.weight")
+
+    def put_layer(number: int) -> None:
+        layer, stem = network.layers[number], f"model.layers.{number}."
+        assert isinstance(layer, Layer)
+        put(layer.attn_norm, stem + "input_layernorm.weight")
+        put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
+        for matrix, names in FUSED_MATRICES.items():
+            linear = getattr(layer, matrix)
+            put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
+            if linear.bias is not None:
+                put(linear.bias, *(f"{stem}{name}.bias" for name in names))
+
+    with ThreadPoolExecutor(LOADER_THREADS) as pool:
+        list(pool.map(put_layer, range(len(network.layers))))
+
+
+@torch.no_grad()
+def fill_adapter(network: Decoder, state: Mapping[str, StoredArray], folder: Path) -> None:
+    """Copy the writer's tensors (named like the network's own parameters) into the network.
+
+    Without a length head in the adapter the network has none.
+    """
+    if "length" not in state:
+        network.length = None
+    for name, parameter in adapter_parameters(network).items():
+        parameter.copy_(tensor_of(adapter_tensor(state, name, parameter.shape, folder)))
+
+
+@torch.no_grad()
+def merged_writer(network: Decoder) -> Decoder:
+    """The writer as a separate network with the adapter added to its matrices; norms and embedding are shared.
+
+    The adapter is taken out of the given network.
+    """
+    config = network.config
+    with torch.device("meta"):
+        writer = Decoder(replace(config, adapter_rank=0))
+    writer.embedding, writer.head, writer.norm = network.embedding, network.head, network.norm
+    writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
+    if network.length is not None:
+        writer.length = nn.Parameter(network.length.to(network.embedding.dtype), requires_grad=False)
+    for mine, theirs in zip(writer.layers, network.layers, strict=True):
+        mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
+        for matrix in FUSED_MATRICES:
+            linear, source = getattr(mine, matrix), getattr(theirs, matrix)
+            added = source.weight.float() + source.up.float() @ source.down.float()
+            linear.weight = nn.Parameter(added.to(source.weight.dtype), requires_grad=False)
+            linear.bias = source.bias
+            source.up = source.down = None
+    return writer
+
+
+def adapter_parameters(network: Decoder) -> dict[str, Tensor]:
+    """The parameters that training changes and `adapter.safetensors` holds, by name."""
+    return {name: p for name, p in network.named_parameters() if p.requires_grad}
+
+
+def _copy(target: Tensor, source: StoredArray, name: str, folder: Path) -> None:
+    target.copy_(tensor_of(checked(source, target.shape, name, folder)))
+
+
+def tensor_of(array: StoredArray) -> Tensor:
+    """The array as a tensor that shares its memory where it may be written; bfloat16 stays bfloat16."""
+    array = array if array.flags.writeable else array.copy()
+    if array.dtype == bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

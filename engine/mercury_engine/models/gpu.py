@@ -1,0 +1,33 @@
+"""Finds NVIDIA GPUs through their driver, so that a machine without one never imports torch."""
+
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+
+LONGEST_NAME = 128
+"""Bytes of a device's name."""
+
+
+@cache
+def nvidia_gpus() -> tuple[str, ...]:
+    """The names of the GPUs that CUDA programs see; empty without a driver or a GPU."""
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        count, name = ctypes.c_int(), ctypes.create_string_buffer(LONGEST_NAME)
+        if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+            return ()
+        names = []
+        for number in range(count.value):
+            device = ctypes.c_int()
+            if not driver.cuDeviceGet(ctypes.byref(device), number):
+                driver.cuDeviceGetName(name, LONGEST_NAME, device)
+                names.append(name.value.decode(errors="replace"))
+        return tuple(names)
+    except (OSError, AttributeError):
+        return ()
+
+
+def has_torch() -> bool:
+    """Whether torch is installed; does not import it."""
+    return find_spec("torch") is not None
