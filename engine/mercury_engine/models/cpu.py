@@ -119,11 +119,12 @@ class CpuNetwork:
         return KeyValueSegment(*self._stack.place([(block.keys, block.values) for block in blocks], angles))
 
     def _angles(self, positions_R: IdArray) -> Angles:
-        """Rotary angles of positions. arXiv 2104.09864."""
-        width, theta = self.config.head_dim, np.float32(self.config.rope_theta)
-        frequency = theta ** (-np.arange(0, width, 2, dtype=np.float32) / np.float32(width))
-        angle = positions_R.astype(np.float32)[:, None] * np.concatenate((frequency, frequency))
-        return np.cos(angle), np.sin(angle)
+        """Rotary angles of positions, correctly rounded. arXiv 2104.09864."""
+        width = self.config.head_dim
+        frequency = (self.config.rope_theta ** (-np.arange(0, width, 2) / width)).astype(np.float32)
+        angle = (positions_R.astype(np.float32)[:, None] * frequency).astype(np.float64)
+        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        return np.concatenate((cos, cos), 1), np.concatenate((sin, sin), 1)
 
 
 def layers_for(config: ModelConfig, threads: int) -> Layers:
