@@ -109,7 +109,6 @@ class KnownAddition:
             progress.note("checking and converting the weights")
             check(gguf, self.model.origin.sha256, self.model.origin.size)
             _convert(gguf, made, self.model.title)
-            gguf.unlink()
         record = _tried(
             made,
             self.model.origin.hub.repository,

@@ -54,7 +54,7 @@ QWEN_15B = KnownModel(
         1_117_320_768,
         HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
     ),
-    weight_bytes=1_640_000_000,
+    weight_bytes=1_640_622_080,
     memory_mb=2_300,
 )
 

@@ -221,7 +221,7 @@ def test_a_model_larger_than_the_memory_is_refused_before_the_download(models, k
     assert "needs about 400 MB of memory, this machine has 300; choose a smaller model" in capsys.readouterr().err
 
 
-def test_a_model_that_does_not_run_here_is_not_installed(models, known, capsys, monkeypatch):
+def test_a_model_that_does_not_run_here_is_not_installed_and_not_downloaded_twice(models, known, capsys, monkeypatch):
     def fail(folder: Path) -> Measurement:
         raise ModelError("this version cannot run the model: no kernels")
 
@@ -229,6 +229,10 @@ def test_a_model_that_does_not_run_here_is_not_installed(models, known, capsys, 
     assert main(["models", "add", "tiny", "--yes"]) == 2
     assert "no kernels" in capsys.readouterr().err
     assert left_in(models) == set()
+    monkeypatch.setattr(joining, "_download", lambda *_: pytest.fail("downloaded"))
+    monkeypatch.setattr(measuring, "measured", lambda folder: SPEED)
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+    assert left_in(models) == {"tiny", "tiny.json"}
 
 
 def test_two_downloads_at_once_do_not_collide(models, known, capsys):

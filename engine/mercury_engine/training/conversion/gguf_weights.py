@@ -32,6 +32,9 @@ _TENSOR_NAMES = {
     "ffn_norm": "post_attention_layernorm",
 }
 
+ROWS_AT_ONCE = 4096
+"""Rows that are rounded at a time: as floats, the whole vocabulary of a large model would take gigabytes."""
+
 _SCALE_ONLY_TYPES = (GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q8_0)
 """Types whose blocks are a float16 scale and integer codes: weight = code * scale."""
 
@@ -104,15 +107,23 @@ def _packed(tensor: ReaderTensor) -> dict[str, Array]:
         return {"": _floats(tensor)}
     if tensor.tensor_type == GGMLQuantizationType.Q4_1:
         return _q4(tensor)
-    values = dequantize(tensor.data, tensor.tensor_type)
+    rows = int(tensor.shape[1])
+    pieces = [_eight_bits(tensor, slice(first, first + ROWS_AT_ONCE)) for first in range(0, rows, ROWS_AT_ONCE)]
+    codes, scales = zip(*pieces, strict=True)
+    return {".q8": np.concatenate(codes), ".scale": np.concatenate(scales)}
+
+
+def _eight_bits(tensor: ReaderTensor, rows: slice) -> tuple[Array, Array]:
+    """Codes [out, in] and scales [out, in/32] of some rows."""
+    values = dequantize(tensor.data[rows], tensor.tensor_type)
     grouped = values.reshape(len(values), -1, GROUP)
     if tensor.tensor_type in _SCALE_ONLY_TYPES:
-        scale = _scales(tensor)
+        scale = _scales(tensor)[rows]
     else:
         scale = (np.abs(grouped).max(-1) / np.float32(127)).astype(np.float16)
     steps = np.where(scale == 0, np.float16(1), scale).astype(np.float32)[..., None]
     codes = np.rint(grouped / steps).clip(-127, 127).astype(np.int8)
-    return {".q8": codes.reshape(len(values), -1), ".scale": scale}
+    return codes.reshape(len(values), -1), scale
 
 
 def _floats(tensor: ReaderTensor) -> Array:
