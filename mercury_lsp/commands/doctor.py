@@ -175,7 +175,8 @@ def _speed(engine: HostedEngine) -> str:
     largest = listing.largest_within(listing.models(Store(), (measured, weights)), QUICK_MS)
     if largest is None or largest.speed is None:
         return f"{speed}; no known model answers within {QUICK_MS} ms here"
-    how = "estimated" if largest.speed.estimated else "measured"
+    is_this = path is not None and largest.weight_bytes == weights
+    how = "measured" if is_this or not largest.speed.estimated else "estimated"
     return f"{speed}; the largest known model that answers within {QUICK_MS} ms: {largest.name} ({how})"
 
 
