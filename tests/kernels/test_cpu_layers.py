@@ -59,11 +59,11 @@ def coded(outputs: int, inputs: int, bits: int) -> QuantizedMatrix:
 
 
 def made(
-    loaded, threads: int = 1, bits: int = 4, rank: int = 0, biased: bool = False
+    loaded, threads: int = 1, bits: int = 4, rank: int = 0, biased: bool = False, wide: int = 0
 ) -> tuple[Layers, ReferenceLayers]:
     """The same random network twice."""
     torch.manual_seed(0)
-    layers = Layers(LAYERS, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, threads, library=loaded)
+    layers = Layers(LAYERS, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, 1e-5, threads, wide=wide, library=loaded)
     twin = ReferenceLayers(LAYERS, HEADS, GROUPS, HEAD_WIDTH, 1e-5)
     for layer in range(LAYERS):
         for which in MATRICES:
@@ -80,11 +80,30 @@ def made(
         norms = 1 + 0.1 * normal(2, WIDTH)
         layers.put_norms(layer, *norms)
         twin.put_norms(layer, *norms)
+        if wide:
+            layers.put_large(layer, np.stack([large_dimensions(layer, head, wide) for head in range(HEADS)]))
     last, head = np.ones(WIDTH, np.float32), [coded(OUTPUTS, WIDTH, 8)]
     for each in (layers, twin):
         each.put_last_norm(last)
         each.put_matrix(WHOLE_MODEL, "head", head)
     return layers, twin
+
+
+def large_dimensions(layer: int, head: int, wide: int) -> np.ndarray:
+    """Pairs that rotate together, others for every head."""
+    half = (np.arange(wide // 2) * 5 + 3 * layer + head) % (HEAD_WIDTH // 2)
+    return np.concatenate((half, half + HEAD_WIDTH // 2))
+
+
+def put_uneven_biases(both, wide: int) -> None:
+    """Key biases twenty times as large as other numbers, in the large dimensions only."""
+    first = HEADS * GROUPS
+    for layer in range(LAYERS):
+        by_head = np.zeros((SHAPES["qkv"][0] // HEAD_WIDTH, HEAD_WIDTH), np.float32)
+        for head in range(HEADS):
+            by_head[first + head, large_dimensions(layer, head, wide)] = 20 * normal(wide)
+        for each in both:
+            each.put_bias(layer, "qkv", by_head.ravel())
 
 
 def angles_of(places: Sequence[int]) -> tuple[Floats, Floats]:
@@ -191,6 +210,73 @@ def test_threads_change_only_the_order_of_sums(loaded, threads):
         near(left, right, 0.005)
     near(one.head(given[0]), many.head(given[0]), 1e-6)
     assert np.array_equal(ran(many, *given)[0], ran(many, *given)[0]), "the same question has the same answer"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("rows", [1, 5, 8, 40])
+@pytest.mark.parametrize("wide", [16, 48])
+def test_large_dimensions_of_keys_leave_the_others_their_eight_bits(loaded, rows, wide, kept):
+    blocks = [tuple(normal(2, LAYERS, 1, HEADS, tokens, HEAD_WIDTH).astype(BFLOAT16)) for tokens in (70, 33, 1)]
+
+    def placed(each, start):
+        return each.place([each.keep(*block) for block in blocks] if kept else blocks, angles(start, 104))
+
+    sides = [lambda each: placed(each, -104)], [lambda each: placed(each, 0)]
+    given = normal(rows, WIDTH), angles(0, rows), angles(-rows, rows), causal(rows), *sides
+    layers, twin = made(loaded, rank=16, wide=wide)
+    put_uneven_biases((layers, twin), wide)
+    for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
+        near(found, expected)
+
+
+@pytest.mark.parametrize("tokens", [1, 40])
+def test_large_dimensions_are_stored_as_they_are(loaded, tokens):
+    wide = 16
+    layers, twin = made(loaded, wide=wide)
+    put_uneven_biases((layers, twin), wide)
+    place = side(-7, tokens)
+    found, expected = place(layers)[0], place(twin)[0]
+    floats_behind = scales(found)
+    assert floats_behind.shape[4] == 1 + wide
+    for layer in range(LAYERS):
+        for head in range(HEADS):
+            chosen = large_dimensions(layer, head, wide)
+            np.testing.assert_allclose(
+                floats_behind[layer, 0, head, :, 1:], expected[layer, 0, head][:, chosen], rtol=1e-4, atol=1e-5
+            )
+            assert (signed_keys(found)[layer, 0, head][:, chosen] == 0).all()
+    plain = made(loaded)[0]
+    put_uneven_biases((plain,), wide)
+    assert (floats_behind[..., :1] * 5 < scales(place(plain)[0])).all(), "eight bits for all dimensions are coarse"
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_norms_of_queries_and_keys_come_before_the_rotation(loaded, rows):
+    layers, twin = made(loaded)
+    given = normal(rows, WIDTH), angles(3, rows), None, [Part(rows, [])]
+    plain_keys = twin.run(*given)[1].astype(np.float32)
+    for layer in range(LAYERS):
+        norms = 1 + 0.5 * normal(2, HEAD_WIDTH)
+        for each in (layers, twin):
+            each.put_head_norms(layer, *norms)
+    for found, expected in zip(layers.run(*given), twin.run(*given), strict=True):
+        near(found, expected)
+    difference = twin.run(*given)[1].astype(np.float32) - plain_keys
+    assert np.linalg.norm(difference) > 0.1 * np.linalg.norm(plain_keys)
+
+
+@pytest.mark.parametrize("factors", [(0.01, 0.22, 0.125), (0.5, 1.5, 3.0)])
+def test_factors_scale_scores_residuals_and_logits(loaded, factors):
+    layers, twin = made(loaded)
+    given = normal(7, WIDTH), angles(0, 7), None, None, [side(-90, 90)]
+    plain, plain_logits = ran(twin, *given)[0], twin.head(given[0])
+    for each in (layers, twin):
+        each.put_factors(*factors)
+    for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
+        near(found, expected)
+    near(layers.head(given[0]), twin.head(given[0]))
+    near(twin.head(given[0]), factors[2] * plain_logits, 1e-5)
+    assert np.linalg.norm(ran(twin, *given)[0] - plain) > 2 * TOLERANCE * np.linalg.norm(plain)
 
 
 @pytest.mark.parametrize("rows", [1, 6, 30])

@@ -62,7 +62,7 @@ def network(rank: int = 4, seed: int = 0, **changes) -> Decoder:
     made = Decoder(config(rank=rank, **changes))
     with torch.no_grad():
         for name, parameter in made.named_parameters():
-            if name.endswith("norm"):
+            if "norm" in name:
                 parameter.copy_(1 + 0.1 * torch.randn_like(parameter))
             else:
                 parameter.copy_(0.3 * torch.randn_like(parameter))
@@ -98,7 +98,11 @@ def state(made: Decoder) -> dict[str, torch.Tensor]:
         names = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
         parts |= dict(zip(names, layer.qkv.weight.split(heads), strict=True))
         parts |= dict(zip(("mlp.gate_proj", "mlp.up_proj"), layer.gate_up.weight.chunk(2), strict=True))
+        parts |= dict(zip(("self_attn.q_norm", "self_attn.k_norm"), layer.head_norms, strict=False))
         out |= {f"model.layers.{number}.{name}.weight": t.data.clone() for name, t in parts.items()}
+        if layer.qkv.bias is not None:
+            biases = zip(names, layer.qkv.bias.data.split(heads), strict=True)
+            out |= {f"model.layers.{number}.{name}.bias": t.clone() for name, t in biases}
     return out
 
 

@@ -34,6 +34,9 @@ def device_loop(writer: Network, denoiser: Denoiser) -> "DeviceLoop | None":
     if not isinstance(writer, TorchNetwork) or writer.decoder.device.type != "cuda":
         _log.warning("no CUDA device: fills take the plain loop, step by step (slower, same text)")
         return None
+    if not writer.config.is_plain:
+        _log.warning("the GPU kernels lack this model's norms or multipliers: fills take the plain loop (same text)")
+        return None
     try:
         return DeviceLoop(writer.decoder, denoiser)
     except torch.OutOfMemoryError as error:

@@ -136,4 +136,4 @@ def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:
 
 
 def _bytes(block: KeyValueBlock) -> int:
-    return 2 * int(block.keys.nbytes)
+    return int(block.keys.nbytes) + int(block.values.nbytes)

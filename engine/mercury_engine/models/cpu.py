@@ -25,6 +25,9 @@ from mercury_engine.models.network import (
 )
 from mercury_engine.models.weights import StoredArray
 
+LARGE_PAIRS = 8
+"""Pairs of dimensions of every head that keys with biases keep in float32, see docs/decisions/cpu.md."""
+
 Angles = tuple[FloatArray, FloatArray]
 """Cosines and sines [R,D]."""
 
@@ -128,13 +131,8 @@ class CpuNetwork:
 
 
 def layers_for(config: ModelConfig, threads: int) -> Layers:
-    """Empty layers of the model's shape. Raises what `Layers` raises, and ValueError for keys with biases.
-
-    The biases of Qwen2 are so large in a few dimensions that eight bits leave little precision for the others.
-    """
-    if config.attention_bias:
-        raise ValueError("the kernels keep keys in eight bits, too few for a model with biases")
-    return Layers(
+    """Empty layers of the model's shape. Raises what `Layers` raises."""
+    layers = Layers(
         config.num_hidden_layers,
         config.hidden_size,
         config.intermediate_size,
@@ -143,7 +141,10 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
         config.head_dim,
         config.rms_norm_eps,
         threads,
+        wide=2 * min(LARGE_PAIRS, config.head_dim // 2) if config.attention_bias else 0,
     )
+    layers.put_factors(config.score_factor, config.residual_multiplier, 1 / config.logits_scaling)
+    return layers
 
 
 def _places(forward: ForwardRequest) -> IdArray:

@@ -13,6 +13,9 @@ from torch.nn import functional as F
 
 from mercury_engine.models.network import LENGTH_CLASSES, KeyValueBlock, KeyValueSegment, ModelConfig, Packing
 
+FACTOR_ROUNDING = 1e-12
+"""Largest rounding error of a factor that should be 1."""
+
 Angles = tuple[Tensor, Tensor]
 """Cosines and sines [B,1,1,R,D]."""
 
@@ -58,6 +61,11 @@ class AdaptedLinear(nn.Module):
         return y
 
 
+def _times(x: Tensor, factor: float) -> Tensor:
+    """x times a factor, without an operation for the usual 1."""
+    return x if abs(factor - 1) < FACTOR_ROUNDING else x * factor
+
+
 LayerKeyValues = tuple[Tensor, Tensor, Tensor | None]
 """One layer's part of a side, see `KeyValueSegment.at`."""
 
@@ -74,6 +82,12 @@ class Layer(nn.Module):
         self.qkv_sizes = [self.groups * kv, kv, kv]
         self.attn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
         self.ffn_norm = nn.Parameter(torch.empty(c), requires_grad=False)
+        self.score_factor, self.residual = config.score_factor * config.head_dim**0.5, config.residual_multiplier
+        """Factors of queries, whose scores are divided by the root of the head width, and of what the layer adds."""
+        self.head_norms = nn.ParameterList(
+            nn.Parameter(torch.empty(config.head_dim), requires_grad=False) for _ in range(2 * config.qk_norm)
+        )
+        """Norms of queries and keys, if the model has them."""
         self.qkv = AdaptedLinear(c, sum(self.qkv_sizes), config.attention_bias, rank)
         self.out = AdaptedLinear(self.groups * kv, c, False, rank)
         self.gate_up = AdaptedLinear(c, 2 * config.intermediate_size, False, rank)
@@ -85,6 +99,9 @@ class Layer(nn.Module):
         q, k, v = self.qkv(rms_norm(x, self.attn_norm, self.eps), adapted).split(self.qkv_sizes, -1)
         q = q.view(batch, rows, self.heads, self.groups, self.head_dim).permute(0, 2, 3, 1, 4)
         k = k.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
+        if self.head_norms:
+            q, k = (rms_norm(x, norm, self.eps) for x, norm in zip((q, k), self.head_norms, strict=True))
+        q = _times(q, self.score_factor)
         return q, k, v.view(batch, rows, self.heads, self.head_dim).transpose(1, 2)
 
     def forward(
@@ -116,8 +133,9 @@ class Layer(nn.Module):
         """Residual of attention [B,H,G*S,D] (G outermost) and the feed-forward."""
         batch, rows, _ = x.shape
         merged = attended.view(batch, self.heads, self.groups, rows, self.head_dim).permute(0, 3, 1, 2, 4)
-        x = x + self.out(merged.reshape(batch, rows, -1), adapted)
-        return x + self.down(swiglu(self.gate_up(rms_norm(x, self.ffn_norm, self.eps), adapted)), adapted)
+        x = x + _times(self.out(merged.reshape(batch, rows, -1), adapted), self.residual)
+        gated = swiglu(self.gate_up(rms_norm(x, self.ffn_norm, self.eps), adapted))
+        return x + _times(self.down(gated, adapted), self.residual)
 
 
 class Decoder(nn.Module):
@@ -145,7 +163,7 @@ class Decoder(nn.Module):
     def embed(self, ids: Tensor) -> Tensor:
         """ids [...] including mask and end to [...,C]."""
         size = len(self.embedding)
-        known = F.embedding(ids.clamp(max=size - 1), self.embedding)
+        known = _times(F.embedding(ids.clamp(max=size - 1), self.embedding), self.config.embedding_multiplier)
         marker = F.embedding((ids - size).clamp(min=0), self.markers).to(known.dtype)
         return torch.where((ids >= size)[..., None], marker, known)
 
@@ -167,7 +185,7 @@ class Decoder(nn.Module):
             packing = Packing(torch.zeros_like(place), place, place)
         near = self.angles((start + packing.place)[:, None, None])
         bias = packing_bias(packing, self.groups, causal=True)
-        x = F.embedding(ids_BT, self.embedding)
+        x = _times(F.embedding(ids_BT, self.embedding), self.config.embedding_multiplier)
         hidden, block = self.run(x, PositionFrames(near, None, bias), past, (), adapted=False)
         assert block is not None
         return hidden, block
@@ -205,7 +223,8 @@ class Decoder(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""
-        return F.linear(hidden, self.embedding if self.head is None else self.head).float()
+        logits = F.linear(hidden, self.embedding if self.head is None else self.head).float()
+        return _times(logits, 1 / self.config.logits_scaling)
 
     def writer_logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V+2]: the vocabulary, mask (never predicted, -inf) and end."""

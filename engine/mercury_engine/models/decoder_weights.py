@@ -15,6 +15,7 @@ from mercury_engine.models.decoder import Decoder, Layer
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.weights import (
     FUSED_MATRICES,
+    HEAD_NORMS,
     LOADER_THREADS,
     READER_FILE,
     StoredArray,
@@ -71,6 +72,8 @@ def fill(
         assert isinstance(layer, Layer)
         put(layer.attn_norm, stem + "input_layernorm.weight")
         put(layer.ffn_norm, stem + "post_attention_layernorm.weight")
+        for norm, name in zip(layer.head_norms, HEAD_NORMS, strict=False):
+            put(norm, f"{stem}{name}.weight")
         for matrix, names in FUSED_MATRICES.items():
             linear = getattr(layer, matrix)
             put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
@@ -107,7 +110,7 @@ def merged_writer(network: Decoder) -> Decoder:
     if network.length is not None:
         writer.length = nn.Parameter(network.length.to(network.embedding.dtype), requires_grad=False)
     for mine, theirs in zip(writer.layers, network.layers, strict=True):
-        mine.attn_norm, mine.ffn_norm = theirs.attn_norm, theirs.ffn_norm
+        mine.attn_norm, mine.ffn_norm, mine.head_norms = theirs.attn_norm, theirs.ffn_norm, theirs.head_norms
         for matrix in FUSED_MATRICES:
             linear, source = getattr(mine, matrix), getattr(theirs, matrix)
             added = source.weight.float() + source.up.float() @ source.down.float()

@@ -22,7 +22,7 @@ class Embedding:
 
     def __init__(self, state: Mapping[str, StoredArray], config: ModelConfig, folder: Path) -> None:
         """Raises ModelCorrupt."""
-        self._size, self._folder = config.vocab_size, folder
+        self._size, self._folder, self._factor = config.vocab_size, folder, np.float32(config.embedding_multiplier)
         self._parts = {name: state[name] for name in state if name == NAME or name.startswith(f"{NAME}.")}
         shape = config.vocab_size, config.hidden_size
         if stored(self._parts, [NAME], shape, folder) is None:
@@ -36,6 +36,7 @@ class Embedding:
         known_R = np.where(is_marker_R, 0, ids_R)
         picked = {name: part[known_R] for name, part in self._parts.items()}
         rows_RC = weights.unpack(picked, NAME, self._folder).astype(bfloat16).astype(np.float32)
+        rows_RC *= self._factor
         if is_marker_R.any():
             rows_RC[is_marker_R] = self.markers[ids_R[is_marker_R] - self._size]
         return rows_RC

@@ -8,7 +8,7 @@ Dimensions: B batch, T context tokens, R canvas rows (the last prefix token, the
 L layers, H key heads, G query heads per key head, D head width, V vocabulary.
 
 A network is a causal reader of context blocks and a bidirectional writer of the canvas. Both roles run the same
-pretrained decoder (Llama and Qwen2 families). The writer adds a low-rank adapter to every matrix and two rows of its
+pretrained decoder (Llama, Qwen2, Qwen3 and Granite families). The writer adds a low-rank adapter to every matrix and two rows of its
 own to the vocabulary: mask and end.
 """
 
@@ -38,10 +38,29 @@ class ModelConfig:
     rope_theta: float
     rms_norm_eps: float
     attention_bias: bool = False
+    qk_norm: bool = False
+    """Whether the queries and keys of every head pass a norm, as in Qwen3."""
     tie_word_embeddings: bool = True
+    embedding_multiplier: float = 1.0
+    attention_multiplier: float | None = None
+    """Factor of attention scores; None is head_dim ** -0.5. This and its three neighbours are Granite's."""
+    residual_multiplier: float = 1.0
+    logits_scaling: float = 1.0
+    """Logits are divided by it."""
     name: str = "unnamed"
     adapter_rank: int = 0
     """0: a plain reader without a writer."""
+
+    @property
+    def score_factor(self) -> float:
+        """Factor of attention scores."""
+        return self.head_dim**-0.5 if self.attention_multiplier is None else self.attention_multiplier
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is a Llama or Qwen2 decoder, without norms of queries and keys and without multipliers."""
+        multipliers = self.embedding_multiplier, self.residual_multiplier, self.logits_scaling
+        return not self.qk_norm and self.attention_multiplier is None and multipliers == (1.0, 1.0, 1.0)
 
     @property
     def mask_id(self) -> int:

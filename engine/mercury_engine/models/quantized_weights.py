@@ -75,6 +75,24 @@ def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, c
     norms = ("input_layernorm", "post_attention_layernorm")
     attention, feed_forward = (_vector(state, f"{stem}{n}.weight", config.hidden_size, folder) for n in norms)
     layers.put_norms(number, attention, feed_forward)
+    if config.qk_norm:
+        queries, keys = (_vector(state, f"{stem}{n}.weight", config.head_dim, folder) for n in weights.HEAD_NORMS)
+        layers.put_head_norms(number, queries, keys)
+    if config.attention_bias:
+        _put_biases(layers, config, number, state, folder)
+
+
+def _put_biases(layers: Layers, config: ModelConfig, number: int, state: State, folder: Path) -> None:
+    """Put the biases of queries, keys and values; the large dimensions of keys are those with the largest biases."""
+    heads, width = config.num_key_value_heads, config.head_dim
+    names = [f"model.layers.{number}.{name}.bias" for name in weights.FUSED_MATRICES["qkv"]]
+    sizes = [config.num_attention_heads * width, heads * width, heads * width]
+    biases = [_vector(state, name, size, folder).astype(np.float32) for name, size in zip(names, sizes, strict=True)]
+    layers.put_bias(number, "qkv", np.concatenate(biases))
+    if layers.wide:
+        length_of_pair = np.linalg.norm(biases[1].reshape(heads, 2, width // 2), axis=1)
+        largest = np.argsort(-length_of_pair, 1)[:, : layers.wide // 2]
+        layers.put_large(number, np.concatenate((largest, largest + width // 2), 1).astype(np.int32))
 
 
 def _vector(state: State, name: str, size: int, folder: Path) -> StoredArray:

@@ -31,6 +31,11 @@ ADAPTER_FILES = "adapter*.safetensors"
 LOADER_THREADS = 2
 """Number of threads that unpack matrices, and for a CPU quantise them, while a model is loaded."""
 
+FAMILIES = ("granite", "llama", "mercury", "qwen2", "qwen3")
+"""Supported values of `model_type`."""
+
+HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
+
 FUSED_MATRICES = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "out": ("self_attn.o_proj",),
@@ -43,7 +48,7 @@ StoredArray = NDArray[Any]
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Parse config.json of a Llama, Qwen2 or Mercury folder. Raises ModelNotFound and ModelCorrupt."""
+    """Parse config.json of a folder of one of FAMILIES. Raises ModelNotFound and ModelCorrupt."""
     path = folder / "config.json"
     if not path.is_file():
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
@@ -56,8 +61,8 @@ def read_config(folder: Path) -> ModelConfig:
 
 def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
     kind = raw["model_type"]
-    if kind not in ("llama", "qwen2", "mercury"):
-        raise ModelCorrupt(f"{path}: model_type {kind!r} is not supported; use a llama, qwen2 or mercury checkpoint")
+    if kind not in FAMILIES:
+        raise ModelCorrupt(f"{path}: model_type {kind!r} is not supported; use a checkpoint of {', '.join(FAMILIES)}")
     heads = raw["num_attention_heads"]
     if heads % (raw.get("num_key_value_heads") or heads):
         raise ModelCorrupt(f"{path}: {heads} query heads do not share {raw['num_key_value_heads']} key heads evenly")
@@ -73,7 +78,12 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         rope_theta=float(raw.get("rope_theta") or rope["rope_theta"]),
         rms_norm_eps=raw["rms_norm_eps"],
         attention_bias=kind == "qwen2" or bool(raw.get("attention_bias", False)),
+        qk_norm=kind == "qwen3" or bool(raw.get("qk_norm", False)),
         tie_word_embeddings=raw.get("tie_word_embeddings", True),
+        embedding_multiplier=float(raw.get("embedding_multiplier", 1.0)),
+        attention_multiplier=raw.get("attention_multiplier"),
+        residual_multiplier=float(raw.get("residual_multiplier", 1.0)),
+        logits_scaling=float(raw.get("logits_scaling", 1.0)),
         name=raw.get("name", path.parent.name),
         adapter_rank=raw.get("adapter_rank", 0),
     )

@@ -3,6 +3,9 @@
  *
  * H key heads, G query heads per key head, D head width, R rows. Keys and values are stored in 8 bits: D bytes per token
  * and head, followed by a float32 scale. Bytes of values are signed; bytes of keys are offset by 128.
+ *
+ * Biases make a few dimensions of a key a hundred times as large as the others, which then have no bits left. These W
+ * dimensions are stored as float32 behind the scale, with 0 as their byte, and multiplied in float32; W is 0 without biases.
  */
 #ifndef MERCURY_ATTENTION_H
 #define MERCURY_ATTENTION_H
@@ -13,10 +16,11 @@ enum { KEYS = 4 * LANES, SPAN = 4 * LANES }; /* keys read together; bytes of a v
 enum { OFFSET = 128, SCALE = sizeof(float) };
 #define HIDDEN (-1e30f)
 
-/* Queries [H, R * G], G innermost, in 8 bits: bytes [D], scales, and OFFSET times the sum of the bytes. */
+/* Queries [H, R * G], G innermost, in 8 bits: bytes [D], scales, and OFFSET times the sum of the bytes; large dimensions
+ * float32 [W]. */
 typedef struct {
     int8_t *bytes;
-    float *scales, *shifts;
+    float *scales, *shifts, *large;
 } Queries;
 
 /* One thread's partial result for every query: the weighted sum of values [D] in the order of `interleave`, sums of
@@ -30,10 +34,28 @@ typedef struct {
     ints *keys;   /* [D / 4, KEYS / LANES]: four bytes of every key, the layout for `dot` */
     ints *values; /* [KEYS / 4, D / LANES]: the bytes of four keys in every dimension */
     float *key_scales, *value_scales, *absent; /* [KEYS]; `absent` is 0 below `count`, then HIDDEN */
+    float *large;                              /* [W, KEYS] */
     int count;
 } Stretch;
 
-/* Stores a key or value in 8 bits; the bytes of keys are offset. */
+/* The form of a head's keys: head width D, and which W dimensions are large, a multiple of LANES. */
+typedef struct {
+    int width, wide;
+    const int32_t *large;
+} Form;
+
+INLINE int key_bytes(const Form *form) { return form->width + SCALE + form->wide * (int)sizeof(float); }
+INLINE int value_bytes(const Form *form) { return form->width + SCALE; }
+
+/* Moves the large dimensions of a vector to `to`, leaving 0. */
+INLINE void take_large(float *to, float *from, const Form *form) {
+    for (int i = 0; i < form->wide; i++) {
+        to[i] = from[form->large[i]];
+        from[form->large[i]] = 0;
+    }
+}
+
+/* Stores a vector in 8 bits; the bytes of keys are offset. */
 INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
     int total;
     float scale = narrowed((int8_t *)to, from, width, &total);
@@ -41,28 +63,38 @@ INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
     memcpy(to + width, &scale, sizeof scale);
 }
 
+/* Stores a key, and leaves 0 in its large dimensions. */
+INLINE void keep_key(uint8_t *to, float *from, const Form *form) {
+    float large[form->width];
+    take_large(large, from, form);
+    keep(to, from, form->width, OFFSET);
+    memcpy(to + form->width + SCALE, large, sizeof(float) * form->wide);
+}
+
 /* Restores the numbers of a stored key. */
-INLINE void given(float *to, const uint8_t *from, int width) {
+INLINE void given(float *to, const uint8_t *from, const Form *form) {
+    const int width = form->width;
     float scale;
     memcpy(&scale, from + width, sizeof scale);
     for (int d = 0; d < width; d += LANES) {
         ints byte = signed_bytes(from + d); /* of an offset byte: the key's byte plus or minus 128 */
         store(to + d, __builtin_convertvector(byte - OFFSET + ((byte < 0) & 2 * OFFSET), floats) * scale);
     }
+    for (int i = 0; i < form->wide; i++) memcpy(to + form->large[i], from + width + SCALE + i * SCALE, sizeof scale);
 }
 
-static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int count, int width) {
-    const int row = width + SCALE;
+static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int count, const Form *form) {
+    const int width = form->width, key_row = key_bytes(form), row = value_bytes(form);
     to->count = count;
-    for (int at = 0; at < KEYS * row; at += 64) { /* the next bytes are probably the next stretch */
-        __builtin_prefetch(keys + count * row + at);
+    for (int at = 0; at < KEYS * key_row; at += 64) { /* the next bytes are probably the next stretch */
+        __builtin_prefetch(keys + count * key_row + at);
         __builtin_prefetch(values + count * row + at);
     }
     for (int first = 0; first < KEYS; first += LANES)
         for (int d = 0; d < width; d += SPAN) {
             ints quads[LANES];
             for (int key = 0; key < LANES; key++)
-                quads[key] = first + key < count ? load_ints(keys + (first + key) * row + d) : all_ints(0);
+                quads[key] = first + key < count ? load_ints(keys + (first + key) * key_row + d) : all_ints(0);
             transpose(quads);
             for (int quad = 0; quad < LANES; quad++)
                 to->keys[(d / 4 + quad) * (KEYS / LANES) + first / LANES] = quads[quad];
@@ -78,14 +110,23 @@ static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int 
     memset(to->key_scales, 0, sizeof(float) * KEYS);
     memset(to->value_scales, 0, sizeof(float) * KEYS);
     for (int key = 0; key < count; key++) {
-        memcpy(&to->key_scales[key], keys + key * row + width, SCALE);
+        memcpy(&to->key_scales[key], keys + key * key_row + width, SCALE);
         memcpy(&to->value_scales[key], values + key * row + width, SCALE);
     }
+    for (int first = 0; first < KEYS; first += LANES)
+        for (int i = 0; i < form->wide; i += LANES) {
+            const uint8_t *large = keys + first * key_row + width + SCALE + i * SCALE;
+            ints floats_of[LANES];
+            for (int key = 0; key < LANES; key++)
+                floats_of[key] = first + key < count ? load_ints(large + key * key_row) : all_ints(0);
+            transpose(floats_of);
+            for (int j = 0; j < LANES; j++) store(to->large + (i + j) * KEYS + first, (floats)floats_of[j]);
+        }
 }
 
 /* Attention of `count` queries from `first` on to a stretch; added[n] [KEYS] is added to the scores of query n. Quantities
  * with one number per query are lanes of one vector. */
-INLINE void look(const Stretch *s, const Queries *queries, size_t first, int width, const int count,
+INLINE void look(const Stretch *s, const Queries *queries, size_t first, int width, int wide, const int count,
                  const float *const *added, const Partial *found) {
     enum { PARTS = KEYS / LANES };
     const int8_t *bytes = queries->bytes + first * width;
@@ -98,7 +139,13 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
             for (int n = 0; n < count; n++)
                 whole[n][part] = dot_wide(whole[n][part], keys, all_quads(bytes + n * width + 4 * quad));
         }
-    floats score[QUERIES][PARTS];
+    floats score[QUERIES][PARTS], products[QUERIES][PARTS];
+    for (int n = 0; n < count && wide; n++)
+        for (int part = 0; part < PARTS; part++) products[n][part] = all(0);
+    for (int i = 0; i < wide; i++)
+        for (int n = 0; n < count; n++)
+            for (int part = 0; part < PARTS; part++)
+                products[n][part] += load(s->large + i * KEYS + part * LANES) * queries->large[(first + n) * wide + i];
     float tops[LANES] = {0}, former[LANES] = {0};
     for (int n = 0; n < count; n++) {
         float scale = queries->scales[first + n], shift = queries->shifts[first + n];
@@ -107,6 +154,7 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
         for (int part = 0; part < PARTS; part++) {
             floats unit = (__builtin_convertvector(whole[n][part], floats) - shift) * scale;
             score[n][part] = unit * load(s->key_scales + part * LANES) + load(added[n] + part * LANES);
+            if (wide) score[n][part] += products[n][part];
             most = larger(most, score[n][part]);
         }
         found->tops[first + n] = tops[n] = largest(most);
@@ -129,7 +177,7 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
         store(sums, load(sums) * shrinks[n] + total);
         for (int d = 0; d < width; d += LANES) store(values + d, load(values + d) * shrinks[n]);
     }
-    floats wide = load(widest), inverse = chosen(wide > 0, 127.f / wide, all(0)), scales = wide / 127.f;
+    floats reach = load(widest), inverse = chosen(reach > 0, 127.f / reach, all(0)), scales = reach / 127.f;
     int8_t weights[QUERIES][KEYS];
     for (int n = 0; n < count; n++)
         for (int part = 0; part < PARTS; part++)
@@ -152,7 +200,7 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
 }
 
 /* `look` for `count` queries of a head from `first` on, some at a time. hidden [R, apart] is added to the scores, or NULL. */
-static void look_all(const Stretch *s, const Queries *queries, size_t first, int count, int width, int groups,
+static void look_all(const Stretch *s, const Queries *queries, size_t first, int count, const Form *form, int groups,
                      const float *hidden, int apart, const Partial *found) {
     for (int done = 0; done < count; done += QUERIES) {
         const float *added[QUERIES];
@@ -167,8 +215,11 @@ static void look_all(const Stretch *s, const Queries *queries, size_t first, int
             for (int key = 0; key < KEYS; key += LANES) most = larger(most, load(padded[n] + key));
         }
         if (largest(most) <= HIDDEN) continue; /* of rows read in one causal pass, half come before the stretch */
-#define CASE(COUNT) \
-    case COUNT: look(s, queries, first + done, width, COUNT, added, found); break;
+#define CASE(COUNT)                                                                                          \
+    case COUNT:                                                                                              \
+        if (form->wide) look(s, queries, first + done, form->width, form->wide, COUNT, added, found);       \
+        else look(s, queries, first + done, form->width, 0, COUNT, added, found); /* as if without `wide` */ \
+        break;
         switch (here) {
             CASE(1) CASE(2) CASE(3)
 #if WIDEST == 16

@@ -18,8 +18,8 @@ from mercury_kernels.cpu.library import library as suitable_library
 GROUP = 32
 """Number of inputs that share a scale."""
 
-SCALE = 4
-"""Bytes of the scale behind a stored key or value."""
+FLOAT = 4
+"""Bytes of a scale, or of a large dimension, behind a stored key or value."""
 
 WHOLE_MODEL = -1
 
@@ -69,12 +69,14 @@ class Part:
     hidden_RR: Floats | None = None
 
 
+class _Rooms(ctypes.Structure):
+    _fields_ = (("at", ctypes.c_void_p), ("layer", ctypes.c_int64), ("head", ctypes.c_int64))
+
+
 class _Side(ctypes.Structure):
     _fields_ = (
-        ("keys", ctypes.c_void_p),
-        ("values", ctypes.c_void_p),
-        ("layer", ctypes.c_int64),
-        ("head", ctypes.c_int64),
+        ("keys", _Rooms),
+        ("values", _Rooms),
         ("tokens", ctypes.c_int32),
         ("behind", ctypes.c_int32),
     )
@@ -106,16 +108,24 @@ class Layers:
         eps: float,
         threads: int,
         *,
+        wide: int = 0,
         library: Any = None,
     ) -> None:
-        """`library` is a result of `library.load`; by default, the best one for the processor."""
+        """Layers without weights.
+
+        `wide` is the number of large dimensions in the keys of every head, a multiple of 16, see `put_large`. `library`
+        is a result of `library.load`; by default, the best one for the processor.
+        """
         self._library = library or suitable_library()
         self._lanes: int = self._library.mercury_lanes()
         if width % GROUP or inner % GROUP or (heads * groups * head_width) % GROUP or head_width % (4 * self._lanes):
             raise ValueError(
                 f"the kernels cannot run width {width}, feed-forward width {inner} and head width {head_width}"
             )
-        self.layers, self.width, self.heads, self.head_width = layers, width, heads, head_width
+        assert wide % self._lanes == 0 and wide <= head_width
+        self.layers, self.width, self.heads, self.head_width, self.wide = layers, width, heads, head_width, wide
+        self.stored_widths = head_width + FLOAT * (1 + wide), head_width + FLOAT
+        """Bytes of a stored key and of a stored value."""
         self.outputs = 0
         asked, kept = heads * groups * head_width, heads * head_width
         self.shapes: dict[MatrixName, tuple[int, int]] = {
@@ -125,7 +135,7 @@ class Layers:
             "down": (width, inner),
         }
         """Number of outputs and inputs of each of a layer's matrices."""
-        self._handle = self._library.mercury_new(layers, width, inner, heads, groups, head_width, eps, threads)
+        self._handle = self._library.mercury_new(layers, width, inner, heads, groups, head_width, wide, eps, threads)
         if not self._handle:
             raise MemoryError("no memory or no threads for the model")
         # not at the interpreter's exit, when a thread may still be running; the system frees the memory then
@@ -161,6 +171,24 @@ class Layers:
         both = [_floats(norm) for norm in (attention, feed_forward)]
         self._made(self._library.mercury_norms(self._handle, layer, *map(_address, both)))
 
+    def put_head_norms(self, layer: int, queries: Floats, keys: Floats) -> None:
+        """Set the norms [D] that queries and keys pass before they are rotated."""
+        both = [_floats(norm) for norm in (queries, keys)]
+        self._made(self._library.mercury_head_norms(self._handle, layer, *map(_address, both)))
+
+    def put_large(self, layer: int, dimensions_HW: NDArray[np.int32]) -> None:
+        """Set the dimensions of each head's keys that are too large to share eight bits with the others.
+
+        They come in pairs that rotate together, d and d + D / 2, and are stored and multiplied in float32.
+        """
+        chosen = np.ascontiguousarray(dimensions_HW, np.int32)
+        assert chosen.shape == (self.heads, self.wide)
+        self._made(self._library.mercury_large(self._handle, layer, _address(chosen)))
+
+    def put_factors(self, scores: float, residual: float, logits: float) -> None:
+        """Set the factors of scores (by default D ** -0.5), of what a layer adds to its rows, and of logits."""
+        self._library.mercury_factors(self._handle, scores, residual, logits)
+
     def put_last_norm(self, norm: Floats) -> None:
         """Set the last norm [C]."""
         values = _floats(norm)
@@ -180,9 +208,9 @@ class Layers:
     ) -> tuple[Floats, StoredArray, StoredArray]:
         """Rows float32 [R,C] after all layers and the last norm, and their unrotated keys and values.
 
-        Keys and values are bfloat16 [L,1,H,R,D]. The parts' rows follow one another; a part's result does not depend on
-        the other parts. Angles are cosines and sines float32 [R,D] in the prefix frame (`near`) and in the suffix frame
-        (`away`). With `away` the pass is the writer's, without it the reader's.
+        Keys (without their bias) and values are bfloat16 [L,1,H,R,D]. The parts' rows follow one another; a part's
+        result does not depend on the other parts. Angles are cosines and sines float32 [R,D] in the prefix frame
+        (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's, without it the reader's.
         """
         rows = len(x_RC)
         assert rows == sum(part.rows for part in parts)
@@ -203,7 +231,7 @@ class Layers:
     def keep(self, keys: StoredArray, values: StoredArray) -> KeysValues:
         """Unrotated keys and values bfloat16 [L,1,H,T,D] in their smallest form, to be placed later.
 
-        The result is int8 [L,1,H,T,D+4]: bytes and a float32 scale. Any run of its tokens may be placed.
+        The result is int8 [L,1,H,T,bytes], see `stored_widths`. Any run of its tokens may be placed.
         """
         shape = keys.shape[3], self.head_width
         return self.place([(keys, values)], (np.ones(shape, np.float32), np.zeros(shape, np.float32)))
@@ -211,19 +239,20 @@ class Layers:
     def place(self, blocks: Sequence[KeysValues], angles: tuple[Floats, Floats]) -> KeysValues:
         """Join blocks of unrotated keys and values into a side whose tokens are rotated by the angles [T,D].
 
-        The blocks are bfloat16 [L,1,H,T,D], or all of them from `keep`. A side is int8 [L,1,H,T,D+4], and any run of
-        its tokens is a side too.
+        The blocks are bfloat16 [L,1,H,T,D] from `run`, or all of them from `keep`. A side is int8 [L,1,H,T,bytes], see
+        `stored_widths`, and any run of its tokens is a side too.
         """
         dtype = blocks[0][0].dtype
         assert dtype in (BFLOAT16, np.int8) and all(each.dtype == dtype for block in blocks for each in block)
         kept = dtype == np.int8
-        assert all(keys.shape[4] == self.head_width + (SCALE if kept else 0) for keys, _ in blocks)
-        lying = [self._in_rows(*block) for block in blocks]
+        widths = self.stored_widths if kept else (self.head_width, self.head_width)
+        assert all((keys.shape[4], values.shape[4]) == widths for keys, values in blocks)
+        lying = [(_in_rows(keys), _in_rows(values)) for keys, values in blocks]
         array = (_Side * len(lying))(*(self._side(*block, 0) for block in lying))
         cos, sin = (_floats(angle) for angle in angles)
         assert len(cos) == sum(keys.shape[3] for keys, _ in blocks)
-        shape = (self.layers, 1, self.heads, len(cos), self.head_width + SCALE)
-        kept_keys, kept_values = np.empty(shape, np.int8), np.empty(shape, np.int8)
+        shape = self.layers, 1, self.heads, len(cos)
+        kept_keys, kept_values = (np.empty((*shape, width), np.int8) for width in self.stored_widths)
         pointers = [_address(each) for each in (cos, sin, kept_keys, kept_values)]
         self._library.mercury_place(self._handle, array, len(array), int(kept), *pointers)
         return kept_keys, kept_values
@@ -235,19 +264,12 @@ class Layers:
         self._made(self._library.mercury_head(self._handle, len(rows), _address(rows), _address(out)))
         return out
 
-    def _in_rows(self, keys: StoredArray, values: StoredArray) -> KeysValues:
-        """Keys and values with equal strides, the tokens of each layer and head contiguous; copied only if need be."""
-        size = keys.itemsize
-        if keys.strides == values.strides and keys.strides[3:] == (keys.shape[4] * size, size):
-            return keys, values
-        return np.ascontiguousarray(keys), np.ascontiguousarray(values)
-
     def _part(self, part: Part, kept: list[Any]) -> _Part:
         """The C struct; it points into objects added to `kept`, which must outlive the call."""
         both = ((part.before, 0), (part.after, 1))
-        sides = [(self._in_rows(*side), behind) for of, behind in both for side in of if side[0].shape[3]]
+        sides = [((_in_rows(k), _in_rows(v)), behind) for of, behind in both for k, v in of if k.shape[3]]
         assert all(each.dtype == np.int8 for side, _ in sides for each in side)
-        assert all(keys.shape[4] == self.head_width + SCALE for (keys, _), _ in sides)
+        assert all((keys.shape[4], values.shape[4]) == self.stored_widths for (keys, values), _ in sides)
         hidden = None if part.hidden_RR is None else _floats(part.hidden_RR)
         array = (_Side * len(sides))(*(self._side(*side, behind) for side, behind in sides))
         kept += [sides, hidden, array]
@@ -255,8 +277,7 @@ class Layers:
         return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
 
     def _side(self, keys: StoredArray, values: StoredArray, behind: int) -> _Side:
-        layer, _, head, _, _ = keys.strides
-        return _Side(_address(keys), _address(values), layer, head, keys.shape[3], behind)
+        return _Side(_rooms(keys), _rooms(values), keys.shape[3], behind)
 
     def _place(self, layer: int, which: MatrixName) -> tuple[int, int, int]:
         return (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))
@@ -264,6 +285,17 @@ class Layers:
     def _made(self, worked: int) -> None:
         if not worked:
             raise MemoryError("no memory for the model")
+
+
+def _in_rows(of: StoredArray) -> StoredArray:
+    """Keys or values with the tokens of each layer and head contiguous; copied only if need be."""
+    size = of.itemsize
+    return of if of.strides[3:] == (of.shape[4] * size, size) else np.ascontiguousarray(of)
+
+
+def _rooms(of: StoredArray) -> _Rooms:
+    layer, _, head, _, _ = of.strides
+    return _Rooms(_address(of), layer, head)
 
 
 def _floats(values: NDArray[Any]) -> Floats:

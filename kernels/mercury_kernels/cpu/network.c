@@ -1,8 +1,8 @@
 /* A decoder's layers over few rows, one call per pass.
  *
  * Dimensions: R rows, C width, I feed-forward width, H key heads, G query heads per key head, D head width.
- * Rows, residuals and intermediate results are float32. A pass returns unrotated keys and values in bfloat16; rotated into
- * a frame (`mercury_place`) they have the format of `attention.h`.
+ * Rows, residuals and intermediate results are float32. A pass returns unrotated keys, without their bias, and values in
+ * bfloat16; rotated into a frame (`mercury_place`), with the bias, they have the format of `attention.h`.
  */
 #include "attention.h"
 #include "linear.h"
@@ -19,12 +19,16 @@ enum { WHOLE_MODEL = -1, HELD = 8 << 20 /* bytes of scratch kept between calls *
 typedef struct {
     Matrix matrices[MATRICES];
     float *attention_norm, *feed_norm;
+    float *query_norm, *key_norm; /* [D], or NULL */
+    int32_t *large;               /* [H, W]: large dimensions of keys, see attention.h */
 } Layer;
 
 typedef struct {
     int layers, width, inner, heads, groups, head_width;
+    int wide; /* W, see attention.h */
     int rank; /* the largest rank of a low-rank product */
     float eps;
+    float scores, residual, logits; /* factors of attention scores, of what a layer adds to its rows, and of logits */
     Layer *layer;
     Matrix head;
     float *norm;
@@ -33,10 +37,15 @@ typedef struct {
     size_t arena_size;
 } Network;
 
-/* Keys and values of tokens, with strides of `layer` and `head` bytes; stored [L, H, T, D + 4] unless stated otherwise. */
+/* The place of keys or values, and their strides in bytes. */
 typedef struct {
-    const uint8_t *keys, *values;
+    const uint8_t *at;
     int64_t layer, head;
+} Rooms;
+
+/* Keys and values of tokens, stored [L, H, T, bytes] unless stated otherwise. */
+typedef struct {
+    Rooms keys, values;
     int32_t tokens;
     int32_t behind; /* whether behind the gap: then seen by queries in the suffix frame */
 } Side;
@@ -58,7 +67,7 @@ typedef struct {
     /* scratch */
     float *qkv, *attended, *inner;
     Queries near, away;
-    uint8_t *own_keys, *own_values; /* [H, R, D + 4] */
+    uint8_t *own_keys, *own_values; /* stored [H, R, bytes] */
     Rows taken;
     Partial *found;
     Stretch *stretch;
@@ -85,6 +94,9 @@ API void mercury_free(Network *net) {
         if (layer == WHOLE_MODEL) continue;
         free(net->layer[layer].attention_norm);
         free(net->layer[layer].feed_norm);
+        free(net->layer[layer].query_norm);
+        free(net->layer[layer].key_norm);
+        free(net->layer[layer].large);
     }
     free(net->layer);
     free(net->norm);
@@ -93,12 +105,14 @@ API void mercury_free(Network *net) {
     free(net);
 }
 
-/* A network without weights; NULL when memory or threads are short. */
-API Network *mercury_new(int layers, int width, int inner, int heads, int groups, int head_width, float eps, int threads) {
+/* A network without weights, with W large dimensions in every head (`wide`); NULL when memory or threads are short. */
+API Network *mercury_new(int layers, int width, int inner, int heads, int groups, int head_width, int wide, float eps,
+                         int threads) {
     Network *net = calloc(1, sizeof *net);
     if (!net) return NULL;
     *net = (Network){.layers = layers, .width = width, .inner = inner, .heads = heads, .groups = groups};
-    net->head_width = head_width, net->eps = eps, net->pool = pool_new(threads);
+    net->head_width = head_width, net->wide = wide, net->eps = eps, net->pool = pool_new(threads);
+    net->scores = 1.f / sqrtf((float)head_width), net->residual = 1, net->logits = 1;
     net->layer = calloc((size_t)layers, sizeof *net->layer);
     if (net->layer && net->pool && 10 * layers + 1 <= PHASES) return net;
     mercury_free(net);
@@ -106,7 +120,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 5; }
+API int mercury_version(void) { return 6; }
 
 /* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -149,6 +163,28 @@ API int mercury_norms(Network *net, int layer, const float *attention, const flo
     return l->attention_norm && l->feed_norm;
 }
 
+/* Sets the norms of queries and keys, float32 [D]. */
+API int mercury_head_norms(Network *net, int layer, const float *query, const float *key) {
+    size_t width = (size_t)net->head_width;
+    Layer *l = &net->layer[layer];
+    l->query_norm = copied(query, width, width);
+    l->key_norm = copied(key, width, width);
+    return l->query_norm && l->key_norm;
+}
+
+/* Sets the large dimensions of every head's keys [H, W]: pairs d, d + D / 2. */
+API int mercury_large(Network *net, int layer, const int32_t *large) {
+    size_t size = sizeof *large * (size_t)(net->heads * net->wide);
+    int32_t *to = net->layer[layer].large = malloc(size);
+    if (to) memcpy(to, large, size);
+    return to != NULL;
+}
+
+/* Sets the factors of attention scores, of what a layer adds to its rows, and of logits. */
+API void mercury_factors(Network *net, float scores, float residual, float logits) {
+    net->scores = scores, net->residual = residual, net->logits = logits;
+}
+
 /* Sets a low-rank product, bfloat16 down [rank, inputs] and up [outputs, rank]; piece 1 acts on the writer's rows only. */
 API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank, const uint16_t *down, const uint16_t *up) {
     Matrix *m = matrix_of(net, layer, which);
@@ -168,6 +204,15 @@ API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank
             low->up[((size_t)(output / LANES) * rank + r) * LANES + output % LANES] = up[(size_t)output * rank + r];
     return 1;
 }
+
+/* The bias of keys [H, D] that a pass leaves out; NULL without one, and for keys with a norm. */
+static const float *key_bias(const Network *net, int layer) {
+    const float *bias = net->layer[layer].matrices[QKV].bias;
+    return bias && !net->layer[layer].key_norm ? bias + net->heads * net->groups * net->head_width : NULL;
+}
+
+/* Where the tokens of a layer and head begin. */
+static const uint8_t *room(const Rooms *of, int layer, int head) { return of->at + of->layer * layer + of->head * head; }
 
 static void norm_row(float *to, const float *x, const float *weight, int width, float eps) {
     floats squares[2] = {all(0), all(0)};
@@ -225,9 +270,9 @@ static int share(const Pool *pool, int tiles) {
 
 typedef enum { WRITES, ADDS, GATES } Manner;
 
-/* Writes y [R, outputs], adds to it, or writes swish(gate) * up [R, outputs / 2] of its two halves. Tiles are taken in pairs
- * half of the matrix apart, so both streams are sequential and a gate comes with its up. */
-static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, Manner manner) {
+/* Writes y [R, outputs], times `factor`, adds it, or writes swish(gate) * up [R, outputs / 2] of its two halves. Tiles are
+ * taken in pairs half of the matrix apart, so both streams are sequential and a gate comes with its up. */
+static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to, Manner manner, float factor) {
     int outputs = manner == GATES ? m->outputs / 2 : m->outputs;
     int pairs = (m->tiles + 1) / PAIR, step = share(pool, pairs), pieces = (pairs + step - 1) / step;
     floats y[PAIR][ROWS];
@@ -243,7 +288,7 @@ static void multiply(Job *job, Pool *pool, int phase, const Matrix *m, float *to
                     for (int r = 0; r < count; r++) {
                         int left = outputs - tiles[t] * LANES;
                         float *at = to + (size_t)(first + r) * outputs + tiles[t] * LANES;
-                        if (manner == ADDS) y[t][r] += load(at);
+                        y[t][r] = manner == ADDS ? y[t][r] * factor + load(at) : y[t][r] * factor;
                         if (left >= LANES) store(at, y[t][r]);
                         else memcpy(at, &y[t][r], sizeof(float) * left);
                     }
@@ -262,36 +307,63 @@ static void rotate(float *to, const float *from, const float *cos, const float *
     }
 }
 
-static void put_query(Queries *to, size_t place, const float *from, int width) {
-    int total;
-    to->scales[place] = narrowed(to->bytes + place * width, from, width, &total) / sqrtf((float)width);
+/* The form of a head's keys. */
+static Form form_of(const Network *net, int layer, int head) {
+    return (Form){net->head_width, net->wide, net->wide ? net->layer[layer].large + head * net->wide : NULL};
+}
+
+/* Rotates a query and stores it; the query stays. */
+static void put_query(Queries *to, size_t place, const float *query, const float *cos, const float *sin, const Form *form,
+                      float factor) {
+    int total, width = form->width;
+    float turned[width], *large = to->large + place * form->wide;
+    rotate(turned, query, cos, sin, width);
+    take_large(large, turned, form);
+    for (int i = 0; i < form->wide; i++) large[i] *= factor;
+    to->scales[place] = narrowed(to->bytes + place * width, turned, width, &total) * factor;
     to->shifts[place] = (float)(OFFSET * total);
+}
+
+/* Leaves a row's keys and values for the caller, the keys without their bias. */
+static void leave_row(const Job *job, int layer, int r, const float *keys, const float *values) {
+    Network *net = job->net;
+    int H = net->heads, D = net->head_width, R = job->rows;
+    const float *bias = key_bias(net, layer);
+    for (int head = 0; head < H; head++) {
+        size_t left = (((size_t)layer * H + head) * R + r) * D;
+        for (int d = 0; d < D; d++) {
+            job->keys[left + d] = bfloat(keys[head * D + d] - (bias ? bias[head * D + d] : 0));
+            job->values[left + d] = bfloat(values[head * D + d]);
+        }
+    }
 }
 
 static void place_rows(Job *job, Pool *pool, int phase, int layer) {
     Network *net = job->net;
     int H = net->heads, G = net->groups, D = net->head_width, R = job->rows, all_heads = H * G * D + 2 * H * D;
+    const float *query_norm = net->layer[layer].query_norm, *key_norm = net->layer[layer].key_norm;
     float turned[D];
     for (int r; (r = pool_take(pool, phase, R)) >= 0; pool_done(pool, phase)) {
         float *row = job->qkv + (size_t)r * all_heads, *keys = row + H * G * D, *values = keys + H * D;
         size_t angle = (size_t)r * D;
         for (int head = 0; head < H * G; head++) {
             size_t place = ((size_t)(head / G) * R + r) * G + head % G;
-            rotate(turned, row + head * D, job->near_cos + angle, job->near_sin + angle, D);
-            put_query(&job->near, place, turned, D);
+            Form form = form_of(net, layer, head / G);
+            float *query = row + head * D;
+            if (query_norm) norm_row(query, query, query_norm, D, net->eps);
+            put_query(&job->near, place, query, job->near_cos + angle, job->near_sin + angle, &form, net->scores);
             if (!job->away_cos) continue;
-            rotate(turned, row + head * D, job->away_cos + angle, job->away_sin + angle, D);
-            put_query(&job->away, place, turned, D);
+            put_query(&job->away, place, query, job->away_cos + angle, job->away_sin + angle, &form, net->scores);
         }
+        for (int head = 0; head < H && key_norm; head++)
+            norm_row(keys + head * D, keys + head * D, key_norm, D, net->eps);
+        if (job->keys) leave_row(job, layer, r, keys, values);
         for (int head = 0; head < H; head++) {
-            size_t left = (((size_t)layer * H + head) * R + r) * D, own = ((size_t)head * R + r) * (D + SCALE);
-            for (int d = 0; job->keys && d < D; d++) {
-                job->keys[left + d] = bfloat(keys[head * D + d]);
-                job->values[left + d] = bfloat(values[head * D + d]);
-            }
+            Form form = form_of(net, layer, head);
+            size_t own = (size_t)head * R + r;
             rotate(turned, keys + head * D, job->near_cos + angle, job->near_sin + angle, D);
-            keep(job->own_keys + own, turned, D, OFFSET);
-            keep(job->own_values + own, values + head * D, D, 0);
+            keep_key(job->own_keys + own * key_bytes(&form), turned, &form);
+            keep(job->own_values + own * value_bytes(&form), values + head * D, D, 0);
         }
     }
     pool_meet(pool, phase, R);
@@ -303,23 +375,24 @@ static int stretches(int tokens) { return (tokens + KEYS - 1) / KEYS; }
  * are as many shares as threads. */
 static void attend_part(Job *job, int shares, int share, Stretch *stretch, int layer, int head, const Part *part, int first) {
     Network *net = job->net;
-    int G = net->groups, D = net->head_width, R = job->rows, row = D + SCALE, number = 0;
-    size_t query = ((size_t)head * R + first) * G, place = (size_t)first * row;
-    Side own = {job->own_keys + place, job->own_values + place, 0, (int64_t)R * row, part->rows, 0};
-    int all_of = stretches(part->rows);
+    const Form form = form_of(net, layer, head);
+    const int G = net->groups, R = job->rows, key_row = key_bytes(&form), row = value_bytes(&form);
+    size_t query = ((size_t)head * R + first) * G;
+    Side own = {{job->own_keys + (size_t)first * key_row, 0, (int64_t)R * key_row},
+                {job->own_values + (size_t)first * row, 0, (int64_t)R * row}, part->rows, 0};
+    int all_of = stretches(part->rows), number = 0;
     for (int which = 0; which < part->sides; which++) all_of += stretches(part->side[which].tokens);
     int begin = all_of * share / shares, end = all_of * (share + 1) / shares;
     for (int which = 0; which <= part->sides; which++) {
         const Side *side = which == part->sides ? &own : &part->side[which];
-        const uint8_t *keys = side->keys + side->layer * layer + side->head * head;
-        const uint8_t *values = side->values + side->layer * layer + side->head * head;
+        const uint8_t *keys = room(&side->keys, layer, head), *values = room(&side->values, layer, head);
         for (int key = 0; key < side->tokens; key += KEYS, number++) {
             if (number < begin || number >= end) continue;
             int count = side->tokens - key < KEYS ? side->tokens - key : KEYS;
-            unfold(stretch, keys + (size_t)key * row, values + (size_t)key * row, count, D);
+            unfold(stretch, keys + (size_t)key * key_row, values + (size_t)key * row, count, &form);
             const float *hidden = side == &own && part->hidden ? part->hidden + key : NULL;
             const Queries *queries = side->behind ? &job->away : &job->near;
-            look_all(stretch, queries, query, part->rows * G, D, G, hidden, part->rows, &job->found[share]);
+            look_all(stretch, queries, query, part->rows * G, &form, G, hidden, part->rows, &job->found[share]);
         }
     }
 }
@@ -384,15 +457,15 @@ static void pass(void *given, Pool *pool, int thread) {
         Layer *layer = &net->layer[number];
         Matrix *m = layer->matrices;
         take_normed(job, pool, phase++, &m[QKV], layer->attention_norm);
-        multiply(job, pool, phase++, &m[QKV], job->qkv, WRITES);
+        multiply(job, pool, phase++, &m[QKV], job->qkv, WRITES, 1);
         place_rows(job, pool, phase++, number);
         attend(job, pool, phase++, thread, number);
         take_attended(job, pool, phase++, &m[OUT]);
-        multiply(job, pool, phase++, &m[OUT], job->x, ADDS);
+        multiply(job, pool, phase++, &m[OUT], job->x, ADDS, net->residual);
         take_normed(job, pool, phase++, &m[GATE_UP], layer->feed_norm);
-        multiply(job, pool, phase++, &m[GATE_UP], job->inner, GATES);
+        multiply(job, pool, phase++, &m[GATE_UP], job->inner, GATES, 1);
         take_plain(job, pool, phase++, &m[DOWN], job->inner);
-        multiply(job, pool, phase++, &m[DOWN], job->x, ADDS);
+        multiply(job, pool, phase++, &m[DOWN], job->x, ADDS, net->residual);
     }
     for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase)) {
         float *row = job->x + (size_t)r * net->width;
@@ -405,7 +478,7 @@ static void head_pass(void *given, Pool *pool, int thread) {
     Job *job = given;
     (void)thread;
     take_plain(job, pool, 0, &job->net->head, job->x);
-    multiply(job, pool, 1, &job->net->head, job->logits, WRITES);
+    multiply(job, pool, 1, &job->net->head, job->logits, WRITES, job->net->logits);
 }
 
 /* A job of `mercury_place`: unrotated keys and values, bfloat16 [L, H, T, D] or stored, to be joined in a frame. */
@@ -417,24 +490,31 @@ typedef struct {
     uint8_t *kept_keys, *kept_values;
 } Placing;
 
+/* Restores a key left by a pass, with its bias [D], if there is one. */
+static void left_key(float *to, const uint16_t *from, const float *bias, int width) {
+    for (int d = 0; d < width; d += LANES) store(to + d, bias ? widened(from + d) + load(bias + d) : widened(from + d));
+}
+
 /* Places one layer and head of a block. */
 static void place_block(const Placing *p, const Side *block, int layer, int head, int first) {
-    int D = p->net->head_width, row = D + SCALE;
-    const uint8_t *keys = block->keys + block->layer * layer + block->head * head;
-    const uint8_t *values = block->values + block->layer * layer + block->head * head;
-    int64_t to = ((int64_t)(layer * p->net->heads + head) * p->tokens + first) * row;
+    const Form form = form_of(p->net, layer, head);
+    const int D = form.width, row = value_bytes(&form);
+    const uint8_t *keys = room(&block->keys, layer, head), *values = room(&block->values, layer, head);
+    const float *biases = key_bias(p->net, layer), *bias = biases ? biases + head * D : NULL;
     float key[D], value[D];
-    for (int t = 0; t < block->tokens; t++, to += row) {
-        int64_t bare = (int64_t)t * D * (int64_t)sizeof(uint16_t);
-        for (int d = 0; !p->kept && d < D; d += LANES) {
-            store(key + d, widened((const uint16_t *)(keys + bare) + d));
-            store(value + d, widened((const uint16_t *)(values + bare) + d));
+    for (int t = 0; t < block->tokens; t++) {
+        size_t to = (size_t)(layer * p->net->heads + head) * p->tokens + first + t, bare = (size_t)t * D;
+        uint8_t *kept_value = p->kept_values + to * row;
+        if (p->kept) {
+            given(key, keys + (size_t)t * key_bytes(&form), &form);
+            memcpy(kept_value, values + (size_t)t * row, (size_t)row);
+        } else {
+            left_key(key, (const uint16_t *)keys + bare, bias, D);
+            for (int d = 0; d < D; d += LANES) store(value + d, widened((const uint16_t *)values + bare + d));
+            keep(kept_value, value, D, 0);
         }
-        if (p->kept) given(key, keys + (int64_t)t * row, D);
         rotate(key, key, p->cos + (size_t)(first + t) * D, p->sin + (size_t)(first + t) * D, D);
-        keep(p->kept_keys + to, key, D, OFFSET);
-        if (p->kept) memcpy(p->kept_values + to, values + (int64_t)t * row, (size_t)row);
-        else keep(p->kept_values + to, value, D, 0);
+        keep_key(p->kept_keys + to * key_bytes(&form), key, &form);
     }
 }
 
@@ -458,6 +538,7 @@ static void *cut(char **at, size_t bytes) {
 static size_t lay_scratch(Job *job, char *base) {
     Network *net = job->net;
     size_t R = (size_t)job->rows, H = (size_t)net->heads, G = (size_t)net->groups, D = (size_t)net->head_width;
+    size_t W = (size_t)net->wide;
     size_t widest = (size_t)(net->inner > net->width ? net->inner : net->width), rank = (size_t)net->rank;
     if (widest < H * G * D) widest = H * G * D;
     char *at = base;
@@ -472,9 +553,11 @@ static size_t lay_scratch(Job *job, char *base) {
         queries->bytes = cut(&at, R * H * G * D);
         queries->scales = cut(&at, R * H * G * sizeof(float));
         queries->shifts = cut(&at, R * H * G * sizeof(float));
+        queries->large = cut(&at, R * H * G * W * sizeof(float));
     }
-    job->own_keys = cut(&at, R * H * (D + SCALE));
-    job->own_values = cut(&at, R * H * (D + SCALE));
+    Form form = {net->head_width, net->wide, NULL};
+    job->own_keys = cut(&at, R * H * (size_t)key_bytes(&form));
+    job->own_values = cut(&at, R * H * (size_t)value_bytes(&form));
     job->attended = cut(&at, R * H * G * D * sizeof(float));
     job->inner = cut(&at, R * (size_t)net->inner * sizeof(float));
     int threads = net->pool->threads;
@@ -484,7 +567,7 @@ static size_t lay_scratch(Job *job, char *base) {
         Partial found = {cut(&at, R * H * G * D * sizeof(float)), cut(&at, R * H * G * LANES * sizeof(float)),
                          cut(&at, R * H * G * sizeof(float))};
         Stretch stretch = {cut(&at, KEYS * D), cut(&at, KEYS * D), cut(&at, KEYS * SCALE), cut(&at, KEYS * SCALE),
-                           cut(&at, KEYS * SCALE), 0};
+                           cut(&at, KEYS * SCALE), cut(&at, KEYS * W * sizeof(float)), 0};
         if (!base) continue;
         job->found[t] = found;
         job->stretch[t] = stretch;
@@ -497,6 +580,8 @@ static int start(Job *job, Work work) {
     for (int layer = 0; layer < net->layers && !job->logits; layer++)
         for (int which = 0; which < MATRICES; which++)
             if (!net->layer[layer].matrices[which].codes || !net->layer[layer].feed_norm) return 0;
+    for (int layer = 0; layer < net->layers && net->wide; layer++)
+        if (!net->layer[layer].large) return 0;
     if (job->logits ? !net->head.codes : !net->norm) return 0;
     size_t size = lay_scratch(job, NULL);
     if (size > net->arena_size) {
@@ -518,7 +603,8 @@ static int start(Job *job, Work work) {
 /* Runs all layers and the last norm over rows x [R, C] and replaces them by the result. Returns 0 when memory is short.
  *
  * The rows of the parts follow one another; a part's result does not depend on the other parts. With angles in the suffix
- * frame (`away`), the writer's low-rank products are added. keys and values [L, H, R, D], unrotated, may be NULL. */
+ * frame (`away`), the writer's low-rank products are added. keys (unrotated, without their bias) and values [L, H, R, D]
+ * may be NULL. */
 API int mercury_run(Network *net, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
                     const float *away_sin, const Part *part, int parts, uint16_t *keys, uint16_t *values) {
     Job job = {.net = net, .pieces = away_cos ? 2 : 1, .x = x, .part = part, .parts = parts};
@@ -528,8 +614,8 @@ API int mercury_run(Network *net, float *x, const float *near_cos, const float *
     return start(&job, pass);
 }
 
-/* Joins blocks of unrotated keys and values, bfloat16 [L, H, T, D] or all of them stored (`kept`) [L, H, T, D + 4], into a
- * side [L, H, T, D + 4] whose tokens are rotated by the angles float32 [T, D]. */
+/* Joins blocks of unrotated keys and values, bfloat16 [L, H, T, D] as left by a pass or all of them stored (`kept`), into a
+ * stored side whose tokens are rotated by the angles float32 [T, D]. */
 API void mercury_place(Network *net, const Side *block, int blocks, int kept, const float *cos, const float *sin,
                        uint8_t *kept_keys, uint8_t *kept_values) {
     Placing placing = {net, block, blocks, 0, kept, cos, sin, kept_keys, kept_values};

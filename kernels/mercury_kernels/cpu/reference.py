@@ -45,6 +45,8 @@ class ReferenceLayers:
         self._biases: dict[tuple[int, str], Tensor] = {}
         self._products: dict[tuple[int, str, bool], tuple[Tensor, Tensor]] = {}
         self._norms: dict[int, tuple[Tensor, ...]] = {}
+        self._head_norms: dict[int, tuple[Tensor, Tensor]] = {}
+        self._scores, self._residual, self._logits = head_width**-0.5, 1.0, 1.0
 
     def put_matrix(self, layer: int, which: MatrixName, parts: Sequence[QuantizedMatrix]) -> None:
         self._matrices[layer, which] = torch.cat([_tensor(floats(part)) for part in parts])
@@ -54,6 +56,12 @@ class ReferenceLayers:
 
     def put_norms(self, layer: int, attention: Floats, feed_forward: Floats) -> None:
         self._norms[layer] = _tensor(attention), _tensor(feed_forward)
+
+    def put_head_norms(self, layer: int, queries: Floats, keys: Floats) -> None:
+        self._head_norms[layer] = _tensor(queries), _tensor(keys)
+
+    def put_factors(self, scores: float, residual: float, logits: float) -> None:
+        self._scores, self._residual, self._logits = scores, residual, logits
 
     def put_last_norm(self, norm: Floats) -> None:
         self._norms[WHOLE_MODEL] = (_tensor(norm),)
@@ -72,12 +80,16 @@ class ReferenceLayers:
             norm, feed_norm = self._norms[layer]
             by_head = self._times(layer, "qkv", rms_norm(x, norm, self.eps), away is not None)
             q, k, v = by_head.view(1, len(x), -1, self.head_width).transpose(1, 2).split(sizes, 1)
+            if layer in self._head_norms:
+                q, k = (rms_norm(x, norm, self.eps) for x, norm in zip((q, k), self._head_norms[layer], strict=True))
+            q = q * (self._scores * self.head_width**0.5)
             frames = [rotate(q, *frame) for frame in frames_of]
             attended = self._attended(layer, frames, rotate(k, *frames_of[0]), v, parts)
-            x = x + self._times(layer, "out", attended.transpose(1, 2).reshape(len(x), -1), away is not None)
+            added = self._times(layer, "out", attended.transpose(1, 2).reshape(len(x), -1), away is not None)
+            x = x + self._residual * added
             gated = swiglu(self._times(layer, "gate_up", rms_norm(x, feed_norm, self.eps), away is not None))
-            x = x + self._times(layer, "down", gated, away is not None)
-            keys.append(k.numpy().astype(BFLOAT16))
+            x = x + self._residual * self._times(layer, "down", gated, away is not None)
+            keys.append((k - self._key_bias(layer)).numpy().astype(BFLOAT16))
             values.append(v.numpy().astype(BFLOAT16))
         return rms_norm(x, self._norms[WHOLE_MODEL][0], self.eps).numpy(), np.stack(keys), np.stack(values)
 
@@ -96,16 +108,29 @@ class ReferenceLayers:
 
     def keep(self, keys: StoredArray, values: StoredArray) -> KeysValues:
         """See `Layers.keep`; float32 [L,1,H,T,D] here."""
-        return keys.astype(np.float32), values.astype(np.float32)
+        return self._with_bias(keys), values.astype(np.float32)
 
     def place(self, blocks: Sequence[KeysValues], angles: tuple[Floats, Floats]) -> KeysValues:
         """See `Layers.place`; a side is rotated keys and values float32 [L,1,H,T,D] here."""
-        keys, values = (np.concatenate(of, 3).astype(np.float32) for of in zip(*blocks, strict=True))
-        return rotate(_tensor(keys), *map(_tensor, angles)).numpy(), values
+        keys, values = (np.concatenate(of, 3) for of in zip(*blocks, strict=True))
+        return rotate(_tensor(self._with_bias(keys)), *map(_tensor, angles)).numpy(), values.astype(np.float32)
+
+    def _with_bias(self, keys: StoredArray) -> StoredArray:
+        """Keys from `run` with the bias that it leaves out; keys from `keep` have it."""
+        if keys.dtype != BFLOAT16:
+            return keys
+        return np.stack([each + self._key_bias(layer).numpy() for layer, each in enumerate(keys.astype(np.float32))])
+
+    def _key_bias(self, layer: int) -> Tensor:
+        """[H,1,D]: the bias that keys from `run` lack."""
+        if (layer, "qkv") not in self._biases or layer in self._head_norms:
+            return torch.zeros(self.heads, 1, self.head_width)
+        sizes = [self.heads * self.groups, self.heads, self.heads]
+        return self._biases[layer, "qkv"].view(-1, 1, self.head_width).split(sizes)[1]
 
     def head(self, x_RC: Floats) -> Floats:
         """See `Layers.head`."""
-        return (_tensor(x_RC) @ self._matrices[WHOLE_MODEL, "head"].T).numpy()
+        return (self._logits * (_tensor(x_RC) @ self._matrices[WHOLE_MODEL, "head"].T)).numpy()
 
     def _times(self, layer: int, which: MatrixName, x: Tensor, writes: bool) -> Tensor:
         y = x @ self._matrices[layer, which].T + self._biases.get((layer, which), 0)

@@ -1,7 +1,6 @@
 """CpuNetwork computes what TorchNetwork does, within the error of eight bits."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -146,10 +145,51 @@ def test_an_untied_head(tmp_path):
     close(native.log_probabilities(found), plain.log_probabilities(expected))
 
 
-def test_a_model_whose_keys_have_biases_is_left_to_torch(folder):
-    config = replace(weights.read_config(folder), attention_bias=True)
-    with pytest.raises(ValueError, match="biases"):
-        layers_for(config, 1)
+FAMILIES = {
+    "qwen2": {"attention_bias": True},
+    "qwen3": {"qk_norm": True},
+    "granite": {
+        "embedding_multiplier": 12.0,
+        "attention_multiplier": 0.05,
+        "residual_multiplier": 0.22,
+        "logits_scaling": 8.0,
+    },
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_reads_and_writes_as_in_torch(tmp_path, family):
+    path = tiny.folder(tmp_path, **tiny.WIDE, **FAMILIES[family])
+    plain, native = in_torch(path), loaded(path)
+
+    def read_on(network: Network) -> tuple[Array, KeyValueBlock]:
+        _, block = read(network)
+        return read(network, [network.rotated(network.kept(block), -5), network.rotated(block, 0)], 5)
+
+    (expected, _), (found, _) = read_on(plain), read_on(native)
+    close(found, expected)
+    close(native.log_probabilities(found), plain.log_probabilities(expected))
+    canvas = np.array([7, *[plain.config.mask_id] * 6])
+    close(native.write_canvases(canvas, [], [], 4), plain.write_canvases(canvas, [], [], 4))
+
+
+def test_keys_with_uneven_biases_read_as_in_torch(tmp_path):
+    """Biases of Qwen2: a few dimensions are a hundred times as large as the others."""
+    path = tiny.folder(tmp_path, **tiny.WIDE, attention_bias=True)
+    state = load_file(path / "model.safetensors")
+    for number in range(2):
+        by_head = state[f"model.layers.{number}.self_attn.k_proj.bias"].view(2, 64)
+        for head, pairs in enumerate(((31, 30, 24), (3, 17, 29))):
+            by_head[head, list(pairs)] = by_head[head, [pair + 32 for pair in pairs]] = 40.0
+    save_file(state, path / "model.safetensors")
+    plain, native = in_torch(path), loaded(path)
+    ids = np.arange(5, 105)
+
+    def read_on(network: Network) -> Array:
+        _, block = read(network, ids=ids)
+        return read(network, [network.rotated(network.kept(block), 0)], 100)[0]
+
+    close(read_on(native), read_on(plain))
 
 
 def packed(folder, kind: str, damage=None):

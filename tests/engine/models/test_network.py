@@ -9,7 +9,16 @@ from mercury_engine.api import FillRequest
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.network import KeyValueSegment, join
 from mercury_engine.training.optimisation.prefill import pad_sides, read_alone, read_start
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    GraniteConfig,
+    GraniteForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from tests.support import tiny
 
@@ -22,6 +31,21 @@ SHAPE = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
     "rms_norm_eps": 1e-5,
+}
+
+
+GRANITE = {
+    "embedding_multiplier": 12.0,
+    "attention_multiplier": 0.25,
+    "residual_multiplier": 0.22,
+    "logits_scaling": 8.0,
+}
+
+KINDS = {
+    "llama": (LlamaConfig, LlamaForCausalLM, {}),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM, {}),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM, {"head_dim": 16}),
+    "granite": (GraniteConfig, GraniteForCausalLM, GRANITE),
 }
 
 
@@ -43,9 +67,8 @@ def close(left, right, atol=1e-4):
 def saved(kind, path):
     """A random checkpoint saved by transformers, with every bias and norm away from its neutral value."""
     torch.manual_seed(0)
-    configs = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
-    config_class, model_class = configs[kind]
-    model = model_class(config_class(**SHAPE, tie_word_embeddings=kind == "qwen2")).eval()
+    config_class, model_class, more = KINDS[kind]
+    model = model_class(config_class(**SHAPE, tie_word_embeddings=kind == "qwen2", **more)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -54,7 +77,7 @@ def saved(kind, path):
     return model
 
 
-@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_logits_equal_those_of_transformers(kind, tmp_path, ids):
     model = saved(kind, tmp_path)
     network = decoder_weights.load(tmp_path, torch.float32, torch.device("cpu"))
@@ -65,7 +88,7 @@ def test_logits_equal_those_of_transformers(kind, tmp_path, ids):
     close(found, expected)
 
 
-@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_plain_checkpoint_fills_one_slot_a_step(kind, tmp_path):
     saved(kind, tmp_path)
     engine = tiny.load(tmp_path)
