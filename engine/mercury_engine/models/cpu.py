@@ -108,6 +108,10 @@ class CpuNetwork:
         assert self.length is not None, "this writer was trained without a length head"
         return log_softmax(hidden_RC @ self.length.T)
 
+    def with_bias(self, keys: StoredArray) -> StoredArray:
+        """A block's keys with the bias that the kernels leave out, see `Layers.with_bias`."""
+        return self._stack.with_bias(keys)
+
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block in eight bits, see `Layers.keep`."""
         return KeyValueBlock(*self._stack.keep(block.keys, block.values))

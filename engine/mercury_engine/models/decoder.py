@@ -223,8 +223,11 @@ class Decoder(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V]."""
-        logits = F.linear(hidden, self.embedding if self.head is None else self.head).float()
-        return _times(logits, 1 / self.config.logits_scaling)
+        return self.scaled(F.linear(hidden, self.embedding if self.head is None else self.head).float())
+
+    def scaled(self, products: Tensor) -> Tensor:
+        """Logits from products of hidden states and head."""
+        return _times(products, 1 / self.config.logits_scaling)
 
     def writer_logits(self, hidden: Tensor) -> Tensor:
         """[...,C] to float32 [...,V+2]: the vocabulary, mask (never predicted, -inf) and end."""

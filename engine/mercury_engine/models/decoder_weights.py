@@ -23,6 +23,7 @@ from mercury_engine.models.weights import (
     checked,
     joined,
     low_rank,
+    matrix_names,
 )
 
 
@@ -76,7 +77,7 @@ def fill(
             put(norm, f"{stem}{name}.weight")
         for matrix, names in FUSED_MATRICES.items():
             linear = getattr(layer, matrix)
-            put(linear.weight, *(f"{stem}{name}.weight" for name in names), changed_by=f"layers.{number}.{matrix}")
+            put(linear.weight, *matrix_names(state, number, matrix), changed_by=f"layers.{number}.{matrix}")
             if linear.bias is not None:
                 put(linear.bias, *(f"{stem}{name}.bias" for name in names))
 

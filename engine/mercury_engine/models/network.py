@@ -8,8 +8,8 @@ Dimensions: B batch, T context tokens, R canvas rows (the last prefix token, the
 L layers, H key heads, G query heads per key head, D head width, V vocabulary.
 
 A network is a causal reader of context blocks and a bidirectional writer of the canvas. Both roles run the same
-pretrained decoder (Llama, Qwen2, Qwen3 and Granite families). The writer adds a low-rank adapter to every matrix and two rows of its
-own to the vocabulary: mask and end.
+pretrained decoder (Llama, Qwen2, Qwen3 and Granite families). The writer adds a low-rank adapter to every matrix and
+two rows of its own to the vocabulary: mask and end.
 """
 
 from collections.abc import Sequence

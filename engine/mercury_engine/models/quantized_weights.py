@@ -61,7 +61,7 @@ def eight_bit(weight: StoredArray) -> QuantizedMatrix:
 def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, change: State, folder: Path) -> None:
     stem = f"model.layers.{number}."
     for which, shape in layers.shapes.items():
-        names = [f"{stem}{name}.weight" for name in weights.FUSED_MATRICES[which]]
+        names = weights.matrix_names(state, number, which)
         product = None
         if change:
             product = weights.low_rank(change, f"layers.{number}.{which}", shape, folder / weights.READER_FILE)

@@ -31,8 +31,8 @@ ADAPTER_FILES = "adapter*.safetensors"
 LOADER_THREADS = 2
 """Number of threads that unpack matrices, and for a CPU quantise them, while a model is loaded."""
 
-FAMILIES = ("granite", "llama", "mercury", "qwen2", "qwen3")
-"""Supported values of `model_type`."""
+FAMILIES = ("granite", "granitemoehybrid", "llama", "mercury", "qwen2", "qwen3")
+"""Supported values of `model_type`; `granitemoehybrid` is Granite 4, without experts and with attention only."""
 
 HEAD_NORMS = ("self_attn.q_norm", "self_attn.k_norm")
 
@@ -42,6 +42,8 @@ FUSED_MATRICES = {
     "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
     "down": ("mlp.down_proj",),
 }
+
+GRANITE_4_MATRICES = FUSED_MATRICES | {"gate_up": ("shared_mlp.input_linear",), "down": ("shared_mlp.output_linear",)}
 
 StoredArray = NDArray[Any]
 """A tensor as stored: floats (bfloat16 is `ml_dtypes.bfloat16`) or codes."""
@@ -63,6 +65,8 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
     kind = raw["model_type"]
     if kind not in FAMILIES:
         raise ModelCorrupt(f"{path}: model_type {kind!r} is not supported; use a checkpoint of {', '.join(FAMILIES)}")
+    if kind == "granitemoehybrid":
+        raw = raw | {"intermediate_size": _granite_4_width(raw, path)}
     heads = raw["num_attention_heads"]
     if heads % (raw.get("num_key_value_heads") or heads):
         raise ModelCorrupt(f"{path}: {heads} query heads do not share {raw['num_key_value_heads']} key heads evenly")
@@ -87,6 +91,21 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         name=raw.get("name", path.parent.name),
         adapter_rank=raw.get("adapter_rank", 0),
     )
+
+
+def _granite_4_width(raw: dict[str, Any], path: Path) -> int:
+    """Width of the feed-forward. Raises ModelCorrupt for a model with experts or Mamba layers."""
+    kinds = {kind.removeprefix("full_") for kind in raw.get("layer_types") or raw["layers_block_type"]}
+    if raw.get("num_local_experts") or kinds != {"attention"} or raw.get("position_embedding_type") != "rope":
+        raise ModelCorrupt(f"{path}: Granite 4 is only supported without experts and Mamba layers; use a dense one")
+    return int(raw["shared_intermediate_size"])
+
+
+def matrix_names(state: Mapping[str, StoredArray], number: int, matrix: str) -> list[str]:
+    """The names of the checkpoint's matrices that make up one of a layer's fused matrices."""
+    stem = f"model.layers.{number}."
+    is_granite_4 = f"{stem}{GRANITE_4_MATRICES['down'][0]}.weight" in state
+    return [f"{stem}{name}.weight" for name in (GRANITE_4_MATRICES if is_granite_4 else FUSED_MATRICES)[matrix]]
 
 
 class StoredTensors(Mapping[str, StoredArray]):

@@ -169,6 +169,7 @@ def test_every_family_reads_and_writes_as_in_torch(tmp_path, family):
     (expected, _), (found, _) = read_on(plain), read_on(native)
     close(found, expected)
     close(native.log_probabilities(found), plain.log_probabilities(expected))
+    close(native.with_bias(read(native)[1].keys), read(plain)[1].keys)
     canvas = np.array([7, *[plain.config.mask_id] * 6])
     close(native.write_canvases(canvas, [], [], 4), plain.write_canvases(canvas, [], [], 4))
 

@@ -12,6 +12,8 @@ from mercury_engine.training.optimisation.prefill import pad_sides, read_alone, 
 from transformers import (
     GraniteConfig,
     GraniteForCausalLM,
+    GraniteMoeHybridConfig,
+    GraniteMoeHybridForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     Qwen2Config,
@@ -46,6 +48,18 @@ KINDS = {
     "qwen2": (Qwen2Config, Qwen2ForCausalLM, {}),
     "qwen3": (Qwen3Config, Qwen3ForCausalLM, {"head_dim": 16}),
     "granite": (GraniteConfig, GraniteForCausalLM, GRANITE),
+    "granite 4": (
+        GraniteMoeHybridConfig,
+        GraniteMoeHybridForCausalLM,
+        GRANITE
+        | {
+            "mamba_n_heads": 4,
+            "num_local_experts": 0,
+            "layer_types": ["attention"] * 2,
+            "shared_intermediate_size": 48,
+            "position_embedding_type": "rope",
+        },
+    ),
 }
 
 

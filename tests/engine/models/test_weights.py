@@ -59,6 +59,20 @@ def test_a_truncated_file_is_corrupt_and_named(folder, name, kept):
         load(folder)
 
 
+@pytest.mark.parametrize(
+    "change", [{"num_local_experts": 8}, {"layer_types": ["mamba", "attention"]}, {"position_embedding_type": None}]
+)
+def test_granite_4_with_experts_or_mamba_layers_is_refused(tmp_path, change):
+    config = json.loads((tiny.folder(tmp_path) / "config.json").read_text())
+    dense = {"layer_types": ["attention"] * 2, "num_local_experts": 0, "position_embedding_type": "rope"}
+    dense |= {"model_type": "granitemoehybrid", "shared_intermediate_size": 48}
+    (tmp_path / "config.json").write_text(json.dumps(config | dense))
+    assert weights.read_config(tmp_path).intermediate_size == 48
+    (tmp_path / "config.json").write_text(json.dumps(config | dense | change))
+    with pytest.raises(ModelCorrupt, match="without experts"):
+        weights.read_config(tmp_path)
+
+
 @pytest.mark.parametrize("text", ["[]", "{}", '{"model_type": "llama"}', "null", '{"model_type": "gpt2"}'])
 def test_a_bad_configuration_is_corrupt_and_named(folder, text):
     (folder / "config.json").write_text(text)

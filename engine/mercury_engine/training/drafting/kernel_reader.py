@@ -49,5 +49,5 @@ class KernelReader:
         return self._network.rotated(block, start)
 
     def tensors(self, block: KeyValueBlock) -> KeyValueBlock:
-        """The block as tensors."""
-        return KeyValueBlock(tensor_of(block.keys), tensor_of(block.values))
+        """The block as tensors, with the bias that the kernels leave out of keys."""
+        return KeyValueBlock(tensor_of(self._network.with_bias(block.keys)), tensor_of(block.values))

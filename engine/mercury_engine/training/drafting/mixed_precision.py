@@ -60,4 +60,4 @@ class MixedPrecisionNetwork(Decoder):
         if self._head is None:
             return super().logits(hidden)
         product: Tensor = BFloat16Product.apply(hidden, self._head)
-        return product
+        return self.scaled(product)

@@ -240,7 +240,7 @@ class Packed:
 
 def _read(network: Decoder, sequence: _Sequence, past: list[KeyValueSegment]) -> KeyValueBlock:
     ids = torch.from_numpy(sequence.ids).to(network.device)
-    x = F.embedding(ids, network.embedding)[None]
+    x = network.embed(ids)[None]
     block = network.run(x, sequence.frames(network), past, (), adapted=False)[1]
     assert block is not None
     return block
