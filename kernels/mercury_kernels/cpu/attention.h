@@ -47,14 +47,6 @@ typedef struct {
 INLINE int key_bytes(const Form *form) { return form->width + SCALE + form->wide * (int)sizeof(float); }
 INLINE int value_bytes(const Form *form) { return form->width + SCALE; }
 
-/* Moves the large dimensions of a vector to `to`, leaving 0. */
-INLINE void take_large(float *to, float *from, const Form *form) {
-    for (int i = 0; i < form->wide; i++) {
-        to[i] = from[form->large[i]];
-        from[form->large[i]] = 0;
-    }
-}
-
 /* Stores a vector in 8 bits; the bytes of keys are offset. */
 INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
     int total;
@@ -65,10 +57,11 @@ INLINE void keep(uint8_t *to, const float *from, int width, uint8_t offset) {
 
 /* Stores a key, and leaves 0 in its large dimensions. */
 INLINE void keep_key(uint8_t *to, float *from, const Form *form) {
-    float large[form->width];
-    take_large(large, from, form);
+    for (int i = 0; i < form->wide; i++) {
+        memcpy(to + form->width + SCALE + i * SCALE, from + form->large[i], SCALE);
+        from[form->large[i]] = 0;
+    }
     keep(to, from, form->width, OFFSET);
-    memcpy(to + form->width + SCALE, large, sizeof(float) * form->wide);
 }
 
 /* Restores the numbers of a stored key. */

@@ -318,8 +318,10 @@ static void put_query(Queries *to, size_t place, const float *query, const float
     int total, width = form->width;
     float turned[width], *large = to->large + place * form->wide;
     rotate(turned, query, cos, sin, width);
-    take_large(large, turned, form);
-    for (int i = 0; i < form->wide; i++) large[i] *= factor;
+    for (int i = 0; i < form->wide; i++) {
+        large[i] = turned[form->large[i]] * factor;
+        turned[form->large[i]] = 0;
+    }
     to->scales[place] = narrowed(to->bytes + place * width, turned, width, &total) * factor;
     to->shifts[place] = (float)(OFFSET * total);
 }
@@ -490,11 +492,6 @@ typedef struct {
     uint8_t *kept_keys, *kept_values;
 } Placing;
 
-/* Restores a key left by a pass, with its bias [D], if there is one. */
-static void left_key(float *to, const uint16_t *from, const float *bias, int width) {
-    for (int d = 0; d < width; d += LANES) store(to + d, bias ? widened(from + d) + load(bias + d) : widened(from + d));
-}
-
 /* Places one layer and head of a block. */
 static void place_block(const Placing *p, const Side *block, int layer, int head, int first) {
     const Form form = form_of(p->net, layer, head);
@@ -509,8 +506,11 @@ static void place_block(const Placing *p, const Side *block, int layer, int head
             given(key, keys + (size_t)t * key_bytes(&form), &form);
             memcpy(kept_value, values + (size_t)t * row, (size_t)row);
         } else {
-            left_key(key, (const uint16_t *)keys + bare, bias, D);
-            for (int d = 0; d < D; d += LANES) store(value + d, widened((const uint16_t *)values + bare + d));
+            for (int d = 0; d < D; d += LANES) {
+                store(key + d, widened((const uint16_t *)keys + bare + d));
+                store(value + d, widened((const uint16_t *)values + bare + d));
+            }
+            for (int d = 0; bias && d < D; d += LANES) store(key + d, load(key + d) + load(bias + d));
             keep(kept_value, value, D, 0);
         }
         rotate(key, key, p->cos + (size_t)(first + t) * D, p->sin + (size_t)(first + t) * D, D);
