@@ -12,6 +12,7 @@ from mercury_engine.api import Answer, Fill, OnStep, SlotView
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
+from mercury_lsp.completion.distraction import is_distracting
 from mercury_lsp.completion.drafting import DraftIndex, old_suggestion
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.postprocessing import postprocess
@@ -90,7 +91,7 @@ class Completer:
         if automatic and (remainder := self._typing_through(context.uri).remainder(snapshot, context.offset)):
             return [remainder]
         found = await self._coalescer.answer(request, partial(self._start, context, snapshot, automatic, on_step))
-        return [each for each in found[:1] if self._is_worth_showing(each, automatic)] if automatic else found
+        return [each for each in found[:1] if self._is_worth_showing(each, context, automatic)] if automatic else found
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
         """Take in edits, in order; None when the whole document was replaced."""
@@ -162,7 +163,8 @@ class Completer:
         shown = [
             anchor.with_known_id(s)
             for s in _alternatives(found)
-            if self._is_worth_showing(s, automatic) and not (automatic and typing.was_deleted(context.offset, s.text))
+            if self._is_worth_showing(s, context, automatic)
+            and not (automatic and typing.was_deleted(context.offset, s.text))
         ]
         if shown:
             anchor.suggestion = shown[0]
@@ -196,7 +198,7 @@ class Completer:
         if fill is None:
             return
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)
-        anchor.ahead = suggestion if self._is_worth_showing(suggestion, automatic=True) else None
+        anchor.ahead = suggestion if self._is_worth_showing(suggestion, context, automatic=True) else None
 
     def _stop_looking_ahead(self) -> None:
         """Free the engine: requests come first."""
@@ -204,10 +206,12 @@ class Completer:
             self._ahead.cancel()
             self._ahead = None
 
-    def _is_worth_showing(self, suggestion: Suggestion, automatic: bool) -> bool:
+    def _is_worth_showing(self, suggestion: Suggestion, context: CompletionContext, automatic: bool) -> bool:
         if not suggestion.text or not automatic:
             return bool(suggestion.text)
-        return len(suggestion.text.strip()) >= MIN_UNASKED_CHARS and suggestion.confidence >= self._gate()
+        if len(suggestion.text.strip()) < MIN_UNASKED_CHARS or suggestion.confidence < self._gate():
+            return False
+        return not is_distracting(suggestion.text, context)
 
     def _gate(self) -> float:
         if self.settings.gate is not None:

@@ -91,6 +91,23 @@ async def test_below_the_gate_only_an_invoked_suggestion_is_shown(editor: Comple
     assert await editor.ask(4, automatic=False) == ["suggested"]
 
 
+async def test_a_distracting_text_is_shown_only_by_key(editor: CompleterDesk):
+    editor.engine.text = '"left'
+    assert await editor.ask(4, automatic=True) == []
+    assert await editor.ask(4, automatic=False) == ['"left']
+
+
+async def test_a_distracting_text_fetched_by_key_is_not_shown_unasked(editor: CompleterDesk):
+    editor.engine.text, editor.engine.held = '"left', True
+    by_key = asyncio.ensure_future(editor.ask(4, automatic=False))
+    await asyncio.sleep(0)
+    unasked = asyncio.ensure_future(editor.ask(4, automatic=True, feature="popup"))
+    await asyncio.sleep(0)
+    editor.engine.held = False
+    assert (await by_key, await unasked) == (['"left'], [])
+    assert len(editor.engine.asked) == 1
+
+
 async def test_the_gate_in_the_settings_overrides_the_models(editor: CompleterDesk):
     editor.completer.settings = Settings(gate=0.3)
     editor.engine.confidence = 0.4
