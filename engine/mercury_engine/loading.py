@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from platformdirs import user_data_path
-
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.model_folders import BUNDLED_MODEL, user_models
 from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.network import Network
@@ -16,8 +15,6 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import torch
-
-BUNDLED_MODEL = Path(__file__).parent / "assets" / "mercury-135m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +70,6 @@ def find_model(path_or_name: str | Path | None) -> Path:
         f"no model folder {path_or_name}, nor one of that name in {user_models()}; set mercury.model to a folder with "
         "config.json, or leave it out"
     )
-
-
-def user_models() -> Path:
-    """The folder where models are looked up by name: ~/.local/share/mercury-lsp/models on Linux by default."""
-    return user_data_path("mercury-lsp", appauthor=False) / "models"
 
 
 def _tokenizer(folder: Path) -> Tokenizer:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.loading import find_model, user_models
+from mercury_engine.loading import find_model
+from mercury_engine.model_folders import user_models
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere")

@@ -8,7 +8,7 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, RequestError
-from mercury_engine.loading import BUNDLED_MODEL
+from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.models import backend, decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.cpu import CpuNetwork, layers_for

@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mercury_engine.loading import BUNDLED_MODEL
+from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASED_PER_CHARACTER, Tokenizer
 from mercury_engine.training.conversion.base import build_tokenizer, cut_vocabulary
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mercury_engine.loading import BUNDLED_MODEL
+from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.training.conversion import compression
 from mercury_engine.training.conversion.base import SMOLLM2
 from mercury_engine.training.conversion.vocabulary import (

@@ -12,7 +12,7 @@ import tokenizers
 from rich.console import Console
 from rich.progress import track
 
-from mercury_engine.loading import BUNDLED_MODEL
+from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.conversion.base import SMOLLM2, obtain
 from mercury_engine.training.conversion.gguf_weights import GGUFReader, vocabulary_of

@@ -17,7 +17,7 @@ from typing import Any
 import tokenizers
 from rich.progress import track
 
-from mercury_engine.loading import BUNDLED_MODEL
+from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data import shard
 from mercury_engine.training.data.build import build_installed, print_totals
