@@ -3,7 +3,6 @@
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -11,16 +10,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from mercury_engine.models import decoder_weights
+from mercury_engine.models import decoder_weights, element_type
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 from mercury_engine.models.weights import has_adapter
-
-OLDEST_BFLOAT16_CAPABILITY = (8, 0)
-"""Compute capability of the first GPUs that multiply bfloat16."""
-
-_log = logging.getLogger(__name__)
 
 
 class TorchNetwork:
@@ -102,22 +96,8 @@ def load(
     torch_device = torch.device(device)
     if device == "cpu":
         torch.set_num_threads(threads)
-    decoder = decoder_weights.load(folder, dtype or _dtype(torch_device), torch_device)
+    decoder = decoder_weights.load(folder, dtype or element_type.fastest(torch_device), torch_device)
     if not has_adapter(folder, decoder.config):
         return TorchNetwork(decoder), None
     writer = decoder_weights.merged_writer(decoder)
     return TorchNetwork(decoder), TorchNetwork(writer)
-
-
-def _dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the processor multiplies it natively, else float32."""
-    if device.type == "cuda":
-        found = torch.cuda.get_device_capability(device)
-        if found >= OLDEST_BFLOAT16_CAPABILITY:
-            return torch.bfloat16
-        name = torch.cuda.get_device_name(device)
-        _log.warning("%s (compute capability %d.%d) has no bfloat16: the model runs in float32, slower", name, *found)
-        return torch.float32
-    capability: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
-    native = capability.get("avx512_bf16") or capability.get("amx_bf16") or capability.get("bf16")
-    return torch.bfloat16 if native else torch.float32

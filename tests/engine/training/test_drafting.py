@@ -304,4 +304,4 @@ def test_what_was_learned_is_exported_as_a_model(tmp_path):
 
 def test_options_of_the_shipped_recipe():
     given = draft_parser().parse_args(["--base", "b", "--corpus", "c", "--run", "r"])
-    assert (given.learning_rate, given.files, given.precision, given.decay_share) == (4e-4, 1, "float32", 0.8)
+    assert (given.learning_rate, given.files, given.precision, given.decay_share) == (4e-4, 1, None, 0.8)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 
 from mercury_engine.errors import RequestError
-from mercury_engine.models import decoder_weights, weights
+from mercury_engine.models import decoder_weights, element_type, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.tokenizer import Tokenizer
@@ -36,8 +36,8 @@ class DraftingNetworks:
         return read_window(self.writer, window, self.start_id, self.reader)
 
 
-def drafting_writer(base: Path, rank: int, device: torch.device, precision: Precision) -> Decoder:
-    """The base with its own writer, or with a new one of this rank if it has none."""
+def drafting_writer(base: Path, rank: int, device: torch.device, precision: Precision | None) -> Decoder:
+    """The base with its own writer, or with a new one of this rank if it has none; None measures the precision."""
     known = weights.read_config(base)
     network = MixedPrecisionNetwork(replace(known, adapter_rank=known.adapter_rank or rank))
     decoder_weights.fill_reader(network, base)
@@ -46,9 +46,14 @@ def drafting_writer(base: Path, rank: int, device: torch.device, precision: Prec
     else:
         initialise_markers(network, Tokenizer(base))
     network = network.to(device)
-    if precision == "mixed":
+    if (precision or measured_precision(device)) == "mixed":
         network.convert_frozen()
     return network
+
+
+def measured_precision(device: torch.device) -> Precision:
+    """The precision that multiplies faster on this device."""
+    return "mixed" if element_type.fastest(device) is torch.bfloat16 else "float32"
 
 
 def kernel_reader(base: Path) -> KernelReader:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.models import decoder_weights
+from mercury_engine.models import decoder_weights, element_type
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.data.corpus import SourceFile, read_checked, read_files
@@ -227,10 +227,11 @@ class TrainingRun(ABC):
 
 
 def move_for_training(network: Decoder, device: torch.device) -> None:
-    """Move a network to the device: frozen parameters in bfloat16, trained ones in float32."""
+    """Move a network to the device: frozen parameters in its fastest element type, trained ones in float32."""
+    dtype = element_type.fastest(device)
     for parameter in network.parameters():
         if not parameter.requires_grad:
-            parameter.data = parameter.data.to(torch.bfloat16)
+            parameter.data = parameter.data.to(dtype)
     network.to(device)
 
 

@@ -1,6 +1,6 @@
 """Train the writer's adapter: `python -m mercury_engine.training train --base DIR --corpus DIR --run DIR`.
 
-It runs on a GPU (bfloat16 matrices, packed rows, compiled layers) or a CPU. The learning rate follows the elapsed time
+It runs on a GPU (packed rows, compiled layers) or a CPU. The learning rate follows the elapsed time
 of the whole plan, so that a run in several legs still ends annealed. A leg resumes at the last checkpoint in --run,
 with the data that would have come next.
 """
@@ -27,7 +27,7 @@ from mercury_engine.training.optimisation.validation import Validation
 
 
 def fresh_writer(base: Path, rank: int, device: torch.device) -> Decoder:
-    """The base with a new adapter: matrices in bfloat16, trained parameters in float32."""
+    """The base with a new adapter; for its dtypes see `move_for_training`."""
     config = weights.read_config(base)
     network = Decoder(replace(config, adapter_rank=rank))
     decoder_weights.fill_reader(network, base)

@@ -36,7 +36,7 @@ class TunedReader(Decoder):
 
 
 def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
-    """The base with a low-rank change that is still zero: matrices in bfloat16, trained parameters in float32."""
+    """The base with a low-rank change that is still zero; for its dtypes see `move_for_training`."""
     network = TunedReader(replace(weights.read_config(base), adapter_rank=rank))
     decoder_weights.fill_reader(network, base)
     network.length = None
