@@ -1,48 +1,11 @@
 """`:Mercury model`: the list of `mercury-lsp models` in Neovim."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.support.model_list import MODELS, asked, command
 from tests.support.neovim import Desk, Neovim, until
-
-MODELS = [
-    {"name": "bundled", "installed": True, "in_use": True, "size_bytes": 107e6, "licence": "Apache-2.0", "speed": None},
-    {
-        "name": "large",
-        "installed": True,
-        "in_use": False,
-        "size_bytes": 537e6,
-        "licence": None,
-        "speed": {"pass_ms": 20.4, "answer_ms": 60.4, "estimated": False},
-    },
-    {
-        "name": "larger",
-        "installed": False,
-        "in_use": False,
-        "size_bytes": 1117e6,
-        "licence": "MIT",
-        "speed": {"pass_ms": 60.0, "answer_ms": 180.0, "estimated": True},
-    },
-]
-
-PROGRAM = """
-import json, runpy, sys
-folder, models = {folder!r}, {models!r}
-if "models" in sys.argv:
-    words = sys.argv[sys.argv.index("models") + 1:]
-    with open(folder + "/models.jsonl", "a") as log:
-        log.write(json.dumps(words) + "\\n")
-    if words == ["use", "broken"]:
-        sys.exit("mercury-lsp: broken is not installed")
-    print(models if words[0] == "list" else "")
-else:
-    sys.argv = sys.argv[1:]
-    runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-"""Stands for mercury-lsp: lists models, or is the scripted server."""
 
 PICK = """
 _G.shown, _G.said = nil, {}
@@ -56,15 +19,7 @@ vim.cmd("Mercury model")
 
 
 def start(desk: Desk, options: str = "", models: str | None = None) -> Neovim:
-    program = desk.folder / "program.py"
-    listed = json.dumps(MODELS) if models is None else models
-    program.write_text(PROGRAM.format(folder=str(desk.folder), models=listed))
-    return desk.start_attached(cmd=[sys.executable, str(program), *desk.cmd[1:]], options=options)
-
-
-def asked(folder: Path) -> list[list[str]]:
-    log = folder / "models.jsonl"
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return desk.start_attached(cmd=command(desk.folder, desk.cmd, models), options=options)
 
 
 def said(nvim: Neovim) -> list:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.browser import CTRL
+from tests.support.model_list import asked, command
 from tests.support.vscode import FAKE_SERVER, STATUS, Window, Workbench, missing, tapped
 
 Open = Callable[..., Window]
@@ -292,6 +293,32 @@ def test_a_workspace_that_is_not_trusted_names_no_program(window: Open, tmp_path
     vscode = window(SUM, settings=careful).is_ready()
     assert not (tmp_path / "sprung").exists()
     suggests(vscode)
+
+
+def test_the_model_that_is_chosen_from_the_list_is_used(window: Open, tmp_path: Path) -> None:
+    vscode = window(SUM, settings={"mercury.command": command(tmp_path, FAKE_SERVER)}).is_ready()
+    vscode.run("Mercury: Choose Model")
+    vscode.waits(lambda: vscode.rows() == ["bundled", "large", "larger"])
+    assert vscode.details() == [
+        "Apache-2.0, 107 MB",
+        "licence unknown, 537 MB, 60 ms a suggestion",
+        "MIT, 1117 MB, about 180 ms a suggestion, to be downloaded",
+    ]
+    vscode.page.press("ArrowDown")
+    vscode.page.press("Enter")
+    vscode.waits(lambda: asked(tmp_path) == [["list", "--json"], ["use", "large"]])
+    vscode.is_ready()
+    suggests(vscode)
+
+
+def test_a_model_that_is_not_installed_is_added_in_a_terminal_which_can_ask(window: Open, tmp_path: Path) -> None:
+    vscode = window(SUM, settings={"mercury.command": command(tmp_path, FAKE_SERVER)}).is_ready()
+    vscode.run("Mercury: Choose Model")
+    vscode.waits(lambda: "larger" in vscode.rows())
+    vscode.page.press("ArrowDown")
+    vscode.page.press("ArrowDown")
+    vscode.page.press("Enter")
+    vscode.waits(lambda: asked(tmp_path)[-1:] == [["add", "larger"]])
 
 
 def test_a_new_file_without_a_name_is_served_too(window: Open) -> None:

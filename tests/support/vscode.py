@@ -209,6 +209,10 @@ class Window:
         """What a list to pick from offers."""
         return [text.strip() for text in self.page.texts(".quick-input-list .monaco-list-row .label-name")]
 
+    def details(self) -> list[str]:
+        """What stands beside each row of that list."""
+        return [text.strip() for text in self.page.texts(".quick-input-list .monaco-list-row .label-description")]
+
     def messages(self) -> list[str]:
         """The notifications that are shown."""
         return self.page.texts(".notifications-toasts .notification-list-item-message")
