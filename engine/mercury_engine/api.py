@@ -67,6 +67,8 @@ class FillRequest:
     """Called with the first candidate's canvas after every step, on the caller's thread; the fill waits for it."""
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`, after which it returns the confident part of what it has."""
+    unread_limit: int | None = None
+    """Most context tokens to prefill; if more are unread, far blocks are left out, but never the near prefix."""
     give_up_below: float = 0.0
     """Stop when the confidence falls below this, and return the part with at least this confidence."""
     cancel: Event = field(default_factory=Event)
@@ -106,6 +108,8 @@ class Fill:
     """Character from which on the text is more likely wrong than right; None if there is none."""
     tokens_read: int = 0
     """Context tokens that were not in the cache."""
+    tokens_unread: int = 0
+    """Context tokens that were left out because of the request's `unread_limit`."""
     others: tuple["Fill", ...] = ()
     """Further candidates with different texts, by falling confidence."""
 

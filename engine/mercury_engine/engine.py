@@ -167,8 +167,8 @@ class Engine:
             self.loop.run(request, canvases[0], context, started)
         else:
             yield from self.denoiser.run(request, canvases, context, started)
-        tokens_read = context.context.tokens_read
-        return ranked([fill_from(c, request, self.denoiser, self.calibration, started, tokens_read) for c in canvases])
+        read = context.context
+        return ranked([fill_from(c, request, self.denoiser, self.calibration, started, read) for c in canvases])
 
     def _canvas(self, request: FillRequest, cut: PrefixCut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens, followed by as much of the draft as fits."""

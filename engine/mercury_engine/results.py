@@ -8,6 +8,7 @@ from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.truncation import truncated, word_start
+from mercury_engine.kv_cache.cache import CachedContext
 
 EVEN_CHANCE = 0.5
 """Probability below which a text is more likely wrong than right."""
@@ -19,7 +20,7 @@ def fill_from(
     denoiser: Denoiser,
     calibration: Calibration,
     started: float,
-    tokens_read: int,
+    context: CachedContext,
 ) -> Fill:
     """The fill on a canvas; `started` is a time of `time.perf_counter`. Takes back unsure slots of the canvas."""
     next_text = take_back_unsure(canvas, request.give_up_below)
@@ -32,7 +33,8 @@ def fill_from(
         steps=canvas.steps,
         elapsed=time.perf_counter() - started,
         unsure_from=_unsure_from(canvas, text, denoiser, calibration),
-        tokens_read=tokens_read,
+        tokens_read=context.tokens_read,
+        tokens_unread=context.tokens_unread,
     )
 
 

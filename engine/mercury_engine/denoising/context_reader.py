@@ -41,7 +41,11 @@ class ContextReader:
         line, below = rest_and_below(request.suffix)
         far = far_part([self.tokenizer.block(block) for block in (*reversed(below), *request.far)])
         suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
-        context = yield from self.cache.context(far, ids[:-1], suffix)
+        seen = far if request.unread_limit is None else self.cache.affordable(far, ids[:-1], request.unread_limit)
+        if len(seen) < len(far):
+            suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
+        context = yield from self.cache.context(seen, ids[:-1], suffix)
+        context.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
         if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()
         return CanvasContext(context, ids, settled, self._ngrams(far, request))

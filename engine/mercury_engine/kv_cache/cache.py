@@ -37,6 +37,8 @@ class CachedContext:
     before: list[KeyValueSegment]
     after: list[KeyValueSegment]
     tokens_read: int
+    tokens_unread: int = 0
+    """Tokens of far blocks that the request left out."""
 
 
 class BlockCache:
@@ -76,6 +78,27 @@ class BlockCache:
             read += pushed
         after = [sides[behind] or self._assembled(behind, blocks)] if behind[1] else []
         return CachedContext(before, after, read)
+
+    def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
+        """The far blocks to see if at most `limit` tokens may be read: as many as possible.
+
+        That is all of them, those that are cached, or those in front of a near stack. If each of these needs more, the
+        one that needs the fewest tokens.
+        """
+        cached = [block for block in far if block in self._blocks]
+        ahead_of_stacks = [list(key) for key in self._stacks if set(key) <= set(far)]
+        unread = [(self._unread(blocks, near), blocks) for blocks in (far, cached, *ahead_of_stacks)]
+        within = [(tokens, blocks) for tokens, blocks in unread if tokens <= limit]
+        if not within:
+            return min(unread, key=lambda each: each[0])[1]
+        return max(within, key=lambda each: (sum(map(len, each[1])), -each[0]))[1]
+
+    def _unread(self, far: list[TokenIds], near: TokenIds) -> int:
+        """Number of tokens that `context` would read for these blocks and this near prefix."""
+        stacks = dict(zip(self._stacks, self._stacks.values(), strict=True))
+        stack = stacks.get(tuple(block for block in far if block))
+        pushed = len(near) - (common_prefix(stack.ids, near) if stack else 0)
+        return pushed + sum(len(block) for block in set(far) if block not in self._blocks)
 
     def clear(self) -> None:
         """Forget everything, as if nothing had been read."""

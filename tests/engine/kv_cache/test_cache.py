@@ -11,6 +11,7 @@ from lsprotocol import types
 from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.kv_cache.cache import BlockCache, CachedContext
+from mercury_engine.models import batching
 from mercury_engine.models.batching import finished
 from mercury_engine.models.torch_network import TorchNetwork
 
@@ -262,3 +263,51 @@ def test_a_cached_side_is_not_dropped_while_the_other_is_read():
     again = read(cache, [a], (), [b])
     assert torch.equal(again.before[0].keys, first.before[0].keys)
     assert torch.equal(again.after[0].keys, first.after[0].keys)
+
+
+def test_the_first_fill_in_a_file_reads_no_more_than_its_limit(engine):
+    engine.cache.clear()
+    place = editor(LONG)
+    first = engine.fill(place.request(unread_limit=256, max_slots=4))
+    assert 0 < first.tokens_read <= 256
+    assert first.tokens_unread > 1000
+
+
+def test_typing_in_a_file_that_is_not_read_yet_reads_one_token_a_key(engine):
+    engine.cache.clear()
+    place = editor(LONG)
+    engine.fill(place.request(unread_limit=256, max_slots=4))
+    for letter in "abc = (1, 2)":
+        place.edit(place.cursor, place.cursor, letter)
+        fill = engine.fill(place.request(unread_limit=256, max_slots=4))
+        assert fill.tokens_read <= 2 and fill.tokens_unread > 1000
+
+
+def test_what_is_read_in_a_pause_is_seen_by_the_next_fill(engine):
+    engine.cache.clear()
+    place = editor(LONG)
+    engine.fill(place.request(unread_limit=256, max_slots=4))
+    engine.fill(place.request(max_steps=0))  # reads, and fills nothing
+    fill = engine.fill(place.request(unread_limit=256, max_slots=4))
+    assert (fill.tokens_read, fill.tokens_unread) == (0, 0)
+    engine.cache.clear()
+    scratch = engine.fill(place.request(max_slots=4))
+    assert fill.text == scratch.text and fill.confidence == pytest.approx(scratch.confidence, rel=1e-3)
+
+
+def test_a_pause_that_was_too_short_counts(engine):
+    engine.cache.clear()
+    place = editor(LONG)
+    first = engine.fill(place.request(unread_limit=256, max_slots=4))
+    reading = engine.context_reader.read(place.request(), engine.tokenizer.cut(place.request().near).read, 0)
+    forward = next(reading)
+    for _ in range(3):  # three blocks, then the next key comes
+        forward = reading.send(batching.run(engine.reader, [forward])[0])
+    reading.close()
+    fill = engine.fill(place.request(unread_limit=256, max_slots=4))
+    assert fill.tokens_read <= 256 and 0 < fill.tokens_unread < first.tokens_unread
+
+
+def test_a_request_without_a_limit_reads_everything(engine):
+    engine.cache.clear()
+    assert engine.fill(editor(LONG).request(max_slots=4)).tokens_unread == 0
