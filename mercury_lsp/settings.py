@@ -24,7 +24,7 @@ class Settings:
     """A checked configuration; `parse` makes one from the client's JSON, whose keys are in camelCase."""
 
     model: str | None = None
-    """Folder or name; None for the bundled model."""
+    """Folder, GGUF file or name; None for the bundled model."""
     device: Device = "auto"
     threads: int | None = None
     effort: Effort = "medium"
@@ -54,11 +54,11 @@ class Settings:
         return cls(**values)
 
     def resolved_from(self, folder: Path | None) -> "Settings":
-        """These settings, with the absolute path of a model that is a folder below this one."""
+        """These settings, with the absolute path of a model that is a folder or a file below this one."""
         if folder is None or self.model is None:
             return self
         path = folder / Path(self.model).expanduser()
-        return replace(self, model=str(path)) if path.is_dir() else self
+        return replace(self, model=str(path)) if path.exists() else self
 
     @property
     def engine_key(self) -> EngineKey:
@@ -100,7 +100,7 @@ def _choice(literal: Any) -> _ValueRule:
 _BOOLEAN = _ValueRule(lambda value: isinstance(value, bool), "true, false")
 
 _VALUE_RULES = {
-    "model": _ValueRule(_optional(_is_text), "a folder, a model name, bundled or null"),
+    "model": _ValueRule(_optional(_is_text), "a folder, a GGUF file, a model name, bundled or null"),
     "device": _choice(Device),
     "threads": _ValueRule(_optional(_integer_up_to(1024)), "an integer from 1 to 1024 or null"),
     "effort": _choice(Effort),

@@ -10,6 +10,7 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.model_folders import BUNDLED_MODEL, user_models
 from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
+from mercury_engine.models.gguf.file import gguf_of
 from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import Tokenizer
 
@@ -54,7 +55,7 @@ def load_model(
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
-    """Return the model's folder: a path, or a name in the user's model folder; None is the bundled model.
+    """Return the model's path: a folder, a GGUF file, or a name in the user's model folder; None is the bundled model.
 
     Raises ModelNotFound.
     """
@@ -64,11 +65,11 @@ def find_model(path_or_name: str | Path | None) -> Path:
         return BUNDLED_MODEL
     path = Path(path_or_name).expanduser()
     for folder in (path, user_models() / path):
-        if folder.is_dir():
+        if folder.is_dir() or gguf_of(folder):
             return folder
     raise ModelNotFound(
         f"no model folder {path_or_name}, nor one of that name in {user_models()}; set mercury.model to a folder with "
-        "config.json, or leave it out"
+        "config.json or to a GGUF file, or leave it out"
     )
 
 
@@ -76,8 +77,9 @@ def _tokenizer(folder: Path) -> Tokenizer:
     tokenizer = Tokenizer(folder)
     vocabulary = weights.read_config(folder).vocab_size
     if tokenizer.size > vocabulary:
+        tokens = "tokenizer.json" if gguf_of(folder) is None else "the tokenizer"
         raise ModelCorrupt(
-            f"tokenizer.json in {folder} has {tokenizer.size} tokens, the weights {vocabulary}; "
+            f"{tokens} in {folder} has {tokenizer.size} tokens, the weights {vocabulary}; "
             "the files do not belong together"
         )
     return tokenizer

@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     parser.add_argument("--json", action="store_true", help="print an object with text, confidence, steps ...")
     parser.add_argument(
-        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+        "--model",
+        metavar="MODEL",
+        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
     )
 
 

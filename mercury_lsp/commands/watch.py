@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("position", metavar="FILE:LINE:COL", help="line and column count from 1")
     parser.add_argument(
-        "--model", metavar="MODEL", help="a folder, a model name or bundled (default: the one that editors use)"
+        "--model",
+        metavar="MODEL",
+        help="a folder, GGUF file, model name or bundled (default: the one that editors use)",
     )
     parser.add_argument(
         "--delay", type=_seconds, default=0.4, metavar="SECONDS", help="pause between steps (default: 0.4)"

@@ -1,29 +1,28 @@
-"""Checks of a model folder that need not load it: is everything there, and whole?"""
+"""Checks of a model that need not load it: is everything there, and whole?"""
 
 from pathlib import Path
 
-from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.models.gguf.file import gguf_of
+from mercury_engine.models.safetensors_files import weight_files
 
 
 def check_config(folder: Path) -> None:
-    """Raise ModelNotFound or ModelCorrupt unless the folder's configuration is of a model that can be run."""
+    """Raise ModelError unless the model's configuration is of a model that can be run."""
     from mercury_engine.models.weights import read_config
 
     read_config(folder)
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ModelNotFound or ModelCorrupt unless the folder has a configuration, a tokenizer and whole weight files."""
+    """Raise ModelError unless the model has a configuration, a tokenizer and whole weight files."""
     from mercury_engine.prompt.tokenizer import Tokenizer
 
-    check_config(folder)
+    check_config(folder)  # of a GGUF file this finds every tensor
     Tokenizer(folder)
-    files = sorted(folder.glob("model*.safetensors"))
-    if not files:
-        gguf = "; it has GGUF files, which this version cannot load" if any(folder.glob("*.gguf")) else ""
-        raise ModelNotFound(f"no model*.safetensors in {folder}{gguf}")
-    for path in files:
-        _check_whole(path)
+    if gguf_of(folder) is None:
+        for path in weight_files(folder):
+            _check_whole(path)
 
 
 def _check_whole(path: Path) -> None:

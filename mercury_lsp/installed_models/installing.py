@@ -1,7 +1,8 @@
-"""What can be added, and how: a known model, a folder of the user's, or a repository of the Hugging Face Hub."""
+"""What can be added, and how: a known model, a folder or GGUF file of the user's, or a repository of the Hub."""
 
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -30,7 +31,12 @@ _CONFIG = "config.json"
 
 _NEEDED = (_CONFIG, "tokenizer.json")
 
-_OPTIONAL = ("settings.json",)
+_OPTIONAL = ("settings.json", "model.safetensors.index.json")
+
+_GGUF = ".gguf"
+
+_PREFERRED = "q4_k_m"
+"""The quantisation that is chosen where a repository has several: the smallest one that loses little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +70,27 @@ class Addition(Protocol):
 
 
 def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES) -> Addition:
-    """What the user named: a known model, a folder, or OWNER/NAME on the Hub. Raises ModelError and DownloadError."""
+    """What the user named: a known model, a folder, a GGUF file, or OWNER/NAME on the Hub.
+
+    Raises ModelError and DownloadError.
+    """
     if wanted in KNOWN:
         return KnownAddition(name or wanted, KNOWN[wanted], sources)
     path = Path(wanted).expanduser()
-    if path.suffix == ".gguf":
-        raise ModelError(
-            f"{wanted}: this version loads no GGUF file by its path; add a folder with safetensors, or one of "
-            f"{', '.join(KNOWN)}"
-        )
+    if path.suffix == _GGUF and path.is_file():
+        return FileAddition(name or path.stem.lower(), path.absolute())
     if path.is_dir():
         return FolderAddition(name or path.absolute().name.lower(), path.absolute())
     if hub.is_repository_name(wanted):
         return HubAddition(name or wanted.rpartition("/")[2].lower(), hub.describe(wanted))
-    raise ModelNotFound(f"no known model and no folder {wanted}; known: {', '.join(KNOWN)}; or OWNER/NAME on the Hub")
+    raise ModelNotFound(
+        f"no known model, folder or GGUF file {wanted}; known: {', '.join(KNOWN)}; or OWNER/NAME on the Hub"
+    )
 
 
 @dataclass
 class KnownAddition:
-    """A known model: its GGUF file, checked against its hash and converted."""
+    """A known model: its GGUF file, checked against its hash."""
 
     name: str
     model: KnownModel
@@ -100,15 +108,18 @@ class KnownAddition:
     def install(self, store: Store, progress: Progress) -> Record:
         self._require_memory()
         scratch = store.unfinished(self.name)
-        gguf, made = scratch / self.model.origin.name, scratch / "model"
+        fetched, made = scratch / self.model.origin.name, scratch / "model"
+        gguf = made / fetched.name
         with disk_errors(store.folder):
+            made.mkdir(exist_ok=True)
             present = sum(file.stat().st_size for file in scratch.rglob("*") if file.is_file())
-            require_space(scratch, self.model.origin.size + self.model.weight_bytes + SPARE_BYTES - present)
+            require_space(scratch, self.model.origin.size + SPARE_BYTES - present)
             if not gguf.is_file():
-                self._fetch(gguf, progress)
-            progress.note("checking and converting the weights")
+                if not fetched.is_file():
+                    self._fetch(fetched, progress)
+                fetched.rename(gguf)
+            progress.note("checking the file")
             check(gguf, self.model.origin.sha256, self.model.origin.size)
-            _convert(gguf, made, self.model.title)
         record = _tried(
             made,
             self.model.origin.hub.repository,
@@ -167,8 +178,32 @@ class FolderAddition:
 
 
 @dataclass
+class FileAddition:
+    """A GGUF file of the user's; it stays where it is, and is linked."""
+
+    name: str
+    path: Path
+
+    download_bytes = 0
+
+    @property
+    def terms(self) -> str:
+        return f"{self.path}, which stays where it is"
+
+    def install(self, store: Store, progress: Progress) -> Record:
+        check_folder(self.path)
+        record = _tried(self.path, str(self.path), None, (), progress)
+        made = store.unfinished(self.name) / "model"
+        with disk_errors(store.folder):
+            made.mkdir(exist_ok=True)
+            _link(made / self.path.name, self.path)
+        store.publish(self.name, made, record)
+        return record
+
+
+@dataclass
 class HubAddition:
-    """A repository of the Hub with safetensors."""
+    """A repository of the Hub, with safetensors or a GGUF file."""
 
     name: str
     repository: Repository
@@ -178,10 +213,24 @@ class HubAddition:
         """The files that a model needs, the configuration first. Raises ModelError if some are missing."""
         found = {file.path: file for file in self.repository.files}
         weights = [file for path, file in found.items() if path.endswith(".safetensors") and "/" not in path]
-        if missing := [path for path in _NEEDED if path not in found] or (not weights and ["*.safetensors"]):
-            gguf = " (it has GGUF files, which this version cannot load)" if _has_gguf(self.repository) else ""
-            raise ModelError(f"{self.repository.name} lacks {', '.join(missing)}{gguf}; choose another repository")
-        return [*(found[path] for path in (*_NEEDED, *_OPTIONAL) if path in found), *weights]
+        missing = [path for path in _NEEDED if path not in found] or (not weights and ["*.safetensors"])
+        if not missing:
+            return [*(found[path] for path in (*_NEEDED, *_OPTIONAL) if path in found), *weights]
+        if gguf := self._gguf():
+            return [gguf]
+        raise ModelError(f"{self.repository.name} lacks {', '.join(missing)}; choose another repository")
+
+    def _gguf(self) -> RemoteFile | None:
+        """The GGUF file to take. Raises ModelError where that is for the user to say."""
+        offered = [file for file in self.repository.files if file.path.lower().endswith(_GGUF) and "/" not in file.path]
+        preferred = [file for file in offered if _PREFERRED in file.path.lower()]
+        chosen = preferred if len(preferred) == 1 else offered
+        if len(chosen) > 1:
+            raise ModelError(
+                f"{self.repository.name} has {len(offered)} GGUF files, none of which is clearly the one to take; "
+                "download one and add it by its path"
+            )
+        return chosen[0] if chosen else None
 
     @property
     def download_bytes(self) -> int:
@@ -227,16 +276,15 @@ def _tried(
     return Record(source, licence, files, measuring.measured(folder))
 
 
-def _convert(gguf: Path, out: Path, title: str) -> None:
-    """Write the GGUF file as a model folder."""
-    from mercury_engine.training.conversion.base import convert_whole
-
-    shutil.rmtree(out, ignore_errors=True)  # of an interrupted conversion
-    convert_whole(gguf, out, title)
-
-
-def _has_gguf(repository: Repository) -> bool:
-    return any(file.path.endswith(".gguf") for file in repository.files)
+def _link(path: Path, target: Path) -> None:
+    """Make a link to the file; where the system allows none, a copy of it. Raises StorageError and OSError."""
+    path.unlink(missing_ok=True)  # of an interrupted run
+    for link in (path.symlink_to, path.hardlink_to):
+        with suppress(OSError):
+            link(target)
+            return
+    require_space(path.parent, target.stat().st_size + SPARE_BYTES)
+    shutil.copyfile(target, path)
 
 
 def _mb(size: int) -> str:

@@ -98,7 +98,8 @@ class Store:
         path = self.folder / name
         with disk_errors(self.folder):
             for file in made.iterdir():
-                sync(file)
+                if not file.is_symlink():
+                    sync(file)
             sync(made)
         self.write_record(name, known)
         made.rename(path)

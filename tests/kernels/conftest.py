@@ -1,6 +1,9 @@
 """Kernels run in Triton's interpreter on the CPU, or compiled on a GPU under `-m gpu`; never both in a process."""
 
 import pytest
+from mercury_kernels.cpu import build, library
+
+PLAIN = "plain"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,3 +27,15 @@ def device(request: pytest.FixtureRequest):
         pytest.skip("the GPU needs -m gpu, the interpreter the absence of it")
     torch.manual_seed(0)
     return torch.device(request.param)
+
+
+@pytest.fixture(scope="session", params=[*library.suitable(), PLAIN])
+def loaded(request, tmp_path_factory):
+    """Every build of the library, and one in plain C without special instructions."""
+    if request.param != PLAIN:
+        if not build.path(request.param).is_file():
+            pytest.skip("not built")
+        return library.load(build.path(request.param))
+    target = tmp_path_factory.mktemp("kernels") / "plain.so"
+    build.compile_kind(build.compiler(), ("-Wall", "-Wextra", "-Werror"), target)
+    return library.load(target)

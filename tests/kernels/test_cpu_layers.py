@@ -9,13 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_kernels.cpu import build, library
-from mercury_kernels.cpu.layers import BFLOAT16, GROUP, MATRICES, WHOLE_MODEL, Floats, Layers, Part, QuantizedMatrix
+from mercury_kernels.cpu.blocks import GROUP
+from mercury_kernels.cpu.layers import BFLOAT16, MATRICES, WHOLE_MODEL, Floats, Layers, Part, QuantizedMatrix
 from mercury_kernels.cpu.reference import ReferenceLayers, floats
 from mercury_kernels.reference import rotary_angles
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
-
-PLAIN = "plain"
 
 LAYERS, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, OUTPUTS = 2, 64, 96, 2, 3, 64, 77
 
@@ -28,18 +27,6 @@ SHAPES = {
 
 TOLERANCE = 0.05
 """Relative error of 8-bit activations."""
-
-
-@pytest.fixture(scope="module", params=[*library.suitable(), PLAIN])
-def loaded(request, tmp_path_factory):
-    """Every build of the library, and one in plain C without special instructions."""
-    if request.param != PLAIN:
-        if not build.path(request.param).is_file():
-            pytest.skip("not built")
-        return library.load(build.path(request.param))
-    target = tmp_path_factory.mktemp("kernels") / "plain.so"
-    build.compile_kind(build.compiler(), ("-Wall", "-Wextra", "-Werror"), target)
-    return library.load(target)
 
 
 def normal(*shape: int) -> Floats:

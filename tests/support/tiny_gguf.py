@@ -5,6 +5,7 @@ from pathlib import Path
 
 import gguf
 import numpy as np
+from mercury_engine.models.decoder import Decoder
 
 from tests.support import tiny
 
@@ -26,6 +27,20 @@ SHAPES = {
     "ffn_down": (32, 64),
 }
 
+FIELD_NAMES = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+
 
 def write(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
     """A Qwen2 file with one layer and random matrices of a kind; their values as the file holds them."""
@@ -37,9 +52,7 @@ def write(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
         made.add_uint32(f"qwen2.{name}", number)
     made.add_float32("qwen2.rope.freq_base", 1e6)
     made.add_float32("qwen2.attention.layer_norm_rms_epsilon", 1e-6)
-    made.add_token_list([*by_id, tiny.START, "[PAD]"])
-    made.add_token_types([*[1] * len(by_id), 3, 5])
-    made.add_token_merges([" ".join(pair) for pair in _merges()])
+    _add_vocabulary(made, [*by_id, tiny.START, "[PAD]"], [*[1] * len(by_id), 3, 5])
     values = {}
     matrices = {f"blk.0.{name}.weight": shape for name, shape in SHAPES.items()}
     for name, shape in (matrices | {"token_embd.weight": (len(by_id) + 2, 32)}).items():
@@ -51,11 +64,101 @@ def write(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
     for name, size in (floats | biases).items():
         values[name] = rng.standard_normal(size, dtype=np.float32)
         made.add_tensor(name, values[name])
+    _finish(made)
+    return values
+
+
+def convert(path: Path, network: Decoder, architecture: str, **metadata: object) -> Path:
+    """A network as a file, its matrices in Q8_0 and the embedding in float16; metadata are added or replace values."""
+    c = network.config
+    values = {
+        "embedding_length": c.hidden_size,
+        "feed_forward_length": c.intermediate_size,
+        "block_count": c.num_hidden_layers,
+        "attention.head_count": c.num_attention_heads,
+        "attention.head_count_kv": c.num_key_value_heads,
+        "attention.key_length": c.head_dim,
+        "attention.layer_norm_rms_epsilon": c.rms_norm_eps,
+        "rope.freq_base": c.rope_theta,
+    }
+    made = gguf.GGUFWriter(path, architecture)
+    by_id = sorted(tiny.tokenizer().get_vocab().items(), key=lambda entry: entry[1])
+    names = [token for token, _ in by_id] + ["[PAD]"] * (c.vocab_size - len(by_id))
+    kinds = [3, *[1] * (len(by_id) - 1), *[5] * (c.vocab_size - len(by_id))]
+    given = {f"{architecture}.{name}": value for name, value in values.items()} | metadata
+    _add_vocabulary(made, names, kinds, str(given.pop("tokenizer.ggml.model", "gpt2")))
+    for name, value in given.items():
+        _add_value(made, name, value)
+    for name, tensor in tiny.state(network).items():
+        field = _gguf_name(name)
+        floats = _interleaved(field, tensor.float().numpy(), network) if architecture == "llama" else tensor.numpy()
+        kind = gguf.GGMLQuantizationType.F32 if floats.ndim == 1 else gguf.GGMLQuantizationType.Q8_0
+        kind = gguf.GGMLQuantizationType.F16 if field == "token_embd.weight" else kind
+        made.add_tensor(field, gguf.quants.quantize(floats, kind), raw_dtype=kind)
+    _finish(made)
+    return path
+
+
+def blocks(kind: gguf.GGMLQuantizationType, outputs: int, inputs: int) -> np.ndarray:
+    """Bytes [outputs,bytes of a row] of random weights around zero; there is nothing that quantises to K types."""
+    rng = np.random.default_rng(outputs)
+    if not kind.name.endswith("_K"):
+        return gguf.quants.quantize(0.3 * rng.standard_normal((outputs, inputs), dtype=np.float32), kind).view(np.uint8)
+    weights, size = gguf.GGML_QUANT_SIZES[kind]
+    made = rng.integers(0, 256, (outputs, inputs // weights, size), dtype=np.uint8)
+    factors = 0.001 * rng.uniform(0.5, 1, (*made.shape[:2], 2)).astype(np.float16)
+    factors[..., 1] *= 6  # of the low ends
+    places = [(208, 0)] if kind.name == "Q6_K" else [(0, 0), (2, 1)]
+    for at, factor in places:
+        made[..., at : at + 2] = factors[..., factor, None].astype(np.float16).view(np.uint8)
+    return made.reshape(outputs, -1)
+
+
+def _add_vocabulary(made: gguf.GGUFWriter, tokens: list[str], kinds: list[int], model: str = "gpt2") -> None:
+    made.add_tokenizer_model(model)
+    made.add_tokenizer_pre("smollm")  # it splits digits, as `tiny.tokenizer` does
+    made.add_token_list(tokens)
+    made.add_token_types(kinds)
+    made.add_token_merges([" ".join(pair) for pair in _merges()])
+
+
+def _add_value(made: gguf.GGUFWriter, name: str, value: object) -> None:
+    if isinstance(value, str):
+        made.add_string(name, value)
+    elif isinstance(value, float):
+        made.add_float32(name, value)
+    elif isinstance(value, list):
+        made.add_array(name, value)
+    else:
+        assert isinstance(value, int)
+        made.add_uint32(name, value)
+
+
+def _finish(made: gguf.GGUFWriter) -> None:
     made.write_header_to_file()
     made.write_kv_data_to_file()
     made.write_tensors_to_file()
     made.close()
-    return values
+
+
+def _gguf_name(name: str) -> str:
+    """The name in the file of a checkpoint's tensor."""
+    whole = {"model.embed_tokens": "token_embd", "model.norm": "output_norm"}
+    stem, _, kind = name.rpartition(".")
+    if stem in whole:
+        return f"{whole[stem]}.{kind}"
+    number, field = stem.removeprefix("model.layers.").split(".", 1)
+    by_field = {checkpoint: mine for mine, checkpoint in FIELD_NAMES.items()}
+    return f"blk.{number}.{by_field[field]}.{kind}"
+
+
+def _interleaved(field: str, rows: np.ndarray, network: Decoder) -> np.ndarray:
+    """Queries and keys with the rotary halves of each head interleaved, as files of Llama have them."""
+    heads = {"attn_q": network.config.num_attention_heads, "attn_k": network.config.num_key_value_heads}
+    name = field.split(".")[-2]
+    return (
+        rows.reshape(heads[name], 2, -1, rows.shape[-1]).swapaxes(1, 2).reshape(rows.shape) if name in heads else rows
+    )
 
 
 def _merges() -> list[tuple[str, str]]:

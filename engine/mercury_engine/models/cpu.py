@@ -41,7 +41,7 @@ class CpuNetwork:
     def __init__(self, folder: Path, config: ModelConfig, layers: Layers) -> None:
         """Fill `layers` with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
         self.config, self._folder, self._stack = config, folder, layers
-        state = weights.read_tensors(folder)
+        state = weights.read_model(folder)
         quantized_weights.put_reader(self._stack, config, state, weights.reader_change(folder), folder)
         self.embedding = Embedding(state, config, folder)
         self.length: FloatArray | None = None

@@ -48,12 +48,10 @@ def _unfilled(config: ModelConfig, dtype: torch.dtype) -> Decoder:
 
 def fill_reader(network: Decoder, folder: Path) -> None:
     """Copy the folder's weights into the network, with the change from `reader.safetensors` if there is one."""
-    fill(network, weights.read_tensors(folder), folder, weights.reader_change(folder))
+    fill(network, weights.read_model(folder), folder, weights.reader_change(folder))
 
 
-def fill(
-    network: Decoder, state: Mapping[str, StoredArray], folder: Path, change: Mapping[str, StoredArray] | None = None
-) -> None:
+def fill(network: Decoder, state: weights.State, folder: Path, change: Mapping[str, StoredArray] | None = None) -> None:
     """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
 
     @torch.no_grad()  # here, because the mode is per thread

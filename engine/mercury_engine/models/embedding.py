@@ -3,16 +3,16 @@
 Dimensions: R rows, C width, V vocabulary.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from mercury_kernels.cpu.blocks import BlockMatrix
 
 from mercury_engine.models import weights
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.quantized_weights import stored
-from mercury_engine.models.weights import StoredArray
+from mercury_engine.models.weights import State, StoredArray
 
 NAME = "model.embed_tokens.weight"
 
@@ -20,14 +20,16 @@ NAME = "model.embed_tokens.weight"
 class Embedding:
     """The vocabulary's rows, rounded to bfloat16, and behind them the rows of mask and end."""
 
-    def __init__(self, state: Mapping[str, StoredArray], config: ModelConfig, folder: Path) -> None:
+    def __init__(self, state: State, config: ModelConfig, folder: Path) -> None:
         """Raises ModelCorrupt."""
         self._size, self._folder, self._factor = config.vocab_size, folder, np.float32(config.embedding_multiplier)
-        self._parts = {name: state[name] for name in state if name == NAME or name.startswith(f"{NAME}.")}
+        self._parts: dict[str, StoredArray | BlockMatrix] = {
+            name: state[name] for name in state if name == NAME or name.startswith(f"{NAME}.")
+        }
         shape = config.vocab_size, config.hidden_size
         if stored(self._parts, [NAME], shape, folder) is None:
-            self._parts = {NAME: weights.checked(weights.unpack(self._parts, NAME, folder), shape, NAME, folder)}
-            self._parts[NAME] = self._parts[NAME].astype(bfloat16)
+            whole = weights.checked(weights.unpack(self._parts, NAME, folder), shape, NAME, folder)
+            self._parts = {NAME: whole.astype(bfloat16)}
         self.markers: FloatArray = np.zeros((2, config.hidden_size), np.float32)
 
     def rows(self, ids_R: IdArray) -> FloatArray:

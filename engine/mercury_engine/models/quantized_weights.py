@@ -1,4 +1,4 @@
-"""Quantised weights for the C kernels: 4-bit and 8-bit matrices as stored, float matrices in eight bits.
+"""Quantised weights for the C kernels: matrices as stored, float matrices in eight bits.
 
 The matrices are those of `decoder.Layer`; `mercury_kernels.cpu.layers.QuantizedMatrix` defines the codes.
 """
@@ -8,33 +8,43 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from mercury_kernels.cpu.layers import GROUP, WHOLE_MODEL, Layers, QuantizedMatrix
+from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
+from mercury_kernels.cpu.layers import WHOLE_MODEL, Layers, QuantizedMatrix
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models import weights
+from mercury_engine.models.gguf.checkpoint import GgufTensors
 from mercury_engine.models.network import ModelConfig
-from mercury_engine.models.weights import StoredArray
+from mercury_engine.models.weights import State, StoredArray
 
-State = Mapping[str, StoredArray]
+Change = Mapping[str, StoredArray]
+"""Low-rank products by name."""
 
 
-def put_reader(layers: Layers, config: ModelConfig, state: State, change: State, folder: Path) -> None:
+def put_reader(layers: Layers, config: ModelConfig, state: State, change: Change, folder: Path) -> None:
     """Put a whole reader into the layers, with the low-rank `change` from `reader.safetensors`. Raises ModelCorrupt."""
 
     def put(number: int) -> None:
-        _put_layer(layers, config, number, state, change, folder)
+        if number == WHOLE_MODEL:
+            _put_head(layers, config, state, folder)
+        else:
+            _put_layer(layers, config, number, state, change, folder)
+        if isinstance(state, GgufTensors):
+            state.release()
 
     with ThreadPoolExecutor(weights.LOADER_THREADS) as pool:
-        list(pool.map(put, range(config.num_hidden_layers)))
+        list(pool.map(put, (WHOLE_MODEL, *range(config.num_hidden_layers))))
+
+
+def _put_head(layers: Layers, config: ModelConfig, state: State, folder: Path) -> None:
     layers.put_last_norm(_vector(state, "model.norm.weight", config.hidden_size, folder))
     head = "model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
     shape = (config.vocab_size, config.hidden_size)
-    layers.put_matrix(
-        WHOLE_MODEL, "head", stored(state, [head], shape, folder) or [_made(state, [head], shape, folder)]
-    )
+    codes = stored(state, [head], shape, folder) or [_made(state, [head], shape, folder)]
+    layers.put_matrix(WHOLE_MODEL, "head", codes)
 
 
-def put_writer(layers: Layers, config: ModelConfig, adapter: State, path: Path) -> None:
+def put_writer(layers: Layers, config: ModelConfig, adapter: Change, path: Path) -> None:
     """Put the writer's low-rank additions to every matrix into the layers; `path` names their file in errors.
 
     Raises ModelCorrupt.
@@ -58,7 +68,7 @@ def eight_bit(weight: StoredArray) -> QuantizedMatrix:
     return QuantizedMatrix(codes.reshape(weight.shape), scales, lows)
 
 
-def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, change: State, folder: Path) -> None:
+def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, change: Change, folder: Path) -> None:
     stem = f"model.layers.{number}."
     for which, shape in layers.shapes.items():
         names = weights.matrix_names(state, number, which)
@@ -99,8 +109,13 @@ def _vector(state: State, name: str, size: int, folder: Path) -> StoredArray:
     return weights.checked(weights.unpack(state, name, folder), [size], name, folder)
 
 
-def stored(state: State, names: list[str], shape: tuple[int, int], folder: Path) -> list[QuantizedMatrix] | None:
+def stored(
+    state: State, names: list[str], shape: tuple[int, int], folder: Path
+) -> list[QuantizedMatrix] | list[BlockMatrix] | None:
     """The matrix as stored in the file; None if it is not packed there. Raises ModelCorrupt."""
+    blocks = [matrix for name in names if name in state and isinstance(matrix := state[name], BlockMatrix)]
+    if len(blocks) == len(names):
+        return _fitting(blocks, names, shape, folder)
     bits = next((bits for bits in (4, 8) if all(f"{name}.q{bits}" in state for name in names)), None)
     if bits is None:
         return None
@@ -119,12 +134,23 @@ def stored(state: State, names: list[str], shape: tuple[int, int], folder: Path)
     return parts
 
 
+def _fitting(blocks: list[BlockMatrix], names: list[str], shape: tuple[int, int], folder: Path) -> list[BlockMatrix]:
+    found = sum(part.outputs for part in blocks), blocks[0].inputs
+    if found != shape or any(part.inputs != shape[1] for part in blocks):
+        raise ModelCorrupt(
+            f"{' + '.join(names)} in {folder} has shape {list(found)}, its metadata ask for {list(shape)}; "
+            "fetch it again"
+        )
+    return blocks
+
+
 def _packed(state: State, name: str, bits: int, folder: Path) -> QuantizedMatrix:
     """The stored codes, with signed 8-bit codes turned into unsigned ones. Raises ModelCorrupt."""
     try:
-        codes, scales = state[f"{name}.q{bits}"], state[f"{name}.scale"].astype(np.float16)
+        codes, scales = (weights.array(state, f"{name}.{part}") for part in (f"q{bits}", "scale"))
+        scales = scales.astype(np.float16)
         if bits == 4:
-            return QuantizedMatrix(codes, scales, state[f"{name}.low"].astype(np.float16))
+            return QuantizedMatrix(codes, scales, weights.array(state, f"{name}.low").astype(np.float16))
     except KeyError as error:
         raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
     return QuantizedMatrix(

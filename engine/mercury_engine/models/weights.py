@@ -1,26 +1,28 @@
-"""Weights on disk: safetensors only, plain floats or packed; names as in the Hugging Face checkpoints.
+"""Weights on disk: safetensors or a GGUF file; names as in the Hugging Face checkpoints.
 
-Packed formats, both in groups of 32 inputs (the arithmetic of GGUF's Q4_1 and Q8_0):
+A model is a path: a folder, or a GGUF file, see `gguf`. Tensors in safetensors are plain floats or packed. Packed
+formats, both in groups of 32 inputs (the arithmetic of GGUF's Q4_1 and Q8_0):
   NAME.q4 uint8 [out, in/2] (low nibble first half of a group), NAME.scale and NAME.low float16 [out, in/32]:
       weight = code * scale + low
   NAME.q8 int8 [out, in], NAME.scale float16 [out, in/32]: weight = code * scale
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  (makes NumPy and safetensors know bfloat16)
 import numpy as np
-from mercury_kernels.cpu.layers import GROUP
+from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models.arrays import FloatArray
+from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
+from mercury_engine.models.gguf.file import GgufFile, gguf_of
 from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors
 
 READER_FILE = "reader.safetensors"
 """Optional file: what training changed in the reader, a low-rank product for every matrix."""
@@ -48,9 +50,14 @@ GRANITE_4_MATRICES = FUSED_MATRICES | {"gate_up": ("shared_mlp.input_linear",), 
 StoredArray = NDArray[Any]
 """A tensor as stored: floats (bfloat16 is `ml_dtypes.bfloat16`) or codes."""
 
+State = Mapping[str, StoredArray | BlockMatrix]
+"""A model's tensors by name; the matrices of a GGUF file are blocks."""
+
 
 def read_config(folder: Path) -> ModelConfig:
-    """Parse config.json of a folder of one of FAMILIES. Raises ModelNotFound and ModelCorrupt."""
+    """The configuration of a model of one of FAMILIES: its config.json or its GGUF metadata. Raises ModelError."""
+    if (gguf := gguf_of(folder)) is not None:
+        return config_of(GgufFile(gguf))
     path = folder / "config.json"
     if not path.is_file():
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
@@ -101,55 +108,22 @@ def _granite_4_width(raw: dict[str, Any], path: Path) -> int:
     return int(raw["shared_intermediate_size"])
 
 
-def matrix_names(state: Mapping[str, StoredArray], number: int, matrix: str) -> list[str]:
+def matrix_names(state: State, number: int, matrix: str) -> list[str]:
     """The names of the checkpoint's matrices that make up one of a layer's fused matrices."""
     stem = f"model.layers.{number}."
     is_granite_4 = f"{stem}{GRANITE_4_MATRICES['down'][0]}.weight" in state
     return [f"{stem}{name}.weight" for name in (GRANITE_4_MATRICES if is_granite_4 else FUSED_MATRICES)[matrix]]
 
 
-class StoredTensors(Mapping[str, StoredArray]):
-    """The tensors of a folder's weight files, by name; each is read when it is asked for.
-
-    Raises ModelNotFound without such a file, and ModelCorrupt for a damaged one, also when a tensor is read.
-    """
-
-    def __init__(self, folder: Path, pattern: str = "model*.safetensors") -> None:
-        files = sorted(folder.glob(pattern))
-        if not files:
-            raise ModelNotFound(f"no {pattern} in {folder}; only safetensors weights are loaded")
-        self._opened: dict[str, tuple[Path, Any]] = {}
-        for path in files:
-            try:
-                opened = safe_open(path, framework="np")
-                self._opened.update(dict.fromkeys(opened.keys(), (path, opened)))
-            except (SafetensorError, OSError, ValueError) as error:
-                raise _damaged(path, error) from error
-
-    def __getitem__(self, name: str) -> StoredArray:
-        path, opened = self._opened[name]
-        try:
-            return opened.get_tensor(name)
-        except (SafetensorError, OSError, ValueError, AttributeError, TypeError) as error:
-            raise _damaged(path, error) from error
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._opened)
-
-    def __len__(self) -> int:
-        return len(self._opened)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._opened
-
-
-def _damaged(path: Path, error: Exception) -> ModelCorrupt:
-    return ModelCorrupt(f"{path} cannot be read ({error}); it is damaged: fetch or export it again")
-
-
-def read_tensors(folder: Path, pattern: str = "model*.safetensors") -> StoredTensors:
-    """All tensors of the folder's weight files. Raises ModelNotFound and ModelCorrupt."""
+def read_tensors(folder: Path, pattern: str = WEIGHT_FILES) -> StoredTensors:
+    """All tensors of the folder's safetensors files. Raises ModelNotFound and ModelCorrupt."""
     return StoredTensors(folder, pattern)
+
+
+def read_model(folder: Path) -> State:
+    """The tensors of the model itself. Raises ModelError."""
+    gguf = gguf_of(folder)
+    return read_tensors(folder) if gguf is None else GgufTensors(GgufFile(gguf))
 
 
 def reader_change(folder: Path) -> Mapping[str, StoredArray]:
@@ -205,7 +179,7 @@ def _is_finite(values: StoredArray) -> bool:
 
 
 def joined(
-    state: Mapping[str, StoredArray],
+    state: State,
     names: Sequence[str],
     folder: Path,
     product: tuple[StoredArray, StoredArray] | None = None,
@@ -219,16 +193,24 @@ def joined(
     return whole.astype(np.float32) + up @ down
 
 
-def unpack(state: Mapping[str, StoredArray], name: str, folder: Path) -> StoredArray:
+def unpack(state: State, name: str, folder: Path) -> StoredArray:
     """The tensor as floats, from any stored format. Raises ModelCorrupt."""
     try:
         if name in state:
-            return state[name]
+            found = state[name]
+            return found.floats() if isinstance(found, BlockMatrix) else found
         if f"{name}.q4" in state:
-            return unpack_q4(state[f"{name}.q4"], state[f"{name}.scale"], state[f"{name}.low"])
-        return unpack_q8(state[f"{name}.q8"], state[f"{name}.scale"])
+            return unpack_q4(*(array(state, f"{name}.{part}") for part in ("q4", "scale", "low")))
+        return unpack_q8(*(array(state, f"{name}.{part}") for part in ("q8", "scale")))
     except (KeyError, ValueError) as error:
         raise ModelCorrupt(f"{name} in {folder} is missing or misshapen ({error}); fetch the model again") from error
+
+
+def array(state: State, name: str) -> StoredArray:
+    """A tensor that is no block matrix, as none in safetensors is. Raises KeyError."""
+    found = state[name]
+    assert not isinstance(found, BlockMatrix)
+    return found
 
 
 def unpack_q4(codes: StoredArray, scale: StoredArray, low: StoredArray) -> FloatArray:

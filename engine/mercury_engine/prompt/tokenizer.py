@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.lru import LeastRecentlyUsed
+from mercury_engine.models.gguf.file import GgufFile, gguf_of
+from mercury_engine.prompt import gguf_vocabulary
 
 TokenArray = NDArray[np.int32]
 
@@ -45,19 +47,17 @@ class PrefixCut:
 
 
 class Tokenizer:
-    """The tokenizer of a model folder."""
+    """The tokenizer of a model: a folder with tokenizer.json, or a GGUF file."""
 
     def __init__(self, folder: Path) -> None:
-        path = folder / "tokenizer.json"
-        if not path.is_file():
-            raise ModelNotFound(f"no tokenizer.json in {folder}; fetch the model again")
-        try:
-            self.bpe = tokenizers.Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises bare Exception
-            raise ModelCorrupt(f"{path} cannot be read ({error}); fetch the model again") from error
+        """Raises ModelNotFound and ModelCorrupt, and ModelError for a GGUF vocabulary of an unknown kind."""
+        gguf = gguf_of(folder)
+        file = None if gguf is None else GgufFile(gguf)
+        self.bpe = _read(folder / "tokenizer.json") if file is None else gguf_vocabulary.tokenizer_of(file)
         self.size = self.bpe.get_vocab_size()
         start = self.bpe.token_to_id("<|endoftext|>")
-        self.start_id = 0 if start is None else start
+        otherwise = 0 if file is None else gguf_vocabulary.start_of(file)
+        self.start_id = otherwise if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
         self._blocks = LeastRecentlyUsed[str, tuple[int, ...]](REMEMBERED_BLOCKS)
         self._lookup_blocks = LeastRecentlyUsed[str, TokenArray](REMEMBERED_LOOKUP_BLOCKS)
@@ -159,6 +159,15 @@ class Tokenizer:
         ids = list(self._encode_word(word))
         begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
         return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
+
+
+def _read(path: Path) -> tokenizers.Tokenizer:
+    if not path.is_file():
+        raise ModelNotFound(f"no tokenizer.json in {path.parent}; fetch the model again")
+    try:
+        return tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise ModelCorrupt(f"{path} cannot be read ({error}); fetch the model again") from error
 
 
 def _clean(text: str) -> str:

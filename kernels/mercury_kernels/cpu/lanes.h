@@ -130,6 +130,25 @@ INLINE void store_bytes(void *to, ints v) {
 #endif
 #endif
 
+/* float16 to float32 and back, rounding to nearest even. */
+#if WIDEST > 4
+INLINE float wide_half(uint16_t half) { return _cvtsh_ss(half); }
+INLINE uint16_t half_of(float value) { return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT); }
+#else
+INLINE float wide_half(uint16_t half) {
+    _Float16 value;
+    memcpy(&value, &half, sizeof value);
+    return (float)value;
+}
+
+INLINE uint16_t half_of(float value) {
+    _Float16 narrow = (_Float16)value;
+    uint16_t half;
+    memcpy(&half, &narrow, sizeof half);
+    return half;
+}
+#endif
+
 /* Magnitudes as bits, which compare like the values; NaN is above all others. */
 INLINE ints magnitudes(floats v) { return (ints)v & 0x7fffffff; }
 

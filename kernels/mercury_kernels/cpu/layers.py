@@ -13,10 +13,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from mercury_kernels.cpu.blocks import GROUP, BlockMatrix, form_of
 from mercury_kernels.cpu.library import library as suitable_library
-
-GROUP = 32
-"""Number of inputs that share a scale."""
 
 FLOAT = 4
 """Bytes of a scale, or of a large dimension, behind a stored key or value."""
@@ -45,6 +43,16 @@ class QuantizedMatrix:
     codes: NDArray[np.uint8]
     scales: NDArray[np.float16]
     lows: NDArray[np.float16]
+
+    @property
+    def outputs(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def inputs(self) -> int:
+        """Number of columns."""
+        return self.scales.shape[1] * GROUP
 
     @property
     def bits(self) -> int:
@@ -143,25 +151,45 @@ class Layers:
         # not at the interpreter's exit, when a thread may still be running; the system frees the memory then
         weakref.finalize(self, self._library.mercury_free, self._handle).atexit = False
 
-    def put_matrix(self, layer: int, which: MatrixName, parts: Sequence[QuantizedMatrix]) -> None:
-        """Set a matrix, given as its parts in the order of outputs."""
-        first = parts[0]
-        outputs = sum(len(part.codes) for part in parts)
-        shape = outputs, first.scales.shape[1] * GROUP
+    def put_matrix(
+        self, layer: int, which: MatrixName, parts: Sequence[QuantizedMatrix] | Sequence[BlockMatrix]
+    ) -> None:
+        """Set a matrix, given as its parts in the order of outputs.
+
+        Raises ValueError for another shape than the layers', and for blocks with scales that float16 does not hold.
+        """
+        outputs = sum(part.outputs for part in parts)
+        shape = outputs, parts[0].inputs
         wanted = self.shapes.get(which, (outputs, self.width))
         if shape != wanted:
             raise ValueError(f"{which} has shape {list(shape)}, the layers take {list(wanted)}")
+        form = _form(parts)
         place = self._place(layer, which)
-        self._made(self._library.mercury_matrix(*place, outputs, first.scales.shape[1] * GROUP, first.bits))
+        self._made(self._library.mercury_matrix(*place, *shape, form))
         at = 0
         for part in parts:
-            assert part.bits == first.bits and part.codes.dtype == np.uint8
-            assert part.scales.dtype == part.lows.dtype == np.float16
-            codes, scales, lows = (np.ascontiguousarray(each) for each in (part.codes, part.scales, part.lows))
-            self._library.mercury_codes(*place, at, len(codes), _address(codes), _address(scales), _address(lows))
-            at += len(codes)
+            if isinstance(part, BlockMatrix):
+                self._put_blocks(place, at, part)
+            else:
+                self._put_codes(place, at, part, form)
+            at += part.outputs
         if which == "head":
             self.outputs = outputs
+
+    def _put_codes(self, place: tuple[int, int, int], first: int, part: QuantizedMatrix, bits: int) -> None:
+        assert part.bits == bits and part.codes.dtype == np.uint8
+        assert part.scales.dtype == part.lows.dtype == np.float16
+        codes, scales, lows = (np.ascontiguousarray(each) for each in (part.codes, part.scales, part.lows))
+        self._library.mercury_codes(*place, first, part.outputs, _address(codes), _address(scales), _address(lows))
+
+    def _put_blocks(self, place: tuple[int, int, int], first: int, part: BlockMatrix) -> None:
+        assert part.rows.strides[1] == 1
+        laid = self._library.mercury_blocks(
+            *place, first, part.outputs, part.type.number, part.rows.strides[0], _address(part.rows)
+        )
+        assert laid, f"the kernels lay out no {part.type.name} in this form"
+        if laid < 0:
+            raise ValueError("the kernels take no values that are not finite in float16")
 
     def put_bias(self, layer: int, which: MatrixName, bias: Floats) -> None:
         """Set a bias [out]."""
@@ -298,6 +326,13 @@ class Layers:
     def _made(self, worked: int) -> None:
         if not worked:
             raise MemoryError("no memory for the model")
+
+
+def _form(parts: Sequence[QuantizedMatrix] | Sequence[BlockMatrix]) -> int:
+    """The form of `linear.h` that holds all parts of a matrix."""
+    blocks = [part.type for part in parts if isinstance(part, BlockMatrix)]
+    codes = [part.bits for part in parts if isinstance(part, QuantizedMatrix)]
+    return codes[0] if codes else form_of(blocks)
 
 
 def _in_rows(of: StoredArray) -> StoredArray:

@@ -12,7 +12,7 @@ from mercury_kernels.cpu.library_file import problem
 FORCED = "MERCURY_CPU_KERNELS"
 """Environment variable that names one of `build.INSTRUCTION_SETS`, to try another than the best."""
 
-VERSION = 6
+VERSION = 7
 """Version of the interface between the library and this module."""
 
 _FEATURES_SIZE = 256
@@ -29,6 +29,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "mercury_free": (None, [_POINTER]),
     "mercury_matrix": (_INT, [_POINTER] + [_INT] * 5),
     "mercury_codes": (None, [_POINTER] + [_INT] * 4 + [_POINTER] * 3),
+    "mercury_blocks": (_INT, [_POINTER] + [_INT] * 5 + [_LONG, _POINTER]),
     "mercury_bias": (_INT, [_POINTER, _INT, _INT, _POINTER]),
     "mercury_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),
     "mercury_head_norms": (_INT, [_POINTER, _INT, _POINTER, _POINTER]),

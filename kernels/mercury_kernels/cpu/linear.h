@@ -1,9 +1,13 @@
-/* Matrices of 4- or 8-bit codes times rows quantised to 8 bits, plus low-rank products.
+/* Matrices of 4- to 8-bit codes times rows quantised to 8 bits, plus low-rank products.
  *
- * A matrix [outputs, inputs] has codes in groups of 32 inputs, each with a scale and a low end: weight = code * scale
- * + low, the arithmetic of GGUF's Q4_1. It is laid out in tiles of LANES outputs. For each group, a tile holds the codes,
- * four inputs of every output side by side (the layout for `dot`), then LANES scales and LANES low ends in float16.
- * A byte of 4-bit codes holds the codes of inputs i and i + 16.
+ * A matrix [outputs, inputs] has codes in groups of 32 inputs. In the plain forms each group has a scale and a low end:
+ * weight = code * scale + low, the arithmetic of GGUF's Q4_1. In the centred forms weight = (code - 2^(bits - 1)) * scale,
+ * as in Q5_0 and Q8_0; with 6 bits, as in Q6_K, the two halves of a group have scales of their own.
+ *
+ * It is laid out in tiles of LANES outputs. For each group, a tile holds the codes, four inputs of every output side by
+ * side (the layout for `dot`), then LANES scales and LANES low ends (or LANES scales per half) in float16. A byte holds
+ * the low 4 bits of the codes of inputs i and i + 16. Behind these bytes, 5-bit codes have four bytes per output: bit q of
+ * byte i is the fifth bit of input 4 q + i. 6-bit codes have four bytes per output and half: bits 2 q and 2 q + 1.
  */
 #ifndef MERCURY_LINEAR_H
 #define MERCURY_LINEAR_H
@@ -27,8 +31,11 @@ typedef struct {
     uint16_t *down, *up;
 } LowRank;
 
+/* A form is a number of bits, and CENTRED. */
+enum { CENTRED = 16, PLAIN4 = 4, PLAIN5 = 5, PLAIN8 = 8, CENTRED5 = 5 | CENTRED, CENTRED6 = 6 | CENTRED, CENTRED8 = 8 | CENTRED };
+
 typedef struct {
-    int outputs, inputs, bits, tiles;
+    int outputs, inputs, form, tiles;
     uint8_t *codes;
     float *bias;
     LowRank pieces[PIECES];
@@ -39,11 +46,17 @@ typedef struct {
     int8_t *bytes;      /* [R, inputs] */
     float *scales;      /* [R, inputs / 32] */
     float *sums;        /* [R, inputs / 32], of the rounded values */
+    int32_t *starts;    /* [R, inputs / 32, 2]: what makes codes centred, for the group, with 6 bits for each half */
     float *low[PIECES]; /* [R, rank]: down x */
 } Rows;
 
-INLINE size_t group_bytes(int bits) { return (size_t)LANES * (bits == 4 ? 16 : 32) + 4 * LANES; }
-INLINE size_t tile_bytes(const Matrix *m) { return group_bytes(m->bits) * (size_t)(m->inputs / GROUP); }
+INLINE int bits_of(int form) { return form & ~CENTRED; }
+INLINE int ends_of(int form) { return form == CENTRED5 || form == CENTRED8 ? 1 : 2; }
+INLINE size_t group_bytes(int form) { return (size_t)LANES * (4 * bits_of(form) + 2 * ends_of(form)); }
+INLINE size_t tile_bytes(const Matrix *m) { return group_bytes(m->form) * (size_t)(m->inputs / GROUP); }
+INLINE int is_form(int form) {
+    return form == PLAIN4 || form == PLAIN5 || form == PLAIN8 || form == CENTRED5 || form == CENTRED6 || form == CENTRED8;
+}
 
 /* Zeroed memory, in huge pages where the system has them, for every pass streams all weights. */
 static void *pages(size_t size) {
@@ -66,16 +79,16 @@ static void give_back(void *pages, size_t size) {
 #endif
 }
 
-/* Lays out codes [outputs, inputs] (two 4-bit codes per byte), scales and low ends [outputs, inputs / 32], from output
- * `first` of the matrix on. */
+/* Lays out 4- or 8-bit codes [outputs, inputs] (two 4-bit codes per byte), scales and low ends [outputs, inputs / 32], from
+ * output `first` of the matrix on. */
 static void lay_out(Matrix *m, int first, int outputs, const uint8_t *codes, const uint16_t *scales, const uint16_t *lows) {
     int groups = m->inputs / GROUP;
     for (int output = 0; output < outputs; output++) {
         int lane = (first + output) % LANES;
         uint8_t *tile = m->codes + tile_bytes(m) * ((first + output) / LANES);
-        for (int group = 0; group < groups; group++, tile += group_bytes(m->bits)) {
+        for (int group = 0; group < groups; group++, tile += group_bytes(m->form)) {
             /* a byte of two codes stays as it is: inputs i and i + 16 are in quads i / 4 and i / 4 + 4 */
-            int quads = m->bits == 4 ? QUADS / 2 : QUADS;
+            int quads = m->form == PLAIN4 ? QUADS / 2 : QUADS;
             const uint8_t *from = codes + ((size_t)output * groups + group) * quads * 4;
             for (int quad = 0; quad < quads; quad++) memcpy(tile + (quad * LANES + lane) * 4, from + quad * 4, 4);
             uint16_t *ends = (uint16_t *)(tile + quads * LANES * 4);
@@ -106,12 +119,17 @@ INLINE void down_by_rows(const LowRank *low, int inputs, const float *x, const i
  * the low-rank products. */
 static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int count, const float *x) {
     size_t groups = (size_t)(m->inputs / GROUP) * count, at = (size_t)first * (m->inputs / GROUP);
+    const int middle = 1 << (bits_of(m->form) - 1), halved = m->form == CENTRED6;
     for (size_t group = 0; group < groups; group++, at++) {
         int total;
         float scale = narrowed(rows->bytes + at * GROUP, x + group * GROUP, GROUP, &total);
         rows->scales[at] = scale;
         /* of the rounded values: codes are far from 0, so rounding errors times codes would be large */
         rows->sums[at] = scale * (float)total;
+        int behind = 0;
+        for (int i = GROUP / 2; i < GROUP && halved; i++) behind += rows->bytes[at * GROUP + i];
+        rows->starts[2 * at] = -middle * (total - behind);
+        rows->starts[2 * at + 1] = -middle * behind;
     }
     for (int piece = 0; piece < pieces; piece++) {
         const LowRank *low = &m->pieces[piece];
@@ -130,51 +148,78 @@ INLINE void add_quad(ints (*sums)[ROWS], const ints *codes, const int8_t *bytes,
                      const int bits) {
     for (int r = 0; r < count; r++) {
         ints four = all_quads(bytes + r * apart);
-        for (int t = 0; t < PAIR; t++)
-            sums[t][r] = bits == 4 ? dot_few(sums[t][r], codes[t], four) : dot_wide(sums[t][r], codes[t], four);
+        for (int t = 0; t < PAIR; t++) {
+            if (bits == 4) sums[t][r] = dot_few(sums[t][r], codes[t], four);
+            else if (bits == 8) sums[t][r] = dot_wide(sums[t][r], codes[t], four);
+            else sums[t][r] = dot(sums[t][r], codes[t], four);
+        }
+    }
+}
+
+/* The bits of a quad's codes above the fourth, from the bytes behind the low ones. */
+INLINE ints high_bits(const uint8_t *at, const int quad, const int half, const int bits) {
+    ints high = load_ints(at + (QUADS / 2 + (bits == 6 ? half : 0)) * 4 * LANES);
+    int place = bits == 6 ? 2 * quad : quad + half * QUADS / 2;
+    return (place < 4 ? high << (4 - place) : high >> (place - 4)) & all_ints(bits == 6 ? 0x30303030 : 0x10101010);
+}
+
+/* The codes of inputs 4 quad to 4 quad + 3 of a half of a group of less than 8 bits. */
+INLINE ints codes_of(const uint8_t *at, const int quad, const int half, const int bits) {
+    ints codes = load_ints(at + quad * 4 * LANES);
+    codes = (half ? codes >> 4 : codes) & all_ints(0x0f0f0f0f);
+    return bits == 4 ? codes : codes | high_bits(at, quad, half, bits);
+}
+
+/* Adds the products of a group's codes, with 6 bits of one `half` of it, to sums [PAIR][ROWS]. */
+INLINE void add_group(ints (*sums)[ROWS], const uint8_t *const *at, const int8_t *bytes, size_t apart, const int half,
+                      const int count, const int bits) {
+#pragma GCC unroll 4
+    for (int quad = 0; quad < QUADS / 2; quad++) {
+        ints codes[PAIR], behind[PAIR];
+        for (int t = 0; t < PAIR; t++) {
+            codes[t] = bits == 8 ? load_ints(at[t] + quad * 4 * LANES) : codes_of(at[t], quad, half, bits);
+            if (bits == 8) behind[t] = load_ints(at[t] + (QUADS / 2 + quad) * 4 * LANES);
+            else if (bits < 6) behind[t] = codes_of(at[t], quad, 1, bits);
+        }
+        add_quad(sums, codes, bytes + half * GROUP / 2 + quad * 4, apart, count, bits);
+        if (bits != 6) add_quad(sums, behind, bytes + GROUP / 2 + quad * 4, apart, count, bits);
     }
 }
 
 /* Two tiles for `count` rows from row `first` on: y [PAIR][ROWS]. */
 INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, const int count,
-                          const int bits, floats (*y)[ROWS]) {
-    const ints low_bits = all_ints(0x0f0f0f0f);
+                          const int form, floats (*y)[ROWS]) {
+    const int bits = bits_of(form), centred = form & CENTRED;
     const size_t inputs = (size_t)m->inputs, groups = inputs / GROUP;
     const int8_t *bytes = rows->bytes + (size_t)first * inputs;
     const float *scales = rows->scales + (size_t)first * groups, *sums = rows->sums + (size_t)first * groups;
+    const int32_t *starts = rows->starts + (size_t)first * groups * 2;
     const uint8_t *at[PAIR];
     floats total[PAIR][ROWS];
     for (int t = 0; t < PAIR; t++) {
         at[t] = m->codes + tile_bytes(m) * tiles[t];
         for (int r = 0; r < count; r++) total[t][r] = m->bias ? load(m->bias + tiles[t] * LANES) : all(0);
     }
-    for (size_t group = 0; group < groups; group++, bytes += GROUP, scales++, sums++) {
-        ints whole[PAIR][ROWS];
-        for (int t = 0; t < PAIR; t++) {
-            for (int r = 0; r < count; r++) whole[t][r] = all_ints(0);
-            for (size_t line = 0; line < group_bytes(bits); line += 64) __builtin_prefetch(at[t] + AHEAD + line);
-        }
-        for (int quad = 0; quad < (bits == 4 ? QUADS / 2 : QUADS); quad++) {
-            ints codes[PAIR], behind[PAIR];
-            for (int t = 0; t < PAIR; t++) {
-                codes[t] = load_ints(at[t]);
-                at[t] += 4 * LANES;
-                behind[t] = (codes[t] >> 4) & low_bits;
-                if (bits == 4) codes[t] &= low_bits;
-            }
-            add_quad(whole, codes, bytes + quad * 4, inputs, count, bits);
-            if (bits == 4) add_quad(whole, behind, bytes + GROUP / 2 + quad * 4, inputs, count, bits);
-        }
+    for (size_t group = 0; group < groups; group++, bytes += GROUP, scales++, sums++, starts += 2) {
+        for (int t = 0; t < PAIR; t++)
+            for (size_t line = 0; line < group_bytes(form); line += 64) __builtin_prefetch(at[t] + AHEAD + line);
+        for (int half = 0; half < (bits == 6 ? 2 : 1); half++) {
+            ints whole[PAIR][ROWS];
+            for (int t = 0; t < PAIR; t++)
+                for (int r = 0; r < count; r++) whole[t][r] = all_ints(centred ? starts[r * groups * 2 + half] : 0);
+            add_group(whole, at, bytes, inputs, half, count, bits);
 #pragma GCC unroll 2 /* Clang keeps the sums in memory otherwise */
-        for (int t = 0; t < PAIR; t++) {
-            floats scale = halves((const uint16_t *)at[t]), low = halves((const uint16_t *)at[t] + LANES);
-            at[t] += 4 * LANES;
-            for (int r = 0; r < count; r++) {
-                ints sum = bits == 4 ? settled(whole[t][r]) : whole[t][r];
-                total[t][r] += __builtin_convertvector(sum, floats) * (scale * scales[r * groups]);
-                total[t][r] += low * sums[r * groups];
+            for (int t = 0; t < PAIR; t++) {
+                const uint16_t *ends = (const uint16_t *)(at[t] + 4 * bits * LANES) + half * LANES;
+                floats scale = halves(ends), low = centred ? all(0) : halves(ends + LANES);
+                for (int r = 0; r < count; r++) {
+                    ints sum = bits == 4 ? settled(whole[t][r]) : whole[t][r];
+                    total[t][r] += __builtin_convertvector(sum, floats) * (scale * scales[r * groups]);
+                    if (!centred) total[t][r] += low * sums[r * groups];
+                }
             }
         }
+        for (int t = 0; t < PAIR; t++) at[t] += group_bytes(form);
     }
     for (int piece = 0; piece < pieces; piece++) {
         const LowRank *product = &m->pieces[piece];
@@ -191,20 +236,25 @@ INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const i
         for (int r = 0; r < count; r++) y[t][r] = total[t][r];
 }
 
-/* `tiles_by_rows` with constant bits and number of rows. */
+/* `tiles_by_rows` with constant form and number of rows. */
 static void tiles_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, int count,
                        floats (*y)[ROWS]) {
-#define CASE(COUNT)                                                                  \
-    case COUNT:                                                                      \
-        if (m->bits == 4) tiles_by_rows(m, pieces, rows, tiles, first, COUNT, 4, y); \
-        else tiles_by_rows(m, pieces, rows, tiles, first, COUNT, 8, y);              \
-        break;
-    switch (count) {
-        CASE(1) CASE(2) CASE(3) CASE(4)
+#define CASE(COUNT) \
+    case COUNT: tiles_by_rows(m, pieces, rows, tiles, first, COUNT, form, y); break;
 #if WIDEST == 16
-        CASE(5) CASE(6) CASE(7) CASE(8)
+#define CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8)
+#else
+#define CASES CASE(1) CASE(2) CASE(3) CASE(4)
 #endif
+#define FORM(FORM)                \
+    case FORM: {                  \
+        const int form = FORM;    \
+        switch (count) { CASES }  \
+        break;                    \
     }
+    switch (m->form) { FORM(PLAIN4) FORM(PLAIN5) FORM(PLAIN8) FORM(CENTRED5) FORM(CENTRED6) FORM(CENTRED8) }
+#undef FORM
+#undef CASES
 #undef CASE
 }
 

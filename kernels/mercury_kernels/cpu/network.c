@@ -5,6 +5,7 @@
  * bfloat16; rotated into a frame (`mercury_place`), with the bias, they have the format of `attention.h`.
  */
 #include "attention.h"
+#include "blocks.h"
 #include "linear.h"
 
 #ifdef _WIN32
@@ -120,24 +121,33 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 6; }
+API int mercury_version(void) { return 7; }
 
 /* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
 
-/* Allocates a matrix, once; the head if layer is -1. Returns 0 when memory is short, as do the functions below. */
-API int mercury_matrix(Network *net, int layer, int which, int outputs, int inputs, int bits) {
+/* Allocates a matrix in a form of `linear.h`, once; the head if layer is -1. Returns 0 when memory is short, as do the
+ * functions below. */
+API int mercury_matrix(Network *net, int layer, int which, int outputs, int inputs, int form) {
     Matrix *m = matrix_of(net, layer, which);
-    if (m->codes || (bits != 4 && bits != 8)) return 0;
-    *m = (Matrix){.outputs = outputs, .inputs = inputs, .bits = bits, .tiles = (outputs + LANES - 1) / LANES};
+    if (m->codes || !is_form(form)) return 0;
+    *m = (Matrix){.outputs = outputs, .inputs = inputs, .form = form, .tiles = (outputs + LANES - 1) / LANES};
     m->codes = pages(tile_bytes(m) * m->tiles);
     return m->codes != NULL;
 }
 
-/* Sets outputs of a matrix from `first` on: codes uint8 [outputs, inputs * bits / 8], float16 scales and low ends. */
+/* Sets outputs of a matrix of form 4 or 8 from `first` on: codes uint8 [outputs, inputs * bits / 8], float16 scales and low
+ * ends. */
 API void mercury_codes(Network *net, int layer, int which, int first, int outputs, const uint8_t *codes,
                        const uint16_t *scales, const uint16_t *lows) {
     lay_out(matrix_of(net, layer, which), first, outputs, codes, scales, lows);
+}
+
+/* Sets outputs of a matrix from `first` on from GGUF's blocks of a type, `row` bytes per output. Returns 0 for a type that has no
+ * such form, -1 if a scale is not finite in float16, else 1. */
+API int mercury_blocks(Network *net, int layer, int which, int first, int outputs, int type, int64_t row,
+                       const uint8_t *blocks) {
+    return lay_blocks(matrix_of(net, layer, which), first, outputs, type, row, blocks);
 }
 
 static float *copied(const float *from, size_t count, size_t room) {
@@ -545,6 +555,7 @@ static size_t lay_scratch(Job *job, char *base) {
     job->taken.bytes = cut(&at, R * widest);
     job->taken.scales = cut(&at, R * widest / GROUP * sizeof(float));
     job->taken.sums = cut(&at, R * widest / GROUP * sizeof(float));
+    job->taken.starts = cut(&at, R * widest / GROUP * 2 * sizeof(int32_t));
     for (int piece = 0; piece < PIECES; piece++) job->taken.low[piece] = cut(&at, R * rank * sizeof(float));
     if (job->logits) return (size_t)(at - base);
     job->qkv = cut(&at, R * (H * G + 2 * H) * D * sizeof(float));

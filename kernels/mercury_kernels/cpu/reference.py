@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mercury_kernels.cpu.blocks import GROUP
 from mercury_kernels.cpu.layers import (
     BFLOAT16,
-    GROUP,
     WHOLE_MODEL,
     Floats,
     KeysValues,

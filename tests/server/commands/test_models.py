@@ -115,15 +115,12 @@ def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, 
 # Add
 
 
-def test_a_known_model_is_joined_checked_converted_measured_and_used(models, known, capsys):
+def test_a_known_model_is_joined_checked_measured_and_used_as_it_is(models, known, content, capsys):
     assert main(["models", "add", "tiny", "--yes"]) == 0
     assert left_in(models) == {"tiny", "tiny.json"}
     assert list(models.glob(".partial-*")) == []
-    assert {path.name for path in find_model(models / "tiny").iterdir()} == {
-        "config.json",
-        "tokenizer.json",
-        "model.safetensors",
-    }
+    assert [path.name for path in find_model(models / "tiny").iterdir()] == ["tiny.gguf"]
+    assert (models / "tiny" / "tiny.gguf").read_bytes() == content
     tiny.load(models / "tiny")
     assert record.read(models / "tiny.json").files == (("tiny.gguf", known.origin.sha256),)
     assert main(["models", "use", "tiny"]) == 0
@@ -201,7 +198,7 @@ def test_a_disk_that_fills_up_leaves_nothing_installed(models, known, capsys, mo
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("mercury_lsp.installed_models.installing._convert", full)
+    monkeypatch.setattr(joining, "_download", full)
     assert main(["models", "add", "tiny", "--yes"]) == 2
     assert "is full; free some space" in capsys.readouterr().err
     assert left_in(models) == set()
@@ -250,8 +247,8 @@ def test_two_downloads_at_once_do_not_collide(models, known, capsys):
         (["tiny", "--name", "bundled"], "comes with mercury-lsp"),
         (["tiny", "--name", "../up"], "cannot be a model's name"),
         (["tiny", "--name", ".hidden"], "cannot be a model's name"),
-        (["nothing"], "no known model and no folder nothing; known: tiny"),
-        (["some.gguf"], "loads no GGUF file"),
+        (["nothing"], "no known model, folder or GGUF file nothing; known: tiny"),
+        (["some.gguf"], "no known model, folder or GGUF file some.gguf"),
     ],
 )
 def test_what_cannot_be_added_is_one_line(models, known, capsys, arguments: list[str], said: str):
@@ -292,7 +289,7 @@ def _truncate(folder: Path) -> None:
     [
         (_truncate, "truncated or damaged"),
         (lambda folder: (folder / "model.safetensors").unlink(), "no model*.safetensors"),
-        (lambda folder: (folder / "model.safetensors").rename(folder / "model.gguf"), "GGUF files"),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "model.gguf"), "no model*.safetensors"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json"),
         (lambda folder: (folder / "tokenizer.json").write_text("{"), "tokenizer.json cannot be read"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
@@ -305,6 +302,50 @@ def test_a_folder_that_is_no_whole_model_is_not_registered(
     folder = tiny.folder(tmp_path / "mine", rank=0)
     damage(folder)
     assert main(["models", "add", str(folder)]) == 2
+    assert said in capsys.readouterr().err
+    assert left_in(models) == set()
+
+
+# A GGUF file of the user's
+
+
+def test_a_file_is_linked_and_stays_when_it_is_removed(models, known, content, tmp_path, capsys):
+    file = tmp_path / "Mine.gguf"
+    file.write_bytes(content)
+    assert main(["models", "add", str(file)]) == 0
+    assert left_in(models) == {"mine", "mine.json"}
+    [linked] = (models / "mine").iterdir()
+    assert linked.samefile(file)
+    tiny.load(models / "mine")
+    assert rows(capsys)["mine"]["weight_bytes"] == len(content)
+    assert main(["models", "remove", "mine"]) == 0
+    assert left_in(models) == set() and file.read_bytes() == content
+
+
+def test_a_file_is_copied_once_where_it_cannot_be_linked(models, known, content, tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    (tmp_path / "mine.gguf").write_bytes(content)
+    assert main(["models", "add", str(tmp_path / "mine.gguf")]) == 0
+    assert [path.read_bytes() for path in models.rglob("*.gguf")] == [content]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda content: content[:-10], "truncated or damaged"),
+        (lambda content: b"GGML" + content[4:], "is no GGUF file"),
+        (lambda content: content.replace(b"qwen2", b"qwenx"), "architecture qwenx is not supported"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_not_registered(
+    models, known, content, tmp_path, capsys, damage: Callable[[bytes], bytes], said: str
+):
+    (tmp_path / "mine.gguf").write_bytes(damage(content))
+    assert main(["models", "add", str(tmp_path / "mine.gguf")]) == 2
     assert said in capsys.readouterr().err
     assert left_in(models) == set()
 
@@ -336,10 +377,18 @@ def test_a_model_that_cannot_be_run_is_refused_before_its_weights_are_downloaded
     assert [path for path, _ in hub.sent] == ["config.json"]
 
 
-def test_a_repository_of_gguf_files_is_refused_with_the_reason(models, known, hub, capsys):
-    hub.files = {"model-q4.gguf": b"GGUF"}
+@pytest.mark.parametrize("others", [(), ("tiny-q2_k.gguf", "tiny-f16.gguf")])
+def test_a_repository_of_gguf_files_gives_one(models, known, hub, content, capsys, others: tuple[str, ...]):
+    hub.files = dict.fromkeys(("tiny-Q4_K_M.gguf", *others), content)
+    assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 0
+    assert [path.name for path in (models / "tiny-llama").iterdir()] == ["tiny-Q4_K_M.gguf"]
+    assert [path for path, _ in hub.sent] == ["tiny-Q4_K_M.gguf"]
+
+
+def test_a_repository_of_gguf_files_to_choose_from_is_refused_with_the_fix(models, known, hub, content, capsys):
+    hub.files = {"tiny-q2_k.gguf": content, "tiny-f16.gguf": content}
     assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
-    assert "it has GGUF files, which this version cannot load" in capsys.readouterr().err
+    assert "has 2 GGUF files, none of which is clearly the one to take; download one" in capsys.readouterr().err
     assert hub.sent == []
 
 
@@ -363,7 +412,7 @@ def test_a_model_that_was_put_there_by_hand_is_deleted_only_on_demand(models, kn
 
 
 def test_removing_takes_away_what_an_interrupted_download_left(models, known, monkeypatch):
-    monkeypatch.setattr("mercury_lsp.installed_models.installing._convert", lambda *_: (_ for _ in ()).throw(OSError))
+    monkeypatch.setattr("mercury_lsp.installed_models.installing.check", lambda *_: (_ for _ in ()).throw(OSError))
     assert main(["models", "add", "tiny", "--yes"]) == 2
     assert list(models.glob(".partial-*"))
     assert main(["models", "remove", "tiny"]) == 0

@@ -7,7 +7,7 @@ Q8_0 keep their exact values; types with finer scales (Q4_K, Q6_K) are rounded o
 from typing import Any
 
 import numpy as np
-from mercury_kernels.cpu.layers import GROUP
+from mercury_kernels.cpu.blocks import GROUP
 
 from mercury_engine.errors import RequestError
 

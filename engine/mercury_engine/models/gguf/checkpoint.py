@@ -1,0 +1,150 @@
+"""A GGUF file of the Llama, Qwen2 or Qwen3 family as a configuration and a checkpoint's tensors."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from mercury_kernels.cpu.blocks import BlockMatrix
+from numpy.typing import NDArray
+
+from mercury_engine.errors import ModelCorrupt, ModelError
+from mercury_engine.models.gguf.file import GgufFile
+from mercury_engine.models.network import ModelConfig
+
+ARCHITECTURES = ("llama", "qwen2", "qwen3")
+"""Supported values of `general.architecture`."""
+
+EMBEDDING, HEAD = "token_embd.weight", "output.weight"
+
+_WHOLE_MODEL = {
+    EMBEDDING: "model.embed_tokens.weight",
+    HEAD: "lm_head.weight",
+    "output_norm.weight": "model.norm.weight",
+}
+
+_BY_LAYER = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+
+_BIASED = ("attn_q", "attn_k", "attn_v")
+
+_DEFAULT_ROPE_BASE = 10_000.0
+
+
+class GgufTensors(Mapping[str, NDArray[Any] | BlockMatrix]):
+    """The file's tensors under their checkpoint names: vectors as floats, matrices as blocks in the mapped file."""
+
+    def __init__(self, file: GgufFile) -> None:
+        self._file = file
+        self._names = {_checkpoint_name(file, name): name for name in file.tensor_names}
+
+    def __getitem__(self, name: str) -> NDArray[Any] | BlockMatrix:
+        stored = self._names[name]
+        field = stored.split(".")[-2]
+        if self._file.dimensions(stored) == 1:
+            vector = self._file.vector(stored)
+            return vector[self._order(field, len(vector))] if self._is_interleaved(field) else vector
+        matrix = self._file.matrix(stored)
+        if not self._is_interleaved(field):
+            return matrix
+        return BlockMatrix(matrix.type, matrix.rows[self._order(field, matrix.outputs)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def release(self) -> None:
+        """See `GgufFile.release`."""
+        self._file.release()
+
+    def _is_interleaved(self, field: str) -> bool:
+        return _architecture(self._file) == "llama" and field in ("attn_q", "attn_k")
+
+    def _order(self, field: str, outputs: int) -> NDArray[np.int64]:
+        """The rows in the order that puts a head's two rotary halves one after the other."""
+        heads = _field(self._file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv")
+        return np.arange(outputs).reshape(heads, -1, 2).swapaxes(1, 2).ravel()
+
+
+def config_of(file: GgufFile) -> ModelConfig:
+    """The model's shape. Raises ModelError for what cannot be run, ModelCorrupt for a damaged file."""
+    _refuse_unknown(file)
+    width, heads = (int(_field(file, name)) for name in ("embedding_length", "attention.head_count"))
+    key_heads = int(_field(file, "attention.head_count_kv", heads))
+    if not key_heads or heads % key_heads:
+        raise ModelCorrupt(f"{file.path}: {heads} query heads do not share {key_heads} key heads evenly")
+    epsilon = _field(file, "attention.layer_norm_rms_epsilon")
+    names = set(file.tensor_names)
+    return ModelConfig(
+        vocab_size=file.matrix(EMBEDDING).outputs,
+        hidden_size=width,
+        intermediate_size=int(_field(file, "feed_forward_length")),
+        num_hidden_layers=int(_field(file, "block_count")),
+        num_attention_heads=heads,
+        num_key_value_heads=key_heads,
+        head_dim=int(_field(file, "attention.key_length", width // heads)),
+        rope_theta=float(_field(file, "rope.freq_base", _DEFAULT_ROPE_BASE)),
+        rms_norm_eps=float(f"{epsilon:.4g}"),  # stored as float32
+        attention_bias="blk.0.attn_q.bias" in names,
+        qk_norm="blk.0.attn_q_norm.weight" in names,
+        tie_word_embeddings=HEAD not in names,
+        name=str(file.value("general.name", file.path.stem)),
+    )
+
+
+def _refuse_unknown(file: GgufFile) -> None:
+    """Raise ModelError unless this is a plain decoder of a supported architecture, with matrices of known types."""
+    architecture = _architecture(file)
+    if architecture not in ARCHITECTURES:
+        raise ModelError(
+            f"{file.path}: the architecture {architecture} is not supported; choose a model of one of "
+            f"{', '.join(ARCHITECTURES)}"
+        )
+    if _field(file, "expert_count", 0):
+        raise ModelError(f"{file.path} has experts, which are not supported; choose a dense model")
+    for field in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
+        if isinstance(_field(file, field, 1), list):
+            raise ModelError(f"{file.path}: its layers differ in {field}, which is not supported; choose another model")
+    scaling = _field(file, "rope.scaling.type", "none")
+    if scaling != "none" and _field(file, "rope.scaling.factor", 1.0) != 1.0:
+        raise ModelError(f"{file.path} scales rotary angles ({scaling}), which is not supported; choose another model")
+    if EMBEDDING not in file.tensor_names:
+        raise ModelCorrupt(f"{file.path} lacks {EMBEDDING}; fetch it again")
+    for name in file.tensor_names:
+        _checkpoint_name(file, name)
+        file.matrix(name)
+
+
+def _checkpoint_name(file: GgufFile, name: str) -> str:
+    if name in _WHOLE_MODEL:
+        return _WHOLE_MODEL[name]
+    parts = name.split(".")
+    known = len(parts) == 4 and parts[0] == "blk" and parts[2] in _BY_LAYER
+    if not known or parts[3] not in (("weight", "bias") if parts[2] in _BIASED else ("weight",)):
+        raise ModelError(f"{file.path} has a tensor {name}, which this version does not know; choose another model")
+    return f"model.layers.{parts[1]}.{_BY_LAYER[parts[2]]}.{parts[3]}"
+
+
+def _architecture(file: GgufFile) -> str:
+    return str(file.required("general.architecture"))
+
+
+def _field(file: GgufFile, name: str, default: Any = None) -> Any:
+    """A value of the architecture. Raises ModelCorrupt if it is missing and has no default."""
+    key = f"{_architecture(file)}.{name}"
+    return file.required(key) if default is None else file.value(key, default)

@@ -1,0 +1,245 @@
+"""The GGUF format: metadata and tensors of a mapped file.
+
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+"""
+
+import contextlib
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mercury_kernels.cpu.blocks import TYPES, BlockMatrix, BlockType, Bytes
+from numpy.typing import NDArray
+
+from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
+
+SUFFIX = ".gguf"
+
+_MAGIC = b"GGUF"
+
+_VERSIONS = (2, 3)
+
+_MOST_ENTRIES = 1 << 20
+"""Metadata entries, tensors or dimensions beyond which a header is surely damaged."""
+
+_ALIGNMENT = 32
+"""Bytes to which tensors are aligned unless `general.alignment` says otherwise."""
+
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+"""Formats of `struct` by the kind of a value."""
+
+_STRING, _ARRAY = 8, 9
+
+_OTHER_TYPES = {
+    10: "Q2_K",
+    11: "Q3_K",
+    16: "IQ2_XXS",
+    17: "IQ2_XS",
+    18: "IQ3_XXS",
+    19: "IQ1_S",
+    20: "IQ4_NL",
+    21: "IQ3_S",
+    22: "IQ2_S",
+    23: "IQ4_XS",
+    29: "IQ1_M",
+    34: "TQ1_0",
+    35: "TQ2_0",
+    39: "MXFP4",
+}
+"""Names of types that cannot be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An array in the metadata, which is decoded when it is asked for."""
+
+    kind: int
+    count: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """A tensor's shape (outputs first), its type's number, and where its data start."""
+
+    shape: tuple[int, ...]
+    type: int
+    start: int
+
+
+class GgufFile:
+    """A GGUF file, mapped into memory.
+
+    Raises ModelCorrupt for a file that is damaged, truncated, or only a part of a model.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as opened:
+                self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped
+            raise ModelCorrupt(f"{path} cannot be read ({error}); fetch it again") from error
+        if self._map[:4] != _MAGIC:
+            raise ModelCorrupt(f"{path} is no GGUF file; fetch it again")
+        try:
+            self._read_header()
+        except (struct.error, UnicodeDecodeError, ValueError, IndexError) as error:
+            raise ModelCorrupt(f"{path} is truncated or damaged ({error}); fetch it again") from error
+        self._refuse_parts()
+
+    def _read_header(self) -> None:
+        (version,) = struct.unpack_from("<I", self._map, 4)
+        if version not in _VERSIONS:
+            raise ValueError(f"its version is {version}")
+        tensors, entries = struct.unpack_from("<QQ", self._map, 8)
+        if max(tensors, entries) > _MOST_ENTRIES:
+            raise ValueError("its header is nonsense")
+        self._at = 24
+        self._values = dict(self._entry() for _ in range(entries))
+        self._tensors = dict(self._tensor() for _ in range(tensors))
+        alignment = self.value("general.alignment", _ALIGNMENT)
+        self._data = -(-self._at // alignment) * alignment
+
+    def _entry(self) -> tuple[str, Any]:
+        key = self._string()
+        return key, self._value(self._take("I"))
+
+    def _value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self._string()
+        if kind != _ARRAY:
+            return self._take(_number(kind))
+        kind, count = self._take("I"), self._take("Q")
+        array = _Array(kind, count, self._at)
+        if kind == _STRING:
+            for _ in range(count):
+                self._at += 8 + self._take_at("Q", self._at)
+        else:
+            self._at += count * struct.calcsize(_number(kind))
+        if self._at > len(self._map):
+            raise ValueError("it ends within its metadata")
+        return array
+
+    def _tensor(self) -> tuple[str, _Tensor]:
+        name, dimensions = self._string(), self._take("I")
+        shape = tuple(self._take("Q") for _ in range(min(dimensions, _MOST_ENTRIES)))
+        return name, _Tensor(shape[::-1], self._take("I"), self._take("Q"))
+
+    def _string(self) -> str:
+        size = self._take("Q")
+        text = self._map[self._at : self._at + size]
+        self._at += size
+        if len(text) < size:
+            raise ValueError("it ends within its metadata")
+        return text.decode("utf-8")
+
+    def _take(self, form: str) -> Any:
+        value = self._take_at(form, self._at)
+        self._at += struct.calcsize(f"<{form}")
+        return value
+
+    def _take_at(self, form: str, at: int) -> Any:
+        return struct.unpack_from(f"<{form}", self._map, at)[0]
+
+    def _refuse_parts(self) -> None:
+        if self.value("split.count", 0) > 1:
+            raise ModelError(
+                f"{self.path} is one of {self.value('split.count')} parts; join them first: "
+                "llama-gguf-split --merge FIRST-PART OUT"
+            )
+
+    def value(self, key: str, default: Any = None) -> Any:
+        """A value from the metadata; arrays are lists."""
+        found = self._values.get(key, default)
+        return self._decoded(found) if isinstance(found, _Array) else found
+
+    def required(self, key: str) -> Any:
+        """A value that a model needs. Raises ModelCorrupt."""
+        if key not in self._values:
+            raise ModelCorrupt(f"{self.path} lacks {key}; fetch or convert it again")
+        return self.value(key)
+
+    def _decoded(self, array: _Array) -> list[Any]:
+        if array.kind != _STRING:
+            form = _number(array.kind)
+            return list(struct.unpack_from(f"<{array.count}{form}", self._map, array.start))
+        try:
+            return list(self._strings(array))
+        except UnicodeDecodeError as error:
+            raise ModelCorrupt(f"{self.path} is damaged ({error}); fetch it again") from error
+
+    def _strings(self, array: _Array) -> Iterator[str]:
+        at, size_of = array.start, struct.Struct("<Q").unpack_from
+        for _ in range(array.count):
+            start = at + 8
+            at = start + size_of(self._map, at)[0]
+            yield self._map[start:at].decode("utf-8")
+
+    @property
+    def tensor_names(self) -> list[str]:
+        """The tensors' names in the file's order."""
+        return list(self._tensors)
+
+    def matrix(self, name: str) -> BlockMatrix:
+        """A tensor as it lies in the file; one of one dimension is a row.
+
+        Raises ModelError for an unknown type, ModelCorrupt for a truncated file.
+        """
+        tensor = self._tensors[name]
+        kind = self._type(name, tensor.type)
+        *outputs, inputs = tensor.shape
+        rows = int(np.prod(outputs, dtype=np.int64))
+        start, row = self._data + tensor.start, inputs // kind.weights * kind.size
+        if inputs % kind.weights or start + rows * row > len(self._map):
+            raise ModelCorrupt(f"{self.path} is truncated or damaged: {name} ends behind its end; fetch it again")
+        data: Bytes = np.frombuffer(self._map, np.uint8, rows * row, start)
+        return BlockMatrix(kind, data.reshape(rows, row))
+
+    def vector(self, name: str) -> NDArray[np.float32]:
+        """The values of a tensor of one dimension. Raises what `matrix` raises."""
+        return self.matrix(name).floats()[0]
+
+    def dimensions(self, name: str) -> int:
+        """Number of dimensions of a tensor."""
+        return len(self._tensors[name].shape)
+
+    def _type(self, name: str, number: int) -> BlockType:
+        if number in TYPES:
+            return TYPES[number]
+        other = _OTHER_TYPES.get(number, f"number {number}")
+        known = ", ".join(sorted(kind.name for kind in TYPES.values()))
+        raise ModelError(
+            f"{self.path}: {name} is quantised as {other}, which is not supported; fetch the model as Q4_K_M or Q8_0 "
+            f"(supported: {known})"
+        )
+
+    def release(self) -> None:
+        """Take the file's pages out of this process's memory; they are mapped again when they are read."""
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def _number(kind: int) -> str:
+    if kind not in _NUMBERS:
+        raise ValueError(f"a value is of kind {kind}")
+    return _NUMBERS[kind]
+
+
+def gguf_of(model: Path) -> Path | None:
+    """The GGUF file that a path names: a file, or a folder with no config.json and one such file; else None.
+
+    Raises ModelNotFound for a folder with several.
+    """
+    if model.suffix == SUFFIX and model.is_file():
+        return model
+    if (model / "config.json").is_file():
+        return None
+    found = sorted(model.glob(f"*{SUFFIX}"))
+    if len(found) > 1:
+        raise ModelNotFound(f"{model} has {len(found)} GGUF files; set mercury.model to the path of one of them")
+    return found[0] if found else None

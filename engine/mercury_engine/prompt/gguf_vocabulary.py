@@ -1,0 +1,104 @@
+"""The tokenizer of a GGUF file: byte-level BPE from its metadata.
+
+`tokenizer.ggml.pre` names the expressions that split text before it is tokenized; they are those of llama-vocab.cpp
+(github.com/ggml-org/llama.cpp).
+"""
+
+from dataclasses import dataclass
+
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+
+from mercury_engine.errors import ModelCorrupt, ModelError
+from mercury_engine.models.gguf.file import GgufFile
+
+_CONTRACTIONS = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+
+_WORDS = rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|%s| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+"""Contractions, words, digits, runs of signs, line breaks, blanks."""
+
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
+
+_DEEPSEEK = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How text is split, by one expression after another."""
+
+    expressions: tuple[str, ...]
+    whole_words: bool = False
+    """Whether a word that is a token is not merged from its parts."""
+    normalised: bool = False
+    """Whether characters are composed first."""
+
+
+_LLAMA_3 = _Split((_WORDS % r"\p{N}{1,3}",), whole_words=True)
+_QWEN_2 = _Split((_WORDS % r"\p{N}",), normalised=True)
+_DIGITS = _Split((r"\p{N}", _GPT2))
+
+_SPLITS = {
+    **dict.fromkeys(("gpt-2", "gpt2", "mpt", "olmo", "phi-2", "jina-es", "jina-de"), _Split((_GPT2,))),
+    **dict.fromkeys(("llama3", "llama-v3", "llama-bpe", "dbrx", "smaug-bpe"), _LLAMA_3),
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "stablelm2"), _QWEN_2),
+    **dict.fromkeys(("smollm", "starcoder", "refact", "codeshell", "command-r"), _DIGITS),
+    "default": _Split((r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]")),
+    "deepseek-llm": _Split((*_DEEPSEEK, r"\p{N}+")),
+    "deepseek-coder": _Split((*_DEEPSEEK, r"\p{N}")),
+}
+"""By `tokenizer.ggml.pre`."""
+
+_CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
+"""Kinds of tokens."""
+
+
+def tokenizer_of(file: GgufFile) -> tokenizers.Tokenizer:
+    """The file's tokenizer. Raises ModelError for a vocabulary of another kind, ModelCorrupt for a damaged one."""
+    split = _split_of(file)
+    tokens = [str(token) for token in file.required("tokenizer.ggml.tokens")]
+    kinds = file.value("tokenizer.ggml.token_type", [1] * len(tokens))
+    used = len(tokens)
+    while used and kinds[used - 1] == _UNUSED:  # padding, which no text should spell
+        used -= 1
+    pairs = [_pair(merge) for merge in file.required("tokenizer.ggml.merges")]
+    vocabulary = {token: number for number, token in enumerate(tokens[:used])}
+    try:
+        made = tokenizers.Tokenizer(models.BPE(vocabulary, pairs, ignore_merges=split.whole_words))
+    except Exception as error:  # the library raises bare Exception
+        raise ModelCorrupt(f"{file.path} has a damaged vocabulary ({error}); fetch it again") from error
+    if split.normalised:
+        made.normalizer = normalizers.NFC()
+    steps = [pre_tokenizers.Split(Regex(each), behavior="isolated") for each in split.expressions]
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [*steps, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    made.decoder = decoders.ByteLevel()
+    special = zip(tokens[:used], kinds, strict=False)
+    made.add_special_tokens([token for token, kind in special if kind in (_CONTROL, _USER_DEFINED)])
+    return made
+
+
+def start_of(file: GgufFile) -> int:
+    """The token that begins a text."""
+    return int(file.value("tokenizer.ggml.bos_token_id", 0))
+
+
+def _pair(merge: str) -> tuple[str, str]:
+    left, _, right = merge.partition(" ")
+    return left, right
+
+
+def _split_of(file: GgufFile) -> _Split:
+    kind = file.required("tokenizer.ggml.model")
+    if kind != "gpt2":
+        raise ModelError(
+            f"{file.path}: its vocabulary is of kind {kind!r}, only byte-level BPE ('gpt2') is supported; choose "
+            "another model, such as one of the Qwen2, Qwen3, Llama 3 or SmolLM families"
+        )
+    name = file.value("tokenizer.ggml.pre", "default")
+    if name not in _SPLITS:
+        raise ModelError(
+            f"{file.path}: its vocabulary splits text as {name!r}, which is not supported; choose another model "
+            f"(supported: {', '.join(sorted(_SPLITS))})"
+        )
+    return _SPLITS[name]

@@ -1,0 +1,184 @@
+"""GGUF files are loaded as they are, and what cannot be loaded is refused with the reason."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.engine import Engine
+from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
+from mercury_engine.loading import find_model
+from mercury_engine.models import decoder_weights, weights
+from mercury_engine.models.cpu import CpuNetwork, layers_for
+from mercury_engine.models.network import ForwardRequest, Network
+from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.prompt.tokenizer import Tokenizer
+
+from tests.support import tiny, tiny_gguf
+
+FAMILIES = {"llama": {}, "qwen2": {"attention_bias": True}, "qwen3": {"qk_norm": True}}
+
+REQUEST = FillRequest(near="def f(a):\n    return ", suffix=("\n",), max_slots=4)
+
+IDS = np.array([1, 5, 9, 33, 21])
+
+
+def network(family: str = "llama", **changes):
+    return tiny.network(0, intermediate_size=64, **FAMILIES[family], **changes)
+
+
+def written(folder: Path, family: str = "llama", **metadata: object) -> Path:
+    return tiny_gguf.convert(folder / "tiny.gguf", network(family), family, **metadata)
+
+
+def read(network: Network) -> np.ndarray:
+    [(hidden, _)] = network.read_together([ForwardRequest(IDS, [], 0)])
+    return np.asarray(hidden)
+
+
+def in_torch(model: Path) -> TorchNetwork:
+    return TorchNetwork(decoder_weights.load(model, torch.float32, torch.device("cpu")))
+
+
+def close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+    assert np.linalg.norm(found - expected) < tolerance * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_file_computes_what_its_checkpoint_does(tmp_path, family):
+    made = network(family)
+    file = in_torch(tiny_gguf.convert(tmp_path / "tiny.gguf", made, family))
+    shape = {name: getattr(made.config, name) for name in made.config.__slots__ if name != "name"}
+    assert {name: getattr(file.config, name) for name in shape} == shape
+    close(read(file), read(TorchNetwork(made)), 0.03)  # Q8_0 rounds
+
+
+@tiny.needs_kernels
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_kernels_compute_what_torch_does(tmp_path, family):
+    made = network(family, head_dim=64)
+    path = tiny_gguf.convert(tmp_path / "tiny.gguf", made, family)
+    config = weights.read_config(path)
+    close(read(CpuNetwork(path, config, layers_for(config, 2))), read(in_torch(path)), 0.05)
+
+
+@tiny.needs_kernels
+def test_a_file_fills_without_torch_and_without_another_file(tmp_path):
+    path = tiny_gguf.convert(tmp_path / "tiny.gguf", network(head_dim=64), "llama")
+    engine = Engine.load(path, device="cpu", backend="native")
+    assert engine.backend == "native"
+    assert engine.fill(REQUEST).steps > 0
+    assert [file.name for file in tmp_path.iterdir()] == ["tiny.gguf"]
+
+
+def test_a_folder_with_a_file_is_a_model_and_a_name_finds_it(tmp_path, monkeypatch):
+    written(tmp_path)
+    assert find_model(tmp_path) == tmp_path
+    assert find_model(tmp_path / "tiny.gguf") == tmp_path / "tiny.gguf"
+    assert weights.read_config(tmp_path) == weights.read_config(tmp_path / "tiny.gguf")
+
+
+def test_the_tokenizer_is_the_checkpoints(tmp_path):
+    own, checkpoints = Tokenizer(written(tmp_path)), tiny.tokenizer()
+    text = f"{tiny.START}def f12(x):\r\n    return x  # \u00e9\u4e2d it's"
+    assert own.encode(text) == checkpoints.encode(text, add_special_tokens=False).ids
+    assert own.decode(own.encode(text)) == text
+    assert own.size == checkpoints.get_vocab_size()  # padding is left out
+    assert own.start_id == checkpoints.token_to_id(tiny.START)
+
+
+def test_the_head_is_tied_unless_the_file_has_one(tmp_path):
+    assert weights.read_config(written(tmp_path)).tie_word_embeddings
+
+
+# Refusals
+
+METADATA = [
+    ("gemma2", {}, "architecture gemma2 is not supported; choose a model of one of llama, qwen2, qwen3"),
+    ("llama", {"llama.expert_count": 8}, "has experts"),
+    ("llama", {"llama.attention.head_count": [4, 4]}, "layers differ in attention.head_count"),
+    ("llama", {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0}, r"scales rotary angles \(yarn\)"),
+    ("llama", {"split.count": 3}, "one of 3 parts; join them first: llama-gguf-split --merge"),
+    ("llama", {"tokenizer.ggml.model": "llama"}, "of kind 'llama', only byte-level BPE"),
+]
+
+
+@pytest.mark.parametrize(("family", "metadata", "said"), METADATA)
+def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path, family, metadata, said):
+    path = tiny_gguf.convert(tmp_path / "tiny.gguf", network(), family, **metadata)
+    with pytest.raises(ModelError, match=said):
+        tiny.load(path)
+
+
+def changed(path: Path, old: bytes, new: bytes) -> Path:
+    """The file with its first bytes of this value replaced by as many."""
+    assert len(old) == len(new)
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+    return path
+
+
+def test_an_unknown_way_to_split_text_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="splits text as 'smollx', which is not supported; .*qwen2"):
+        tiny.load(changed(written(tmp_path), b"smollm", b"smollx"))
+
+
+def test_an_unknown_tensor_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"a tensor blk\.0\.ffn_gatx\.weight, which this version does not know"):
+        tiny.load(changed(written(tmp_path), b"blk.0.ffn_gate", b"blk.0.ffn_gatx"))
+
+
+def test_an_unknown_quantisation_is_refused_by_its_name(tmp_path):
+    name, shape = b"blk.0.ffn_down.weight", np.array([64, 32], np.uint64).tobytes()
+    start = name + np.uint32(2).tobytes() + shape
+    path = changed(written(tmp_path), start + np.uint32(8).tobytes(), start + np.uint32(10).tobytes())
+    with pytest.raises(
+        ModelError, match=r"ffn_down\.weight is quantised as Q2_K, .* fetch the model as Q4_K_M or Q8_0"
+    ):
+        tiny.load(path)
+
+
+@pytest.mark.parametrize("kept", [0, 3, 4, 20, 0.02, 0.2, 0.9, 0.999])
+def test_a_truncated_file_is_refused_and_named(tmp_path, kept):
+    path = written(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: kept if isinstance(kept, int) else int(kept * len(content))])
+    with pytest.raises(ModelCorrupt, match=r"tiny\.gguf .*fetch it again"):
+        tiny.load(path)
+
+
+DAMAGES: list[Callable[[bytes], bytes]] = [
+    lambda content: b"GGML" + content[4:],
+    lambda content: content[:4] + b"\x09" + content[5:],
+    lambda content: content[:16] + b"\xff" * 8 + content[24:],
+    lambda content: content[:24] + b"\xff" * 8 + content[32:],
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_header_is_refused(tmp_path, damage):
+    path = written(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ModelCorrupt, match="fetch it again"):
+        tiny.load(path)
+
+
+def test_metadata_that_do_not_fit_the_tensors_are_refused(tmp_path):
+    path = written(tmp_path, **{"llama.feed_forward_length": 96})
+    with pytest.raises(ModelCorrupt, match="shape"):
+        tiny.load(path)
+
+
+def test_a_missing_value_is_named(tmp_path):
+    with pytest.raises(ModelCorrupt, match="lacks llama.block_count"):
+        tiny.load(changed(written(tmp_path), b"llama.block_count", b"llama.block_counx"))
+
+
+def test_several_files_in_a_folder_are_for_the_user_to_choose_from(tmp_path):
+    content = written(tmp_path).read_bytes()
+    (tmp_path / "other.gguf").write_bytes(content)
+    with pytest.raises(ModelNotFound, match="has 2 GGUF files; set mercury.model to the path of one of them"):
+        tiny.load(tmp_path)
