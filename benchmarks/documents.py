@@ -18,6 +18,7 @@ from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.gaps import held_out_files
+from mercury_engine.worth import Worth
 from on_all import options as options_of_all
 from rich.table import Table
 
@@ -49,7 +50,7 @@ def main() -> int:
 def measure(options: argparse.Namespace, lines: int) -> dict[str, Any]:
     """The record of a run."""
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
-    asked = requests(options.corpus, max(options.documents), lines + 1, engine.gate)
+    asked = requests(options.corpus, max(options.documents), lines + 1, engine.worth)
     return {
         "by_number": {str(number): compared(engine, asked[:number]) for number in options.documents},
         "lines": lines,
@@ -58,7 +59,7 @@ def measure(options: argparse.Namespace, lines: int) -> dict[str, Any]:
     }
 
 
-def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[FillRequest]]:
+def requests(corpus: Path, number: int, lines: int, worth: Worth) -> list[list[FillRequest]]:
     """For each of `number` documents, a request at each of `lines` lines."""
     long_enough = [each for each in held_out_files(corpus) if each.text.count("\n") > FIRST_LINE + 4 * lines]
     found = []
@@ -70,7 +71,7 @@ def requests(corpus: Path, number: int, lines: int, gate: float) -> list[list[Fi
             for line in range(FIRST_LINE, FIRST_LINE + lines)
         ]
         contexts = [builder.build(snapshot, end, each.name) for end in ends]
-        found.append([replace(context.request(), give_up_below=gate, multiline=True) for context in contexts])
+        found.append([replace(context.request(), worth=worth, multiline=True) for context in contexts])
     return found
 
 

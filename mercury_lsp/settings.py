@@ -12,6 +12,8 @@ from mercury_lsp.errors import SettingsError
 
 Device = Literal["auto", "cpu", "cuda"]
 
+Eagerness = Literal["low", "medium", "high"]
+
 BUNDLED = "bundled"
 """Names the bundled model, as `null` does."""
 
@@ -31,8 +33,8 @@ class Settings:
     deadline_ms: int | None = None
     """Longest time for a fill; None: no limit."""
     max_slots: int = 32
-    gate: float | None = None
-    """Lowest confidence that is shown while typing, 0 to 1; None: the model's own."""
+    eagerness: Eagerness = "medium"
+    """How readily something is shown while typing."""
     enabled: bool = True
     disabled_languages: tuple[str, ...] = ()
     statistics: bool = True
@@ -88,10 +90,6 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _is_probability(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
 def _choice(literal: Any) -> _ValueRule:
     choices = get_args(literal)
     return _ValueRule(lambda value: isinstance(value, str) and value in choices, ", ".join(choices))
@@ -106,7 +104,7 @@ _VALUE_RULES = {
     "effort": _choice(Effort),
     "deadlineMs": _ValueRule(_optional(_integer_up_to(60_000)), "an integer from 1 to 60000 or null"),
     "maxSlots": _ValueRule(_integer_up_to(MAX_SLOTS), f"an integer from 1 to {MAX_SLOTS}"),
-    "gate": _ValueRule(_optional(_is_probability), "a number from 0 to 1 or null"),
+    "eagerness": _choice(Eagerness),
     "enabled": _BOOLEAN,
     "disabledLanguages": _ValueRule(
         lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
@@ -132,6 +130,8 @@ def _problem(key: str, value: Any) -> str | None:
     if key in _CLIENT_KEYS:
         return None
     rule = _VALUE_RULES.get(key)
+    if key == "gate":
+        return "mercury.gate is no longer a setting; set mercury.eagerness to low, medium or high"
     if rule is None:
         return f"mercury.{key} is not a setting; allowed: {', '.join(_VALUE_RULES)}"
     return None if rule.accepts(value) else f"mercury.{key} is {value!r}; allowed: {rule.allowed}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_engine.api import Fill, FillRequest, NewRequests, TellOutcome, one_by_one
+from mercury_engine.worth import Worth
 
 from mercury_lsp.commands import serve
 from mercury_lsp.server.protocol import MercuryProtocol
@@ -18,7 +19,7 @@ from mercury_lsp.server.protocol import MercuryProtocol
 class InstantEngine:
     """An engine that takes no time, so that only the server is measured."""
 
-    name, device, gate = "instant", "cpu", 0.0
+    name, device, worth = "instant", "cpu", Worth(0.0, 0.0)
 
     def rest(self) -> None:
         """Nothing to release."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal, Protocol
 
+from mercury_engine.worth import Worth
+
 Effort = Literal["instant", "low", "medium", "high"]
 
 PART_OF_A_CHARACTER = "\ufffd"
@@ -71,6 +73,11 @@ class FillRequest:
     """Most context tokens to prefill; if more are unread, far blocks are left out, but never the near prefix."""
     give_up_below: float = 0.0
     """Stop when the confidence falls below this, and return the part with at least this confidence."""
+    worth: Worth | None = None
+    """Return the part that is worth most, and stop when none can be worth showing; None: the whole fill is wanted.
+
+    A fill of several lines then ends with the block, or with the statements up to a blank line (`text.thought`).
+    """
     cancel: Event = field(default_factory=Event)
     """May be set from any thread: the loop then stops before its next step and raises `Cancelled`."""
 
@@ -104,6 +111,8 @@ class Fill:
     """Number of denoising steps."""
     elapsed: float
     """Seconds inside the engine."""
+    is_finished: bool = False
+    """It ends where the gap does, as far as the model can tell; otherwise the rest was cut off."""
     unsure_from: int | None = None
     """Character from which on the text is more likely wrong than right; None if there is none."""
     tokens_read: int = 0

@@ -5,7 +5,6 @@ Not thread-safe; its one caller owns it. Only a request's cancel flag may be set
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -21,20 +20,21 @@ from mercury_engine.api import (
     TellOutcome,
     one_by_one,
 )
+from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.context_reader import ContextReader
 from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.scoring import score_texts
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import DeviceError, RequestError
-from mercury_engine.kv_cache.cache import BlockCache
+from mercury_engine.kv_cache.cache import BlockCache, CachedContext
 from mercury_engine.loading import ModelParts, load_model
 from mercury_engine.models import batching
 from mercury_engine.models.backend import Backend, Device
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
 from mercury_engine.prompt.tokenizer import PrefixCut
-from mercury_engine.results import fill_from, ranked
+from mercury_engine.results import Cut, beginnings, fill_from, ranked
 from mercury_engine.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -51,13 +51,12 @@ class Engine:
 
     def __init__(self, parts: ModelParts) -> None:
         self.path, self.name = parts.folder, parts.reader.config.name
-        self.calibration = parts.calibration
-        self.gate = parts.calibration.kept(parts.gate)
+        self.worth = parts.worth
         self.device = parts.reader.device
         self.tokenizer, self.reader, self.writer = parts.tokenizer, parts.reader, parts.writer
         cache = BlockCache(parts.reader, parts.tokenizer.start_id)
         self.context_reader = ContextReader(cache, parts.tokenizer)
-        self.denoiser = Denoiser(parts.reader, parts.writer, parts.tokenizer, parts.rule)
+        self.denoiser = Denoiser(parts.reader, parts.writer, parts.tokenizer, parts.rule, parts.calibration)
         self.loop = _device_loop(parts, self.denoiser)
 
     @classmethod
@@ -83,6 +82,11 @@ class Engine:
         return self.reader.backend if self.loop is None else f"{self.reader.backend}, device loop"
 
     @property
+    def calibration(self) -> Calibration:
+        """Maps confidences to chances."""
+        return self.denoiser.calibration
+
+    @property
     def cache(self) -> BlockCache:
         """Keys and values of the contexts read so far."""
         return self.context_reader.cache
@@ -96,6 +100,11 @@ class Engine:
         fill = self._scheduler().answer(request)
         assert isinstance(fill, Fill)
         return fill
+
+    def beginnings(self, request: FillRequest) -> list[Cut]:
+        """Every beginning of the fill that might be shown, the shortest first; for fitting what is worth showing."""
+        written = batching.finished(self._written(request, time.perf_counter()), self.reader)
+        return beginnings(written[0][0], self.denoiser) if written else []
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """The reader's log-likelihood, in nats, of each text in the gap followed by the rest of its line.
@@ -155,20 +164,26 @@ class Engine:
     def _fill(self, request: FillRequest, started: float) -> ForwardSteps[Fill]:
         if not 1 <= request.max_slots <= MAX_SLOTS:
             raise RequestError(f"max_slots is {request.max_slots}; allowed are 1 to {MAX_SLOTS}")
-        request = replace(request, give_up_below=self.calibration.raw(request.give_up_below))
+        written = yield from self._written(request, started)
+        if written is None:
+            return Fill("", 0.0, steps=0, elapsed=time.perf_counter() - started)
+        canvases, context = written
+        return ranked([fill_from(c, request, self.denoiser, started, context) for c in canvases])
+
+    def _written(self, request: FillRequest, started: float) -> ForwardSteps[tuple[list[Canvas], CachedContext] | None]:
+        """The canvases after the last step and what they saw; None if the deadline came before the first."""
         cut = self.tokenizer.cut(request.near)
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
         prefill = self.context_reader.read(request, cut.read, len(cut.known))
         context = yield from batching.until(deadline, prefill)
         if context is None:
-            return Fill("", 0.0, steps=0, elapsed=time.perf_counter() - started)
+            return None
         canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
         if self.loop is not None and self.loop.takes(request, canvases):
             self.loop.run(request, canvases[0], context, started)
         else:
             yield from self.denoiser.run(request, canvases, context, started)
-        read = context.context
-        return ranked([fill_from(c, request, self.denoiser, self.calibration, started, read) for c in canvases])
+        return canvases, context.context
 
     def _canvas(self, request: FillRequest, cut: PrefixCut, choice: int) -> Canvas:
         """An open canvas that begins with the known tokens, followed by as much of the draft as fits."""
@@ -178,7 +193,8 @@ class Engine:
         ids = [*cut.known, *draft, *[mask] * (slots - len(draft))]
         on_step = None if choice else request.on_step
         known, vocabulary, follows = len(cut.known), self.denoiser.vocabulary, request.follows
-        return Canvas(vocabulary, ids, known, cut.spell, draft, choice, on_step=on_step, follows=follows)
+        line = request.near.rpartition("\n")[2] if request.multiline and request.worth else None
+        return Canvas(vocabulary, ids, known, cut.spell, draft, choice, on_step=on_step, follows=follows, line=line)
 
 
 def _device_loop(parts: ModelParts, denoiser: Denoiser) -> "DeviceLoop | None":

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.rule import DenoisingRule
@@ -13,9 +13,12 @@ from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
 from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.worth import Worth
 
 if TYPE_CHECKING:
     import torch
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,8 @@ class ModelParts:
     tokenizer: Tokenizer
     rule: DenoisingRule = field(default_factory=DenoisingRule)
     calibration: Calibration = field(default_factory=Calibration)
-    gate: float = 0.0
-    """Confidence, before calibration, below which a fill is better not shown."""
+    worth: Worth = field(default_factory=Worth)
+    """When a fill is worth showing unasked."""
 
 
 def load_model(
@@ -44,14 +47,14 @@ def load_model(
     tokenizer = _tokenizer(folder)
     reader, writer = networks(folder, device, dtype, threads, backend)
     settings = weights.read_settings(folder)
-    rule = _rule(settings, folder)
+    rule, worth = _fitted(DenoisingRule, settings.rule, folder), _fitted(Worth, settings.worth, folder)
     if writer is not None and "writer" in (rule.drafts, rule.decides):
         writer.prepare()
     if writer is None and rule.decides == "writer":
         raise ModelCorrupt(f"settings.json in {folder} lets a writer decide, but there is none; fetch it again")
     if writer is None and rule.drafts == "writer" and reader.config.adapter_rank:
         raise ModelNotFound(f"no {weights.ADAPTER_FILES} in {folder}, whose settings let it draft; fetch it again")
-    return ModelParts(folder, reader, writer, tokenizer, rule, Calibration(settings.calibration), settings.gate)
+    return ModelParts(folder, reader, writer, tokenizer, rule, Calibration(settings.calibration), worth)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
@@ -85,8 +88,9 @@ def _tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
-def _rule(settings: weights.ModelSettings, folder: Path) -> DenoisingRule:
+def _fitted(kind: type[T], values: dict[str, Any], folder: Path) -> T:
+    """The fitted values of settings.json as an object. Raises ModelCorrupt."""
     try:
-        return DenoisingRule(**settings.rule)
+        return kind(**values)
     except (TypeError, ValueError) as error:
         raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error

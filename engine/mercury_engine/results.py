@@ -1,38 +1,43 @@
-"""Turns finished canvases into fills: drops the unsure end, calibrates the confidence and ranks the candidates."""
+"""Turns finished canvases into fills: cuts them where they are worth most, calibrates and ranks the candidates."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mercury_engine.api import PART_OF_A_CHARACTER, Fill, FillRequest
-from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.truncation import truncated, word_start
 from mercury_engine.kv_cache.cache import CachedContext
+from mercury_engine.worth import Worth
 
 EVEN_CHANCE = 0.5
 """Probability below which a text is more likely wrong than right."""
 
+CLOSING_CHARS = 8
+"""What a cut may be worth beyond its own length: it is finished, or brackets and quotes are closed behind it."""
 
-def fill_from(
-    canvas: Canvas,
-    request: FillRequest,
-    denoiser: Denoiser,
-    calibration: Calibration,
-    started: float,
-    context: CachedContext,
-) -> Fill:
-    """The fill on a canvas; `started` is a time of `time.perf_counter`. Takes back unsure slots of the canvas."""
-    next_text = take_back_unsure(canvas, request.give_up_below)
-    text = denoiser.text(canvas)
-    if not canvas.ended:
-        text = truncated(text, next_text)
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The beginning of a fill, as it may be shown."""
+
+    text: str
+    confidence: float
+    """Product of its slots' chances, before calibration."""
+    is_finished: bool = False
+    """Nothing was cut off."""
+
+
+def fill_from(canvas: Canvas, request: FillRequest, denoiser: Denoiser, started: float, context: CachedContext) -> Fill:
+    """The fill on a canvas; `started` is a time of `time.perf_counter`."""
+    cut = most_worth(canvas, request.worth, denoiser) if request.worth else sure_enough(canvas, request, denoiser)
     return Fill(
-        text=text,
-        confidence=calibration.kept(canvas.confidence),
+        text=cut.text,
+        confidence=denoiser.calibration.kept(cut.confidence),
         steps=canvas.steps,
         elapsed=time.perf_counter() - started,
-        unsure_from=_unsure_from(canvas, text, denoiser, calibration),
+        is_finished=cut.is_finished,
+        unsure_from=_unsure_from(canvas, cut.text, denoiser),
         tokens_read=context.tokens_read,
         tokens_unread=context.tokens_unread,
     )
@@ -55,24 +60,54 @@ def ranked(fills: list[Fill]) -> Fill:
     return replace(first, others=tuple(others))
 
 
-def take_back_unsure(canvas: Canvas, least: float) -> str | None:
-    """Take back the last slots of a canvas that gave up, until its confidence is at least `least`.
-
-    Returns the best guess for the text behind the part that is left, "" for the end; None when nothing was taken back.
-    """
-    next_text = None
-    while canvas.confidence < least and canvas.settled and canvas.chances:
-        slot = len(canvas.chances) - 1
-        next_text = "" if canvas.ended else canvas.vocabulary.texts[canvas.ids[slot]]
-        canvas.ended = False
-        canvas.confidence = min(1.0, canvas.confidence / max(canvas.chances.pop(), 1e-12))
-        canvas.settled = min(canvas.settled, slot)
-    return next_text
+def sure_enough(canvas: Canvas, request: FillRequest, denoiser: Denoiser) -> Cut:
+    """The longest beginning that is right with at least the chance that the request gives up below."""
+    least = denoiser.calibration.raw(request.give_up_below)
+    slots = len(canvas.chances)
+    while slots and canvas.chance(slots) < least:
+        slots -= 1
+    return cut_after(canvas, slots, denoiser)
 
 
-def _unsure_from(canvas: Canvas, text: str, denoiser: Denoiser, calibration: Calibration) -> int | None:
+def most_worth(canvas: Canvas, worth: Worth, denoiser: Denoiser) -> Cut:
+    """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
+    best, most = Cut("", 1.0), 0.0
+    for slots in range(len(canvas.chances), canvas.known, -1):
+        chance = denoiser.calibration.kept(canvas.chance(slots))
+        if chance * (len(denoiser.text(canvas, slots)) + CLOSING_CHARS) <= most:
+            continue  # finding out what of it may be shown takes much longer
+        cut = cut_after(canvas, slots, denoiser)
+        if (value := worth.of(chance, cut.text, cut.is_finished)) > most and cut.text:
+            best, most = cut, value
+    return best
+
+
+def beginnings(canvas: Canvas, denoiser: Denoiser) -> list[Cut]:
+    """Every beginning of a fill that might be shown, the shortest first."""
+    return [cut_after(canvas, slots, denoiser) for slots in range(canvas.known + 1, len(canvas.chances) + 1)]
+
+
+def cut_after(canvas: Canvas, slots: int, denoiser: Denoiser) -> Cut:
+    """What may be shown of the first `slots` slots; one more than are settled counts the end marker."""
+    if canvas.ended and slots >= len(canvas.chances):
+        return Cut(denoiser.text(canvas), canvas.chance(slots), is_finished=True)
+    text, behind = denoiser.text(canvas, slots), None
+    if text.strip() and text.rstrip(" \t").endswith("\n"):
+        return Cut(text.rstrip(), canvas.chance(slots), is_finished=True)
+    if slots < len(canvas.chances):
+        behind = "" if slots == canvas.settled else canvas.vocabulary.texts[canvas.ids[slots]]
+    return Cut(_whole_lines(truncated(text, behind)), canvas.chance(slots))
+
+
+def _whole_lines(text: str) -> str:
+    """The text without a last line that is cut off, if it has several."""
+    first, broken, _ = text.rpartition("\n")
+    return first.rstrip() if broken and first.strip() else text
+
+
+def _unsure_from(canvas: Canvas, text: str, denoiser: Denoiser) -> int | None:
     """Where the text becomes more likely wrong than right, by the calibrated probability of everything before."""
-    slots = canvas.sure_slots(calibration.raw(EVEN_CHANCE))
+    slots = canvas.sure_slots(denoiser.calibration.raw(EVEN_CHANCE))
     sure_text = denoiser.tokenizer.decode(canvas.ids[canvas.known : slots]).rstrip(PART_OF_A_CHARACTER)
     characters = max(0, len(sure_text) - len(canvas.begun))
     return word_start(text, characters) if characters < len(text) else None

@@ -24,22 +24,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the suggestion at the position, even if it is below the silence gate."""
+    """Print the suggestion at the position, even if an editor would not show it."""
     context, snapshot = FilePosition.parse(arguments.position).context()
     settings = Settings(model=default_model.named(arguments.model))
     engine = load(settings)
     fill = engine.fill(replace(context.request(), effort=settings.effort, max_slots=settings.max_slots))
     text = postprocess(fill.text, context, snapshot)
+    worth = engine.worth.of(fill.confidence, text, fill.is_finished)
     answer = {
         "text": text,
         "confidence": round(fill.confidence, 4),
-        "shown": bool(text) and fill.confidence >= engine.gate,
+        "shown": bool(text) and worth >= engine.worth.least,
         "steps": fill.steps,
         "elapsed_ms": round(fill.elapsed * 1000, 3),
         "device": engine.device,
         "model": engine.name,
     }
     if not arguments.json and not answer["shown"]:
-        sys.stderr.write(f"an editor would show nothing: confidence {fill.confidence:.2f}, gate {engine.gate:.2f}\n")
+        sys.stderr.write(
+            f"an editor would not show this unasked: it is worth {worth:.1f} characters, the least is"
+            f" {engine.worth.least:.1f} (confidence {fill.confidence:.2f})\n"
+        )
     sys.stdout.write((json.dumps(answer, ensure_ascii=False) if arguments.json else text) + "\n")
     return 0

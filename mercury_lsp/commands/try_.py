@@ -135,6 +135,6 @@ def _show(console: Console, example: Example, suggestion: dict[str, Any] | None)
 
 def _figures(suggestion: dict[str, Any] | None) -> str:
     if suggestion is None:
-        return "no suggestion: not confident enough"
+        return "no suggestion: nothing is worth showing"
     figures = suggestion["mercury"]
     return f"{figures['steps']} steps, {figures['elapsedMs']:.1f} ms, confidence {figures['confidence']:.2f}"

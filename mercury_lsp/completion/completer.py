@@ -10,13 +10,14 @@ from typing import cast
 
 from mercury_engine.api import Answer, Fill, OnStep, SlotView
 from mercury_engine.errors import Cancelled
+from mercury_engine.worth import Worth
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.distraction import is_distracting
 from mercury_lsp.completion.drafting import DraftIndex, old_suggestion
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.postprocessing import postprocess
-from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Edit, Snapshot
@@ -24,18 +25,18 @@ from mercury_lsp.documents.redaction import is_secret_line
 from mercury_lsp.documents.syntax import first_error
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import HostedEngine
-from mercury_lsp.settings import Settings
+from mercury_lsp.settings import Eagerness, Settings
 
 logger = logging.getLogger(__name__)
 
 MIN_INVOKED_CONFIDENCE = 0.02
-"""Least confidence of an invoked suggestion: the gate does not apply, but text that is surely wrong is cut off."""
+"""Least confidence of an invoked suggestion: its worth does not matter, but text that is surely wrong is cut off."""
 
 MIN_ALTERNATIVE_CONFIDENCE = 0.05
 """Least confidence of the alternatives to the first suggestion: looking at one costs a key."""
 
-MIN_UNASKED_CHARS = 3
-"""Shortest text shown unasked, in characters: accepting two saves one key, which is not worth the look."""
+COST_FACTORS: dict[Eagerness, float] = {"low": 2.0, "medium": 1.0, "high": 0.5}
+"""How much a wrong text costs this user, and how much a text must save, relative to the model's own rule."""
 
 LOOK_AHEAD_AFTER_SECONDS = 0.1
 """Pause without a request, in seconds, after which the engine looks ahead."""
@@ -142,7 +143,8 @@ class Completer:
             effort=self.settings.effort,
             max_slots=self.settings.max_slots,
             deadline_ms=self.settings.deadline_ms,
-            give_up_below=self._gate() if automatic else MIN_INVOKED_CONFIDENCE,
+            worth=self._worth() if automatic else None,
+            give_up_below=0.0 if automatic else MIN_INVOKED_CONFIDENCE,
             candidates=1 if automatic else INVOKED_CANDIDATES,
             check=partial(first_error, snapshot, context.offset),
             draft=draft,
@@ -183,9 +185,7 @@ class Completer:
         assert anchor.suggestion is not None
         context = context.after(anchor.suggestion.text)
         cancel = Event()
-        request = replace(
-            context.request(), max_slots=self.settings.max_slots, give_up_below=self._gate(), cancel=cancel
-        )
+        request = replace(context.request(), max_slots=self.settings.max_slots, worth=self._worth(), cancel=cancel)
         try:
             fill = await self._lease.fill(request, ahead=True)
         except Cancelled:
@@ -209,14 +209,15 @@ class Completer:
     def _is_worth_showing(self, suggestion: Suggestion, context: CompletionContext, automatic: bool) -> bool:
         if not suggestion.text or not automatic:
             return bool(suggestion.text)
-        if len(suggestion.text.strip()) < MIN_UNASKED_CHARS or suggestion.confidence < self._gate():
+        worth = self._worth()
+        if worth.of(suggestion.confidence, suggestion.text, suggestion.is_finished) < worth.least:
             return False
         return not is_distracting(suggestion.text, context)
 
-    def _gate(self) -> float:
-        if self.settings.gate is not None:
-            return self.settings.gate
-        return self._lease.engine.gate if self._lease.engine else 0.0
+    def _worth(self) -> Worth:
+        """When a text is worth showing unasked: the model's own rule, as eagerly as the user wants it."""
+        own = self._lease.engine.worth if self._lease.engine else Worth()
+        return own.times(COST_FACTORS[self.settings.eagerness])
 
     def _typing_through(self, uri: str) -> TypingThrough:
         return self._typing.setdefault(uri, TypingThrough())
@@ -254,9 +255,10 @@ def _on_loop(on_step: OnStep, cancel: Event) -> OnStep:
 
 
 def _alternatives(suggestions: list[Suggestion]) -> list[Suggestion]:
-    """The first suggestion with text, and the confident ones that differ from it; postprocessing may make two alike."""
-    different: dict[str, Suggestion] = {}
+    """The first suggestion with text, and the confident ones that differ from all before in more than a word."""
+    different: list[Suggestion] = []
     for suggestion in suggestions:
-        if suggestion.text and (not different or suggestion.confidence >= MIN_ALTERNATIVE_CONFIDENCE):
-            different.setdefault(suggestion.text, suggestion)
-    return list(different.values())
+        is_sure = not different or suggestion.confidence >= MIN_ALTERNATIVE_CONFIDENCE
+        if suggestion.text and is_sure and all(differs(suggestion.text, other.text) for other in different):
+            different.append(suggestion)
+    return different

@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from mercury_engine.api import Fill
+from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.context.context import CompletionContext
 
 Position = tuple[int, int]
 """Line and UTF-16 column, both from 0."""
+
+_PIECE = re.compile(r"\w+|[^\w\s]")
 
 _TO_FIRST_LINE_END = re.compile(r"\s*[^\r\n]+")
 
@@ -27,6 +30,8 @@ class Suggestion:
     steps: int
     """Denoise steps; 0 when no model was called."""
     elapsed_ms: float
+    is_finished: bool = False
+    """It ends where the gap does; otherwise the rest was cut off."""
     unsure_from: int | None = None
     """Index of the first character from which the text is more likely wrong than right; None if there is none."""
 
@@ -41,6 +46,7 @@ class Suggestion:
             confidence=fill.confidence,
             steps=fill.steps,
             elapsed_ms=fill.elapsed * 1000,
+            is_finished=fill.is_finished,
             unsure_from=_within(fill.unsure_from, text),
         )
 
@@ -61,6 +67,15 @@ class Suggestion:
         if shorter in ("", self.text.rstrip()):
             return None
         return replace(self, id=uuid4().hex, text=shorter, unsure_from=_within(self.unsure_from, shorter))
+
+
+def differs(text: str, other: str) -> bool:
+    """Whether two texts differ in more than a word or a mark; one word is sooner typed than looked at."""
+    ours, theirs = _PIECE.findall(text), _PIECE.findall(other)
+    same = common_prefix(ours, theirs)
+    ours, theirs = ours[same:], theirs[same:]
+    same = common_prefix(reversed(ours), reversed(theirs))
+    return max(len(ours), len(theirs)) - same > 1
 
 
 def _within(index: int | None, text: str) -> int | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 
-from mercury_lsp.context.scope import classify, headers
+from mercury_lsp.context.scope import headers, wants_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 from mercury_lsp.documents.redaction import (
@@ -107,7 +107,7 @@ class ContextBuilder:
             near=_near(snapshot, offset, index),
             far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
             suffix=_suffix(snapshot, offset, index, end),
-            multiline=not line_prefix.strip() and classify(snapshot, offset).multiline,
+            multiline=wants_lines(snapshot, offset),
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),

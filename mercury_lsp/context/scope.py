@@ -24,6 +24,11 @@ _BRACKET_REACH_CHARS = 400
 _CLOSING_MARKS = ('"', "'", "`", ")", "]", "}", ">", ";", "*/", "-->")
 _CALLABLE_END = re.compile(r"[\w)\]>!]\s*$")
 _NOT_CALLED = re.compile(r"\b(if|elif|while|for|switch|match|return|and|or|not|in|is|else|yield|await|catch|case)\s*$")
+_OPENS_BLOCK = re.compile(
+    r"\{\s*$|^\s*(async\s+)?(def|class|if|elif|else|for|while|with|try|except|finally|match|case)\b.*:\s*$"
+    r"|\b(then|do|else|repeat)\s*$|\bfunction\b[^()]*\([^()]*\)\s*$"
+)
+"""The end of a line whose block begins in the next one."""
 _BLOCK_COMMENTS = {
     "// ": ("/*", "*/"),
     "/* ": ("/*", "*/"),
@@ -55,6 +60,15 @@ def is_blank_before(snapshot: Snapshot, offset: int) -> bool:
     """Whether only blanks stand before offset on its line; only there may a suggestion have several lines."""
     line_start, _ = snapshot.source.line_bounds(offset)
     return not snapshot.slice(line_start, offset).strip()
+
+
+def wants_lines(snapshot: Snapshot, offset: int) -> bool:
+    """Whether several lines may be suggested: on an empty line of a body, and at a line's end that opens a block."""
+    if is_blank_before(snapshot, offset):
+        return classify(snapshot, offset).multiline
+    start, end = snapshot.source.line_bounds(offset)
+    opens = not snapshot.slice(offset, end).strip() and _OPENS_BLOCK.search(snapshot.slice(start, offset))
+    return bool(opens) and classify(snapshot, offset) in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY)
 
 
 def classify(snapshot: Snapshot, offset: int) -> CursorClass:

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from mercury_engine.api import Answer, Fill, FillRequest, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
+from mercury_engine.worth import Worth
 
 from mercury_lsp.debounce import Debounced
 from mercury_lsp.engine_host.serial_executor import SerialExecutor
@@ -38,8 +39,8 @@ class HostedEngine(Protocol):
     def backend(self) -> str: ...
 
     @property
-    def gate(self) -> float:
-        """Lowest confidence that is worth showing while typing."""
+    def worth(self) -> Worth:
+        """When a fill is worth showing while typing."""
         ...
 
     def fill(self, request: FillRequest) -> Fill:

@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.intervals import wilson
@@ -17,6 +18,7 @@ from rich.table import Column, Table
 from mercury_lsp.evaluation.cursors import PLACES, Cursor, read_cursors
 from mercury_lsp.evaluation.editor import Editor, Shown, editor
 from mercury_lsp.evaluation.verdicts import VERDICTS, Verdict, saved, verdict
+from mercury_lsp.settings import Eagerness
 
 LETTERS = (0, 2)
 """Numbers of letters typed before the server is asked."""
@@ -117,7 +119,7 @@ def spread(cursors: Sequence[Cursor], limit: int | None) -> Sequence[Cursor]:
 
 def settings(options: argparse.Namespace) -> dict[str, object]:
     """The server's settings that the options name."""
-    named = {name: getattr(options, name) for name in ("model", "device", "threads", "gate")}
+    named = {name: getattr(options, name) for name in ("model", "device", "threads", "eagerness")}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -132,7 +134,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--corpus", type=Path, default=Path("tests/data/situations"), help="files and their cursors")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--threads", type=suite.count)
-    parser.add_argument("--gate", type=float, help="least confidence to show (default: the model's own)")
+    parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
     parser.add_argument("--limit", type=suite.count, help="cursors, spread over all files (default: all)")
     parser.add_argument("--json", action="store_true", help="print the record and nothing else")
     parser.add_argument("--out", type=Path, help="also write the record to this file")

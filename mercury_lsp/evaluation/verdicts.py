@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from mercury_engine.evaluation.judge import accepted, is_inside_word
+from mercury_engine.evaluation.judge import STUB_CHARS, accepted, is_inside_word
 
 Verdict = Literal["line", "part", "stub", "wrong"]
 """From best to worst.
@@ -13,9 +13,6 @@ earlier, at the end of a word; `stub`: the same, but shorter than `STUB_CHARS`; 
 """
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-
-STUB_CHARS = 10
-"""Characters from which a text that ends before the line does is worth a look; `function ` has 8 without its blank."""
 
 
 def verdict(shown: str, answers: Sequence[str]) -> Verdict:

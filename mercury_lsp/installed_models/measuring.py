@@ -61,7 +61,7 @@ def measure(engine: HostedEngine) -> Measurement:
 def _typed(engine: HostedEngine, text: str, place: int) -> Sequence[Fill]:
     """The fill after each key, as an editor asks for it; the first one, which reads the text before, is left out."""
     ends = range(place, place + KEYS + 1)
-    requests = [FillRequest(near=text[:end], suffix=REST, give_up_below=engine.gate) for end in ends]
+    requests = [FillRequest(near=text[:end], suffix=REST, worth=engine.worth) for end in ends]
     return [engine.fill(request) for request in requests][1:]
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from mercury_lsp.statistics.record import Outcome, Record
 
+STUB_CHARS = 10
+"""Characters from which a suggestion is more than a word; `mercury_engine.evaluation` draws the same line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -17,6 +20,8 @@ class Summary:
     typed: int
     rejected: int
     ignored: int
+    stubs: int
+    """Suggestions that were accepted or typed to their end, and shorter than `STUB_CHARS`."""
     kept: int
     """Suggestions accepted whole or in part whose text still stood unchanged some time later."""
     acceptance_rate: float
@@ -35,6 +40,7 @@ class Summary:
         return cls(
             shown=len(records),
             **count,
+            stubs=sum(each.outcome in ("accepted", "typed") and each.length < STUB_CHARS for each in records),
             kept=sum(0 < each.saved <= each.kept for each in records),
             acceptance_rate=round((count["accepted"] + count["partly"]) / len(records), 4),
             characters_saved=sum(each.saved for each in records),

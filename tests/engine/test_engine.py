@@ -8,13 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.api import MAX_SLOTS, FillRequest
-from mercury_engine.denoising.canvas import Canvas, Vocabulary
 from mercury_engine.denoising.context_reader import MANY_TOKENS_READ
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models import backend
 from mercury_engine.prompt.layout import rest_and_below
-from mercury_engine.results import take_back_unsure
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
@@ -188,17 +186,3 @@ def test_a_cuda_device_that_does_not_exist_is_refused(folders, monkeypatch, capl
     with caplog.at_level(logging.INFO):
         assert Engine.load(folders["reader"], device="auto").device == "cpu"
     assert caplog.text.count("no CUDA device") == 1
-
-
-def test_unsure_slots_are_taken_back_and_the_next_text_is_returned():
-    canvas = Canvas(Vocabulary(["a", " b", " c"], 3, 4), [3] * 4, 0)
-    for token, chance in ((0, 0.9), (1, 0.5), (2, 0.5)):
-        canvas.settle(token, chance)
-    assert take_back_unsure(canvas, 0.4) == " c"
-    assert (canvas.settled, canvas.confidence) == (2, pytest.approx(0.45))
-    assert take_back_unsure(canvas, 0.4) is None
-    assert take_back_unsure(canvas, 0.6) == " b"
-    canvas.settle(4, 0.1)
-    assert canvas.ended
-    assert take_back_unsure(canvas, 0.6) == ""
-    assert not canvas.ended

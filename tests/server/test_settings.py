@@ -11,12 +11,12 @@ def test_nothing_configured_means_defaults():
 
 
 def test_keys_are_in_camel_case():
-    parsed = Settings.parse({"deadlineMs": 80, "maxSlots": 8, "disabledLanguages": ["markdown"], "gate": 0.4})
-    assert parsed == Settings(deadline_ms=80, max_slots=8, disabled_languages=("markdown",), gate=0.4)
+    parsed = Settings.parse({"deadlineMs": 80, "maxSlots": 8, "disabledLanguages": ["markdown"], "eagerness": "low"})
+    assert parsed == Settings(deadline_ms=80, max_slots=8, disabled_languages=("markdown",), eagerness="low")
 
 
 def test_null_means_default_where_there_is_one():
-    assert Settings.parse({"model": None, "threads": None, "deadlineMs": None, "gate": None}) == Settings()
+    assert Settings.parse({"model": None, "threads": None, "deadlineMs": None}) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_null_means_default_where_there_is_one():
         ("threads", True, "from 1"),
         ("maxSlots", None, "from 1 to 64"),
         ("deadlineMs", -5, "from 1"),
-        ("gate", 1.5, "from 0 to 1"),
-        ("gate", float("nan"), "from 0 to 1"),
+        ("eagerness", 1.5, "low, medium, high"),
+        ("eagerness", "off", "low, medium, high"),
         ("enabled", "yes", "true, false"),
         ("disabledLanguages", "python", "a list"),
         ("disabledLanguages", [1], "a list"),
@@ -50,6 +50,11 @@ def test_an_unknown_key_is_named_with_the_known_ones():
         Settings.parse({"deadline_ms": 3})
 
 
+def test_the_gate_of_earlier_versions_is_answered_with_what_took_its_place():
+    with pytest.raises(SettingsError, match=r"mercury\.gate is no longer a setting; set mercury\.eagerness"):
+        Settings.parse({"gate": 0.5})
+
+
 def test_all_problems_are_named_at_once():
     with pytest.raises(SettingsError) as caught:
         Settings.parse({"effort": "max", "colour": "red"})
@@ -62,7 +67,7 @@ def test_a_section_that_is_not_an_object_is_an_error():
 
 
 def test_only_model_device_and_threads_need_another_engine():
-    assert Settings(effort="low", gate=0.3).engine_key == Settings().engine_key
+    assert Settings(effort="low", eagerness="high").engine_key == Settings().engine_key
     assert Settings(device="cpu").engine_key != Settings().engine_key
 
 

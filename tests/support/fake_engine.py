@@ -6,12 +6,13 @@ from threading import Event
 
 from mercury_engine.api import Fill, FillRequest, NewRequests, SlotView, TellOutcome, one_by_one
 from mercury_engine.errors import Cancelled
+from mercury_engine.worth import Worth
 
 
 class FakeEngine:
     """Gives every request the same fill; while `held`, a fill waits until it is let go or cancelled."""
 
-    name, device, backend, gate = "fake", "cpu", "torch", 0.5
+    name, device, backend, worth = "fake", "cpu", "torch", Worth()
 
     def __init__(self, text: str = "suggested", confidence: float = 0.9):
         self.text, self.confidence = text, confidence
@@ -45,7 +46,7 @@ class FakeEngine:
 
     def answer(self, request: FillRequest) -> Fill:
         """The fill, once it is let go; for subclasses that answer otherwise."""
-        return Fill(self.text, self.confidence, steps=2, elapsed=0.002)
+        return Fill(self.text, self.confidence, steps=2, elapsed=0.002, is_finished=True)
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """Each text's length, at the cost of a fill per text."""

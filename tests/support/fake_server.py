@@ -59,7 +59,7 @@ class ScriptedEngine(FakeEngine):
             _wait(request, script.get("step_ms", 0))
         _wait(request, script.get("ms", 0))
         text, confidence = script.get("text", "suggested"), script.get("confidence", 0.9)
-        return Fill(text, confidence, steps=3, elapsed=0.001, unsure_from=script.get("unsure_from"))
+        return Fill(text, confidence, 3, 0.001, is_finished=True, unsure_from=script.get("unsure_from"))
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """The last text scores higher by the scripted `nats`, unless the line before the gap contains `against`."""

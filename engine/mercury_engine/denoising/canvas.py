@@ -59,6 +59,8 @@ class Canvas:
     """Called with a view of the canvas after every step."""
     follows: str = ""
     """Text behind the gap."""
+    line: str | None = None
+    """The cursor's line before the gap if the fill ends with a thought, see `text.thought`."""
 
     def __post_init__(self) -> None:
         self.known, self.capacity, self.spell = self.settled, len(self.ids), self.begun
@@ -121,6 +123,10 @@ class Canvas:
             views.append(replace(seen, text=seen.text[hidden:]) if hidden else seen)
             hidden = max(0, hidden - len(seen.text))
         return tuple(views)
+
+    def chance(self, slots: int) -> float:
+        """The probability that the first so many slots are right; one more than are settled counts the end marker."""
+        return math.prod(self.chances[:slots])
 
     def sure_slots(self, least: float) -> int:
         """Length of the longest run of slots from the left that is right with at least this probability."""

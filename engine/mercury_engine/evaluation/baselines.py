@@ -64,7 +64,7 @@ def _line_by_line(alone: Engine, request: FillRequest, gap: Gap) -> Fill:
     confidence = 1.0
     for fill in fills:
         confidence *= fill.confidence
-    return Fill(text.rstrip("\n"), confidence, sum(f.steps for f in fills), sum(f.elapsed for f in fills))
+    return Fill(text.rstrip("\n"), confidence, sum(f.steps for f in fills), sum(f.elapsed for f in fills), True)
 
 
 def copying(gap: Gap) -> Fill:
@@ -81,7 +81,7 @@ def copying(gap: Gap) -> Fill:
     seen = len("".join(before[len(before) - longest :].split()))
     confidence = seen / (seen + HALF_CONFIDENCE_CHARS)
     sure = bool(text) and confidence >= gap.request.give_up_below
-    return Fill(text if sure else "", confidence, 0, time.perf_counter() - started)
+    return Fill(text if sure else "", confidence, 0, time.perf_counter() - started, is_finished=True)
 
 
 def _lookups(source: str, tail: str) -> Iterator[int]:

@@ -6,6 +6,9 @@ from mercury_engine.api import FillRequest
 
 _WORD = re.compile(r"\w")
 
+STUB_CHARS = 10
+"""Characters from which a text that ends before the line does is worth a look; `function ` has 8 without its blank."""
+
 
 def exact(text: str, truth: str) -> bool:
     """Whether the texts are equal except for trailing blanks."""
@@ -40,6 +43,12 @@ def keeps(suggestion: str, rest: str) -> bool:
     """Whether nothing in a suggestion is wrong: a single line as far as it goes, or the first of several in full."""
     first, broken, _ = suggestion.partition("\n")
     return exact(first, rest) if broken else bool(first.strip()) and rest.startswith(first.rstrip())
+
+
+def is_stub(suggestion: str, rest: str) -> bool:
+    """Whether a right suggestion ends before the line does, and is short."""
+    first = suggestion.partition("\n")[0].strip()
+    return len(first) < STUB_CHARS and not exact(suggestion.partition("\n")[0], rest)
 
 
 def accepted(suggestion: str, rest: str) -> str:

@@ -105,9 +105,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--corpus", type=Path, required=True, help="held-out text on which no figure is reported")
     parser.add_argument("--limit", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--gate", type=float, help="silence gate to store with the weights (default: keep the stored gate)"
-    )
     parser.add_argument("--backend", choices=get_args(Backend), default="auto")
     options = parser.parse_args(argv)
     cases = list(gaps(options.corpus, options.limit, options.seed, ("rest_of_line", "random_span")))
@@ -120,7 +117,6 @@ def main(argv: list[str]) -> int:
         raise RequestError("too few gaps fit the canvas; ask for more with --limit")
     rule, figures = fit_weights(engine, found)
     kept = {name: asdict(rule)[name] for name in ("next_weight", "later_weight", "end_weight")}
-    gate = {} if options.gate is None else {"gate": options.gate}
-    suite.store_settings(engine.path, rule=weights.read_settings(engine.path).rule | kept, **gate)
+    suite.store_settings(engine.path, rule=weights.read_settings(engine.path).rule | kept)
     print(json.dumps({"places": len(found), "rule": kept, "nats_and_accuracy": figures}, indent=2))
     return 0

@@ -1,27 +1,27 @@
 """Replay keystrokes: `python -m mercury_engine.evaluation replay [--json] [--corpus DIR] [--limit N] [--baselines]`.
 
 It types lines of otherwise complete held-out files, character by character from the indentation to the end of the
-line, and after every keystroke requests a suggestion as the server does, with the silence gate. A perfect user accepts
-the first line of a suggestion if it is right to the end of the line, or else its longest right prefix of whole words;
-typing then continues after it. Typing through a suggestion keeps the remainder; the model is not called.
+line, and after every keystroke requests a suggestion as the server does, which is shown if it is worth that. A perfect
+user accepts the first line of a suggestion if it is right to the end of the line, or else its longest right prefix of
+whole words; typing then continues after it. Typing through a suggestion keeps the remainder; the model is not called.
 
 Three of the server's rules are left out because they need syntax trees: headers of definitions outside the window,
-multi-line fills only where the syntax allows them (here: on every empty line), and the syntax check of fills. Texts of
-one or two characters count as shown here; the server does not show them.
+multi-line fills only where the syntax allows them (here: on every empty line), and the syntax check of fills.
 """
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from rich.table import Column, Table
 
 from mercury_engine.evaluation import suite
 from mercury_engine.evaluation.baselines import GapFiller, copying, mercury_filler, reader_filler
-from mercury_engine.evaluation.confidence import GATES, ScoredFill, gate_table
+from mercury_engine.evaluation.confidence import ScoredFill, gate_table
 from mercury_engine.evaluation.gaps import HeldOutFile, gap_at, held_out_files, sample_places
-from mercury_engine.evaluation.judge import accepted, fitted, keeps
+from mercury_engine.evaluation.judge import accepted, fitted, is_stub, keeps
+from mercury_engine.worth import Worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Tally:
     requests: int = 0
     shown: int = 0
     right: int = 0
+    stubs: int = 0
+    """Right ones that end before the line does, after a few characters."""
     accepted: int = 0
     seconds: list[float] = field(default_factory=list)
     """Duration of every request."""
@@ -51,17 +53,17 @@ class Tally:
     """For every shown suggestion its confidence, and whether nothing in it was wrong."""
 
     def add(self, other: "Tally") -> None:
-        for name in ("lines", "characters", "written", "requests", "shown", "right", "accepted", "seconds", "pairs"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
-def type_line(line: ReplayedLine, fill: GapFiller, gate: float) -> Tally:
-    """Type one line with suggestions under the server's rules: gate, multiline on an empty line, typing through."""
+def type_line(line: ReplayedLine, fill: GapFiller, worth: Worth) -> Tally:
+    """Type one line with suggestions under the server's rules: worth, multiline on an empty line, typing through."""
     tally = Tally(lines=1, characters=line.end - line.start)
     text, at, shown = line.document.text, line.start, ""
     while at < line.end:
         if not shown:
-            shown = _suggest(line, at, fill, gate, tally)
+            shown = _suggest(line, at, fill, worth, tally)
             if taken := accepted(shown, text[at : line.end]):
                 tally.accepted += 1
                 tally.written += len(taken)
@@ -72,19 +74,20 @@ def type_line(line: ReplayedLine, fill: GapFiller, gate: float) -> Tally:
     return tally
 
 
-def _suggest(line: ReplayedLine, at: int, fill: GapFiller, gate: float, tally: Tally) -> str:
+def _suggest(line: ReplayedLine, at: int, fill: GapFiller, worth: Worth, tally: Tally) -> str:
     """The suggestion shown with the cursor at offset `at`, "" for none; counts it in the tally."""
     gap = gap_at(line.document, at, line.end, "line")
-    gap = replace(gap, request=replace(gap.request, multiline=at == line.start, give_up_below=gate))
+    gap = replace(gap, request=replace(gap.request, multiline=at == line.start, worth=worth))
     answer = fill(gap)
     tally.seconds.append(answer.elapsed)
     tally.requests += 1
     text = fitted(answer.text, gap.request).rstrip()
-    if not text or answer.confidence < gate:
+    if not text or worth.of(answer.confidence, text, answer.is_finished) < worth.least:
         return ""
     right = keeps(text, gap.truth)
     tally.shown += 1
     tally.right += right
+    tally.stubs += right and is_stub(text, gap.truth)
     tally.pairs.append((answer.confidence, right))
     return text
 
@@ -97,6 +100,7 @@ def figures(tally: Tally) -> suite.SuiteRecord:
         "shown_rate": _share(tally.shown, tally.requests),
         "accepted_rate": _share(tally.accepted, tally.shown),
         "precision": _share(tally.right, tally.shown),
+        "stub_rate": _share(tally.stubs, tally.shown),
         "ms_p50": 1e3 * statistics.median(tally.seconds or [0.0]),
         "ms_p95": 1e3 * sorted(tally.seconds or [0.0])[int(0.95 * max(0, len(tally.seconds) - 1))],
         "count": tally.lines,
@@ -117,16 +121,15 @@ def sample_lines(found: Sequence[HeldOutFile], limit: int, seed: int) -> list[Re
     return [ReplayedLine(d, start, start + len(d.text[start:end].rstrip())) for d, start, end in spans]
 
 
-def replay(lines: Sequence[ReplayedLine], fill: GapFiller, gate: float, name: str) -> suite.SuiteRecord:
-    """Type all lines with one filler: figures over all and over Python, and the figures of higher gates."""
+def replay(lines: Sequence[ReplayedLine], fill: GapFiller, worth: Worth, name: str) -> suite.SuiteRecord:
+    """Type all lines with one filler: figures over all and over Python, and of what is shown by least confidence."""
     whole, python = Tally(), Tally()
     for line in suite.progress(lines, name):
-        tally = type_line(line, fill, gate)
+        tally = type_line(line, fill, worth)
         whole.add(tally)
         if line.document.language == "python":
             python.add(tally)
-    gates = [gate, *(g for g in GATES if g > gate)]
-    return figures(whole) | {"python": figures(python), "gates": gate_table(whole.pairs, whole.requests, gates)}
+    return figures(whole) | {"python": figures(python), "gates": gate_table(whole.pairs, whole.requests)}
 
 
 def results_table(record: suite.SuiteRecord) -> Table:
@@ -153,16 +156,18 @@ def plot(record: suite.SuiteRecord, folder: Path) -> None:
 
 def main(argv: list[str]) -> int:
     parser = suite.parser("replay", __doc__, 60, "lines to type")
-    parser.add_argument("--gate", type=float, help="least confidence to show (default: the model's own)")
+    parser.add_argument("--wrong-cost", type=float, help="what reading a wrong text costs, in characters to type")
+    parser.add_argument("--least", type=float, help="least worth to show (default of both: the model's own)")
     parser.add_argument("--baselines", action="store_true", help="also type with the reader alone and by copying")
     options = parser.parse_args(argv)
     lines = sample_lines(held_out_files(options.corpus), options.limit, options.seed)
     engine = suite.load_engine(options)
-    gate = engine.gate if options.gate is None else options.gate
+    named = {name: getattr(options, name) for name in ("wrong_cost", "least")}
+    worth = replace(engine.worth, **{name: value for name, value in named.items() if value is not None})
     ways = {"left to right": reader_filler(engine), "copy": copying} if options.baselines else {}
-    record = replay(lines, mercury_filler(engine), gate, engine.name) | {
-        "gate": gate,
-        "baselines": {name: replay(lines, fill, gate, name) for name, fill in ways.items()},
+    record = replay(lines, mercury_filler(engine), worth, engine.name) | {
+        "worth": asdict(worth),
+        "baselines": {name: replay(lines, fill, worth, name) for name, fill in ways.items()},
         **suite.circumstances(engine, options),
     }
     suite.deliver(record, results_table(record), options, plot)

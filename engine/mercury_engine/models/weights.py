@@ -235,8 +235,8 @@ def unpack_q8(codes: StoredArray, scale: StoredArray) -> FloatArray:
 class ModelSettings:
     """Values fitted on held-out text for one model: `settings.json`, optional."""
 
-    gate: float = 0.0
-    """Confidence, before calibration, below which a fill is not shown."""
+    worth: dict[str, float] = field(default_factory=dict)
+    """Fields of `Worth`: when a fill is worth showing unasked."""
     rule: dict[str, Any] = field(default_factory=dict)
     calibration: list[list[float]] = field(default_factory=list)
     """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], for interpolation."""
@@ -248,6 +248,8 @@ def read_settings(folder: Path) -> ModelSettings:
     if not path.is_file():
         return ModelSettings()
     try:
-        return ModelSettings(**json.loads(path.read_text("utf-8")))
-    except (ValueError, TypeError) as error:
+        found = json.loads(path.read_text("utf-8"))
+        found.pop("gate", None)  # version 0.1.0 stored one; `worth` took its place
+        return ModelSettings(**found)
+    except (ValueError, TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

@@ -1,16 +1,17 @@
-"""Confidence against what is right: reliability, gates, the fit and the files it is made on."""
+"""Confidence against what is right: reliability, the fits and the files they are made on."""
 
 import random
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mercury_engine.api import Fill
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.errors import RequestError
 from mercury_engine.evaluation import calibration, confidence
-from mercury_engine.evaluation.calibration import Ladder, ask_at_every_gate
+from mercury_engine.evaluation.calibration import JudgedCut, JudgedGap, judged
 from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at
+from mercury_engine.results import Cut
+from mercury_engine.worth import Worth
 
 HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
 
@@ -60,32 +61,54 @@ def test_the_fitted_curve_rises_from_nothing_to_one(pairs):
     assert [Calibration(curve).kept(raw) for raw, _ in curve] == [pytest.approx(y) for _, y in curve]
 
 
-def test_a_gate_is_asked_only_when_the_suggestion_so_far_is_less_sure():
-    asked: list[float] = []
-
-    def fill(gap: Gap) -> Fill:
-        asked.append(gap.request.give_up_below)
-        text, sure = ("left - 1", 0.1) if gap.request.give_up_below <= 0.1 else ("left", 0.5)
-        return Fill(text if gap.request.give_up_below <= 0.5 else "", sure, 1, 0.1)
-
-    ladder = ask_at_every_gate(fill, gap(), gates=(0.0, 0.1, 0.2, 0.4, 0.6, 0.8))
-    assert asked == [0.0, 0.2, 0.6]
-    assert ladder == Ladder(((0.1, False), (0.5, True)), (False, False, True, True, None, None))
+def cut(text: str, confidence: float, right: bool = True, stub: bool = False, saved: int = 0) -> JudgedCut:
+    return JudgedCut(Cut(text, confidence), right, stub, saved)
 
 
-def test_shown_and_precision_are_counted_at_every_gate():
-    gates = len(confidence.GATES)
-    found = [Ladder((), (True,) * gates), Ladder((), (False,) + (None,) * (gates - 1))]
-    rows = calibration.gate_rows(found)
-    assert (rows[0]["shown"], rows[0]["precision"], rows[1]["shown"], rows[1]["precision"]) == (1.0, 0.5, 0.5, 1.0)
+def test_a_beginning_is_judged_by_what_the_author_wrote():
+    found = judged([Cut("left", 0.9), Cut("left + 1", 0.5), Cut("", 0.4), Cut("left + right", 0.3, True)], gap())
+    assert [(each.is_right, each.is_stub, each.saved) for each in found.cuts] == [
+        (True, True, 4),
+        (False, False, 7),
+        (True, False, 12),
+    ]
+    assert found.length == len("left + right")
 
 
-def test_the_least_gate_with_the_wanted_precision_is_chosen():
-    rows = [{"gate": g, "shown": 0.5, "precision": p} for g, p in ((0.1, 0.4), (0.3, 0.7), (0.5, 0.6), (0.9, None))]
-    assert calibration.gate_for(0.6, rows) == 0.3
-    assert calibration.gate_for(0.9, rows) == 0.3
+def test_of_all_beginnings_the_one_that_is_worth_most_is_shown():
+    gap = JudgedGap((cut("self", 0.9), cut("self.total", 0.8), cut("self.total + 1", 0.2)), 14)
+    best = gap.shown(Worth(10.0, 4.0), Calibration())
+    assert best is not None and best.cut.text == "self.total"
+    assert gap.shown(Worth(10.0, 6.0), Calibration()) is None
+
+
+def test_what_is_shown_counts_with_its_errors_stubs_and_savings():
+    gaps = [
+        JudgedGap((cut("self.total", 0.9, saved=10),), 20),
+        JudgedGap((cut("self.other", 0.9, right=False, saved=5),), 20),
+        JudgedGap((cut("self", 0.2),), 10),
+    ]
+    row = calibration.figures_at(gaps, Worth(10.0, 4.0), Calibration())
+    assert (row["shown"], row["precision"], row["stubs"]) == (pytest.approx(2 / 3), 0.5, 0.0)
+    assert row["saved"] == 15 / 50
+
+
+def test_the_fit_saves_as_much_as_its_limits_allow():
+    sure = [JudgedGap((cut("self.total", 0.9, saved=10),), 10)] * 8
+    unsure = [JudgedGap((cut("self.other", 0.6, right=n % 2 == 0, saved=10 * (n % 2 == 0)),), 10) for n in range(8)]
+    strict = calibration.fit_worth([*sure, *unsure], Calibration(), wrong=0.1, stubs=0.2)
+    generous = calibration.fit_worth([*sure, *unsure], Calibration(), wrong=0.5, stubs=0.2)
+    shown = [calibration.figures_at([*sure, *unsure], worth, Calibration())["shown"] for worth in (strict, generous)]
+    assert shown == [0.5, 1.0]
+
+
+def test_limits_that_nothing_keeps_give_the_best_precision():
+    wrong = [JudgedGap((cut("self.total", 0.9, right=False),), 10)] * 4
+    right = [JudgedGap((cut("self.others", 0.95, saved=11),), 10)]
+    worth = calibration.fit_worth([*wrong, *right], Calibration(), wrong=0.0, stubs=0.0)
+    assert calibration.figures_at([*wrong, *right], worth, Calibration())["precision"] >= 0.2
     with pytest.raises(RequestError, match="--limit"):
-        calibration.gate_for(0.6, rows[-1:])
+        calibration.fit_worth([JudgedGap((), 10)], Calibration(), wrong=0.2, stubs=0.2)
 
 
 def test_fitted_and_reported_files_are_of_different_repositories():

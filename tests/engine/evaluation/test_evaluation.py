@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,9 @@ def test_a_missing_peer_is_said_on_stderr(model, capsys):
 
 
 def test_replay_records_the_accounts_of_every_way_to_type(model, tmp_path, capsys):
-    record = run(replay.main, model, tmp_path, capsys, "--limit", "1", "--baselines", "--gate", "0.001")
+    record = run(
+        replay.main, model, tmp_path, capsys, "--limit", "1", "--baselines", "--least", "-9", "--wrong-cost", "0"
+    )
     keys = {"written_by_accepting", "shown_rate", "accepted_rate", "precision", "ms_p50", "count"}
     for part in (record, *record["baselines"].values()):
         assert keys <= part.keys() and keys <= part["python"].keys()
@@ -135,11 +138,12 @@ def test_replay_records_the_accounts_of_every_way_to_type(model, tmp_path, capsy
 def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
     model = tiny.folder(tmp_path / "model")
     suite.store_settings(model, rule={"lookahead": 3})
-    record = run(calibration.main, model, tmp_path, capsys, "--limit", "3", "--precision", "0.5", "--write")
+    record = run(calibration.main, model, tmp_path, capsys, "--limit", "3", "--wrong", "1", "--stubs", "1", "--write")
     saved = json.loads((model / "settings.json").read_text())
-    assert saved == {"rule": {"lookahead": 3}, "calibration": record["calibration"], "gate": record["gate"]}
+    assert saved == {"rule": {"lookahead": 3}, "calibration": record["calibration"], "worth": record["worth"]}
     engine = tiny.load(model)
     assert engine.denoiser.rule.lookahead == 3
+    assert asdict(engine.worth) == record["worth"]
     assert record["count"] == record["fitted_on"] == 3
     names = {p.name for p in (tmp_path / "plots").iterdir()}
     assert names == {"calibration-reliability.png", "calibration-precision.png"}
@@ -147,12 +151,12 @@ def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
 
 def test_fitted_weights_leave_the_rest_of_the_settings(tmp_path, capsys):
     model = tiny.folder(tmp_path / "model")
-    suite.store_settings(model, gate=0.3, rule={"lookahead": 3, "next_weight": 0.9})
+    suite.store_settings(model, worth={"least": 3.0}, rule={"lookahead": 3, "next_weight": 0.9})
     options = ["--model", str(model), "--corpus", str(HELD_OUT), "--limit", "4", "--backend", "torch"]
     assert mixture.main(options) == 0
     rule = json.loads((model / "settings.json").read_text())["rule"]
     assert rule == {"lookahead": 3} | json.loads(capsys.readouterr().out)["rule"]
-    assert (tiny.load(model).gate, set(rule.values()) <= {3, *mixture.WEIGHT_CANDIDATES}) == (0.3, True)
+    assert (tiny.load(model).worth.least, set(rule.values()) <= {3, *mixture.WEIGHT_CANDIDATES}) == (3.0, True)
     reader = tiny.folder(tmp_path / "reader", rank=0)
     with pytest.raises(RequestError, match="no writer"):
         mixture.main(["--model", str(reader), *options[2:]])

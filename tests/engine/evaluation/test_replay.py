@@ -7,6 +7,7 @@ from mercury_engine.api import Fill, FillRequest
 from mercury_engine.evaluation.gaps import Gap, HeldOutFile, held_out_files
 from mercury_engine.evaluation.judge import accepted, exact, fitted, keeps
 from mercury_engine.evaluation.replay import ReplayedLine, Tally, figures, sample_lines, type_line
+from mercury_engine.worth import Worth
 
 TEXT = "def add(left, right):\n    total = left + right\n    return total\n"
 TRUTH = "total = left + right"
@@ -31,8 +32,12 @@ def line(text: str = TEXT, truth: str = TRUTH) -> ReplayedLine:
     return ReplayedLine(document, text.index(truth), text.index(truth) + len(truth))
 
 
-def typed(model: Scripted, gate: float = 0.5) -> Tally:
-    return type_line(line(), model, gate)
+ANYTHING = Worth(0.0, 0.0)
+"""Shows every text."""
+
+
+def typed(model: Scripted, worth: Worth = ANYTHING) -> Tally:
+    return type_line(line(), model, worth)
 
 
 def test_a_line_that_is_right_to_its_end_costs_one_request():
@@ -65,11 +70,17 @@ def test_a_suggestion_typed_along_needs_no_further_request():
     assert [len(gap.truth) for gap in model.asked] == [20, *range(17, 0, -1)]
 
 
-def test_a_suggestion_below_the_gate_is_not_shown():
-    unsure = Scripted({TRUTH: TRUTH}, confidence=0.4)
-    assert typed(unsure, gate=0.5).shown == 0
-    assert typed(unsure, gate=0.4).written == len(TRUTH)
-    assert {gap.request.give_up_below for gap in unsure.asked} == {0.5, 0.4}
+def test_a_suggestion_that_is_not_worth_showing_is_not_shown():
+    unsure, strict, eager = Scripted({TRUTH: TRUTH}, confidence=0.4), Worth(10.0, 4.0), Worth(5.0, 4.0)
+    assert typed(unsure, strict).shown == 0
+    assert typed(unsure, eager).written == len(TRUTH)
+    assert {gap.request.worth for gap in unsure.asked} == {strict, eager}
+
+
+def test_right_words_that_end_before_the_line_are_counted_as_stubs():
+    assert figures(typed(Scripted({TRUTH: "total"})))["stub_rate"] == 1.0
+    assert figures(typed(Scripted({TRUTH: TRUTH})))["stub_rate"] == 0.0
+    assert figures(typed(Scripted({TRUTH: "count"})))["stub_rate"] == 0.0
 
 
 def test_of_several_lines_the_first_counts():

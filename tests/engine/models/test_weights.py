@@ -8,6 +8,7 @@ import torch
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import decoder_weights, weights
+from mercury_engine.worth import Worth
 from safetensors.torch import load_file, save_file
 
 from tests.support import tiny
@@ -125,9 +126,9 @@ def test_bad_settings_are_corrupt_and_named(folder, text):
 
 
 def test_fitted_settings_reach_the_engine(folder):
-    (folder / "settings.json").write_text(json.dumps({"gate": 0.25, "rule": {"bound": 0.75}}))
+    (folder / "settings.json").write_text(json.dumps({"gate": 0.25, "worth": {"least": 2.5}, "rule": {"bound": 0.75}}))
     engine = load(folder)
-    assert (engine.gate, engine.denoiser.rule.bound) == (0.25, 0.75)
+    assert (engine.worth, engine.denoiser.rule.bound) == (Worth(least=2.5), 0.75)
 
 
 def test_packed_matrices_unpack_to_code_times_scale_plus_low():

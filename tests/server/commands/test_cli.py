@@ -11,6 +11,7 @@ from mercury_engine import model_folders
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.models import gpu
+from mercury_engine.worth import Worth
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
 from mercury_kernels.installation import install_command
@@ -115,12 +116,14 @@ def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
     assert capsys.readouterr().out == "1 + 1\n"
 
 
-def test_complete_says_when_an_editor_would_show_nothing(sample: Path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeEngine, "gate", 0.8)
+def test_complete_says_when_an_editor_would_not_show_it(sample: Path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeEngine, "worth", Worth(10.0, 8.0))
     assert main(["complete", f"{sample}:1:5"]) == 0
     out, err = capsys.readouterr()
     assert out == "1 + 1\n"
-    assert err == "an editor would show nothing: confidence 0.75, gate 0.80\n"
+    assert err == (
+        "an editor would not show this unasked: it is worth 5.0 characters, the least is 8.0 (confidence 0.75)\n"
+    )
 
 
 def test_watch_prints_every_step_on_a_line_without_a_terminal(sample: Path, capsys):

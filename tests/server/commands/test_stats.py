@@ -49,6 +49,11 @@ def test_the_figures_of_some_records():
     assert (summary.latency_ms_p50, summary.latency_ms_p95) == (20.0, 30.0)
 
 
+def test_a_stub_is_right_and_short():
+    long, typed = replace(TAKEN, length=10), replace(TAKEN, outcome="typed", saved=0, kept=0)
+    assert Summary.of([TAKEN, typed, long, PART, REFUSED]).stubs == 2
+
+
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.5, 50), (0.95, 95), (1.0, 100)])
 def test_percentiles_are_values_that_occurred(share: float, expected: float):
     assert percentile(range(1, 101), share) == expected
@@ -69,8 +74,8 @@ def test_with_nothing_counted_there_is_a_friendly_sentence(state: Path, capsys):
 def test_the_tables_have_languages_days_and_the_sum(state: Path, capsys):
     counted(TAKEN, PART, REFUSED, replace(TAKEN, language="lua"))
     lines = [line.replace("│", " ").split() for line in said(capsys).splitlines()]
-    assert ["python", "3", "1", "1", "1", "67%", "13", "20", "30"] in lines
-    assert ["lua", "1", "1", "0", "1", "100%", "8", "10", "10"] in lines
+    assert ["python", "3", "1", "1", "67%", "1", "1", "1", "13", "20", "30"] in lines
+    assert ["lua", "1", "1", "0", "100%", "0", "1", "1", "8", "10", "10"] in lines
     assert [line[0] for line in lines if line].count("all") == 2
     assert day(NOW) in {line[0] for line in lines if line}
 

@@ -8,6 +8,7 @@ from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.completer import Completer
+from mercury_lsp.completion.suggestions import differs
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings
 from tests.support.completer_desk import URI, CompleterDesk
@@ -85,7 +86,7 @@ async def test_settings_reach_the_engine(editor: CompleterDesk):
     assert (request.effort, request.max_slots, request.deadline_ms) == ("low", 7, 50)
 
 
-async def test_below_the_gate_only_an_invoked_suggestion_is_shown(editor: CompleterDesk):
+async def test_what_is_not_worth_showing_is_shown_only_when_invoked(editor: CompleterDesk):
     editor.engine.confidence = 0.4
     assert await editor.ask(4, automatic=True) == []
     assert await editor.ask(4, automatic=False) == ["suggested"]
@@ -108,10 +109,32 @@ async def test_a_distracting_text_fetched_by_key_is_not_shown_unasked(editor: Co
     assert len(editor.engine.asked) == 1
 
 
-async def test_the_gate_in_the_settings_overrides_the_models(editor: CompleterDesk):
-    editor.completer.settings = Settings(gate=0.3)
-    editor.engine.confidence = 0.4
-    assert await editor.ask(4) == ["suggested"]
+async def test_an_eager_user_sees_what_others_do_not(editor: CompleterDesk):
+    editor.engine.confidence = 0.55
+    shown = []
+    for eagerness in ("low", "medium", "high"):
+        editor.completer.settings = Settings(eagerness=eagerness)
+        editor.replace(0, 1, "y")  # else the last suggestion is shown on
+        shown.append(await editor.ask(4))
+    assert shown == [[], [], ["suggested"]]
+
+
+async def test_a_longer_text_may_be_less_sure(editor: CompleterDesk):
+    editor.engine.confidence = 0.55
+    assert await editor.ask(4) == []
+    editor.engine.text = "suggested(everything, at_once)"
+    editor.replace(0, 1, "y")
+    assert await editor.ask(4) == ["suggested(everything, at_once)"]
+
+
+async def test_what_is_worth_showing_is_the_engines_business_too(editor: CompleterDesk):
+    editor.completer.settings = Settings(eagerness="low")
+    await editor.ask(4)
+    await editor.ask(4, automatic=False)
+    unasked, invoked = editor.engine.asked
+    assert unasked.worth == editor.engine.worth.times(2)
+    assert (unasked.give_up_below, invoked.worth) == (0.0, None)
+    assert 0 < invoked.give_up_below < 0.1
 
 
 async def test_an_empty_fill_is_never_shown(editor: CompleterDesk):
@@ -198,13 +221,39 @@ async def test_the_last_characters_of_a_suggestion_typed_through_stay_on_display
 
 async def test_unsure_alternatives_are_left_out(editor: CompleterDesk):
     def fill(request: FillRequest) -> Fill:
-        others = [Fill(text, sure, steps=2, elapsed=0.0) for text, sure in (("two", 0.06), ("three", 0.04))]
+        others = [Fill(text, sure, steps=2, elapsed=0.0) for text, sure in (("two + 2", 0.06), ("three + 3", 0.04))]
         return Fill("one", editor.engine.confidence, steps=2, elapsed=0.0, others=tuple(others))
 
     editor.engine.fill = fill
-    assert await editor.ask(4, automatic=False) == ["one", "two"]
+    assert await editor.ask(4, automatic=False) == ["one", "two + 2"]
     editor.engine.confidence = 0.03
     assert (await editor.ask(4, automatic=False))[0] == "one", "the first is what was asked for"
+
+
+async def test_alternatives_that_differ_in_one_word_are_left_out(editor: CompleterDesk):
+    def fill(request: FillRequest) -> Fill:
+        texts = ("self.size + 1", "len(self.values)", "self.total + 1", "len(self.items)")
+        others = tuple(Fill(text, 0.5, steps=2, elapsed=0.0) for text in texts[1:])
+        return Fill(texts[0], 0.6, steps=2, elapsed=0.0, others=others)
+
+    editor.engine.fill = fill
+    assert await editor.ask(4, automatic=False) == ["self.size + 1", "len(self.values)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "do_differ"),
+    [
+        ("self.size", "self.total", False),
+        ("self.size", "self.size + 1", True),
+        ("f(a, b)", "f(a, c)", False),
+        ("f(a, b)", "f(b)", True),
+        ("x", "x;", False),
+        ("x  = 1", "x = 1", False),
+        ("len(self.values)", "self.size", True),
+    ],
+)
+def test_one_word_or_mark_is_no_difference_worth_a_key(text: str, other: str, do_differ: bool):
+    assert differs(text, other) is differs(other, text) is do_differ
 
 
 async def test_an_accepted_suggestion_that_is_deleted_is_not_offered_again(editor: CompleterDesk):

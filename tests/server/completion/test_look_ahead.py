@@ -16,8 +16,8 @@ class Counting(FakeEngine):
 
     def answer(self, request):
         text = " two" if request.near.endswith("one") else "one"
-        others = (Fill("uno", 0.8, steps=2, elapsed=0.0),) if request.candidates > 1 else ()
-        return Fill(text, self.confidence, steps=2, elapsed=0.01, others=others)
+        others = (Fill("uno + dos", 0.8, steps=2, elapsed=0.0),) if request.candidates > 1 else ()
+        return Fill(text, self.confidence, steps=2, elapsed=0.01, is_finished=True, others=others)
 
 
 @pytest.fixture
@@ -96,4 +96,4 @@ async def test_an_unsure_suggestion_is_not_prepared(editor):
 
 async def test_several_suggestions_come_only_when_invoked(editor):
     assert await editor.ask(4) == ["one"]
-    assert await editor.ask(4, automatic=False) == ["one", "uno"]
+    assert await editor.ask(4, automatic=False) == ["one", "uno + dos"]

@@ -1,6 +1,6 @@
 import pytest
 
-from mercury_lsp.context.scope import CursorClass, classify, headers
+from mercury_lsp.context.scope import CursorClass, classify, headers, wants_lines
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import LANGUAGES, language, language_of, parser
 
@@ -68,6 +68,25 @@ def at_cursor(language_id: str, marked: str) -> tuple[Snapshot, int]:
 )
 def test_the_cursor_is_classified(language_id, marked, expected):
     assert classify(*at_cursor(language_id, marked)) is expected
+
+
+@pytest.mark.parametrize(
+    ("language_id", "marked", "wanted"),
+    [
+        ("python", "def f(x):|\n", True),
+        ("python", "if x:|\n", True),
+        ("python", "x = {1:|\n", False),
+        ("python", "# def f(x):|\n", False),
+        ("python", "def f(x):| pass\n", False),
+        ("python", "def f(x):\n    |\n", True),
+        ("python", "x = 1|\n", False),
+        ("go", "func f() {|\n}\n", True),
+        ("lua", "if x then|\nend\n", True),
+        ("shellscript", "for x in y; do|\ndone\n", True),
+    ],
+)
+def test_lines_are_wanted_behind_an_opened_block_and_on_an_empty_line(language_id: str, marked: str, wanted: bool):
+    assert wants_lines(*at_cursor(language_id, marked)) is wanted
 
 
 def test_only_a_new_line_in_a_body_is_multiline():

@@ -94,7 +94,18 @@ def test_the_authors_own_text_is_right_at_every_cursor():
 @pytest.mark.slow
 def test_the_suite_runs_a_server_and_writes_its_record(tmp_path, capfd):
     model, out = tiny.folder(tmp_path / "model"), tmp_path / "record.json"
-    options = ["--model", str(model), "--corpus", str(CURSORS), "--limit", "3", "--gate", "0", "--out", str(out)]
+    options = [
+        "--model",
+        str(model),
+        "--corpus",
+        str(CURSORS),
+        "--limit",
+        "3",
+        "--eagerness",
+        "high",
+        "--out",
+        str(out),
+    ]
     assert handed_over.main([*options, "--json"]) == 0
     record = json.loads(capfd.readouterr().out)
     assert record == json.loads(out.read_text())

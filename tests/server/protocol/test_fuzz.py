@@ -125,7 +125,7 @@ NOTIFICATIONS: dict[str, Any] = {
     "textDocument/didFocus": {"textDocument": {"uri": DECOY}},
     "textDocument/didShowCompletion": ITEM,
     "textDocument/didPartiallyAcceptCompletion": ITEM | {"acceptedLength": 3},
-    "workspace/didChangeConfiguration": {"settings": {"mercury": {"gate": 7}}},
+    "workspace/didChangeConfiguration": {"settings": {"mercury": {"eagerness": 7}}},
     "workspace/didChangeWorkspaceFolders": {"event": {"added": [{"uri": "file:///a", "name": "a"}], "removed": []}},
     "workspace/didChangeWatchedFiles": {"changes": [{"uri": DECOY, "type": 2}]},
     "window/workDoneProgress/cancel": {"token": "t"},

@@ -458,13 +458,13 @@ def configure(client: LanguageClient, section: Any) -> None:
 
 
 async def test_pushed_settings_take_effect(client: LanguageClient):
-    open_document(client, "x = ")
+    open_document(client, script(confidence=0.8) + "x = ")
     configure(client, {"disabledLanguages": ["python"]})
-    assert texts(await ask(client, 0, 4)) == []
-    configure(client, {"gate": 0.95})
-    assert texts(await ask(client, 0, 4)) == []
+    assert texts(await ask(client, 1, 4)) == []
+    configure(client, {"eagerness": "low"})
+    assert texts(await ask(client, 1, 4)) == []
     configure(client, {})
-    assert texts(await ask(client, 0, 4)) == ["suggested"]
+    assert texts(await ask(client, 1, 4)) == ["suggested"]
 
 
 async def test_settings_are_requested_from_clients_that_support_it(bare: LanguageClient):

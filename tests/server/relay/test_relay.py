@@ -159,21 +159,21 @@ def test_the_exit_code_is_the_servers(unix: Place, last: list[str], msg_id: dict
 
 def test_a_killed_daemon_is_replaced_and_documents_are_as_the_editor_has_them(place: Place):
     with place.editor() as editor:
-        editor.initialize(options={"gate": 0.1})
-        editor.open(URI, script(text="old", confidence=0.2) + "x = 😀\r\n")
+        editor.initialize(options={"eagerness": "high"})
+        editor.open(URI, script(text="old", confidence=0.6) + "x = 😀\r\n")
         editor.open("file:///closed.py", "gone")
         editor.change(URI, 2, {"range": span((1, 4), (1, 6)), "text": "né"})
         editor.notify("textDocument/didClose", {"textDocument": {"uri": "file:///closed.py"}})
         assert editor.text(URI) is not None
         kill(place)
         # Most of this comes while there is no daemon.
-        editor.change(URI, 3, {"range": span((0, 0), (1, 0)), "text": script(text="new", confidence=0.2)})
+        editor.change(URI, 3, {"range": span((0, 0), (1, 0)), "text": script(text="new", confidence=0.6)})
         editor.change(URI, 4, {"range": span((1, 6), (1, 6)), "text": "w"})
         editor.open("file:///late.py", "late")
-        assert text_after_all(editor) == script(text="new", confidence=0.2) + "x = néw\r\n"
+        assert text_after_all(editor) == script(text="new", confidence=0.6) + "x = néw\r\n"
         assert editor.text("file:///late.py") == "late"
         assert editor.text("file:///closed.py") is None
-        assert [item["insertText"] for item in editor.items(URI, 1, 7)] == ["new"]  # the gate is the editor's, too
+        assert [item["insertText"] for item in editor.items(URI, 1, 7)] == ["new"]  # the eagerness is the editor's, too
         assert editor.received("window/showMessage") == []
         assert editor.replies.get(1, []) == []  # initialize was answered once
 

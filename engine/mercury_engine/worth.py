@@ -1,0 +1,45 @@
+"""What a text is worth to someone who did not ask for it: the characters it is expected to save."""
+
+from dataclasses import dataclass
+
+ACCEPT_KEYS = 1
+"""Keys that accept a suggestion."""
+
+FINISHED_CHARS = 6
+"""What it is worth that a text is finished, in characters: nobody has to look where it stops and go on from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """Chance times length, less what reading a wrong text costs; all in characters to type.
+
+    The values are fitted for one model on replayed keystrokes (`python -m mercury_engine.evaluation calibration`).
+    """
+
+    wrong_cost: float = 10.0
+    """What reading a wrong text costs."""
+    least: float = 4.0
+    """Least worth of a text that is shown."""
+
+    def of(self, chance: float, text: str, is_finished: bool) -> float:
+        """The worth of a text that is right with this chance; finished texts end where the gap does."""
+        return chance * _gain(typed_characters(text), is_finished) - (1 - chance) * self.wrong_cost
+
+    def least_chance(self, length: int) -> float:
+        """The chance below which no text of so many typed characters is shown; above 1 if it is too short."""
+        return (self.least + self.wrong_cost) / (_gain(length, is_finished=True) + self.wrong_cost)
+
+    def times(self, factor: float) -> "Worth":
+        """The same with a higher or lower cost and bound, for users who want to see less or more."""
+        return Worth(self.wrong_cost * factor, self.least * factor)
+
+
+def _gain(length: int, is_finished: bool) -> int:
+    """Keys saved, and the worth of an end; a text that saves one key is not worth the look even if it is finished."""
+    saved = max(0, length - ACCEPT_KEYS)
+    return saved + FINISHED_CHARS * (is_finished and saved > 1)
+
+
+def typed_characters(text: str) -> int:
+    """The characters that a user would have to type: editors indent lines, and blanks at the end are none."""
+    return sum(len(line.strip()) for line in text.splitlines()) + max(0, len(text.strip().splitlines()) - 1)
