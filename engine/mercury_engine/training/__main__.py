@@ -1,4 +1,4 @@
-"""`python -m mercury_engine.training {corpus,pack,compression,base,reader,train,draft,export}`."""
+"""`python -m mercury_engine.training {corpus,pack,commits,places,compression,base,reader,train,draft,export}`."""
 
 import sys
 
@@ -7,6 +7,8 @@ from mercury_engine.subcommands import run
 STEP_MODULES = {
     "corpus": "data.build",
     "pack": "data.pack",
+    "commits": "commits.build",
+    "places": "ranking.run",
     "compression": "conversion.compression",
     "base": "conversion.base",
     "reader": "optimisation.reader",

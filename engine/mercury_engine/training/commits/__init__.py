@@ -1,0 +1,1 @@
+"""Real edits: commits of permissively licensed projects, ordered into steps."""

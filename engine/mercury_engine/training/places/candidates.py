@@ -1,0 +1,172 @@
+"""Finds candidate places for the next edit: lines that the changes so far point to."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mercury_engine.training.places.situation import Change, Situation
+
+MAX_CANDIDATES = 64
+MAX_CHANGES = 4
+"""Latest changes whose names are looked up."""
+
+MAX_NAMES = 16
+"""Names of each kind that are looked up, longest first."""
+
+MAX_LINES_PER_NAME = 40
+"""Lines; a name on more lines of a document says nothing there."""
+
+NEAR_LINES = (-1, 2, -4, 5, -7, 8, -11, 12, -16, 17, -22, 23, 29, 35)
+"""Distances from the last change, in lines, at which candidates stand; an edit is a few lines around a candidate."""
+
+TOLERANCE_LINES = 3
+"""A candidate covers an edit at most so many lines away."""
+
+KEYWORDS = frozenset(
+    """and as assert async await bool boolean break case catch char class const continue def default del delete do
+    double elif else enum except export extends false final finally float fn for from func function if impl import in
+    instanceof int interface is lambda let long loop match mod mut new nil none None not null nullptr or package pass
+    private protected pub public raise return self static str string struct super switch then this throw throws true
+    True False try type typeof undefined unsigned use var void where while with yield err""".split()  # noqa: SIM905
+)
+
+
+class Kind(IntEnum):
+    """Why a line is a candidate; kinds are combined as bits of an integer."""
+
+    NEAR = 1
+    STALE = 2
+    """It has a name that a change took away."""
+    ADDED = 4
+    """It has a name that a change brought."""
+    SCOPE = 8
+    """It has the name of a definition that was changed."""
+    ALIKE = 16
+    """It shares two names or more with a changed line."""
+    HEADER = 32
+    IMPORT = 64
+    END = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A line of a document."""
+
+    document: int
+    line: int
+    kinds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that the latest changes took away, brought, kept on their lines, and the definitions they are in."""
+
+    stale: frozenset[str]
+    added: frozenset[str]
+    kept: frozenset[str]
+    scopes: frozenset[str]
+
+
+def names_of(situation: Situation) -> Names:
+    """The names that the latest changes touch; a name that was taken away once and brought once is stale."""
+    latest = situation.changes[-MAX_CHANGES:]
+    stale = {word for change in latest for word in change.old_words - change.new_words}
+    added = {word for change in latest for word in change.new_words - change.old_words}
+    kept = {word for change in latest for word in change.old_words & change.new_words}
+    found = (situation.documents[change.document].scope(_anchor(change)) for change in latest)
+    scopes = {header.name for header in found if header is not None}
+    chosen = (_chosen(words) for words in (stale, added - stale, kept - stale - added, scopes))
+    return Names(*chosen)
+
+
+def _anchor(change: Change) -> int:
+    return max(change.start, change.end - 1)
+
+
+def _chosen(words: set[str]) -> frozenset[str]:
+    return frozenset(sorted(words - KEYWORDS, key=lambda word: (-len(word), word))[:MAX_NAMES])
+
+
+def occurrences(situation: Situation, names: Names) -> dict[tuple[int, int], dict[str, int]]:
+    """The names on each line, by document and line; names that are everywhere are left out."""
+    found: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+    by_kind = (
+        (names.stale, Kind.STALE),
+        (names.added, Kind.ADDED),
+        (names.scopes, Kind.SCOPE),
+        (names.kept, Kind.ALIKE),
+    )
+    for number, document in enumerate(situation.documents):
+        for words, kind in by_kind:
+            for word in words:
+                for line in document.lines_with(word, MAX_LINES_PER_NAME):
+                    seen = found[number, line]
+                    seen[word] = seen.get(word, 0) | kind
+    return found
+
+
+def candidates(situation: Situation, names: Names, found: dict[tuple[int, int], dict[str, int]]) -> list[Candidate]:
+    """At most MAX_CANDIDATES lines outside the changes: those with the most telling names, and fixed ones."""
+    kinds: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for place, kind in _fixed(situation):
+        kinds[place] |= kind
+    fixed = len(kinds)
+    ranked = sorted(
+        ((_weight(words), -_distance(situation, place), place) for place, words in found.items()), reverse=True
+    )
+    for weight, _, place in ranked:
+        if weight < 2 or (len(kinds) >= MAX_CANDIDATES and place not in kinds):
+            continue
+        for kind in found[place].values():
+            kinds[place] |= kind
+    assert fixed <= MAX_CANDIDATES
+    return [Candidate(*place, kind) for place, kind in sorted(kinds.items()) if not _is_changed(situation, place)]
+
+
+def _weight(words: dict[str, int]) -> int:
+    """Three for a stale name, two for a new or a defined one, one for others; a single one of those is too little."""
+    return sum(3 if kind & Kind.STALE else 2 if kind & (Kind.ADDED | Kind.SCOPE) else 1 for kind in words.values())
+
+
+def _distance(situation: Situation, place: tuple[int, int]) -> int:
+    return abs(place[1] - situation.cursor[1]) if place[0] == situation.cursor[0] else 10_000
+
+
+def _is_changed(situation: Situation, place: tuple[int, int]) -> bool:
+    return any(c.document == place[0] and c.start <= place[1] < c.end for c in situation.changes)
+
+
+def _fixed(situation: Situation) -> Iterator[tuple[tuple[int, int], int]]:
+    """Lines near the cursor, headers of definitions around it, and the imports and the end of changed documents."""
+    number, cursor = situation.cursor
+    document = situation.documents[number]
+    last = situation.changes[-1] if situation.changes else None
+    top, bottom = (last.start, last.end - 1) if last and last.document == number else (cursor, cursor)
+    for step in NEAR_LINES:
+        line = top + step if step < 0 else max(top, bottom) + step
+        if 0 <= line < len(document.lines):
+            yield (number, line), Kind.NEAR
+    scope = document.scope(cursor) if document.lines else None
+    for line in {*document.headers_around(cursor), *((scope.line,) if scope else ())}:
+        yield (number, line), Kind.HEADER
+    for changed in {number, *(change.document for change in situation.changes)}:
+        if (line := _last_import(situation, changed)) is not None:
+            yield (changed, line), Kind.IMPORT
+        if situation.documents[changed].lines:
+            yield (changed, len(situation.documents[changed].lines) - 1), Kind.END
+
+
+def _last_import(situation: Situation, number: int) -> int | None:
+    """The last line of a document's head that imports something."""
+    lines = situation.documents[number].lines[:80]
+    found = [n for n, line in enumerate(lines) if line.startswith(("import ", "from ", "use ", "#include", "const {"))]
+    return found[-1] if found else None
+
+
+def covers(candidate: Candidate, document: int, start: int, end: int, tolerance: int = TOLERANCE_LINES) -> bool:
+    """Whether the candidate is at most `tolerance` lines away from lines [start, end), or from the gap at `start`."""
+    if candidate.document != document:
+        return False
+    first, last = (start, end - 1) if start < end else (start - 1, start)
+    return first - tolerance <= candidate.line <= last + tolerance

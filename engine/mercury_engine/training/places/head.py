@@ -1,0 +1,83 @@
+"""The head that gives every candidate, and "nowhere", its chance: two small networks over the features, in NumPy.
+
+Shapes: `C` candidates, `F` features, `H` hidden units. The chances of the candidates and of nowhere add up to one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from mercury_engine.training.places.candidates import TOLERANCE_LINES, Candidate, candidates, names_of, occurrences
+from mercury_engine.training.places.features import CONTEXT_FEATURES, FEATURES, Array, features
+from mercury_engine.training.places.situation import Situation
+
+SHAPES = ("mean", "scale", "place_in", "place_in_bias", "place_out", "nowhere_in", "nowhere_in_bias", "nowhere_out",
+          "nowhere_bias")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A candidate, and the chance that the next edit is within TOLERANCE_LINES of it."""
+
+    candidate: Candidate
+    chance: float
+
+
+class PlaceHead:
+    """Ranks candidates; the same weights give the same chances as in training."""
+
+    def __init__(self, weights: dict[str, Array]) -> None:
+        assert set(weights) == set(SHAPES) and len(weights["mean"]) == len(FEATURES), "made with other features"
+        self.weights = weights
+
+    @classmethod
+    def load(cls, path: Path) -> "PlaceHead":
+        return cls(load_file(path))
+
+    def save(self, path: Path) -> None:
+        save_file(self.weights, path)
+
+    def chances(self, rows_CF: Array) -> Array:
+        """The chance of every candidate, then that of nowhere; [C + 1]."""
+        w = self.weights
+        if not len(rows_CF):
+            return np.ones(1, np.float32)
+        x_CF = (rows_CF - w["mean"]) * w["scale"]
+        scores_C = np.maximum(x_CF @ w["place_in"] + w["place_in_bias"], 0) @ w["place_out"]
+        hidden_H = np.maximum(pooled(x_CF) @ w["nowhere_in"] + w["nowhere_in_bias"], 0)
+        scores = np.append(scores_C, hidden_H @ w["nowhere_out"] + w["nowhere_bias"])
+        chances = np.exp(scores - scores.max())
+        return (chances / chances.sum()).astype(np.float32)
+
+    def places(self, situation: Situation, count: int = 3) -> list[Place]:
+        """The likeliest places, best first, none within reach of a better one; empty without changes."""
+        if not situation.changes:
+            return []
+        names = names_of(situation)
+        found = occurrences(situation, names)
+        listed = candidates(situation, names, found)
+        return distinct(listed, self.chances(features(situation, listed, names, found))[:-1], count)
+
+
+def pooled(rows_CF: Array) -> Array:
+    """What nowhere is judged by: the features of the situation, and the greatest value of each feature of a place."""
+    return np.concatenate([rows_CF[0, : len(CONTEXT_FEATURES)], rows_CF[:, len(CONTEXT_FEATURES) :].max(0)])
+
+
+def distinct(listed: Sequence[Candidate], chances: Array, count: int) -> list[Place]:
+    """The best candidates, each with the chances of those within its reach, which are left out."""
+    left = sorted(range(len(listed)), key=lambda n: -chances[n])
+    found: list[Place] = []
+    while left and len(found) < count:
+        best = listed[left[0]]
+        near = [n for n in left if _is_near(listed[n], best)]
+        found.append(Place(best, float(sum(chances[n] for n in near))))
+        left = [n for n in left if n not in near]
+    return sorted(found, key=lambda place: -place.chance)
+
+
+def _is_near(one: Candidate, other: Candidate) -> bool:
+    return one.document == other.document and abs(one.line - other.line) <= TOLERANCE_LINES

@@ -1,0 +1,208 @@
+"""Places for the next edit: the changes point to candidates, and the head learns which of them is next."""
+
+import random
+
+import numpy as np
+import pytest
+from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_engine.training.commits.moments import Moment
+from mercury_engine.training.places.candidates import (
+    MAX_CANDIDATES,
+    TOLERANCE_LINES,
+    Candidate,
+    Kind,
+    candidates,
+    covers,
+    names_of,
+    occurrences,
+)
+from mercury_engine.training.places.features import FEATURES, features
+from mercury_engine.training.places.head import PlaceHead, distinct
+from mercury_engine.training.places.situation import Change, Document, Situation
+from mercury_engine.training.ranking.cases import case_of, cases
+from mercury_engine.training.ranking.figures import candidate_figures, place_figures
+
+TEXT = """import os
+
+
+def first(count):
+    total = count + 1
+    return total
+
+
+def filler():
+    a = 1
+    b = 2
+    c = 3
+    d = 4
+    return a, b, c, d
+
+
+def second(number):
+    shown = first(number)
+    return shown
+"""
+
+
+def document(text: str, path: str = "app.py") -> Document:
+    return Document(path, "python", tuple(text.splitlines(keepends=True)))
+
+
+def renamed(text: str = TEXT) -> Situation:
+    """`first` was renamed at its definition."""
+    lines = list(document(text).lines)
+    old, lines[3] = lines[3], "def leading(count):\n"
+    return Situation((document("".join(lines)),), (Change(0, 3, (old,), (lines[3],)),), (0, 3))
+
+
+def listed(situation: Situation) -> list[Candidate]:
+    names = names_of(situation)
+    return candidates(situation, names, occurrences(situation, names))
+
+
+def test_a_use_of_the_name_that_was_taken_away_is_a_candidate():
+    (use,) = [each for each in listed(renamed()) if each.kinds & Kind.STALE]
+    assert (use.document, use.line) == (0, 17)
+
+
+def test_a_use_in_another_document_is_a_candidate():
+    situation = renamed()
+    other = document("from app import first\n\nprint(first(1))\n", "other.py")
+    both = Situation((*situation.documents, other), situation.changes, situation.cursor)
+    assert {(each.document, each.line) for each in listed(both) if each.kinds & Kind.STALE} == {(0, 17), (1, 0), (1, 2)}
+
+
+def test_part_of_a_word_is_no_use():
+    text = TEXT.replace("first(number)", "first_of(number)")
+    assert not [each for each in listed(renamed(text)) if each.kinds & Kind.STALE]
+
+
+def test_a_call_of_a_function_whose_body_changed_is_a_candidate():
+    lines = list(document(TEXT).lines)
+    old, lines[4] = lines[4], "    total = count + 2\n"
+    situation = Situation((document("".join(lines)),), (Change(0, 4, (old,), (lines[4],)),), (0, 4))
+    assert 17 in {each.line for each in listed(situation) if each.kinds & Kind.SCOPE}
+
+
+def test_lines_of_the_changes_themselves_are_no_candidates():
+    assert 3 not in {each.line for each in listed(renamed())}
+
+
+def test_there_are_never_more_candidates_than_the_bound_however_long_the_document():
+    long = TEXT + "".join(f"def f{n}():\n    return first({n}) + first({n + 1})\n\n\n" for n in range(5_000))
+    assert 0 < len(listed(renamed(long))) <= MAX_CANDIDATES
+
+
+@pytest.mark.parametrize(
+    ("line", "language", "name"),
+    [
+        ("    async def get(self):\n", "python", "get"),
+        ("export const load = async (path: string) => {\n", "typescript", "load"),
+        ("func (s *Server) Close() error {\n", "go", "Close"),
+        ("pub(crate) fn read<T>(input: T) -> u8 {\n", "rust", "read"),
+        ("  public static int count(String text) {\n", "java", "count"),
+        ("static int read_all(FILE *file,\n", "c", "read_all"),
+        ("local function open(path)\n", "lua", "open"),
+    ],
+)
+def test_definitions_are_seen_in_many_languages(line, language, name):
+    found = Document("a", language, ("\n", line, "    return 1\n")).headers
+    assert [(header.line, header.name) for header in found] == [(1, name)]
+
+
+@pytest.mark.parametrize("line", ["if (ready) {\n", "return call(a, {\n", "for (;;) {\n", "total = count\n"])
+def test_statements_are_no_definitions(line):
+    assert Document("a", "javascript", (line,)).headers == []
+
+
+def test_a_line_is_in_the_innermost_definition():
+    inner = document("class A:\n    def get(self):\n        x = 1\n\n        return x\n\n    y = 2\nz = 3\n")
+    assert [header.name if (header := inner.scope(line)) else None for line in range(8)] == [
+        "A", "get", "get", "get", "get", "A", "A", None,
+    ]  # fmt: skip
+
+
+def test_a_candidate_covers_what_is_within_reach():
+    at = Candidate(0, 10, Kind.NEAR)
+    assert covers(at, 0, 10 + TOLERANCE_LINES, 20)
+    assert not covers(at, 0, 11 + TOLERANCE_LINES, 20)
+    assert covers(at, 0, 5, 11 - TOLERANCE_LINES)
+    assert covers(at, 0, 11 + TOLERANCE_LINES, 11 + TOLERANCE_LINES), "a gap touches the lines on both sides"
+    assert not covers(at, 1, 10, 11)
+
+
+def test_features_do_not_see_the_steps_that_are_left():
+    files = (CommitFile("app.py", "python", TEXT),)
+    made, left = Step(0, 3, 4, "def leading(count):\n"), Step(0, 17, 18, "    shown = leading(number)\n")
+    one = case_of(Moment(CommitEdit("a/b", "c", files, 1, (made, left)), (0, 1), 1))
+    none = case_of(Moment(CommitEdit("a/b", "c", files, 1, (made,)), (0,), 1))
+    assert np.array_equal(one.rows, none.rows)
+    assert one.is_right.any()
+    assert not none.is_right.any()
+
+
+def test_every_candidate_has_a_finite_row():
+    situation = renamed()
+    names = names_of(situation)
+    found = occurrences(situation, names)
+    places = candidates(situation, names, found)
+    rows = features(situation, places, names, found)
+    assert rows.shape == (len(places), len(FEATURES))
+    assert np.isfinite(rows).all()
+    assert features(situation, [], names, found).shape == (0, len(FEATURES))
+
+
+def commit(number: int) -> CommitEdit:
+    """A rename with one use left; the use is far away, and where it is differs."""
+    rng = random.Random(number)
+    parts = [f"def part_{n}(value):\n    held = value + {n}\n    return held\n\n\n" for n in range(16)]
+    at = rng.randrange(8, 16)
+    parts[at] = parts[at].replace("value +", "old_name(value) +")
+    text = "def old_name(value):\n    return value\n\n\n" + "".join(parts)
+    use = text[: text.index("old_name(value) +")].count("\n")
+    line = text.split("\n")[use].replace("old_name", "new_name")
+    steps = (Step(0, 0, 1, "def new_name(value):\n"), Step(0, use, use + 1, line + "\n"))
+    return CommitEdit("a/b", f"c{number}", (CommitFile("app.py", "python", text),), 1, steps)
+
+
+def test_a_trained_head_finds_the_use_that_is_left_and_is_quiet_when_none_is(tmp_path):
+    torch = pytest.importorskip("torch")
+    from mercury_engine.training.ranking.network import Batch
+    from mercury_engine.training.ranking.run import fit
+
+    found = list(cases([commit(n) for n in range(40)], 1))
+    network, losses = fit(found[:64], found[64:], 25, 0)
+    assert losses[-1] < losses[0]
+    PlaceHead(network.weights()).save(tmp_path / "head.safetensors")
+    head = PlaceHead.load(tmp_path / "head.safetensors")
+    fresh = list(cases([commit(n) for n in range(40, 60)], 1))
+    ranked = [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in fresh]
+    figures = place_figures(fresh, ranked)
+    assert candidate_figures(fresh)["next_covered"][0] == 1
+    assert figures["first_is_next"][0] > 0.9
+    assert figures["by_gate"]["0.5"]["quiet"][0] > 0.9
+    for case in fresh[:5]:
+        with torch.inference_mode():
+            expected = network(Batch([case])).exp()[0].numpy()
+        np.testing.assert_allclose(head.chances(case.rows), expected, atol=1e-5)
+        places = head.places(case.moment.situation)
+        assert [place.candidate for place in places] == [p.candidate for p in ranked[fresh.index(case)]]
+
+
+def test_nothing_is_ranked_without_a_change():
+    head = PlaceHead(_weights())
+    assert head.places(Situation((document(TEXT),), (), (0, 0))) == []
+    assert head.chances(np.empty((0, len(FEATURES)), np.float32)).tolist() == [1.0]
+
+
+def test_places_within_reach_of_a_better_one_add_to_its_chance():
+    near, far = [Candidate(0, line, Kind.NEAR) for line in (5, 7)], Candidate(0, 30, Kind.NEAR)
+    places = distinct([*near, far], np.array([0.3, 0.2, 0.4], np.float32), 3)
+    assert [(place.candidate.line, round(place.chance, 3)) for place in places] == [(5, 0.5), (30, 0.4)]
+
+
+def _weights() -> dict[str, np.ndarray]:
+    count = len(FEATURES)
+    shapes = {"mean": count, "scale": count, "place_in": (count, 2), "place_in_bias": 2, "place_out": 2}
+    shapes |= {"nowhere_in": (count, 2), "nowhere_in_bias": 2, "nowhere_out": 2, "nowhere_bias": 1}
+    return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
