@@ -166,7 +166,7 @@ def build(listed: Sequence[Repository], mirror: Path, held_out: Path, folder: Pa
             rows.append(asdict(repository) | _totals(found))
             edits += found
         commit_edit.write(folder / f"{split}.jsonl.gz", edits)
-    manifest = {"repositories": rows, "dropped": dict(sorted(collector.dropped.items()))}
+    manifest: dict[str, object] = {"repositories": rows, "dropped": dict(sorted(collector.dropped.items()))}
     replace_file(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
     return manifest
 

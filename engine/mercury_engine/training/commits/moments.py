@@ -65,7 +65,7 @@ class Moment:
     @cached_property
     def open(self) -> tuple[OpenStep, ...]:
         """The remaining steps, the next one first; of a partly typed one, the line that is being typed."""
-        found = []
+        found = list[OpenStep]()
         for number in self.order[self.done :]:
             step = self.edit.steps[number]
             start = _moved(step, self._made)

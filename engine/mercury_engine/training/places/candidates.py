@@ -151,8 +151,8 @@ def _fixed(situation: Situation) -> Iterator[tuple[tuple[int, int], int]]:
     for line in {*document.headers_around(cursor), *((scope.line,) if scope else ())}:
         yield (number, line), Kind.HEADER
     for changed in {number, *(change.document for change in situation.changes)}:
-        if (line := _last_import(situation, changed)) is not None:
-            yield (changed, line), Kind.IMPORT
+        if (last_import := _last_import(situation, changed)) is not None:
+            yield (changed, last_import), Kind.IMPORT
         if situation.documents[changed].lines:
             yield (changed, len(situation.documents[changed].lines) - 1), Kind.END
 

@@ -61,7 +61,7 @@ def case_of(moment: Moment) -> Case:
     rows = features(situation, listed, names, found)
     right = np.array([[covers(c, s.document, s.start, s.end) for s in moment.open] for c in listed], np.bool_)
     right = right.reshape(len(listed), len(moment.open))
-    return Case(moment, listed, rows, right.any(1), right[:, :1].any(1))
+    return Case(moment, listed, rows, np.logical_or.reduce(right, 1), np.logical_or.reduce(right[:, :1], 1))
 
 
 def _is_blank(edit: CommitEdit, number: int) -> bool:
