@@ -3,6 +3,8 @@
 Dimensions: B batch, H key heads, G query heads per key head, S queries, T keys, D head width, C channels.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -19,9 +21,16 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
 
 
-def rotary_angles(positions: Tensor, head_width: int, theta: float) -> tuple[Tensor, Tensor]:
-    """Cosines and sines float32 [...,D] for integer positions [...], which may be negative. arXiv 2104.09864."""
+def rotary_angles(
+    positions: Tensor, head_width: int, theta: float, factors: Sequence[float] = ()
+) -> tuple[Tensor, Tensor]:
+    """Cosines and sines float32 [...,D] for integer positions [...], which may be negative. arXiv 2104.09864.
+
+    `factors` [D/2] divide the frequencies.
+    """
     frequency = theta ** (-torch.arange(0, head_width, 2, device=positions.device).float() / head_width)
+    if factors:
+        frequency = frequency / torch.tensor(factors, device=positions.device)
     angle = positions.float()[..., None] * frequency
     angle = torch.cat((angle, angle), -1)
     return angle.cos(), angle.sin()

@@ -95,6 +95,8 @@ def convert(path: Path, network: Decoder, architecture: str, **metadata: object)
         kind = gguf.GGMLQuantizationType.F32 if floats.ndim == 1 else gguf.GGMLQuantizationType.Q8_0
         kind = gguf.GGMLQuantizationType.F16 if field == "token_embd.weight" else kind
         made.add_tensor(field, gguf.quants.quantize(floats, kind), raw_dtype=kind)
+    if c.rope_factors:
+        made.add_tensor("rope_freqs.weight", np.array(c.rope_factors, np.float32))
     _finish(made)
     return path
 

@@ -128,7 +128,8 @@ class CpuNetwork:
     def _angles(self, positions_R: IdArray) -> Angles:
         """Rotary angles of positions, correctly rounded. arXiv 2104.09864."""
         width = self.config.head_dim
-        frequency = (self.config.rope_theta ** (-np.arange(0, width, 2) / width)).astype(np.float32)
+        divisor = np.array(self.config.rope_factors or 1.0)
+        frequency = (self.config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
         angle = (positions_R.astype(np.float32)[:, None] * frequency).astype(np.float64)
         cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
         return np.concatenate((cos, cos), 1), np.concatenate((sin, sin), 1)

@@ -169,7 +169,7 @@ class Decoder(nn.Module):
 
     def angles(self, positions: Tensor) -> Angles:
         """Rotary angles of positions [...,R]."""
-        return rotary_angles(positions, self.config.head_dim, self.config.rope_theta)
+        return rotary_angles(positions, self.config.head_dim, self.config.rope_theta, self.config.rope_factors)
 
     def read(
         self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None

@@ -47,6 +47,8 @@ class ModelConfig:
     residual_multiplier: float = 1.0
     logits_scaling: float = 1.0
     """Logits are divided by it."""
+    rope_factors: tuple[float, ...] = ()
+    """Divisors of the rotary frequencies, one per pair of dimensions; empty for none."""
     name: str = "unnamed"
     adapter_rank: int = 0
     """0: a plain reader without a writer."""
@@ -58,9 +60,14 @@ class ModelConfig:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is a Llama or Qwen2 decoder, without norms of queries and keys and without multipliers."""
+        """Whether this is a Llama or Qwen2 decoder: no norms of queries and keys, no multipliers, no rotary factors."""
         multipliers = self.embedding_multiplier, self.residual_multiplier, self.logits_scaling
-        return not self.qk_norm and self.attention_multiplier is None and multipliers == (1.0, 1.0, 1.0)
+        return (
+            not self.qk_norm
+            and not self.rope_factors
+            and self.attention_multiplier is None
+            and multipliers == (1.0, 1.0, 1.0)
+        )
 
     @property
     def mask_id(self) -> int:

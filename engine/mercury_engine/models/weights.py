@@ -22,6 +22,7 @@ from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import GgufFile, gguf_of
 from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.rotary import factors_of
 from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors
 
 READER_FILE = "reader.safetensors"
@@ -78,6 +79,10 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
     if heads % (raw.get("num_key_value_heads") or heads):
         raise ModelCorrupt(f"{path}: {heads} query heads do not share {raw['num_key_value_heads']} key heads evenly")
     rope = raw.get("rope_parameters") or {}
+    theta, width = (
+        float(raw.get("rope_theta") or rope["rope_theta"]),
+        raw.get("head_dim") or raw["hidden_size"] // heads,
+    )
     return ModelConfig(
         vocab_size=raw["vocab_size"],
         hidden_size=raw["hidden_size"],
@@ -85,8 +90,8 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         num_hidden_layers=raw["num_hidden_layers"],
         num_attention_heads=heads,
         num_key_value_heads=raw.get("num_key_value_heads") or heads,
-        head_dim=raw.get("head_dim") or raw["hidden_size"] // heads,
-        rope_theta=float(raw.get("rope_theta") or rope["rope_theta"]),
+        head_dim=width,
+        rope_theta=theta,
         rms_norm_eps=raw["rms_norm_eps"],
         attention_bias=kind == "qwen2" or bool(raw.get("attention_bias", False)),
         qk_norm=kind == "qwen3" or bool(raw.get("qk_norm", False)),
@@ -95,6 +100,7 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         attention_multiplier=raw.get("attention_multiplier"),
         residual_multiplier=float(raw.get("residual_multiplier", 1.0)),
         logits_scaling=float(raw.get("logits_scaling", 1.0)),
+        rope_factors=factors_of(raw, width, theta),
         name=raw.get("name", path.parent.name),
         adapter_rank=raw.get("adapter_rank", 0),
     )

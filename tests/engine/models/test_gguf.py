@@ -18,7 +18,7 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 
 from tests.support import tiny, tiny_gguf
 
-FAMILIES = {"llama": {}, "qwen2": {"attention_bias": True}, "qwen3": {"qk_norm": True}}
+FAMILIES: dict[str, dict[str, object]] = {"llama": {}, "qwen2": {"attention_bias": True}, "qwen3": {"qk_norm": True}}
 
 REQUEST = FillRequest(near="def f(a):\n    return ", suffix=("\n",), max_slots=4)
 
@@ -71,6 +71,21 @@ def test_a_file_fills_without_torch_and_without_another_file(tmp_path):
     assert engine.backend == "native"
     assert engine.fill(REQUEST).steps > 0
     assert [file.name for file in tmp_path.iterdir()] == ["tiny.gguf"]
+
+
+def test_a_file_may_scale_rotary_frequencies(tmp_path):
+    made = network(rope_factors=(8.0, 4.0, 1.0, 1.0))
+    found = read(in_torch(tiny_gguf.convert(tmp_path / "tiny.gguf", made, "llama")))
+    close(found, read(TorchNetwork(made)), 0.03)
+    assert np.linalg.norm(found - read(TorchNetwork(network()))) > 0.03 * np.linalg.norm(found)
+
+
+@tiny.needs_kernels
+def test_the_kernels_scale_rotary_frequencies_too(tmp_path):
+    factors = tuple(1.0 + number for number in range(32))
+    path = tiny_gguf.convert(tmp_path / "tiny.gguf", network(head_dim=64, rope_factors=factors), "llama")
+    config = weights.read_config(path)
+    close(read(CpuNetwork(path, config, layers_for(config, 2))), read(in_torch(path)), 0.05)
 
 
 def test_a_folder_with_a_file_is_a_model_and_a_name_finds_it(tmp_path, monkeypatch):

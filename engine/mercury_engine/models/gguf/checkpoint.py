@@ -14,12 +14,13 @@ from mercury_engine.models.network import ModelConfig
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 """Supported values of `general.architecture`."""
 
-EMBEDDING, HEAD = "token_embd.weight", "output.weight"
+EMBEDDING, HEAD, ROPE_FACTORS = "token_embd.weight", "output.weight", "rope_freqs.weight"
 
 _WHOLE_MODEL = {
     EMBEDDING: "model.embed_tokens.weight",
     HEAD: "lm_head.weight",
     "output_norm.weight": "model.norm.weight",
+    ROPE_FACTORS: "rope_factors",
 }
 
 _BY_LAYER = {
@@ -103,6 +104,7 @@ def config_of(file: GgufFile) -> ModelConfig:
         attention_bias="blk.0.attn_q.bias" in names,
         qk_norm="blk.0.attn_q_norm.weight" in names,
         tie_word_embeddings=HEAD not in names,
+        rope_factors=tuple(file.vector(ROPE_FACTORS).tolist()) if ROPE_FACTORS in names else (),
         name=str(file.value("general.name", file.path.stem)),
     )
 

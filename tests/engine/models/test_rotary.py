@@ -1,0 +1,35 @@
+"""Scaled rotary frequencies are those of transformers."""
+
+import numpy as np
+import pytest
+from mercury_engine.errors import ModelError
+from mercury_engine.models.rotary import factors_of
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+LLAMA_3 = {
+    "rope_type": "llama3",
+    "factor": 32.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+    "rope_theta": 500_000.0,
+}
+
+
+def test_llama_3_divides_slow_frequencies():
+    config = LlamaConfig(head_dim=64, rope_parameters=LLAMA_3, max_position_embeddings=131_072)
+    expected, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    plain = 500_000.0 ** (-np.arange(0, 64, 2) / 64)
+    factors = factors_of({"rope_scaling": LLAMA_3}, 64, 500_000.0)
+    assert np.allclose(plain / factors, expected.numpy(), rtol=1e-5)
+    assert factors[0] == 1 and factors[-1] == 32
+
+
+def test_a_kind_that_is_not_known_is_refused():
+    with pytest.raises(ModelError, match="'yarn' are not supported"):
+        factors_of({"rope_scaling": {"type": "yarn", "factor": 4.0}}, 64, 10_000.0)
+
+
+def test_plain_frequencies_have_no_factors():
+    assert factors_of({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, 64, 1e4) == ()
