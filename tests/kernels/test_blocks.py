@@ -25,9 +25,9 @@ def matrix(name: str, outputs: int = OUTPUTS) -> BlockMatrix:
     return BlockMatrix(blocks.TYPES[kind.value], tiny_gguf.blocks(kind, outputs, INPUTS))
 
 
-def head(loaded, parts: list[BlockMatrix], x: np.ndarray) -> np.ndarray:
+def head(loaded, parts: list[BlockMatrix], x: np.ndarray, *, split: bool = False) -> np.ndarray:
     layers = Layers(1, INPUTS, 64, 1, 1, 64, 1e-5, 2, library=loaded)
-    layers.put_matrix(WHOLE_MODEL, "head", parts)
+    layers.put_matrix(WHOLE_MODEL, "head", parts, split=split)
     return layers.head(x)
 
 
@@ -64,6 +64,28 @@ def test_parts_of_different_types_make_one_matrix(loaded, name, other):
     parts, x = [matrix(name), matrix(other, 19)], np.random.default_rng(0).standard_normal((2, INPUTS), np.float32)
     expected = x @ np.concatenate([part.floats() for part in parts]).T
     assert error(head(loaded, parts, x), expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["Q8_0", "Q6_K", "F16", "BF16", "F32"])
+@pytest.mark.parametrize("rows", [1, 5, 9])
+def test_a_split_head_is_exact_near_the_largest_logit_and_coarse_elsewhere(loaded, name, rows):
+    made, x = matrix(name, 1003), np.random.default_rng(rows).standard_normal((rows, INPUTS), np.float32)
+    exact = head(loaded, [made], x)
+    x *= 30 / exact.max()  # few are near
+    exact, found = head(loaded, [made], x), head(loaded, [made], x, split=True)
+    near = exact > exact.max(1, keepdims=True) - 4
+    assert 0 < near.sum() < near.size / 2
+    assert np.array_equal(found.argmax(1), exact.argmax(1))
+    assert np.abs(found - exact)[near].max() < (0.01 if name == "Q8_0" else 0.4)  # others are rounded to eight bits
+    assert error(found, exact) < 0.12  # like four bits
+
+
+@TYPES
+def test_a_split_head_of_few_bits_is_whole(loaded, name):
+    made, x = matrix(name), np.random.default_rng(0).standard_normal((3, INPUTS), np.float32)
+    if made.type.form & 15 > 5:
+        pytest.skip("it is split")
+    assert np.array_equal(head(loaded, [made], x, split=True), head(loaded, [made], x))
 
 
 def test_only_types_that_share_a_form_keep_it():

@@ -41,7 +41,7 @@ def _put_head(layers: Layers, config: ModelConfig, state: State, folder: Path) -
     head = "model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
     shape = (config.vocab_size, config.hidden_size)
     codes = stored(state, [head], shape, folder) or [_made(state, [head], shape, folder)]
-    layers.put_matrix(WHOLE_MODEL, "head", codes)
+    layers.put_matrix(WHOLE_MODEL, "head", codes, split=True)
 
 
 def put_writer(layers: Layers, config: ModelConfig, adapter: Change, path: Path) -> None:

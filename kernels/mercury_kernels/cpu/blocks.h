@@ -110,6 +110,15 @@ INLINE void round_group(Weights *to, const float *values) {
     scaled(to, scale, low, 0);
 }
 
+/* Rounds 32 values to eight bits around 128. */
+INLINE void round_centred(Weights *to, const float *values) {
+    float most = 0, odd = 0; /* NaN if a value is NaN or infinite */
+    for (int i = 0; i < GROUP; i++) most = fmaxf(most, fabsf(values[i])), odd += values[i] * 0;
+    float scale = wide_half(half_of(most * (1 + 0x1p-10f) / 127 + 0x1p-24f)) + odd, inverse = 1 / scale;
+    for (int i = 0; i < GROUP; i++) to->codes[i] = (uint8_t)fminf(fmaxf(values[i] * inverse + 128.5f, 0), 255);
+    scaled(to, scale, 0, 128);
+}
+
 /* 32 floats of an output. */
 INLINE void read_floats(float *to, const uint8_t *row, int group, const int type) {
     for (int i = 0; i < GROUP; i++) {
@@ -128,28 +137,45 @@ INLINE void read_floats(float *to, const uint8_t *row, int group, const int type
 INLINE void reform(Weights *group, const int form) {
     float values[GROUP];
     int middle = 1 << (bits_of(form) - 1);
-    if (form & CENTRED) { /* of more bits */
+    if (form == SPLIT8 && group->middle == 128) return;
+    if (form & CENTRED && form != SPLIT8) { /* of more bits */
         for (int i = 0; i < GROUP; i++) group->codes[i] = (uint8_t)(group->codes[i] + middle - group->middle);
         group->middle = middle;
-    } else if (group->scales[0] == group->scales[1]) {
+    } else if (form != SPLIT8 && group->scales[0] == group->scales[1]) {
         group->low -= (float)group->middle * group->scales[0];
         group->middle = 0;
     } else {
         for (int i = 0; i < GROUP; i++)
             values[i] = (float)(group->codes[i] - group->middle) * group->scales[i / HALF] + group->low;
-        round_group(group, values);
+        if (form == SPLIT8) round_centred(group, values);
+        else round_group(group, values);
     }
 }
 
+/* Writes 32 4-bit codes, from the high or low 4 bits of a group's codes, as lane `lane` of a tile's group. */
+INLINE void put_nibbles(uint8_t *tile, int lane, const Weights *group, const int shift) {
+    for (int quad = 0; quad < QUADS / 2; quad++)
+        for (int i = 0; i < 4; i++) {
+            int front = group->codes[quad * 4 + i] >> shift, behind = group->codes[HALF + quad * 4 + i] >> shift;
+            tile[(quad * LANES + lane) * 4 + i] = (uint8_t)((front & 15) | (behind & 15) << 4);
+        }
+}
+
 /* Writes a group as lane `lane` of a tile's group. */
-INLINE void put_group(uint8_t *tile, int lane, const Weights *group, const int form) {
+INLINE void put_group(uint8_t *tile, uint8_t *low, int lane, const Weights *group, const int form) {
+    if (form == SPLIT8) {
+        put_nibbles(tile, lane, group, 4);
+        put_nibbles(low, lane, group, 0);
+        ((uint16_t *)(tile + 16 * LANES))[lane] = half_of(16 * group->scales[0]);
+        return;
+    }
     const int bits = bits_of(form);
     uint8_t high[2][4] = {{0}};
     for (int quad = 0; quad < QUADS && bits == 8; quad++) memcpy(tile + (quad * LANES + lane) * 4, group->codes + quad * 4, 4);
+    if (bits < 8) put_nibbles(tile, lane, group, 0);
     for (int quad = 0; quad < QUADS / 2 && bits < 8; quad++)
         for (int i = 0; i < 4; i++) {
             int front = group->codes[quad * 4 + i], behind = group->codes[HALF + quad * 4 + i];
-            tile[(quad * LANES + lane) * 4 + i] = (uint8_t)((front & 15) | (behind & 15) << 4);
             if (bits == 5) high[0][i] |= (uint8_t)(front >> 4 << quad | behind >> 4 << (quad + 4));
             if (bits == 6) high[0][i] |= (uint8_t)(front >> 4 << 2 * quad), high[1][i] |= (uint8_t)(behind >> 4 << 2 * quad);
         }
@@ -170,12 +196,14 @@ INLINE int lay_type(Matrix *m, int first, int outputs, int64_t row, const uint8_
         for (int number = 0; number < m->inputs / GROUP; number++, tile += group_bytes(form)) {
             if (type == F32 || type == F16 || type == BF16) {
                 read_floats(values, blocks + row * output, number, type);
-                round_group(&group, values);
+                if (form == SPLIT8) round_centred(&group, values);
+                else round_group(&group, values);
             } else {
                 read_group(&group, blocks + row * output, number, type);
                 if (form != CENTRED6 || type != Q6_K) reform(&group, form);
             }
-            put_group(tile, (first + output) % LANES, &group, form);
+            uint8_t *low = low_tile(m, (first + output) / LANES) + (size_t)number * LANES * HALF;
+            put_group(tile, low, (first + output) % LANES, &group, form);
             widest += wide_half(half_of(group.scales[0])) * 0 + wide_half(half_of(group.scales[1])) * 0;
             widest += wide_half(half_of(group.low)) * 0;
         }
@@ -190,6 +218,7 @@ static int lay_blocks(Matrix *m, int first, int outputs, int type, int64_t row, 
     LAY(Q4_0, PLAIN4) LAY(Q4_1, PLAIN4) LAY(Q4_K, PLAIN4) LAY(Q5_1, PLAIN5) LAY(Q5_K, PLAIN5)
     LAY(Q5_0, CENTRED5) LAY(Q6_K, CENTRED6) LAY(Q8_0, CENTRED8) LAY(Q5_0, CENTRED8)
     LAY(Q4_0, PLAIN8) LAY(Q4_1, PLAIN8) LAY(Q4_K, PLAIN8) LAY(Q5_1, PLAIN8) LAY(Q5_K, PLAIN8)
+    LAY(Q8_0, SPLIT8) LAY(Q6_K, SPLIT8) LAY(F32, SPLIT8) LAY(F16, SPLIT8) LAY(BF16, SPLIT8)
     LAY(Q5_0, PLAIN8) LAY(Q6_K, PLAIN8) LAY(Q8_0, PLAIN8) LAY(F32, PLAIN8) LAY(F16, PLAIN8) LAY(BF16, PLAIN8)
 #undef LAY
     return 0;

@@ -22,6 +22,9 @@ _CENTRED = 16
 _PLAIN8 = 8
 """The form that takes every type."""
 
+_SPLIT8 = _CENTRED + 4
+"""The form of a head of 8-bit codes whose low bits are read where they matter."""
+
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
@@ -80,6 +83,11 @@ def form_of(types: Collection[BlockType]) -> int:
     if len(forms) == 1:
         return forms.pop()
     return _CENTRED + 8 if forms <= {_CENTRED + 5, _CENTRED + 8} else _PLAIN8
+
+
+def head_form_of(type: BlockType) -> int:
+    """The form of a head of this type: codes of more than 5 bits are split."""
+    return _SPLIT8 if type.form in (_PLAIN8, _CENTRED + 6, _CENTRED + 8) else type.form
 
 
 def _halves(blocks: Bytes, at: int) -> Floats:

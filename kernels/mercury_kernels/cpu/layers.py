@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from mercury_kernels.cpu.blocks import GROUP, BlockMatrix, form_of
+from mercury_kernels.cpu.blocks import GROUP, BlockMatrix, form_of, head_form_of
 from mercury_kernels.cpu.library import library as suitable_library
 
 FLOAT = 4
@@ -152,9 +152,17 @@ class Layers:
         weakref.finalize(self, self._library.mercury_free, self._handle).atexit = False
 
     def put_matrix(
-        self, layer: int, which: MatrixName, parts: Sequence[QuantizedMatrix] | Sequence[BlockMatrix]
+        self,
+        layer: int,
+        which: MatrixName,
+        parts: Sequence[QuantizedMatrix] | Sequence[BlockMatrix],
+        *,
+        split: bool = False,
     ) -> None:
         """Set a matrix, given as its parts in the order of outputs.
+
+        With `split`, a head of one part computes logits from the high 4 bits of 8-bit codes alone where they are far
+        below the largest.
 
         Raises ValueError for another shape than the layers', and for blocks with scales that float16 does not hold.
         """
@@ -163,7 +171,7 @@ class Layers:
         wanted = self.shapes.get(which, (outputs, self.width))
         if shape != wanted:
             raise ValueError(f"{which} has shape {list(shape)}, the layers take {list(wanted)}")
-        form = _form(parts)
+        form = head_form_of(parts[0].type) if split and isinstance(parts[0], BlockMatrix) else _form(parts)
         place = self._place(layer, which)
         self._made(self._library.mercury_matrix(*place, *shape, form))
         at = 0

@@ -8,6 +8,9 @@
  * side (the layout for `dot`), then LANES scales and LANES low ends (or LANES scales per half) in float16. A byte holds
  * the low 4 bits of the codes of inputs i and i + 16. Behind these bytes, 5-bit codes have four bytes per output: bit q of
  * byte i is the fifth bit of input 4 q + i. 6-bit codes have four bytes per output and half: bits 2 q and 2 q + 1.
+ *
+ * SPLIT8 is for the head. Its tiles hold the high 4 bits of 8-bit codes, and behind all tiles are the low 4 bits, which are
+ * read where a logit is near the largest one; elsewhere their mean stands for them.
  */
 #ifndef MERCURY_LINEAR_H
 #define MERCURY_LINEAR_H
@@ -33,6 +36,7 @@ typedef struct {
 
 /* A form is a number of bits, and CENTRED. */
 enum { CENTRED = 16, PLAIN4 = 4, PLAIN5 = 5, PLAIN8 = 8, CENTRED5 = 5 | CENTRED, CENTRED6 = 6 | CENTRED, CENTRED8 = 8 | CENTRED };
+enum { SPLIT8 = 4 | CENTRED };
 
 typedef struct {
     int outputs, inputs, form, tiles;
@@ -51,11 +55,14 @@ typedef struct {
 } Rows;
 
 INLINE int bits_of(int form) { return form & ~CENTRED; }
-INLINE int ends_of(int form) { return form == CENTRED5 || form == CENTRED8 ? 1 : 2; }
+INLINE int ends_of(int form) { return form & CENTRED && form != CENTRED6 ? 1 : 2; }
 INLINE size_t group_bytes(int form) { return (size_t)LANES * (4 * bits_of(form) + 2 * ends_of(form)); }
 INLINE size_t tile_bytes(const Matrix *m) { return group_bytes(m->form) * (size_t)(m->inputs / GROUP); }
+INLINE size_t low_tile_bytes(const Matrix *m) { return m->form == SPLIT8 ? (size_t)LANES * m->inputs / 2 : 0; }
+INLINE size_t matrix_bytes(const Matrix *m) { return (tile_bytes(m) + low_tile_bytes(m)) * m->tiles; }
+INLINE uint8_t *low_tile(const Matrix *m, int tile) { return m->codes + tile_bytes(m) * m->tiles + low_tile_bytes(m) * tile; }
 INLINE int is_form(int form) {
-    return form == PLAIN4 || form == PLAIN5 || form == PLAIN8 || form == CENTRED5 || form == CENTRED6 || form == CENTRED8;
+    return form == PLAIN4 || form == PLAIN5 || form == PLAIN8 || form == CENTRED5 || form == CENTRED6 || form == CENTRED8 || form == SPLIT8;
 }
 
 /* Zeroed memory, in huge pages where the system has them, for every pass streams all weights. */
@@ -186,6 +193,28 @@ INLINE void add_group(ints (*sums)[ROWS], const uint8_t *const *at, const int8_t
     }
 }
 
+/* What the high 4 bits of a code of 128 are with the mean of the low ones, and that mean. */
+static const float MEAN_LOW = 7.5f, MIDDLE_HIGH = (128 - 7.5f) / 16;
+
+/* What the low 4 bits of a tile's codes add for one row, in SPLIT8. */
+INLINE floats low_bits(const Matrix *m, const Rows *rows, int tile, int row) {
+    const ints low = all_ints(0x0f0f0f0f);
+    const size_t inputs = (size_t)m->inputs, groups = inputs / GROUP;
+    const int8_t *bytes = rows->bytes + row * inputs;
+    const uint8_t *codes = low_tile(m, tile), *ends = m->codes + tile_bytes(m) * tile + 16 * LANES;
+    floats total = all(0);
+    for (size_t group = 0; group < groups; group++, bytes += GROUP, ends += group_bytes(SPLIT8)) {
+        ints sum = all_ints(0);
+        for (int quad = 0; quad < QUADS / 2; quad++, codes += 4 * LANES) {
+            sum = dot(sum, load_ints(codes) & low, all_quads(bytes + quad * 4));
+            sum = dot(sum, (load_ints(codes) >> 4) & low, all_quads(bytes + GROUP / 2 + quad * 4));
+        }
+        floats product = __builtin_convertvector(sum, floats) * rows->scales[row * groups + group];
+        total += halves((const uint16_t *)ends) * (product - MEAN_LOW * rows->sums[row * groups + group]);
+    }
+    return total / 16.f;
+}
+
 /* Two tiles for `count` rows from row `first` on: y [PAIR][ROWS]. */
 INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const int *tiles, int first, const int count,
                           const int form, floats (*y)[ROWS]) {
@@ -206,7 +235,8 @@ INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const i
         for (int half = 0; half < (bits == 6 ? 2 : 1); half++) {
             ints whole[PAIR][ROWS];
             for (int t = 0; t < PAIR; t++)
-                for (int r = 0; r < count; r++) whole[t][r] = all_ints(centred ? starts[r * groups * 2 + half] : 0);
+                for (int r = 0; r < count; r++)
+                    whole[t][r] = all_ints(centred && form != SPLIT8 ? starts[r * groups * 2 + half] : 0);
             add_group(whole, at, bytes, inputs, half, count, bits);
 #pragma GCC unroll 2 /* Clang keeps the sums in memory otherwise */
             for (int t = 0; t < PAIR; t++) {
@@ -214,7 +244,12 @@ INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const i
                 floats scale = halves(ends), low = centred ? all(0) : halves(ends + LANES);
                 for (int r = 0; r < count; r++) {
                     ints sum = bits == 4 ? settled(whole[t][r]) : whole[t][r];
-                    total[t][r] += __builtin_convertvector(sum, floats) * (scale * scales[r * groups]);
+                    floats product = __builtin_convertvector(sum, floats);
+                    if (form == SPLIT8) {
+                        total[t][r] += scale * (product * scales[r * groups] - MIDDLE_HIGH * sums[r * groups]);
+                        continue;
+                    }
+                    total[t][r] += product * (scale * scales[r * groups]);
                     if (!centred) total[t][r] += low * sums[r * groups];
                 }
             }
@@ -252,7 +287,7 @@ static void tiles_rows(const Matrix *m, int pieces, const Rows *rows, const int 
         switch (count) { CASES }  \
         break;                    \
     }
-    switch (m->form) { FORM(PLAIN4) FORM(PLAIN5) FORM(PLAIN8) FORM(CENTRED5) FORM(CENTRED6) FORM(CENTRED8) }
+    switch (m->form) { FORM(PLAIN4) FORM(PLAIN5) FORM(PLAIN8) FORM(CENTRED5) FORM(CENTRED6) FORM(CENTRED8) FORM(SPLIT8) }
 #undef FORM
 #undef CASES
 #undef CASE

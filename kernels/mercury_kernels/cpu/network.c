@@ -15,6 +15,7 @@
 #endif
 
 enum { QKV, OUT, GATE_UP, DOWN, MATRICES };
+enum { NEAR = 8 /* logits below the largest one that are computed from all bits, see SPLIT8 */ };
 enum { WHOLE_MODEL = -1, HELD = 8 << 20 /* bytes of scratch kept between calls */, LINE = 64 /* of the processor's cache */ };
 
 typedef struct {
@@ -85,7 +86,7 @@ API void mercury_free(Network *net) {
     for (int layer = WHOLE_MODEL; net->layer && layer < net->layers; layer++) {
         for (int which = 0; which < (layer == WHOLE_MODEL ? 1 : MATRICES); which++) {
             Matrix *m = matrix_of(net, layer, which);
-            give_back(m->codes, tile_bytes(m) * m->tiles);
+            give_back(m->codes, matrix_bytes(m));
             free(m->bias);
             for (int piece = 0; piece < PIECES; piece++) {
                 free(m->pieces[piece].down);
@@ -132,7 +133,7 @@ API int mercury_matrix(Network *net, int layer, int which, int outputs, int inpu
     Matrix *m = matrix_of(net, layer, which);
     if (m->codes || !is_form(form)) return 0;
     *m = (Matrix){.outputs = outputs, .inputs = inputs, .form = form, .tiles = (outputs + LANES - 1) / LANES};
-    m->codes = pages(tile_bytes(m) * m->tiles);
+    m->codes = pages(matrix_bytes(m));
     return m->codes != NULL;
 }
 
@@ -486,11 +487,41 @@ static void pass(void *given, Pool *pool, int thread) {
     pool_meet(pool, phase, job->rows);
 }
 
+/* The largest of a tile's logits. */
+static float largest_of(const float *logits, int count) {
+    if (count >= LANES) return largest(load(logits));
+    float most = logits[0];
+    for (int i = 1; i < count; i++) most = logits[i] > most ? logits[i] : most;
+    return most;
+}
+
+/* Adds the low bits of codes to the logits of tiles that have one within NEAR of the row's largest. */
+static void refine(const Job *job, int row) {
+    const Matrix *m = &job->net->head;
+    const int whole = m->outputs / LANES, rest = m->outputs % LANES;
+    const float factor = job->net->logits;
+    float *logits = job->logits + (size_t)row * m->outputs;
+    floats tops = all(-INFINITY);
+    for (int tile = 0; tile < whole; tile++) tops = larger(tops, load(logits + tile * LANES));
+    float most = largest(tops);
+    if (rest) most = fmaxf(most, largest_of(logits + whole * LANES, rest));
+    for (int tile = 0; tile < m->tiles; tile++) {
+        float *at = logits + tile * LANES;
+        int count = tile < whole ? LANES : rest;
+        if (!(largest_of(at, count) >= most - NEAR * fabsf(factor))) continue;
+        floats more = low_bits(m, &job->taken, tile, row) * factor;
+        for (int i = 0; i < count; i++) at[i] += more[i];
+    }
+}
+
 static void head_pass(void *given, Pool *pool, int thread) {
     Job *job = given;
     (void)thread;
     take_plain(job, pool, 0, &job->net->head, job->x);
     multiply(job, pool, 1, &job->net->head, job->logits, WRITES, job->net->logits);
+    if (job->net->head.form != SPLIT8) return;
+    for (int row; (row = pool_take(pool, 2, job->rows)) >= 0; pool_done(pool, 2)) refine(job, row);
+    pool_meet(pool, 2, job->rows);
 }
 
 /* A job of `mercury_place`: unrotated keys and values, bfloat16 [L, H, T, D] or stored, to be joined in a frame. */
