@@ -296,7 +296,9 @@ def test_a_workspace_that_is_not_trusted_names_no_program(window: Open, tmp_path
 
 
 def test_the_model_that_is_chosen_from_the_list_is_used(window: Open, tmp_path: Path) -> None:
-    vscode = window(SUM, settings={"mercury.command": command(tmp_path, FAKE_SERVER)}).is_ready()
+    mark = f"--of={tmp_path}"
+    vscode = window(SUM, settings={"mercury.command": command(tmp_path, [*FAKE_SERVER, mark])}).is_ready()
+    [first] = processes(mark)
     vscode.run("Mercury: Choose Model")
     vscode.waits(lambda: vscode.rows() == ["bundled", "large", "larger"])
     assert vscode.details() == [
@@ -307,6 +309,7 @@ def test_the_model_that_is_chosen_from_the_list_is_used(window: Open, tmp_path: 
     vscode.page.press("ArrowDown")
     vscode.page.press("Enter")
     vscode.waits(lambda: asked(tmp_path) == [["list", "--json"], ["use", "large"]])
+    vscode.waits(lambda: first not in processes(mark) and len(processes(mark)) == 1)
     vscode.is_ready()
     suggests(vscode)
 
