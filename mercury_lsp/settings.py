@@ -41,6 +41,8 @@ class Settings:
     """Whether suggestions are counted; the counts stay on this machine."""
     next_edits: bool = True
     """Whether the last change is offered in other places."""
+    wait_for_context: bool = False
+    """Whether the first suggestion at a new place waits until all of its context is read."""
     workspace_context: bool = True
     """Whether other files of the workspace are read."""
 
@@ -112,6 +114,7 @@ _VALUE_RULES = {
     ),
     "nextEdits": _BOOLEAN,
     "statistics": _BOOLEAN,
+    "waitForContext": _BOOLEAN,
     "workspaceContext": _BOOLEAN,
 }
 

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Event
 from typing import cast
 
-from mercury_engine.api import Answer, Fill, OnStep, SlotView
+from mercury_engine.api import Answer, Fill, FillRequest, OnStep, SlotView
 from mercury_engine.errors import Cancelled
 from mercury_engine.worth import Worth
 
@@ -40,6 +40,9 @@ COST_FACTORS: dict[Eagerness, float] = {"low": 2.0, "medium": 1.0, "high": 0.5}
 
 LOOK_AHEAD_AFTER_SECONDS = 0.1
 """Pause without a request, in seconds, after which the engine looks ahead."""
+
+FIRST_READ_TOKENS = 128
+"""Context tokens read before a suggestion that nobody asked for; about a chunk. The rest is read in pauses."""
 
 INVOKED_CANDIDATES = 3
 """Number of suggestions requested when the user asks for them."""
@@ -143,6 +146,7 @@ class Completer:
             effort=self.settings.effort,
             max_slots=self.settings.max_slots,
             deadline_ms=self.settings.deadline_ms,
+            unread_limit=FIRST_READ_TOKENS if automatic and not self.settings.wait_for_context else None,
             worth=self._worth() if automatic else None,
             give_up_below=0.0 if automatic else MIN_INVOKED_CONFIDENCE,
             candidates=1 if automatic else INVOKED_CANDIDATES,
@@ -170,31 +174,46 @@ class Completer:
         ]
         if shown:
             anchor.suggestion = shown[0]
+        if shown or fill.tokens_unread:
             self._stop_looking_ahead()
-            loop = asyncio.get_running_loop()
-            self._ahead = loop.call_later(
-                LOOK_AHEAD_AFTER_SECONDS, self._start_looking_ahead, context, snapshot, anchor
-            )
+            start = partial(self._start_working_ahead, context, snapshot, anchor, fill.tokens_unread > 0)
+            self._ahead = asyncio.get_running_loop().call_later(LOOK_AHEAD_AFTER_SECONDS, start)
         return shown
 
-    def _start_looking_ahead(self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor) -> None:
-        self._ahead = asyncio.ensure_future(self._look_ahead(context, snapshot, anchor))
+    def _start_working_ahead(
+        self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, reads_on: bool
+    ) -> None:
+        self._ahead = asyncio.ensure_future(self._work_ahead(context, snapshot, anchor, reads_on))
 
-    async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor) -> None:
-        """While the engine is idle, prepare the suggestion to show if the user accepts the one on display."""
-        assert anchor.suggestion is not None
-        context = context.after(anchor.suggestion.text)
+    async def _work_ahead(
+        self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor, reads_on: bool
+    ) -> None:
+        """While the engine is idle, read what is left of the context, then look ahead of what is on display."""
+        if reads_on:
+            await self._fill_ahead(replace(context.request(), max_steps=0))
+        if anchor.suggestion is not None:
+            await self._look_ahead(context, snapshot, anchor)
+
+    async def _fill_ahead(self, request: FillRequest) -> Fill | None:
+        """A fill that no user waits for; None if it was cancelled or failed."""
         cancel = Event()
-        request = replace(context.request(), max_slots=self.settings.max_slots, worth=self._worth(), cancel=cancel)
         try:
-            fill = await self._lease.fill(request, ahead=True)
+            return await self._lease.fill(replace(request, cancel=cancel), ahead=True)
         except Cancelled:
-            return
+            return None
         except Exception:  # no request failed; the next one reports it if it fails too
             logger.warning("Could not look ahead.", exc_info=True)
-            return
+            return None
         finally:
             cancel.set()  # when this task is cancelled, the worker stops before its next step
+
+    async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor) -> None:
+        """Prepare the suggestion to show if the user accepts the one on display."""
+        assert anchor.suggestion is not None
+        context = context.after(anchor.suggestion.text)
+        fill = await self._fill_ahead(
+            replace(context.request(), max_slots=self.settings.max_slots, worth=self._worth())
+        )
         if fill is None:
             return
         suggestion = Suggestion.at_cursor(context, postprocess(fill.text, context, snapshot), fill)

@@ -58,7 +58,7 @@ class Editor:
 def editor(settings: dict[str, Any]) -> Iterator[Editor]:
     """An editor connected to a new server with these settings (docs/settings.md); nothing is counted as usage."""
     with Client(SERVER_COMMAND) as client:
-        options = {"mercury": {"statistics": False} | settings}
+        options = {"mercury": {"statistics": False, "waitForContext": True} | settings}
         parameters = {"processId": None, "rootUri": None, "capabilities": CAPABILITIES}
         client.request("initialize", parameters | {"initializationOptions": options})
         client.notify("initialized", {})

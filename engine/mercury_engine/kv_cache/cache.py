@@ -69,7 +69,8 @@ class BlockCache:
         ahead, behind = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on: other requests may read in the meantime
         sides = {side: self._sides.get(side) for side in (ahead, behind)}
-        missing = [key for side, found in sides.items() if found is None for key in side[1]]
+        nearest_first = ((ahead, ahead[1][::-1]), (behind, behind[1]))
+        missing = [key for side, keys in nearest_first if sides[side] is None for key in keys]
         blocks, read = yield from self._read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
         if near:
@@ -115,10 +116,10 @@ class BlockCache:
     def _read(self, keys: list[TokenIds]) -> ForwardSteps[tuple[dict[TokenIds, KeyValueBlock], int]]:
         """The blocks, and how many of their tokens were read now."""
         found = {key: block for key in keys if (block := self._blocks.get(key)) is not None}
-        missing = sorted({k for k in keys if k not in found}, key=lambda k: (len(k), k))
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
         for key in missing:  # one by one, so that a cancelled request stops between two
             found[key] = yield from self._read_block(key)
-        for key in keys:  # used in this order, which decides what is dropped next
+        for key in reversed(keys):  # used in this order, which decides what is dropped next
             self._blocks.get(key)
         return found, sum(map(len, missing))
 

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from mercury_engine.api import Fill, FillRequest
 
 from mercury_lsp.completion import completer
+from mercury_lsp.settings import Settings
 from tests.support.completer_desk import CompleterDesk
 from tests.support.fake_engine import FakeEngine, begun
 
@@ -97,3 +99,62 @@ async def test_an_unsure_suggestion_is_not_prepared(editor):
 async def test_several_suggestions_come_only_when_invoked(editor):
     assert await editor.ask(4) == ["one"]
     assert await editor.ask(4, automatic=False) == ["one", "uno + dos"]
+
+
+class Unread(Counting):
+    """Has read the context once it was asked without a limit."""
+
+    read = False
+
+    def answer(self, request):
+        self.read |= request.unread_limit is None
+        return replace(super().answer(request), tokens_unread=0 if self.read else 900)
+
+
+@pytest.fixture
+async def stranger(monkeypatch):
+    monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.01)
+    made = CompleterDesk(Unread(), "x = ")
+    await made.completer.load()
+    yield made
+    made.completer.close()
+
+
+async def test_the_context_left_out_of_the_first_suggestion_is_read_in_the_pause_behind_it(stranger):
+    assert await stranger.ask(4) == ["one"]
+    await looked_ahead(stranger)
+    first, reading, ahead = stranger.engine.asked
+    assert (first.unread_limit, first.max_steps) == (completer.FIRST_READ_TOKENS, None)
+    assert (reading.unread_limit, reading.max_steps, reading.near) == (None, 0, "x = ")
+    assert ahead.near == "x = one"
+
+
+async def test_the_pause_is_used_also_where_nothing_is_shown(stranger):
+    stranger.engine.confidence = 0.0
+    assert await stranger.ask(4) == []
+    await looked_ahead(stranger)
+    assert [request.max_steps for request in stranger.engine.asked] == [None, 0]
+
+
+async def test_a_key_stops_the_reading(stranger):
+    await stranger.ask(4)
+    stranger.engine.begun.clear()
+    stranger.engine.held = True
+    await begun(stranger.engine)
+    reading = stranger.engine.asked[-1]
+    asked = asyncio.ensure_future(stranger.ask(3))
+    await begun(stranger.engine)
+    assert reading.max_steps == 0 and reading.cancel.is_set()
+    stranger.engine.held = False
+    await asked
+
+
+async def test_a_user_who_waits_for_the_context_has_all_of_it(stranger):
+    stranger.completer.settings = Settings(wait_for_context=True)
+    await stranger.ask(4)
+    assert stranger.engine.asked[0].unread_limit is None
+
+
+async def test_who_asks_by_key_waits_for_the_context(stranger):
+    await stranger.ask(4, automatic=False)
+    assert stranger.engine.asked[0].unread_limit is None
