@@ -13,10 +13,10 @@ FINISHED_CHARS = 6
 class Worth:
     """Chance times length, less what reading a wrong text costs; all in characters to type.
 
-    The values are fitted for one model on replayed keystrokes (`python -m mercury_engine.evaluation calibration`).
+    `python -m mercury_engine.evaluation calibration` fits the values for a model; the bundled one's are the default.
     """
 
-    wrong_cost: float = 10.0
+    wrong_cost: float = 12.0
     """What reading a wrong text costs."""
     least: float = 4.0
     """Least worth of a text that is shown."""
@@ -27,7 +27,7 @@ class Worth:
 
     def least_chance(self, length: int) -> float:
         """The chance below which no text of so many typed characters is shown; above 1 if it is too short."""
-        return (self.least + self.wrong_cost) / (_gain(length, is_finished=True) + self.wrong_cost)
+        return (self.least + self.wrong_cost) / max(1.0, _gain(length, is_finished=True) + self.wrong_cost)
 
     def times(self, factor: float) -> "Worth":
         """The same with a higher or lower cost and bound, for users who want to see less or more."""

@@ -38,8 +38,8 @@ from mercury_engine.worth import typed_characters
 MOST_CHARS_AHEAD = 12
 """A fill goes on while a text longer by so many characters, as sure as what is settled, would be worth showing.
 
-In 3,941 replayed keystrokes this keeps 98 % of the characters saved, and takes 8 % more steps than the fixed gate that
-it replaced; without a bound it would be 90 %.
+In 3,941 replayed keystrokes this keeps 99 % of the characters saved and takes 6 % more steps than the fixed gate before
+it; without a bound it would be 59 %.
 """
 
 

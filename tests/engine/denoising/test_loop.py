@@ -12,6 +12,7 @@ from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy
 from mercury_engine.errors import Cancelled
 from mercury_engine.results import ranked
+from mercury_engine.worth import Worth
 
 from tests.support import tiny
 
@@ -236,3 +237,23 @@ def test_a_fill_that_parses_is_left_alone(writing, sentence):
     check = breaking()
     assert writing.fill(replace(request, check=check)).text == plain.text
     assert check.seen == [plain.text]
+
+
+def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
+    assert engine.fill(replace(request, worth=Worth())).steps < engine.fill(request).steps
+
+
+def test_a_fill_whose_errors_cost_nothing_goes_on_to_its_end(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
+    assert engine.fill(replace(request, worth=Worth(0.0, 0.0))).steps == engine.fill(request).steps
+
+
+def test_several_lines_end_with_their_block_unless_they_were_asked_for(engine):
+    canvas = Canvas(engine.denoiser.vocabulary, engine.tokenizer.encode("\n    return 1\nx = 2\n"), 0, line="def f():")
+    canvas.settled = len(canvas.ids)
+    assert engine.denoiser.text(canvas) == "\n    return 1"
+    assert engine.denoiser.goes_beyond(canvas)
+    canvas.line = None
+    assert engine.denoiser.text(canvas) == "\n    return 1\nx = 2\n"
+    assert not engine.denoiser.goes_beyond(canvas)
