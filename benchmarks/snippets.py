@@ -126,7 +126,7 @@ def compared(engine: Engine, gap: Gap, ways: dict[str, list[str]]) -> dict[str, 
 
 def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float, int, int]:
     """The reader's nats of the true text, left to right after the blocks; tokens, prefilled ones."""
-    cut = engine.tokenizer.cut(request.near)
+    cut = engine.context_reader.cut(request)
     target = engine.tokenizer.encode(cut.spell + truth)
     around = engine.surroundings(request, [*cut.read, *cut.known], 0)
     reading = Verifier(engine.reader, around.context.before, around.last, around.ends)

@@ -111,7 +111,7 @@ def left_to_right(engine: Engine) -> Way:
 
 def recompute(engine: Engine) -> Way:
     other = _with(engine, Forgetful, engine.writer)
-    remembered = RememberedCache(engine.reader, engine.tokenizer.start_id)
+    remembered = RememberedCache(engine.reader, engine.cache.start_id)
     assert isinstance(other.denoiser, Forgetful)
     other.context_reader.cache = other.denoiser.remembered = remembered
     way = _way(other)
@@ -159,8 +159,10 @@ def fixed(request: FillRequest, tokens: int) -> FillRequest:
 
 def _with(engine: Engine, kind: type[Endless], writer: Network | None) -> Engine:
     """An engine on the same networks with its own cache and loop; it never gives up."""
-    other = Engine(ModelParts(engine.path, engine.reader, writer, engine.tokenizer))
-    other.denoiser = kind(engine.reader, writer, engine.tokenizer, engine.denoiser.rule)
+    markers = engine.context_reader.markers
+    other = Engine(ModelParts(engine.path, engine.reader, writer, engine.tokenizer, markers=markers))
+    rule = engine.denoiser.rule
+    other.denoiser = kind(engine.reader, writer, engine.tokenizer, rule, has_markers=markers is not None)
     return other
 
 

@@ -54,9 +54,12 @@ class Engine:
         self.worth = parts.worth
         self.device = parts.reader.device
         self.tokenizer, self.reader, self.writer = parts.tokenizer, parts.reader, parts.writer
-        cache = BlockCache(parts.reader, parts.tokenizer.start_id)
-        self.context_reader = ContextReader(cache, parts.tokenizer)
-        self.denoiser = Denoiser(parts.reader, parts.writer, parts.tokenizer, parts.rule, parts.calibration)
+        start = parts.tokenizer.start_id if parts.markers is None else parts.markers.start
+        cache = BlockCache(parts.reader, start)
+        self.context_reader = ContextReader(cache, parts.tokenizer, parts.markers)
+        self.denoiser = Denoiser(
+            parts.reader, parts.writer, parts.tokenizer, parts.rule, parts.calibration, parts.markers is not None
+        )
         self.loop = _device_loop(parts, self.denoiser)
 
     @classmethod
@@ -80,6 +83,11 @@ class Engine:
     def backend(self) -> str:
         """The name of the implementation that runs the model, for people to read."""
         return self.reader.backend if self.loop is None else f"{self.reader.backend}, device loop"
+
+    @property
+    def gap_format(self) -> str | None:
+        """The family whose gap format the model reads in; None for blocks without markers."""
+        return self.context_reader.markers.family if self.context_reader.markers is not None else None
 
     @property
     def calibration(self) -> Calibration:
@@ -157,9 +165,12 @@ class Engine:
             ) from error
 
     def _score(self, request: ScoreRequest) -> ForwardSteps[list[float]]:
-        cut = self.tokenizer.cut(request.gap.near)
+        cut = self.context_reader.cut(request.gap)
         context = yield from self.context_reader.read(request.gap, cut.read, len(cut.known))
-        return (yield from score_texts(self.reader, self.tokenizer, context, cut, request.gap, request.texts))
+        gap, ends = request.gap, None
+        if self.context_reader.markers is not None:
+            ends = self.denoiser.stopping.at(gap.follows, gap.multiline, "")
+        return (yield from score_texts(self.reader, self.tokenizer, context, cut, gap, request.texts, ends))
 
     def _fill(self, request: FillRequest, started: float) -> ForwardSteps[Fill]:
         if not 1 <= request.max_slots <= MAX_SLOTS:
@@ -172,7 +183,7 @@ class Engine:
 
     def _written(self, request: FillRequest, started: float) -> ForwardSteps[tuple[list[Canvas], CachedContext] | None]:
         """The canvases after the last step and what they saw; None if the deadline came before the first."""
-        cut = self.tokenizer.cut(request.near)
+        cut = self.context_reader.cut(request)
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
         prefill = self.context_reader.read(request, cut.read, len(cut.known))
         context = yield from batching.until(deadline, prefill)
@@ -194,7 +205,18 @@ class Engine:
         on_step = None if choice else request.on_step
         known, vocabulary, follows = len(cut.known), self.denoiser.vocabulary, request.follows
         line = request.near.rpartition("\n")[2] if request.multiline and request.worth else None
-        return Canvas(vocabulary, ids, known, cut.spell, draft, choice, on_step=on_step, follows=follows, line=line)
+        return Canvas(
+            vocabulary,
+            ids,
+            known,
+            cut.spell,
+            draft,
+            choice,
+            on_step=on_step,
+            follows=follows,
+            line=line,
+            multiline=request.multiline,
+        )
 
 
 def _device_loop(parts: ModelParts, denoiser: Denoiser) -> "DeviceLoop | None":

@@ -11,7 +11,8 @@ from mercury_engine.model_folders import BUNDLED_MODEL, user_models
 from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
-from mercury_engine.models.network import Network
+from mercury_engine.models.network import ModelConfig, Network
+from mercury_engine.prompt.gap_format import GapMarkers
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.worth import Worth
 
@@ -34,6 +35,8 @@ class ModelParts:
     calibration: Calibration = field(default_factory=Calibration)
     worth: Worth = field(default_factory=Worth)
     """When a fill is worth showing unasked."""
+    markers: GapMarkers | None = None
+    """Markers of the gap format in which the model reads; None for blocks without markers."""
 
 
 def load_model(
@@ -54,7 +57,8 @@ def load_model(
         raise ModelCorrupt(f"settings.json in {folder} lets a writer decide, but there is none; fetch it again")
     if writer is None and rule.drafts == "writer" and reader.config.adapter_rank:
         raise ModelNotFound(f"no {weights.ADAPTER_FILES} in {folder}, whose settings let it draft; fetch it again")
-    return ModelParts(folder, reader, writer, tokenizer, rule, Calibration(settings.calibration), worth)
+    markers = _markers(folder, settings, tokenizer, reader.config)
+    return ModelParts(folder, reader, writer, tokenizer, rule, Calibration(settings.calibration), worth, markers)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
@@ -94,3 +98,15 @@ def _fitted(kind: type[T], values: dict[str, Any], folder: Path) -> T:
         return kind(**values)
     except (TypeError, ValueError) as error:
         raise ModelCorrupt(f"{folder / 'settings.json'} is not valid ({error}); fetch the model again") from error
+
+
+def _markers(
+    folder: Path, settings: weights.ModelSettings, tokenizer: Tokenizer, config: ModelConfig
+) -> GapMarkers | None:
+    """The markers of the model's gap format: those of its vocabulary, unless it was taught to read plain blocks."""
+    taught = bool(config.adapter_rank or weights.reader_change(folder))
+    if settings.markers is False or (settings.markers is None and taught):
+        return None
+    if settings.markers and tokenizer.markers is None:
+        raise ModelCorrupt(f"settings.json in {folder} asks for markers that its tokenizer.json lacks; fetch it again")
+    return tokenizer.markers

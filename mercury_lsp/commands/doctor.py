@@ -158,7 +158,9 @@ def _kernels() -> str:
 def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> str:
     loaded.append(load(settings))
     path = getattr(loaded[0], "path", None) or settings.model or "bundled"
-    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}"
+    gap_format = getattr(loaded[0], "gap_format", None)
+    reads = f", in the gap format of {gap_format}" if gap_format else ""
+    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{reads}"
 
 
 def _fill(engine: HostedEngine) -> str:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,9 @@ START = "<|endoftext|>"
 
 HELD_OUT = Path(__file__).parents[1] / "data" / "held_out"
 
+QWEN_MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>")
+"""Markers of Qwen2.5-Coder's gap format, tokens 500 to 503 of a tiny model."""
+
 WIDE = {"head_dim": 64, "intermediate_size": 64}
 """Changes that make a tiny model one that the C kernels run."""
 
@@ -28,8 +32,8 @@ needs_kernels = pytest.mark.skipif(library.built() is None, reason="no C kernels
 SAMPLE = (HELD_OUT / "flask" / "views.py").read_text("utf-8")
 
 
-def tokenizer(size: int = 500) -> Tokenizer:
-    """A byte-level BPE of Python code; the start token is number 0."""
+def tokenizer(size: int = 500, markers: Sequence[str] = ()) -> Tokenizer:
+    """A byte-level BPE of Python code; the start token is number 0, `markers` come last and beyond the size."""
     made = Tokenizer(models.BPE())
     digits = pre_tokenizers.Digits(individual_digits=True)
     made.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
@@ -37,6 +41,7 @@ def tokenizer(size: int = 500) -> Tokenizer:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     options = {"special_tokens": [START], "initial_alphabet": alphabet, "show_progress": False}
     made.train_from_iterator([SAMPLE], trainers.BpeTrainer(vocab_size=size, **options))
+    made.add_special_tokens(list(markers))
     return made
 
 
@@ -69,11 +74,11 @@ def network(rank: int = 4, seed: int = 0, **changes) -> Decoder:
     return made.eval()
 
 
-def folder(path: Path, rank: int = 4, seed: int = 0, **changes) -> Path:
-    """A Mercury folder of a random network; rank 0 leaves the writer out."""
+def folder(path: Path, rank: int = 4, seed: int = 0, markers: Sequence[str] = (), **changes) -> Path:
+    """A Mercury folder of a random network; rank 0 leaves the writer out, `markers` give it a gap format."""
     path.mkdir(parents=True, exist_ok=True)
-    made = network(rank, seed, **changes)
-    tokenizer().save(str(path / "tokenizer.json"))
+    made = network(rank, seed, **({"vocab_size": 500 + len(markers)} | changes))
+    tokenizer(markers=markers).save(str(path / "tokenizer.json"))
     save_file(state(made), path / "model.safetensors")
     if rank:
         adapter = {name: p.detach() for name, p in decoder_weights.adapter_parameters(made).items()}

@@ -61,6 +61,8 @@ class Canvas:
     """Text behind the gap."""
     line: str | None = None
     """The cursor's line before the gap if the fill ends with a thought, see `text.thought`."""
+    multiline: bool = False
+    """Whether the text may break the line; if not, it ends with the token that does."""
 
     def __post_init__(self) -> None:
         self.known, self.capacity, self.spell = self.settled, len(self.ids), self.begun
@@ -122,7 +124,7 @@ class Canvas:
             seen = self._slot_view(slot, written_SV, first)
             views.append(replace(seen, text=seen.text[hidden:]) if hidden else seen)
             hidden = max(0, hidden - len(seen.text))
-        return tuple(views)
+        return tuple(views if self.multiline else map(_on_its_line, views))
 
     def chance(self, slots: int) -> float:
         """The probability that the first so many slots are right; one more than are settled counts the end marker."""
@@ -151,3 +153,8 @@ class Canvas:
         if token == self.vocabulary.end_id:
             return SlotView("", "end", chance)
         return SlotView(self.vocabulary.texts[token], "draft", chance)
+
+
+def _on_its_line(view: SlotView) -> SlotView:
+    """The slot without a line break that its token joins to the text."""
+    return replace(view, text=view.text.partition("\n")[0].rstrip("\r")) if "\n" in view.text else view

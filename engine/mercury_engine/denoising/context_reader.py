@@ -14,12 +14,14 @@ from mercury_engine.prompt.budget import (
     LOOKUP_BLOCKS,
     LOOKUP_TOKENS,
     NEW_LOOKUP_BLOCKS,
+    REST_TOKENS,
     far_part,
     near_part,
     suffix_part,
 )
+from mercury_engine.prompt.gap_format import GapMarkers, split_line
 from mercury_engine.prompt.layout import rest_and_below
-from mercury_engine.prompt.tokenizer import TokenArray, Tokenizer
+from mercury_engine.prompt.tokenizer import PrefixCut, TokenArray, Tokenizer
 
 MANY_TOKENS_READ = 32
 """Tokens read on a CPU after which glibc holds so much freed memory that returning it is worth 10 ms."""
@@ -31,16 +33,29 @@ REMEMBERED_LOOKUPS = 8
 class ContextReader:
     """Reads contexts through the cache and remembers the n-gram lookups of the latest ones."""
 
-    def __init__(self, cache: BlockCache, tokenizer: Tokenizer) -> None:
-        self.cache, self.tokenizer = cache, tokenizer
+    def __init__(self, cache: BlockCache, tokenizer: Tokenizer, markers: GapMarkers | None = None) -> None:
+        self.cache, self.tokenizer, self.markers = cache, tokenizer, markers
         self._lookups = LeastRecentlyUsed[tuple[tuple[TokenIds, ...], tuple[str, ...]], NgramLookup](REMEMBERED_LOOKUPS)
 
+    def cut(self, request: FillRequest) -> PrefixCut:
+        """The text directly in front of the canvas, cut: the near prefix, or in a gap format the cursor's line."""
+        return self.tokenizer.cut(request.near if self.markers is None else split_line(request.near)[1])
+
     def read(self, request: FillRequest, near: list[int], settled: int) -> ForwardSteps[CanvasContext]:
-        """What a canvas behind the tokens of `near` sees, with its first slots settled; prefills only what is new."""
-        ids = near_part(near) or (self.tokenizer.start_id,)
+        """What a canvas behind the tokens of `near` sees, with its first slots settled; prefills only what is new.
+
+        `near` is what `cut` said to read; in a gap format it belongs to the cursor's line.
+        """
         line, below = rest_and_below(request.suffix)
         far = far_part([self.tokenizer.block(block) for block in (*reversed(below), *request.far)])
-        suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
+        if self.markers is None:
+            text = ids = near_part(near) or (self.tokenizer.start_id,)
+            suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
+        else:
+            head = near_part(self.tokenizer.block(split_line(request.near)[0]))
+            rest = self.tokenizer.block("".join(line))[:REST_TOKENS]
+            text = (*head, *near_part(near))
+            ids, suffix = self.markers.stack(head, rest, near_part(near)), []
         seen = far if request.unread_limit is None else self.cache.affordable(far, ids[:-1], request.unread_limit)
         if len(seen) < len(far):
             suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
@@ -48,7 +63,7 @@ class ContextReader:
         context.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
         if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()
-        return CanvasContext(context, ids, settled, self._ngrams(far, request))
+        return CanvasContext(context, ids, text, settled, self._ngrams(far, request))
 
     def _ngrams(self, far: list[TokenIds], request: FillRequest) -> NgramLookup:
         lookup_text = request.lookup_text[-LOOKUP_BLOCKS:]

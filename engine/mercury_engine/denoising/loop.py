@@ -24,7 +24,7 @@ from mercury_engine.denoising.mixing import mix_in_unread, mix_opinions
 from mercury_engine.denoising.ngram_lookup import NgramMatch
 from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.denoising.slot_masks import SlotLimits, SlotMasks, first_slot_limits
-from mercury_engine.denoising.stopping import StoppingCriteria, find_end
+from mercury_engine.denoising.stopping import StoppingCriteria, find_end, first_line_end
 from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.denoising.writer_step import WriterStep
 from mercury_engine.errors import Cancelled, ModelCorrupt
@@ -53,12 +53,13 @@ class Denoiser:
         tokenizer: Tokenizer,
         rule: DenoisingRule,
         calibration: Calibration | None = None,
+        has_markers: bool = False,
     ) -> None:
         self.reader, self.writer, self.tokenizer, self.rule = reader, writer, tokenizer, rule
         self.calibration = calibration or Calibration()
         texts = tokenizer.texts + [""] * (reader.config.vocab_size - tokenizer.size)  # unused rows of the embedding
         self.vocabulary = Vocabulary(texts, reader.config.mask_id, reader.config.end_id)
-        self.stopping = StoppingCriteria(tokenizer, texts)
+        self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
         self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
         self.writer_step = WriterStep(self.masks)
 
@@ -99,7 +100,7 @@ class Denoiser:
         return wrong is not None
 
     def text(self, canvas: Canvas, slots: int | None = None) -> str:
-        """The text that the settled slots put behind the cursor, up to where it repeats the text behind the gap.
+        """The text that the settled slots put behind the cursor, up to where it leaves the gap.
 
         `slots`: the text of only the first so many slots.
         """
@@ -108,7 +109,7 @@ class Denoiser:
         return text[: _end(text, canvas)]
 
     def goes_beyond(self, canvas: Canvas) -> bool:
-        """Whether the last token continues into the text behind the gap, or begins another thought."""
+        """Whether the last token continues behind the gap, breaks its only line, or begins another thought."""
         whole = self.tokenizer.decode(canvas.ids[canvas.known : canvas.settled])
         return _end(whole[len(canvas.begun) :], canvas) is not None
 
@@ -253,8 +254,9 @@ class Denoiser:
 def _end(text: str, canvas: Canvas) -> int | None:
     """Where a text on the canvas goes beyond what it is for; None if it does not."""
     behind = find_end(text, canvas.follows)
+    line = None if canvas.multiline else first_line_end(text)
     other = thought_end(text, canvas.line) if canvas.line is not None and "\n" in text else None
-    return min((end for end in (behind, other) if end is not None), default=None)
+    return min((end for end in (behind, line, other) if end is not None), default=None)
 
 
 def _is_last_step(request: FillRequest, canvas: Canvas) -> bool:
@@ -263,7 +265,7 @@ def _is_last_step(request: FillRequest, canvas: Canvas) -> bool:
 
 def _ngram_match(canvas_context: CanvasContext, canvas: Canvas) -> NgramMatch:
     """The match of the last tokens before the next slot."""
-    return canvas_context.ngrams.find((*canvas_context.near, *canvas.ids[: canvas.settled]))
+    return canvas_context.ngrams.find((*canvas_context.text, *canvas.ids[: canvas.settled]))
 
 
 def _checked(chance: float) -> float:

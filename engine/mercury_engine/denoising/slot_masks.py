@@ -34,6 +34,7 @@ class SlotMasks:
 
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, stopping: StoppingCriteria) -> None:
         self._tokenizer, self._vocabulary, self._stopping = tokenizer, vocabulary, stopping
+        self._breaks = set(stopping.breaks.tolist())
         self._masks: dict[SlotLimits, MaskArray] = {}
 
     def hidden_tokens(self, limits: SlotLimits) -> MaskArray:
@@ -62,6 +63,7 @@ class SlotMasks:
         return hidden_V
 
     def _allowed(self, spell: str, multiline: bool) -> list[int]:
-        """Tokens that continue a text to spell and, unless `multiline`, do not break the line behind it."""
-        texts = self._vocabulary.texts
-        return [i for i in self._tokenizer.spelling(spell) if multiline or "\n" not in texts[i][len(spell) :]]
+        """Tokens that continue a text to spell and, unless `multiline`, do more than break the line behind it."""
+        texts, breaks = self._vocabulary.texts, self._breaks
+        tokens = self._tokenizer.spelling(spell)
+        return [i for i in tokens if multiline or i not in breaks or "\n" not in texts[i][len(spell) :]]

@@ -1,9 +1,9 @@
 """Stopping: where a fill ends.
 
-The reader has no end marker: a fill ends where the reader expects the text behind the gap.
+A fill ends where the reader expects the text behind the gap. A reader of a gap format also writes a special token.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,22 +30,34 @@ class StopTokens:
 class StoppingCriteria:
     """The stop tokens of one vocabulary; remembers the last ones."""
 
-    def __init__(self, tokenizer: Tokenizer, texts: list[str]) -> None:
-        self._tokenizer = tokenizer
-        self.breaks = _array([i for i, text in enumerate(texts) if "\n" in text])
-        self.ends_text = _array([i for i, text in enumerate(texts) if not text or text.startswith("<|")])
+    def __init__(self, tokenizer: Tokenizer, texts: list[str], has_markers: bool = False) -> None:
+        """`has_markers`: the reader reads in a gap format, so a special token always means the end."""
+        self._tokenizer, self._has_markers = tokenizer, has_markers
+        self.breaks = _array(
+            [i for i, text in enumerate(texts) if "\n" in text and not text.partition("\n")[0].strip()]
+        )
+        """Tokens that break the line before any text; some vocabularies also join a break to the text before it."""
+        special = tokenizer.special_ids
+        self.ends_text = _array(
+            [i for i, text in enumerate(texts) if not text or text.startswith("<|") or i in special]
+        )
+        """Tokens that are not text; no fill holds them."""
         self._last: tuple[tuple[str, bool], StopTokens] | None = None
 
     def at(self, follows: str, multiline: bool, written: str) -> StopTokens | None:
         """The stop tokens before the text `follows`, given the text written so far; None where the fill cannot end."""
         if follows[:1] and follows[0] in AFTER_BRACKETS and has_open_bracket(written):
-            return None
+            return StopTokens(self.ends_text, is_certain=False) if self._has_markers else None
         key = (follows[:LONGEST_TOKEN], multiline)
         if self._last is None or self._last[0] != key:
             self._last = key, self._found(follows, multiline)
         return self._last[1]
 
     def _found(self, follows: str, multiline: bool) -> StopTokens:
+        stop = self._expected(follows, multiline)
+        return replace(stop, tokens=np.union1d(stop.tokens, self.ends_text)) if self._has_markers else stop
+
+    def _expected(self, follows: str, multiline: bool) -> StopTokens:
         if multiline and follows.startswith(("\n", "\r")):  # the fill may also go on in the next line
             return StopTokens(_array(self._tokenizer.beginning(follows)), is_certain=False)
         if not follows.strip() or follows.startswith(("\n", "\r")):
@@ -53,6 +65,12 @@ class StoppingCriteria:
         begin = self._tokenizer.spelling(follows[0]) if follows[0] in END_MARKS else self._tokenizer.beginning(follows)
         tokens = _array(begin)
         return StopTokens(tokens if multiline else np.union1d(tokens, self.breaks), is_certain=True)
+
+
+def first_line_end(text: str) -> int | None:
+    """The position of the first line break; None if there is none."""
+    at = text.find("\n")
+    return None if at < 0 else at - text[:at].endswith("\r")
 
 
 def find_end(text: str, follows: str) -> int | None:

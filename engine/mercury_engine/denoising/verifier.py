@@ -17,11 +17,13 @@ from mercury_engine.text.common_prefix import common_prefix
 
 @dataclass(slots=True)
 class CanvasContext:
-    """What stands around canvases: the cached context, and the near prefix that they follow."""
+    """What stands around canvases: the cached context, and the tokens that they follow."""
 
     context: CachedContext
     near: TokenIds
-    """Tokens of the near prefix; the last one is the first row of every canvas."""
+    """Tokens of the near prefix, with the markers of a gap format; the last one is the first row of every canvas."""
+    text: TokenIds
+    """Tokens of the near prefix alone, for n-gram lookup."""
     settled: int
     """Number of slots that are settled on every canvas; the verifier holds them."""
     ngrams: NgramLookup
@@ -33,7 +35,7 @@ class CanvasContext:
 
     @property
     def ends(self) -> int:
-        """The position of that token, counted from the start of the near prefix."""
+        """The position of that token, counted from the start of `near`."""
         return len(self.near) - 1
 
 

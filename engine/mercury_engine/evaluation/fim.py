@@ -1,4 +1,4 @@
-"""Run a causal model in its own fill-in-the-middle format: prefix, suffix, middle, decoded greedily left to right.
+"""Run a causal model in its own gap format: all of the context in one causal run, decoded greedily left to right.
 
 It keeps the keys and values of everything read, so every further token is one pass of the network over one row.
 """
@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mercury_engine.api import Fill
+from mercury_engine.api import Fill, FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.evaluation.gaps import Gap
 from mercury_engine.models.arrays import Array, best, log_softmax, masked
 from mercury_engine.models.network import ForwardRequest, KeyValueSegment, join
-
-FIM_MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+from mercury_engine.prompt.tokenizer import PrefixCut
 
 
 def has_peer_model(folder: Path | None) -> bool:
@@ -34,29 +33,28 @@ def has_peer_model(folder: Path | None) -> bool:
 
 
 class FillInTheMiddle:
-    """Fills gaps with a model trained on Qwen2.5-Coder's format; it sees the same characters as Mercury."""
+    """Fills gaps with a model that has a gap format; it sees the same characters as Mercury."""
 
     def __init__(self, engine: Engine) -> None:
         self.network, self.tokenizer, self.name = engine.reader, engine.tokenizer, engine.name
-        tokenizer = self.tokenizer.bpe
-        ids = [number for mark in FIM_MARKERS if (number := tokenizer.token_to_id(mark)) is not None]
-        if len(ids) < len(FIM_MARKERS):
-            raise ModelCorrupt(
-                f"the tokenizer of {self.name} lacks {', '.join(FIM_MARKERS)}; name another folder with --peer"
-            )
-        self._prefix, self._suffix, self._middle = ids
-        self._ends = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        if self.tokenizer.markers is None:
+            raise ModelCorrupt(f"the tokenizer of {self.name} has no markers of a gap format; name another folder")
+        self._markers = self.tokenizer.markers
 
-    def __call__(self, gap: Gap) -> Fill:
-        """Decode until one of the model's own end tokens, or for a single-line gap until the end of the line.
+    def read(self, request: FillRequest) -> tuple[list[int], PrefixCut]:
+        """The tokens of the context, and how the text before the gap was cut.
 
         An unfinished word before the cursor is removed from the prefix and must be spelled again, as in Mercury.
         """
-        started = time.perf_counter()
-        request = gap.request
         cut = self.tokenizer.cut("".join((*request.far, request.near)))
         after = self.tokenizer.encode("".join(request.suffix))
-        ids = [self._prefix, *cut.read, *cut.known, self._suffix, *after, self._middle]
+        return self._markers.whole([*cut.read, *cut.known], after), cut
+
+    def __call__(self, gap: Gap) -> Fill:
+        """Decode until a special token, or for a single-line gap until the end of the line."""
+        started = time.perf_counter()
+        request = gap.request
+        ids, cut = self.read(request)
         side: KeyValueSegment | None = None
         text, written, confidence, position = "", list[int](), 1.0, 0
         while len(written) < request.max_slots:
@@ -69,7 +67,7 @@ class FillInTheMiddle:
             logp_V = log_softmax(self._spelling(logp_V, cut.spell[len(self.tokenizer.decode(written)) :]))
             ids = [best(logp_V)]
             confidence *= math.exp(float(logp_V[ids[0]]))
-            if ids[0] in self._ends:
+            if ids[0] in self.tokenizer.special_ids:
                 break
             written += ids
             text = self.tokenizer.decode(written)[len(cut.spell) :]

@@ -44,7 +44,7 @@ class ScoredPosition:
 def scored_positions(engine: Engine, gap: Gap, rng: random.Random) -> list[ScoredPosition]:
     """One or two positions inside the gap; none if the gap does not fit the canvas."""
     tokenizer = engine.tokenizer
-    cut = tokenizer.cut(gap.request.near)
+    cut = engine.context_reader.cut(gap.request)
     truth = [*tokenizer.encode(cut.spell + gap.truth), engine.reader.config.end_id]
     if len(truth) > CANVAS_SLOTS:
         return []

@@ -21,6 +21,9 @@ SegmentKey = tuple[bool, tuple[TokenIds, ...]]
 KEPT_SEGMENTS = 4
 """Number of assembled sides that are kept: both sides of two gaps."""
 
+KEPT_BRANCHES = 2
+"""Number of stacks behind the same blocks that are kept where they part: the latest edit and what was there before."""
+
 
 @dataclass(frozen=True, slots=True)
 class NearStack:
@@ -44,8 +47,8 @@ class CachedContext:
 class BlockCache:
     """The most recently used blocks, assembled sides and near stacks of all documents.
 
-    `budget` bounds the blocks, in bytes; `stacks` bounds the near stacks. On a CPU a token of the bundled model takes
-    12 KB in either.
+    `budget` bounds the blocks, in bytes; `stacks` bounds the sides with near stacks. On a CPU a token of the bundled
+    model takes 12 KB in either.
     """
 
     def __init__(self, network: Network, start_id: int, budget: int = 64 << 20, stacks: int = 8) -> None:
@@ -54,7 +57,7 @@ class BlockCache:
         self._start = network.kept(read_start(network, start_id))
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
-        self._stacks = LeastRecentlyUsed[tuple[TokenIds, ...], NearStack](stacks)
+        self._stacks = LeastRecentlyUsed[tuple[TokenIds, ...], tuple[NearStack, ...]](stacks)
 
     @property
     def bytes(self) -> int:
@@ -97,8 +100,8 @@ class BlockCache:
     def _unread(self, far: list[TokenIds], near: TokenIds) -> int:
         """Number of tokens that `context` would read for these blocks and this near prefix."""
         stacks = dict(zip(self._stacks, self._stacks.values(), strict=True))
-        stack = stacks.get(tuple(block for block in far if block))
-        pushed = len(near) - (common_prefix(stack.ids, near) if stack else 0)
+        branches = stacks.get(tuple(block for block in far if block)) or ()
+        pushed = len(near) - max((common_prefix(stack.ids, near) for stack in branches), default=0)
         return pushed + sum(len(block) for block in set(far) if block not in self._blocks)
 
     def clear(self) -> None:
@@ -135,12 +138,14 @@ class BlockCache:
         self, far: tuple[TokenIds, ...], near: TokenIds, far_side: KeyValueSegment
     ) -> ForwardSteps[tuple[KeyValueSegment, int]]:
         """A stack of exactly these tokens, and how many of them were read now."""
-        stack = self._stacks.get(far)
+        stacks = self._stacks.get(far) or ()
+        stack = max(stacks, key=lambda each: common_prefix(each.ids, near), default=None)
         kept = common_prefix(stack.ids, near) if stack else 0
         side = first_tokens(stack.side, kept) if stack else None
         if kept < len(near):
             side = yield from self._push(side, near[kept:], kept, far_side)
-            self._stacks.put(far, NearStack(near, side))
+            others = [each for each in stacks if each.ids != near[: len(each.ids)]]
+            self._stacks.put(far, (NearStack(near, side), *others[: KEPT_BRANCHES - 1]))
         assert side is not None
         return side, len(near) - kept
 

@@ -246,6 +246,8 @@ class ModelSettings:
     rule: dict[str, Any] = field(default_factory=dict)
     calibration: list[list[float]] = field(default_factory=list)
     """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], for interpolation."""
+    markers: bool | None = None
+    """Whether the reader reads in its vocabulary's gap format; None: yes, unless it was taught without markers."""
 
 
 def read_settings(folder: Path) -> ModelSettings:

@@ -10,6 +10,9 @@ NEAR_TOKENS = 2048
 NEAR_HOP_TOKENS = 512
 """Tokens dropped at once when the near prefix is too long, so that typing rarely moves its start."""
 
+REST_TOKENS = 512
+"""Most tokens of the rest of the cursor's line."""
+
 SEGMENT_TOKENS = 4096
 """Most tokens of the far blocks, and of the suffix."""
 

@@ -5,6 +5,7 @@ typing can change ("token healing"). The first slots then have to spell the text
 """
 
 import itertools
+import json
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.gguf.file import GgufFile, gguf_of
 from mercury_engine.prompt import gguf_vocabulary
+from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
 
 TokenArray = NDArray[np.int32]
 
@@ -54,6 +56,13 @@ class Tokenizer:
         gguf = gguf_of(folder)
         file = None if gguf is None else GgufFile(gguf)
         self.bpe = _read(folder / "tokenizer.json") if file is None else gguf_vocabulary.tokenizer_of(file)
+        self.bpe = _with_special_markers(self.bpe)
+        self.bpe.encode_special_tokens = True  # text that spells a marker stays text
+        self.markers = find_markers(self.bpe.token_to_id)
+        """The markers of a gap format; None if the vocabulary has none."""
+        self.special_ids = {i for i, token in self.bpe.get_added_tokens_decoder().items() if token.special}
+        if self.markers is not None:
+            self.special_ids |= self.markers.ids
         self.size = self.bpe.get_vocab_size()
         start = self.bpe.token_to_id("<|endoftext|>")
         otherwise = 0 if file is None else gguf_vocabulary.start_of(file)
@@ -63,7 +72,7 @@ class Tokenizer:
         self._lookup_blocks = LeastRecentlyUsed[str, TokenArray](REMEMBERED_LOOKUP_BLOCKS)
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of the text without special ones; a lone surrogate becomes the replacement character."""
+        """Tokens of the text, never special ones; a lone surrogate becomes the replacement character."""
         return self.bpe.encode(_clean(text), add_special_tokens=False).ids
 
     def block(self, text: str) -> tuple[int, ...]:
@@ -168,6 +177,17 @@ def _read(path: Path) -> tokenizers.Tokenizer:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises bare Exception
         raise ModelCorrupt(f"{path} cannot be read ({error}); fetch the model again") from error
+
+
+def _with_special_markers(bpe: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """The tokenizer with all markers of gap formats among its special tokens; some checkpoints leave them out."""
+    plain = {token.content for token in bpe.get_added_tokens_decoder().values() if not token.special}
+    if plain.isdisjoint(MARKER_TEXTS):
+        return bpe
+    raw = json.loads(bpe.to_str())
+    for token in raw["added_tokens"]:
+        token["special"] |= token["content"] in MARKER_TEXTS
+    return tokenizers.Tokenizer.from_str(json.dumps(raw))
 
 
 def _clean(text: str) -> str:

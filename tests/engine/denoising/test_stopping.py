@@ -114,3 +114,40 @@ def test_between_lines_a_line_break_may_belong_to_the_fill(engine):
 def test_a_suffix_that_no_token_begins_has_no_stop_tokens(engine):
     found = StoppingCriteria(engine.tokenizer, engine.denoiser.vocabulary.texts).at("\ud800", True, "")
     assert found is not None and not len(found.tokens)
+
+
+@pytest.fixture(scope="module")
+def joining(tmp_path_factory) -> Engine:
+    """A vocabulary with a token that joins a line break to the text before it, as Qwen's does."""
+    folder = tiny.folder(tmp_path_factory.mktemp("joining"), rank=0, vocab_size=502)
+    tokenizer = tiny.tokenizer()
+    tokenizer.add_tokens([":\n", ")\r\n"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tiny.load(folder)
+
+
+def on_canvas(engine: Engine, tokens: list[int], **more) -> Canvas:
+    canvas = Canvas(engine.denoiser.vocabulary, [*tokens], 0, **more)
+    for token in tokens:
+        canvas.settle(token, 0.5)
+    return canvas
+
+
+@pytest.mark.parametrize(("likely", "line"), [(":\n", "else:"), (")\r\n", "else)")])
+def test_a_token_that_joins_text_and_line_break_writes_its_text_and_ends_the_line(joining, likely, line):
+    assert chosen(joining, "\n", "else", likely) == likely
+    denoiser = joining.denoiser
+    canvas = on_canvas(joining, joining.tokenizer.encode("else" + likely), follows="\n")
+    assert denoiser.goes_beyond(canvas)
+    assert denoiser.text(canvas) == line
+    assert "".join(slot.text for slot in canvas.view(None, 0)) == line
+
+
+def test_between_lines_such_a_token_goes_on(joining):
+    canvas = on_canvas(joining, joining.tokenizer.encode("else:\n    x"), follows="\n", multiline=True)
+    assert not joining.denoiser.goes_beyond(canvas)
+    assert joining.denoiser.text(canvas) == "else:\n    x"
+
+
+def test_a_line_break_without_text_before_it_still_ends_a_line(joining):
+    assert chosen(joining, "\n", "else", "\n") == "end"

@@ -38,11 +38,7 @@ def engine(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
-    folder = tiny.folder(tmp_path_factory.mktemp("peer") / "model", rank=0, vocab_size=503)
-    tokenizer = tiny.tokenizer()
-    tokenizer.add_special_tokens(list(fim.FIM_MARKERS))
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return tiny.load(folder)
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("peer") / "model", rank=0, markers=tiny.QWEN_MARKERS))
 
 
 def test_copying_continues_the_longest_repeated_context():
@@ -123,7 +119,7 @@ def test_the_peers_cache_changes_no_token(peer):
     way = fim.FillInTheMiddle(peer)
     cut = peer.tokenizer.cut("".join((*made.request.far, made.request.near)))
     after = peer.tokenizer.encode("".join(made.request.suffix))
-    marks = [peer.tokenizer.bpe.token_to_id(mark) for mark in fim.FIM_MARKERS]
+    marks = [peer.tokenizer.bpe.token_to_id(mark) for mark in tiny.QWEN_MARKERS]
     ids = [marks[0], *cut.read, *cut.known, marks[1], *after, marks[2]]
     written: list[int] = []
     while len(written) < 6:
@@ -147,7 +143,7 @@ def test_the_peer_spells_the_unfinished_word_and_stops_at_the_lines_end(peer):
 
 
 def test_a_peer_without_fill_in_the_middle_tokens_is_a_clear_error(engine):
-    with pytest.raises(ModelCorrupt, match="--peer"):
+    with pytest.raises(ModelCorrupt, match="markers"):
         fim.FillInTheMiddle(engine)
 
 

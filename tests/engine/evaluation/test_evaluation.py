@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mercury_engine import subcommands
 from mercury_engine.errors import ModelNotFound, RequestError
-from mercury_engine.evaluation import calibration, gaps, infill, mixture, replay, suite, unpack
+from mercury_engine.evaluation import calibration, formats, gaps, infill, mixture, replay, suite, unpack
 
 from mercury_lsp import cli
 from mercury_lsp.context.context import ContextBuilder
@@ -190,3 +190,22 @@ def test_complete_prints_the_documented_keys(tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert set(answer) == {"text", "confidence", "shown", "steps", "elapsed_ms", "device", "model"}
     assert answer["text"].startswith("len(")
+
+
+def test_formats_compares_the_cached_format_with_one_causal_run_and_with_plain_blocks(tmp_path, capsys):
+    folder = tiny.folder(tmp_path / "model", rank=0, markers=tiny.QWEN_MARKERS)
+    options = ["--model", folder, "--corpus", HELD_OUT, "--backend", "torch", "--threads", 1, "--json", "--limit", 2]
+    assert formats.main([str(option) for option in (*options, "--kinds", "random_span", "lines")]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["format"] == "qwen2.5-coder"
+    for kind in ("random_span", "lines"):
+        found = record[kind]
+        assert found["count"] == 2
+        assert found["uncached"]["nats_per_gap_more"] == 0
+        assert len({found[way]["nats_per_token"] for way in ("cached", "uncached", "blocks")}) == 3
+        assert all(found[way]["interval"][0] <= found[way]["exact_match"] for way in ("cached", "uncached", "blocks"))
+
+
+def test_formats_refuses_a_model_without_a_gap_format(model):
+    with pytest.raises(RequestError, match="gap format"):
+        formats.main(["--model", str(model), "--limit", "1"])

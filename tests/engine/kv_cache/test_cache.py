@@ -24,9 +24,12 @@ LONG = "\n".join((tiny.HELD_OUT / "httpx" / "_multipart.py").read_text("utf-8").
 SHORT = "\n".join(tiny.SAMPLE.splitlines()[:45]) + "\n"
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    return tiny.load(tiny.folder(tmp_path_factory.mktemp("cache") / "model"))
+@pytest.fixture(scope="module", params=["blocks", "gap format"])
+def engine(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cache") / "model"
+    if request.param == "blocks":
+        return tiny.load(tiny.folder(folder))
+    return tiny.load(tiny.folder(folder, rank=0, markers=tiny.QWEN_MARKERS))
 
 
 @dataclass
@@ -67,9 +70,8 @@ def editor(text: str, cursor: int | None = None) -> Editor:
 
 def context(engine: Engine, request: FillRequest) -> CachedContext:
     """Read what the engine would read for the request."""
-    near = (*engine.tokenizer.cut(request.near).read,) or (engine.tokenizer.start_id,)
-    far, suffix = ([tuple(engine.tokenizer.encode(b)) for b in blocks] for blocks in (request.far, request.suffix))
-    return read(engine.cache, far, near[:-1], suffix)
+    cut = engine.context_reader.cut(request)
+    return finished(engine.context_reader.read(request, cut.read, len(cut.known)), engine.reader).context
 
 
 def read(cache: BlockCache, far, near, suffix) -> CachedContext:
@@ -109,7 +111,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
     place = editor(SHORT)
     engine.cache.clear()
     fresh = copy.copy(engine)  # the same model, a cache of its own
-    fresh.context_reader.cache = BlockCache(engine.reader, engine.tokenizer.start_id)
+    fresh.context_reader.cache = BlockCache(engine.reader, engine.cache.start_id)
     engine.cache.budget = budget
     for step in steps:
         play(place, step)
@@ -129,7 +131,7 @@ def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps,
 def test_cached_sides_hold_the_same_keys_and_values_as_fresh_ones(engine, steps):
     place = editor(SHORT)
     engine.cache.clear()
-    other = BlockCache(engine.reader, engine.tokenizer.start_id)
+    other = BlockCache(engine.reader, engine.cache.start_id)
     for step in steps:
         play(place, step)
         request = place.request()
