@@ -37,8 +37,8 @@ QWEN_05B = KnownModel(
         491_400_064,
         HubFile("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
     ),
-    weight_bytes=525_170_808,
-    memory_mb=1_000,
+    weight_bytes=491_400_064,
+    memory_mb=600,
 )
 
 QWEN_15B = KnownModel(
@@ -54,8 +54,8 @@ QWEN_15B = KnownModel(
         1_117_320_768,
         HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
     ),
-    weight_bytes=1_640_622_080,
-    memory_mb=2_300,
+    weight_bytes=1_117_320_768,
+    memory_mb=1_300,
 )
 
 KNOWN = {model.name: model for model in (QWEN_05B, QWEN_15B)}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
-from mercury_engine.models.gguf.file import GgufFile, gguf_of
+from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.rotary import factors_of
 from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors
@@ -58,7 +58,7 @@ State = Mapping[str, StoredArray | BlockMatrix]
 def read_config(folder: Path) -> ModelConfig:
     """The configuration of a model of one of FAMILIES: its config.json or its GGUF metadata. Raises ModelError."""
     if (gguf := gguf_of(folder)) is not None:
-        return config_of(GgufFile(gguf))
+        return config_of(opened(gguf))
     path = folder / "config.json"
     if not path.is_file():
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
@@ -129,7 +129,7 @@ def read_tensors(folder: Path, pattern: str = WEIGHT_FILES) -> StoredTensors:
 def read_model(folder: Path) -> State:
     """The tensors of the model itself. Raises ModelError."""
     gguf = gguf_of(folder)
-    return read_tensors(folder) if gguf is None else GgufTensors(GgufFile(gguf))
+    return read_tensors(folder) if gguf is None else GgufTensors(opened(gguf))
 
 
 def reader_change(folder: Path) -> Mapping[str, StoredArray]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.lru import LeastRecentlyUsed
-from mercury_engine.models.gguf.file import GgufFile, gguf_of
+from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.prompt import gguf_vocabulary
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
 
@@ -54,7 +54,7 @@ class Tokenizer:
     def __init__(self, folder: Path) -> None:
         """Raises ModelNotFound and ModelCorrupt, and ModelError for a GGUF vocabulary of an unknown kind."""
         gguf = gguf_of(folder)
-        file = None if gguf is None else GgufFile(gguf)
+        file = None if gguf is None else opened(gguf)
         self.bpe = _read(folder / "tokenizer.json") if file is None else gguf_vocabulary.tokenizer_of(file)
         self.bpe = _with_special_markers(self.bpe)
         self.bpe.encode_special_tokens = True  # text that spells a marker stays text

@@ -12,9 +12,11 @@ from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 from mercury_engine.loading import find_model
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
+from mercury_engine.models.gguf.file import opened
 from mercury_engine.models.network import ForwardRequest, Network
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
+from safetensors.torch import save_file
 
 from tests.support import tiny, tiny_gguf
 
@@ -86,6 +88,33 @@ def test_the_kernels_scale_rotary_frequencies_too(tmp_path):
     path = tiny_gguf.convert(tmp_path / "tiny.gguf", network(head_dim=64, rope_factors=factors), "llama")
     config = weights.read_config(path)
     close(read(CpuNetwork(path, config, layers_for(config, 2))), read(in_torch(path)), 0.05)
+
+
+@tiny.needs_kernels
+def test_a_folder_may_hold_a_change_of_its_reader(tmp_path):
+    made = network(head_dim=64)
+    tiny_gguf.convert(tmp_path / "tiny.gguf", made, "llama")
+    config = weights.read_config(tmp_path)
+    layers = layers_for(config, 1)
+    torch.manual_seed(1)
+    change = {}
+    for number in range(config.num_hidden_layers):
+        for which, (outputs, inputs) in layers.shapes.items():
+            change[f"layers.{number}.{which}.down"] = torch.randn(4, inputs) * 0.1
+            change[f"layers.{number}.{which}.up"] = torch.randn(outputs, 4) * 0.1
+    before = read(in_torch(tmp_path))
+    save_file(change, tmp_path / weights.READER_FILE)
+    after = read(in_torch(tmp_path))
+    assert np.linalg.norm(after - before) > 0.1 * np.linalg.norm(before)
+    close(read(CpuNetwork(tmp_path, config, layers)), after, 0.05)
+
+
+def test_a_header_is_read_once_and_again_when_the_file_changes(tmp_path):
+    path = written(tmp_path)
+    assert opened(path) is opened(path)
+    before = weights.read_config(path)
+    tiny_gguf.convert(path, network(), "llama", **{"llama.rope.freq_base": 5e5})
+    assert (before.rope_theta, weights.read_config(path).rope_theta) == (1e4, 5e5)
 
 
 def test_a_folder_with_a_file_is_a_model_and_a_name_finds_it(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import mmap
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,20 @@ def _number(kind: int) -> str:
     if kind not in _NUMBERS:
         raise ValueError(f"a value is of kind {kind}")
     return _NUMBERS[kind]
+
+
+def opened(path: Path) -> GgufFile:
+    """The file, mapped; its header is parsed once however often a model is asked about. Raises what GgufFile raises."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise ModelNotFound(f"{path} cannot be read ({error}); set mercury.model to a model that exists") from error
+    return _opened(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1)
+def _opened(path: Path, _changed: int, _size: int) -> GgufFile:
+    return GgufFile(path)
 
 
 def gguf_of(model: Path) -> Path | None:
