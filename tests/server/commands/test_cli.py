@@ -18,6 +18,7 @@ from mercury_kernels.installation import install_command
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, try_
+from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.errors import UsageError
 from mercury_lsp.settings import Settings
@@ -269,3 +270,24 @@ def test_doctor_names_the_largest_model_that_is_quick_enough(monkeypatch: pytest
     assert said(0.1).endswith("within 100 ms: qwen2.5-coder-0.5b (estimated)")
     assert said(1.0).endswith("within 100 ms: bundled (estimated)")
     assert said(200.0).endswith("no known model answers within 100 ms here")
+
+
+RIGHT = {
+    "debounce.js": ("timer",),
+    "moving_average.py": ("len(self.values)", "min(len(self.values), self.size)"),
+    "point.rs": ("self.y - other.y",),
+    "stack.go": ("s.items, item",),
+    "word_count.py": ("word",),
+}
+"""What belongs at the cursors of the bundled examples."""
+
+
+@pytest.mark.slow
+def test_the_bundled_model_shows_nothing_wrong_in_the_bundled_examples():
+    examples = try_._examples(try_._bundled_folder())
+    with Client(try_.SERVER_COMMAND) as client:
+        try_._start(client, "bundled")
+        shown = {each.path.name: (try_._ask(client, each) or {}).get("insertText", "") for each in examples}
+    assert shown.keys() == RIGHT.keys()
+    assert {name: text for name, text in shown.items() if text and text not in RIGHT[name]} == {}
+    assert sum(map(bool, shown.values())) >= 3, "nor is silence all that it shows"
