@@ -24,11 +24,11 @@ _BRACKET_REACH_CHARS = 400
 _CLOSING_MARKS = ('"', "'", "`", ")", "]", "}", ">", ";", "*/", "-->")
 _CALLABLE_END = re.compile(r"[\w)\]>!]\s*$")
 _NOT_CALLED = re.compile(r"\b(if|elif|while|for|switch|match|return|and|or|not|in|is|else|yield|await|catch|case)\s*$")
-_OPENS_BLOCK = re.compile(
-    r"\{\s*$|^\s*(async\s+)?(def|class|if|elif|else|for|while|with|try|except|finally|match|case)\b.*:\s*$"
-    r"|\b(then|do|else|repeat)\s*$|\bfunction\b[^()]*\([^()]*\)\s*$"
+_OPENS_BLOCK = re.compile(r"\{\s*$|\b(then|do|else|repeat)\s*$|\bfunction\b[^()]*\([^()]*\)\s*$")
+_OPENS_INDENTED_BLOCK = re.compile(
+    r"^\s*(async\s+)?(def|class|if|elif|else|for|while|with|try|except|finally|match|case)\b.*:\s*$"
 )
-"""The end of a line whose block begins in the next one."""
+"""The end of a line whose block begins in the next one; the second where indentation delimits blocks."""
 _BLOCK_COMMENTS = {
     "// ": ("/*", "*/"),
     "/* ": ("/*", "*/"),
@@ -67,7 +67,8 @@ def wants_lines(snapshot: Snapshot, offset: int) -> bool:
     if is_blank_before(snapshot, offset):
         return classify(snapshot, offset).multiline
     start, end = snapshot.source.line_bounds(offset)
-    opens = not snapshot.slice(offset, end).strip() and _OPENS_BLOCK.search(snapshot.slice(start, offset))
+    opens_block = _OPENS_INDENTED_BLOCK if language(snapshot.language_id).by_indent else _OPENS_BLOCK
+    opens = not snapshot.slice(offset, end).strip() and opens_block.search(snapshot.slice(start, offset))
     return bool(opens) and classify(snapshot, offset) in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY)
 
 

@@ -81,6 +81,8 @@ def test_the_cursor_is_classified(language_id, marked, expected):
         ("python", "def f(x):\n    |\n", True),
         ("python", "x = 1|\n", False),
         ("go", "func f() {|\n}\n", True),
+        ("java", "class A { void f() { for (int x :|\n", False),
+        ("javascript", "f({ case:|\n", False),
         ("lua", "if x then|\nend\n", True),
         ("shellscript", "for x in y; do|\ndone\n", True),
     ],
