@@ -3,12 +3,12 @@
 A tokenizer that holds a family's markers shows that the model knows its format. Sources, as of 2026-11:
 
 - qwen2.5-coder: technical report, arXiv 2409.12186, figures 3 and 4
-- granite-4: model cards of granite-4.0
-- starcoder: arXiv 2305.06161 and 2402.19173 (StarCoder2); Granite Code uses the same markers, arXiv 2405.04324
-- codellama: arXiv 2308.12950; `tokenization_code_llama.py` of transformers
-- deepseek-coder: README of DeepSeek-Coder, arXiv 2401.14196
-- codestral: `encode_fim` of mistral-common; no marker stands before the middle
-- seed-coder: arXiv 2506.03524
+- granite-4: IBM's prompt guide for the end; the markers from memory, not checked at a source
+- starcoder: model cards of StarCoder, arXiv 2305.06161; StarCoder2 and Granite Code use the same markers
+- codellama: `tokenization_code_llama.py` of transformers, arXiv 2308.12950
+- deepseek-coder: README of DeepSeek-Coder, arXiv 2401.14196; start and end from memory, not checked
+- codestral: test of `encode_fim` in mistral-common; no marker stands before the middle; the end from memory
+- seed-coder: technical report, arXiv 2506.03524; start and end from its tokenizer's configuration
 """
 
 from collections.abc import Callable, Sequence
