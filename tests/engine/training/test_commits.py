@@ -8,6 +8,7 @@ import pytest
 from mercury_engine.training.commits import build, commit_edit, repositories
 from mercury_engine.training.commits.build import Collector
 from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step, lines_of
+from mercury_engine.training.commits.examples import edit_example
 from mercury_engine.training.commits.moments import Moment, begun, moments, ordered
 from mercury_engine.training.commits.repositories import Repository
 from mercury_engine.training.data.contamination import Fingerprints
@@ -246,3 +247,25 @@ def test_the_middle_of_a_step_shows_its_typed_part_and_asks_for_the_rest():
 
 def test_only_line_feeds_end_a_line():
     assert lines_of("a\x0cb\n\u2028c") == ["a\x0cb\n", "\u2028c"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
+    rng = random.Random(seed)
+    for moment in [*moments(EDIT, rng, 3, None), begun(EDIT, rng)]:
+        example = edit_example(moment, rng, lambda example: True)
+        number = moment.open[0].document if moment.open else moment.situation.cursor[0]
+        assert example.current == moment.situation.documents[number].text
+        assert example.is_quiet == moment.is_quiet
+        assert len(example.history) == len(moment.made)
+        assert [change.path for change in example.history] == [
+            None if step.file == number else EDIT.files[step.file].path for step in moment.made
+        ]
+
+
+def test_the_example_of_a_step_being_typed_asks_for_the_rest_of_it():
+    moment = Moment(EDIT, (2, 0, 1), 1, typed=12)
+    example = edit_example(moment, random.Random(0), lambda example: True)
+    assert example.history[-1].inserted == "    value = \n"
+    assert example.region_text == "    value = \n"
+    assert example.rewritten == "    value = load(argv[1], 'r')\n"

@@ -54,7 +54,7 @@ class Moment:
         return self.done == len(self.order)
 
     @cached_property
-    def _made(self) -> tuple[Step, ...]:
+    def made(self) -> tuple[Step, ...]:
         """The steps made, in order; the last one may have only its typed part."""
         steps = [self.edit.steps[number] for number in self.order[: self.done]]
         if self.typed:
@@ -68,10 +68,10 @@ class Moment:
         found = list[OpenStep]()
         for number in self.order[self.done :]:
             step = self.edit.steps[number]
-            start = _moved(step, self._made)
+            start = _moved(step, self.made)
             end = start + step.end - step.start
             if self.typed and not found:
-                typed = self._made[-1].text.count("\n") - 1
+                typed = self.made[-1].text.count("\n") - 1
                 start, end = start + typed, start + typed + 1
                 step = replace(step, text="".join(lines_of(step.text)[typed:]))
             found.append(OpenStep(step.file, start, end, step.text))
@@ -82,7 +82,7 @@ class Moment:
         """The documents as they are now, with the typed part of a step."""
         documents, changes = [], dict[Step, Change]()
         for number, file in enumerate(self.edit.files):
-            own = sorted((step for step in self._made if step.file == number), key=lambda step: step.start)
+            own = sorted((step for step in self.made if step.file == number), key=lambda step: step.start)
             if not own:
                 documents.append(_document(file))
                 continue
@@ -94,7 +94,7 @@ class Moment:
                 kept += inserted
                 at = step.end
             documents.append(Document(file.path, file.language, tuple(kept + lines[at:])))
-        history = tuple(changes[step] for step in self._made)
+        history = tuple(changes[step] for step in self.made)
         cursor = self.elsewhere or (history[-1].document, max(history[-1].start, history[-1].end - 1))
         return Situation(tuple(documents), history, cursor)
 
