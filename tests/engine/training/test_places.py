@@ -206,3 +206,9 @@ def _weights() -> dict[str, np.ndarray]:
     shapes = {"mean": count, "scale": count, "place_in": (count, 2), "place_in_bias": 2, "place_out": 2}
     shapes |= {"nowhere_in": (count, 2), "nowhere_in_bias": 2, "nowhere_out": 2, "nowhere_bias": 1}
     return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+
+
+@pytest.mark.parametrize("line", ["*" * 400, "&* " * 300, "a " * 500, "const x" + " = a" * 300, "f(" * 400, "a<" * 400])
+def test_a_line_that_begins_nothing_is_read_in_one_go(line):
+    """A pattern that tries every way to split such a line would take longer than the world has."""
+    assert Document("a.c", "c", (line + ";\n", "int main(void) {\n")).headers[-1].name == "main"

@@ -19,10 +19,11 @@ _DEFINITION = re.compile(
     r"(?:\([^)\n]*\)[ \t]*)?(?:<[^>\n]*>[ \t]*)?(\w+)"
     r"|(?:const|let|var)[ \t]+(\w+)[^=\n]*=[^=\n]*(?:=>|\bfunction\b)"
     r"|(?!(?:return|if|else|for|while|switch|case|throw|new|await|yield|elif|do|try|catch|with|in|and|or|not)\b)"
-    r"(?:[\w<>\[\],.:*&]+[ \t*&]+)*(\w+)\([^;\n]*(?:[{,(]|\)(?:[ \t]*->[^\n]*)?)[ \t]*$)",
+    r"(?:[\w<>\[\],.:*&]+[ \t]+)*[*&]*(\w+)\([^;\n]*(?:[{,(]|\)(?:[ \t]*->[^\n]*)?)[ \t]*$)",
     re.M,
 )
-"""A line that begins a function, a method or a type; by look, as files may be half typed."""
+"""A line that begins a function, a method or a type; by look, as files may be half typed. Words before a C function's
+name end at blanks, so that a line of stars isn't split in every possible way."""
 
 
 @dataclass(frozen=True, slots=True)
