@@ -11,6 +11,8 @@
 /* GGUF's numbers. */
 enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q4_K = 12, Q5_K = 13, Q6_K = 14, BF16 = 30 };
 
+static const float BEYOND = 65520; /* the least that rounds to infinity in float16 */
+
 enum { HALF = GROUP / 2, GROUPS_OF_K = 8 /* groups in a block of a K type */ };
 
 /* 32 weights: (code - middle) * scale of its half + low. */
@@ -31,18 +33,34 @@ INLINE void scaled(Weights *to, float scale, float low, int middle) {
     to->low = low, to->middle = middle;
 }
 
-/* Codes from 16 bytes with the low 4 bits of inputs i and i + 16, and from one bit per input. */
-INLINE void nibbles(Weights *to, const uint8_t *bytes, uint32_t fifth) {
-    for (int i = 0; i < HALF; i++) {
-        to->codes[i] = (uint8_t)((bytes[i] & 15) | (fifth >> i & 1) << 4);
-        to->codes[i + HALF] = (uint8_t)(bytes[i] >> 4 | (fifth >> (i + HALF) & 1) << 4);
-    }
-}
-
 INLINE uint32_t bits_at(const uint8_t *at) {
     uint32_t bits;
     memcpy(&bits, at, sizeof bits);
     return bits;
+}
+
+INLINE uint64_t eight_at(const uint8_t *at) {
+    uint64_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    return bytes;
+}
+
+static const uint64_t NIBBLES = 0x0f0f0f0f0f0f0f0f;
+
+/* Eight codes with bit i of `fifth` as the fifth bit of byte i. */
+INLINE void put_eight(uint8_t *to, uint64_t codes, uint32_t fifth) {
+    uint64_t spread = (fifth & 255) * 0x0101010101010101 & 0x8040201008040201; /* bit i of byte i */
+    codes |= (spread + 0x7f7f7f7f7f7f7f7f) >> 3 & 0x1010101010101010;
+    memcpy(to, &codes, sizeof codes);
+}
+
+/* Codes from 16 bytes with the low 4 bits of inputs i and i + 16, and from one bit per input. Eight bytes at a time, as
+ * they are read again: a load waits for narrower stores before it. */
+INLINE void nibbles(Weights *to, const uint8_t *bytes, uint32_t fifth) {
+    for (int i = 0; i < HALF; i += 8) {
+        put_eight(to->codes + i, eight_at(bytes + i) & NIBBLES, fifth >> i);
+        put_eight(to->codes + HALF + i, eight_at(bytes + i) >> 4 & NIBBLES, fifth >> (HALF + i));
+    }
 }
 
 /* The scale and low end of a group of Q4_K and Q5_K: two factors in float16, then twelve bytes of 6-bit numbers. */
@@ -110,13 +128,11 @@ INLINE void round_group(Weights *to, const float *values) {
     scaled(to, scale, low, 0);
 }
 
-/* Rounds 32 values to eight bits around 128. */
+/* Rounds 32 values to eight bits around 128; the scale is NaN if a value is NaN or infinite. */
 INLINE void round_centred(Weights *to, const float *values) {
-    float most = 0, odd = 0; /* NaN if a value is NaN or infinite */
-    for (int i = 0; i < GROUP; i++) most = fmaxf(most, fabsf(values[i])), odd += values[i] * 0;
-    float scale = wide_half(half_of(most * (1 + 0x1p-10f) / 127 + 0x1p-24f)) + odd, inverse = 1 / scale;
-    for (int i = 0; i < GROUP; i++) to->codes[i] = (uint8_t)fminf(fmaxf(values[i] * inverse + 128.5f, 0), 255);
-    scaled(to, scale, 0, 128);
+    int total;
+    scaled(to, narrowed((int8_t *)to->codes, values, GROUP, &total), 0, 128);
+    for (int i = 0; i < GROUP; i++) to->codes[i] ^= 128;
 }
 
 /* 32 floats of an output. */
@@ -136,8 +152,8 @@ INLINE void read_floats(float *to, const uint8_t *row, int group, const int type
 /* A group in a form that its type does not have. */
 INLINE void reform(Weights *group, const int form) {
     float values[GROUP];
-    int middle = 1 << (bits_of(form) - 1);
-    if (form == SPLIT8 && group->middle == 128) return;
+    int middle = form == SPLIT8 ? 128 : 1 << (bits_of(form) - 1);
+    if (form & CENTRED && group->middle == middle) return;
     if (form & CENTRED && form != SPLIT8) { /* of more bits */
         for (int i = 0; i < GROUP; i++) group->codes[i] = (uint8_t)(group->codes[i] + middle - group->middle);
         group->middle = middle;
@@ -154,11 +170,12 @@ INLINE void reform(Weights *group, const int form) {
 
 /* Writes 32 4-bit codes, from the high or low 4 bits of a group's codes, as lane `lane` of a tile's group. */
 INLINE void put_nibbles(uint8_t *tile, int lane, const Weights *group, const int shift) {
-    for (int quad = 0; quad < QUADS / 2; quad++)
-        for (int i = 0; i < 4; i++) {
-            int front = group->codes[quad * 4 + i] >> shift, behind = group->codes[HALF + quad * 4 + i] >> shift;
-            tile[(quad * LANES + lane) * 4 + i] = (uint8_t)((front & 15) | (behind & 15) << 4);
-        }
+    for (int i = 0; i < HALF; i += 8) {
+        uint64_t front = eight_at(group->codes + i) >> shift & NIBBLES;
+        uint64_t behind = eight_at(group->codes + HALF + i) >> shift & NIBBLES, packed = front | behind << 4;
+        memcpy(tile + (i / 4 * LANES + lane) * 4, &packed, 4);
+        memcpy(tile + ((i / 4 + 1) * LANES + lane) * 4, (uint8_t *)&packed + 4, 4);
+    }
 }
 
 /* Writes a group as lane `lane` of a tile's group. */
@@ -170,16 +187,15 @@ INLINE void put_group(uint8_t *tile, uint8_t *low, int lane, const Weights *grou
         return;
     }
     const int bits = bits_of(form);
-    uint8_t high[2][4] = {{0}};
     for (int quad = 0; quad < QUADS && bits == 8; quad++) memcpy(tile + (quad * LANES + lane) * 4, group->codes + quad * 4, 4);
     if (bits < 8) put_nibbles(tile, lane, group, 0);
-    for (int quad = 0; quad < QUADS / 2 && bits < 8; quad++)
-        for (int i = 0; i < 4; i++) {
-            int front = group->codes[quad * 4 + i], behind = group->codes[HALF + quad * 4 + i];
-            if (bits == 5) high[0][i] |= (uint8_t)(front >> 4 << quad | behind >> 4 << (quad + 4));
-            if (bits == 6) high[0][i] |= (uint8_t)(front >> 4 << 2 * quad), high[1][i] |= (uint8_t)(behind >> 4 << 2 * quad);
-        }
-    for (int part = 0; part < bits - 4 && bits < 8; part++) memcpy(tile + ((QUADS / 2 + part) * LANES + lane) * 4, high[part], 4);
+    for (int part = 0; part < bits - 4 && bits < 8; part++) {
+        const int quads = bits == 5 ? QUADS : QUADS / 2, each = bits - 4;
+        uint32_t high = 0, mask = bits == 5 ? 0x01010101 : 0x03030303;
+        for (int quad = 0; quad < quads; quad++)
+            high |= (bits_at(group->codes + (part * quads + quad) * 4) >> 4 & mask) << quad * each;
+        memcpy(tile + ((QUADS / 2 + part) * LANES + lane) * 4, &high, sizeof high);
+    }
     uint16_t *ends = (uint16_t *)(tile + 4 * bits * LANES);
     ends[lane] = half_of(group->scales[0]);
     if (form == CENTRED6) ends[LANES + lane] = half_of(group->scales[1]);
@@ -190,7 +206,7 @@ INLINE void put_group(uint8_t *tile, uint8_t *low, int lane, const Weights *grou
 INLINE int lay_type(Matrix *m, int first, int outputs, int64_t row, const uint8_t *blocks, const int type, const int form) {
     float values[GROUP];
     Weights group;
-    float widest = 0; /* NaN once a scale is NaN or infinite */
+    int odd = 0; /* whether a scale is not finite in float16 */
     for (int output = 0; output < outputs; output++) {
         uint8_t *tile = m->codes + tile_bytes(m) * ((first + output) / LANES);
         for (int number = 0; number < m->inputs / GROUP; number++, tile += group_bytes(form)) {
@@ -204,11 +220,10 @@ INLINE int lay_type(Matrix *m, int first, int outputs, int64_t row, const uint8_
             }
             uint8_t *low = low_tile(m, (first + output) / LANES) + (size_t)number * LANES * HALF;
             put_group(tile, low, (first + output) % LANES, &group, form);
-            widest += wide_half(half_of(group.scales[0])) * 0 + wide_half(half_of(group.scales[1])) * 0;
-            widest += wide_half(half_of(group.low)) * 0;
+            odd |= !(fabsf(group.scales[0]) < BEYOND && fabsf(group.scales[1]) < BEYOND && fabsf(group.low) < BEYOND);
         }
     }
-    return widest == 0 ? 1 : -1;
+    return odd ? -1 : 1;
 }
 
 /* See `mercury_blocks`. */

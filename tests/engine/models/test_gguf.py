@@ -126,6 +126,7 @@ def test_a_folder_with_a_file_is_a_model_and_a_name_finds_it(tmp_path, monkeypat
 
 def test_the_tokenizer_is_the_checkpoints(tmp_path):
     own, checkpoints = Tokenizer(written(tmp_path)), tiny.tokenizer()
+    checkpoints.encode_special_tokens = True  # in a text they are text
     text = f"{tiny.START}def f12(x):\r\n    return x  # \u00e9\u4e2d it's"
     assert own.encode(text) == checkpoints.encode(text, add_special_tokens=False).ids
     assert own.decode(own.encode(text)) == text
