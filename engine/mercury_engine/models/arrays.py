@@ -51,9 +51,22 @@ def log_softmax(logits: Array) -> Array:
     """Log-probabilities [...,V] of logits [...,V]; NaN where all of a row are -inf."""
     if not isinstance(logits, np.ndarray):
         return logits.log_softmax(-1)
+    return log_softmax_in_place(np.array(logits))
+
+
+def log_softmax_in_place(logits: NDArray[Any]) -> NDArray[Any]:
+    """`log_softmax` of an array that nobody else needs.
+
+    A row at a time: each large temporary array is mapped again, and the page faults took 3 ms for eight rows of a
+    vocabulary of 151,936.
+    """
+    powers = np.empty(logits.shape[-1], logits.dtype)
     with np.errstate(invalid="ignore", divide="ignore"):
-        shifted = logits - logits.max(-1, keepdims=True)
-        return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+        for place in np.ndindex(logits.shape[:-1]):
+            row = logits[place]
+            row -= row.max()
+            row -= np.log(np.exp(row, out=powers).sum())
+    return logits
 
 
 def logsumexp(values_V: Array) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from mercury_kernels.cpu.layers import Layers, Part
 
 from mercury_engine.models import quantized_weights, weights
-from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax
+from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax, log_softmax_in_place
 from mercury_engine.models.embedding import Embedding
 from mercury_engine.models.network import (
     LENGTH_CLASSES,
@@ -95,13 +95,13 @@ class CpuNetwork:
 
     def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
         """See `Network.log_probabilities`."""
-        return log_softmax(self._stack.head(hidden_RC))
+        return log_softmax_in_place(self._stack.head(hidden_RC))
 
     def writer_log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
         """See `Network.writer_log_probabilities`."""
         ends = hidden_RC @ self.embedding.markers[1]
         never = np.full_like(ends, -np.inf)
-        return log_softmax(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
+        return log_softmax_in_place(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
 
     def lengths(self, hidden_RC: FloatArray) -> FloatArray:
         """See `Decoder.lengths`."""
