@@ -19,7 +19,7 @@ def settled(denoiser: Denoiser, *slots: tuple[str, float], ended: bool = False) 
     """A canvas whose slots hold these texts, with these chances; the last chance is the end marker's if it ended."""
     texts = [text for text, _ in slots]
     vocabulary = Vocabulary(texts, len(texts), len(texts) + 1)
-    canvas = Canvas(vocabulary, [len(texts)] * 16, 0)
+    canvas = Canvas(vocabulary, [len(texts)] * 16, 0, multiline=True)
     for token, (_, chance) in enumerate(slots):
         canvas.settle(vocabulary.end_id if ended and token == len(slots) - 1 else token, chance)
     return canvas

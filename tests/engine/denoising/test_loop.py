@@ -250,7 +250,13 @@ def test_a_fill_whose_errors_cost_nothing_goes_on_to_its_end(engine):
 
 
 def test_several_lines_end_with_their_block_unless_they_were_asked_for(engine):
-    canvas = Canvas(engine.denoiser.vocabulary, engine.tokenizer.encode("\n    return 1\nx = 2\n"), 0, line="def f():")
+    canvas = Canvas(
+        engine.denoiser.vocabulary,
+        engine.tokenizer.encode("\n    return 1\nx = 2\n"),
+        0,
+        line="def f():",
+        multiline=True,
+    )
     canvas.settled = len(canvas.ids)
     assert engine.denoiser.text(canvas) == "\n    return 1"
     assert engine.denoiser.goes_beyond(canvas)
