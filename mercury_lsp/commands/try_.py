@@ -97,7 +97,7 @@ def _bundled_folder() -> Path:
 
 
 def _start(client: Client, model: str | None) -> None:
-    options = {"mercury": {"model": model, "statistics": False}}
+    options = {"mercury": {"model": model, "statistics": False, "waitForContext": True}}
     client.request(
         "initialize",
         {"processId": None, "rootUri": None, "capabilities": CAPABILITIES, "initializationOptions": options},
