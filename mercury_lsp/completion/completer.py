@@ -41,6 +41,9 @@ COST_FACTORS: dict[Eagerness, float] = {"low": 2.0, "medium": 1.0, "high": 0.5}
 LOOK_AHEAD_AFTER_SECONDS = 0.1
 """Pause without a request, in seconds, after which the engine looks ahead."""
 
+READ_ON_AFTER_SECONDS = 0.3
+"""The same before it reads on. Longer, because a key has to wait for the block at hand: 0.1 s and more with 0.5B."""
+
 FIRST_READ_TOKENS = 128
 """Context tokens read before a suggestion that nobody asked for; about a chunk. The rest is read in pauses."""
 
@@ -177,7 +180,8 @@ class Completer:
         if shown or fill.tokens_unread:
             self._stop_looking_ahead()
             start = partial(self._start_working_ahead, context, snapshot, anchor, fill.tokens_unread > 0)
-            self._ahead = asyncio.get_running_loop().call_later(LOOK_AHEAD_AFTER_SECONDS, start)
+            pause = READ_ON_AFTER_SECONDS if fill.tokens_unread else LOOK_AHEAD_AFTER_SECONDS
+            self._ahead = asyncio.get_running_loop().call_later(pause, start)
         return shown
 
     def _start_working_ahead(

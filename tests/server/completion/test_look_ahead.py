@@ -113,7 +113,7 @@ class Unread(Counting):
 
 @pytest.fixture
 async def stranger(monkeypatch):
-    monkeypatch.setattr(completer, "LOOK_AHEAD_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr(completer, "READ_ON_AFTER_SECONDS", 0.01)
     made = CompleterDesk(Unread(), "x = ")
     await made.completer.load()
     yield made
