@@ -190,6 +190,7 @@ def test_the_status_says_ready_and_its_menu_switches_suggestions_off(window: Ope
     assert vscode.rows() == [
         "Switch off",
         "Switch off for python",
+        "Choose model",
         "Show statistics",
         "Run doctor",
         "Show log",
