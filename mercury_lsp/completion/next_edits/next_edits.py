@@ -87,20 +87,29 @@ class NextEdits:
         return _Search(repeatable, replacement, repeatable.sites(replacement, snapshot, invoked), snapshot, path)
 
     async def _first(self, search: _Search, most: int) -> list[Suggestion]:
-        """The edit at the first site, of at most `most`, where the model finds the new text likely enough."""
+        """The edit at the first site, of at most `most`, where the model finds the new text likely enough.
+
+        A renaming under way is not judged: the name is undefined where it stops.
+        """
         started, replacement = perf_counter(), search.replacement
-        for site in search.sites[:most]:
+        is_walked = search.repeatable.is_walked(replacement, search.snapshot)
+        for site in search.sites if is_walked else search.sites[:most]:
             request = scoring_request(site, replacement, search.snapshot, search.path, search.cancel)
             if request is None:
                 continue
-            nats = await self._score(request, (site.old, site.new))
-            if nats is None or (probability := probability_of_new(*nats)) < MIN_PROBABILITY:
+            probability = 1.0 if is_walked else await self._probability(request, site)
+            if probability < MIN_PROBABILITY:
                 continue
             if not breaks(search.snapshot, site.start, site.end, site.new):
                 found = _edit(site, search.snapshot, probability, perf_counter() - started)
                 search.repeatable.offer(found.id, site)
                 return [found]
         return []
+
+    async def _probability(self, request: FillRequest, site: EditSite) -> float:
+        """The probability of a site's new text; 0 without an engine."""
+        nats = await self._score(request, (site.old, site.new))
+        return probability_of_new(*nats) if nats is not None else 0.0
 
 
 def _edit(site: EditSite, snapshot: Snapshot, confidence: float, seconds: float) -> Suggestion:

@@ -76,10 +76,24 @@ class RepeatableEdits:
 
     def sites(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> list[EditSite]:
         """The sites found by rules alone, in the order to offer them; fewer if the user did not ask."""
-        if self._is_switch or (self._is_use and not invoked) or (kind := syntax_kind(replacement, snapshot)) is None:
+        is_single_use = self._is_use and not invoked and not self.is_walked(replacement, snapshot)
+        if self._is_switch or is_single_use or (kind := syntax_kind(replacement, snapshot)) is None:
             return []
         found = find_sites(replacement, kind, self._scope, snapshot)
         return list(islice((site for site in found if site.start not in self._finished_offsets), MAX_OFFERED_SITES))
+
+    def is_walked(self, replacement: Replacement, snapshot: Snapshot) -> bool:
+        """Whether the user has renamed a local name or a member of the class in two places, so all others must follow.
+
+        To stop halfway would leave a name undefined.
+        """
+        return bool(self._scope is not None and replacement.is_of_name and self._same_before(replacement, snapshot))
+
+    def _same_before(self, replacement: Replacement, snapshot: Snapshot) -> bool:
+        """Whether an earlier change in the scope, which still stands, was the same."""
+        earlier = (each for each in self._change_log.finished(snapshot) if each.is_same(replacement))
+        kinds = (syntax_kind(each, snapshot) for each in earlier)
+        return any(kind is not None and self._scope in kind.enclosing for kind in kinds)
 
     def _continues(self, replacement: Replacement, kind: SyntaxKind) -> bool:
         """Whether it repeats the last replacement where the name means the same."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mercury_lsp.completion.next_edits.calls import CallSite, call_around, with_same_change
 from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import language
 
 MAX_REPLACEMENT_CHARS = 80
 """Longest old or new text; longer ones hardly occur anywhere else."""
@@ -16,6 +17,7 @@ MAX_REPEATED_LINE_CHARS = 2000
 _WORD_REACH_CHARS = 200
 """Characters on either side of a change that are searched for the rest of a word."""
 
+_BLANKS = " \t"
 _WORD_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -67,6 +69,9 @@ def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
     A pure insertion or deletion belongs to the word after it (`self.`) or before it (`.strip()`), or to a call.
     """
     change = differing(change)
+    if _is_outdented(change, snapshot):
+        return None
+    change = _without_outer_blanks(change)
     start, old, new = change.start, change.old, change.new
     before = snapshot.slice(start - _WORD_REACH_CHARS, start)
     after = snapshot.slice(start + len(new), start + len(new) + _WORD_REACH_CHARS)
@@ -77,6 +82,26 @@ def replacement_of(change: Change, snapshot: Snapshot) -> Replacement | None:
         return None
     found = whole if left or right or (old and new) else _of_call(start, old, new, snapshot)
     return found if found is not None and _is_worth_repeating(found) else None
+
+
+def _without_outer_blanks(change: Change) -> Change:
+    """A replaced text without the blanks around it: the indentation that went with it is not repeated elsewhere."""
+    old, new = change.old.strip(_BLANKS), change.new.strip(_BLANKS)
+    if not (old and new):
+        return change
+    return Change(change.start + _indent(change.new), old, new)
+
+
+def _is_outdented(change: Change, snapshot: Snapshot) -> bool:
+    """Whether a line lost its indentation where that delimits blocks: its names seem to be in another scope then."""
+    if not language(snapshot.language_id).by_indent or _indent(change.old) <= _indent(change.new):
+        return False
+    line, line_start = snapshot.line_at(change.start)
+    return not line[: change.start - line_start].strip()
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(_BLANKS))
 
 
 def _of_call(start: int, old: str, new: str, snapshot: Snapshot) -> Replacement | None:

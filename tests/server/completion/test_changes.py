@@ -184,3 +184,40 @@ def test_finished_changes_move_with_their_text(text, edits):
         snapshot = desk.document.parsed()
         for each in desk.repeatable._change_log.finished(snapshot):
             assert snapshot.slice(each.start, each.end) == each.new
+
+
+# Indentation
+
+INDENTED = """\
+    function f() {
+        let count = 1;
+        count += 2;
+        count += 3;
+        return count;
+    }
+"""
+
+
+def without_indentation(desk: NextEditDesk) -> NextEditDesk:
+    """In Neovim: `ciw` at column 0 of the second use's line, then `cw` on the name."""
+    at = desk.find("    count")
+    desk.put(at, "    ", "")
+    desk.put(at, "count", "")
+    return desk.type(at, "total")
+
+
+def test_indentation_that_went_with_a_name_is_not_taken_away_elsewhere():
+    desk = without_indentation(NextEditDesk(INDENTED, "javascript"))
+    assert desk.change() == ("count", "total")
+    assert desk.texts(invoked=True) == [("count", "total")] * 3
+
+
+def test_a_name_that_lost_its_indentation_is_repeated_once_it_has_it_again_where_blocks_depend_on_it():
+    desk = without_indentation(NextEditDesk("def f():\n    count = 1\n    count += 2\n    return count\n"))
+    assert (desk.change(), desk.lines(invoked=True)) == (None, [])
+    desk.put(desk.find("total"), "", "    ")
+    assert (desk.change(), desk.texts()) == (("count", "total"), [("count", "total")] * 2)
+
+
+def test_blanks_around_a_replaced_name_are_not_repeated():
+    assert NextEditDesk("f(a, count)\ncount\n").replace(" count", "total").texts() == [("count", "total")]

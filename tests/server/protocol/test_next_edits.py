@@ -99,6 +99,26 @@ def test_a_place_where_the_model_prefers_the_old_text_is_passed_over(editor: Edi
     assert edit["range"] == span((4, 11), (4, 16))
 
 
+def test_a_renaming_under_way_is_walked_to_the_end_whatever_the_model_thinks_of_a_place(editor: Editor):
+    body = "def f(count):\n    a = count\n    b = count\n    c = count\n    return count\n"
+    uri, version, taken = renamed(editor, body, against=" = "), 2, []
+    while found := edits(editor, uri, version):
+        [edit], version = found, version + 1
+        taken.append(edit["range"]["start"]["line"])
+        editor.change(uri, version, {"range": edit["range"], "text": edit["text"]})
+    assert taken == [5, 4, 3, 2]
+    assert editor.text(uri).endswith(body.replace("count", "total"))
+
+
+def test_a_renaming_begun_at_a_use_goes_on_unasked_after_the_second_place(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "def f(count):\n    a = count\n    b = count\n    return count\n")
+    editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
+    assert edits(editor, uri, 2, 2, 13) == []
+    editor.change(uri, 3, {"range": span((1, 6), (1, 11)), "text": "total"})
+    [edit] = edits(editor, uri, 3, 1, 11)
+    assert edit["range"] == span((3, 8), (3, 13))
+
+
 def test_a_dismissed_place_is_not_offered_again_for_this_change(editor: Editor):
     uri = renamed(editor)
     [edit] = edits(editor, uri)
