@@ -88,10 +88,10 @@ class Forgetful(Endless):
 class RememberedCache(BlockCache):
     """A cache that remembers the last request, so that its context can be prefilled again."""
 
-    def context(self, far: Any, near: Any, suffix: Any) -> ForwardSteps[CachedContext]:
+    def context(self, far: Any, near: Any, suffix: Any, adapted: Any = None) -> ForwardSteps[CachedContext]:
         """The context of the request."""
-        self._asked = far, near, suffix
-        return super().context(far, near, suffix)
+        self._asked = far, near, suffix, adapted
+        return super().context(*self._asked)
 
     def again(self) -> ForwardSteps[CachedContext]:
         """The context of the last request, without any cache."""

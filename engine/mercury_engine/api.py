@@ -78,6 +78,8 @@ class FillRequest:
 
     A fill of several lines then ends with the block, or with the statements up to a blank line (`text.thought`).
     """
+    adapter: str = "gap"
+    """The adapter to fill with; a model that lacks it fills without."""
     cancel: Event = field(default_factory=Event)
     """May be set from any thread: the loop then stops before its next step and raises `Cancelled`."""
 

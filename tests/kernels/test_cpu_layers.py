@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mercury_kernels.cpu import build, library
 from mercury_kernels.cpu.blocks import GROUP
-from mercury_kernels.cpu.layers import BFLOAT16, MATRICES, WHOLE_MODEL, Floats, Layers, Part, QuantizedMatrix
+from mercury_kernels.cpu.layers import (
+    BFLOAT16,
+    FIRST_ADAPTER,
+    MATRICES,
+    MAX_ADAPTERS,
+    WHOLE_MODEL,
+    Floats,
+    Layers,
+    Part,
+    QuantizedMatrix,
+)
 from mercury_kernels.cpu.reference import ReferenceLayers, floats
 from mercury_kernels.reference import rotary_angles
 
@@ -56,14 +66,16 @@ def made(
         for which in MATRICES:
             outputs, inputs = SHAPES[which]
             parts = [coded(outputs - 32, inputs, bits), coded(32, inputs, bits)]
-            products = [(0.1 * normal(rank, inputs), 0.1 * normal(outputs, rank)) for _ in range(2)]
+            products = [
+                (0.1 * normal(rank, inputs), 0.1 * normal(outputs, rank)) for _ in range(FIRST_ADAPTER + MAX_ADAPTERS)
+            ]
             bias = normal(outputs)
             for each in (layers, twin):
                 each.put_matrix(layer, which, parts)
                 if biased:
                     each.put_bias(layer, which, bias)
-                for writes, product in enumerate(products if rank else []):
-                    each.put_low_rank(layer, which, *product, writes=bool(writes))
+                for piece, product in enumerate(products if rank else []):
+                    each.put_low_rank(layer, which, *product, piece)
         norms = 1 + 0.1 * normal(2, WIDTH)
         layers.put_norms(layer, *norms)
         twin.put_norms(layer, *norms)
@@ -136,6 +148,24 @@ def test_the_readers_rows_see_sides_of_any_length(loaded, rows, bits):
     given = normal(rows, WIDTH), angles(34, rows), None, causal(rows), before
     for found, expected in zip(ran(layers, *given), ran(twin, *given), strict=True):
         near(found, expected)
+
+
+@pytest.mark.parametrize("adapter", range(MAX_ADAPTERS))
+@pytest.mark.parametrize("rows", [1, 4, 17])
+def test_an_adapter_changes_the_rows_of_its_own_passes(loaded, rows, adapter):
+    layers, twin = made(loaded, rank=16)
+    given = normal(rows, WIDTH), angles(40, rows), None
+
+    def passed(each, chosen: int | None):
+        return each.run(*given, [part_of(each, rows, causal(rows), [side(-9, 49)])], chosen)
+
+    torch.manual_seed(1)
+    found = passed(layers, adapter)
+    torch.manual_seed(1)
+    for one, expected in zip(found, passed(twin, adapter), strict=True):
+        near(one, expected)
+    torch.manual_seed(1)
+    assert np.linalg.norm(found[0] - passed(layers, None)[0]) > 0.1
 
 
 @pytest.mark.parametrize("rows", [1, 4, 17])

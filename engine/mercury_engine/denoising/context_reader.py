@@ -6,7 +6,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.denoising.ngram_lookup import IndexedText, NgramLookup
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import Cancelled
-from mercury_engine.kv_cache.cache import BlockCache, TokenIds
+from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import return_freed_memory
@@ -30,6 +30,19 @@ REMEMBERED_LOOKUPS = 8
 """Contexts whose n-gram lookups are kept."""
 
 
+def far_blocks(tokenizer: Tokenizer, request: FillRequest) -> list[TokenIds]:
+    """The blocks in front of the near prefix: those below the cursor's line, then the far ones; within the budget."""
+    _, below = rest_and_below(request.suffix)
+    return far_part([tokenizer.block(block) for block in (*reversed(below), *request.far)])
+
+
+def lines_around(tokenizer: Tokenizer, request: FillRequest) -> tuple[TokenIds, TokenIds]:
+    """In a gap format, the lines of the near prefix above the cursor's, and the rest of the cursor's line."""
+    line, _ = rest_and_below(request.suffix)
+    head = near_part(tokenizer.block(split_line(request.near)[0]))
+    return tuple(head), tokenizer.block("".join(line))[:REST_TOKENS]
+
+
 class ContextReader:
     """Reads contexts through the cache and remembers the n-gram lookups of the latest ones."""
 
@@ -47,23 +60,28 @@ class ContextReader:
         `near` is what `cut` said to read; in a gap format it belongs to the cursor's line.
         """
         line, below = rest_and_below(request.suffix)
-        far = far_part([self.tokenizer.block(block) for block in (*reversed(below), *request.far)])
+        adapted: AdaptedTokens | None = None
+        far = far_blocks(self.tokenizer, request)
         if self.markers is None:
             text = ids = near_part(near) or (self.tokenizer.start_id,)
             suffix = suffix_part([self.tokenizer.block(block) for block in (*line, *below)])
         else:
-            head = near_part(self.tokenizer.block(split_line(request.near)[0]))
-            rest = self.tokenizer.block("".join(line))[:REST_TOKENS]
+            head, rest = lines_around(self.tokenizer, request)
             text = (*head, *near_part(near))
             ids, suffix = self.markers.stack(head, rest, near_part(near)), []
+            if request.adapter in self.cache.network.adapters:
+                lines = len(self.markers.parted(head, rest)[0])
+                adapted = AdaptedTokens(request.adapter, ids[lines:-1])
         seen = far if request.unread_limit is None else self.cache.affordable(far, ids[:-1], request.unread_limit)
         if len(seen) < len(far):
             suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
-        context = yield from self.cache.context(seen, ids[:-1], suffix)
+        prefix = ids[:-1] if adapted is None else ids[: -1 - len(adapted.ids)]
+        context = yield from self.cache.context(seen, prefix, suffix, adapted)
         context.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
         if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()
-        return CanvasContext(context, ids, text, settled, self._ngrams(far, request))
+        adapter = "" if adapted is None else adapted.adapter
+        return CanvasContext(context, ids, text, settled, self._ngrams(far, request), adapter)
 
     def _ngrams(self, far: list[TokenIds], request: FillRequest) -> NgramLookup:
         lookup_text = request.lookup_text[-LOOKUP_BLOCKS:]

@@ -88,7 +88,9 @@ class Denoiser:
 
     def _verifier(self, canvas_context: CanvasContext, canvas: Canvas) -> Verifier:
         """A verifier that holds the settled slots that all canvases share."""
-        verifier = Verifier(self.reader, canvas_context.context.before, canvas_context.last, canvas_context.ends)
+        verifier = Verifier(
+            self.reader, canvas_context.context.before, canvas_context.last, canvas_context.ends, canvas_context.adapter
+        )
         verifier.push(canvas.ids[: canvas_context.settled])
         return verifier
 

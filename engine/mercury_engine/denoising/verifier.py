@@ -27,6 +27,8 @@ class CanvasContext:
     settled: int
     """Number of slots that are settled on every canvas; the verifier holds them."""
     ngrams: NgramLookup
+    adapter: str = ""
+    """The adapter with which canvases are read."""
 
     @property
     def last(self) -> int:
@@ -45,8 +47,11 @@ class Verifier:
     The keys and values of a draft are kept until the next push, so a draft token that is settled is not read again.
     """
 
-    def __init__(self, reader: Network, before: Sequence[KeyValueSegment], last: int, ends: int) -> None:
+    def __init__(
+        self, reader: Network, before: Sequence[KeyValueSegment], last: int, ends: int, adapter: str = ""
+    ) -> None:
         self.reader, self.before, self.pending, self.position = reader, list(before), [last], ends
+        self._adapter = adapter
         self.side: KeyValueSegment | None = None
         self._fresh: KeyValueSegment | None = None
         """What the last pass read: pending tokens, then the draft."""
@@ -70,7 +75,8 @@ class Verifier:
         alone = len(rows) == 1
         ends = list(accumulate(map(len, rows)))
         wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
-        given = yield ForwardRequest(ids_T, past, self.position, None if alone else packing, list(chain(*wanted)))
+        told = None if alone else packing, list(chain(*wanted)), self._adapter
+        given = yield ForwardRequest(ids_T, past, self.position, *told)
         if alone:
             self._fresh, self._kept = self.reader.rotated(given.block, self.position), len(self.pending)
             self._draft = () if settled[0] else drafts[0]

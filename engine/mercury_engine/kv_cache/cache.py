@@ -18,6 +18,9 @@ TokenIds = tuple[int, ...]
 SegmentKey = tuple[bool, tuple[TokenIds, ...]]
 """Identifies a side: whether it leads to the gap, and its blocks."""
 
+StackKey = tuple[tuple[TokenIds, ...], TokenIds, str]
+"""Identifies where stacks stand: behind which far blocks, behind which near prefix, and read with which adapter."""
+
 KEPT_SEGMENTS = 4
 """Number of assembled sides that are kept: both sides of two gaps."""
 
@@ -26,8 +29,19 @@ KEPT_BRANCHES = 2
 
 
 @dataclass(frozen=True, slots=True)
+class AdaptedTokens:
+    """Tokens behind a near prefix, to be read with an adapter."""
+
+    adapter: str
+    ids: TokenIds
+
+
+@dataclass(frozen=True, slots=True)
 class NearStack:
-    """Tokens of a near prefix read behind one far side; their keys are rotated from position 0."""
+    """Tokens of a near prefix read behind one far side; their keys are rotated from position 0.
+
+    Or tokens read with an adapter behind such a prefix; their positions follow it.
+    """
 
     ids: TokenIds
     side: KeyValueSegment
@@ -57,17 +71,20 @@ class BlockCache:
         self._start = network.kept(read_start(network, start_id))
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
-        self._stacks = LeastRecentlyUsed[tuple[TokenIds, ...], tuple[NearStack, ...]](stacks)
+        self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
 
     @property
     def bytes(self) -> int:
         """Size of the blocks."""
         return self._blocks.total
 
-    def context(self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds]) -> ForwardSteps[CachedContext]:
+    def context(
+        self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds], adapted: AdaptedTokens | None = None
+    ) -> ForwardSteps[CachedContext]:
         """The sides for these blocks; reads only tokens that were never read in their place before.
 
-        What has been read is kept even if the caller stops before the rest is read.
+        With `adapted`, more tokens follow the near prefix, read with an adapter. What has been read is kept even if the
+        caller stops before the rest is read.
         """
         ahead, behind = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on: other requests may read in the meantime
@@ -77,7 +94,11 @@ class BlockCache:
         blocks, read = yield from self._read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
         if near:
-            side, pushed = yield from self._near(ahead[1], near, before[0])
+            side, pushed = yield from self._near((ahead[1], (), ""), near, before)
+            before.append(side)
+            read += pushed
+        if adapted is not None and adapted.ids:
+            side, pushed = yield from self._near((ahead[1], near, adapted.adapter), adapted.ids, before)
             before.append(side)
             read += pushed
         after = [sides[behind] or self._assembled(behind, blocks)] if behind[1] else []
@@ -90,7 +111,7 @@ class BlockCache:
         one that needs the fewest tokens.
         """
         cached = [block for block in far if block in self._blocks]
-        ahead_of_stacks = [list(key) for key in self._stacks if set(key) <= set(far)]
+        ahead_of_stacks = [list(blocks) for blocks, _, _ in self._stacks if set(blocks) <= set(far)]
         unread = [(self._unread(blocks, near), blocks) for blocks in (far, cached, *ahead_of_stacks)]
         within = [(tokens, blocks) for tokens, blocks in unread if tokens <= limit]
         if not within:
@@ -100,7 +121,7 @@ class BlockCache:
     def _unread(self, far: list[TokenIds], near: TokenIds) -> int:
         """Number of tokens that `context` would read for these blocks and this near prefix."""
         stacks = dict(zip(self._stacks, self._stacks.values(), strict=True))
-        branches = stacks.get(tuple(block for block in far if block)) or ()
+        branches = stacks.get((tuple(block for block in far if block), (), "")) or ()
         pushed = len(near) - max((common_prefix(stack.ids, near) for stack in branches), default=0)
         return pushed + sum(len(block) for block in set(far) if block not in self._blocks)
 
@@ -135,25 +156,28 @@ class BlockCache:
         return block
 
     def _near(
-        self, far: tuple[TokenIds, ...], near: TokenIds, far_side: KeyValueSegment
+        self, place: StackKey, near: TokenIds, before: list[KeyValueSegment]
     ) -> ForwardSteps[tuple[KeyValueSegment, int]]:
-        """A stack of exactly these tokens, and how many of them were read now."""
-        stacks = self._stacks.get(far) or ()
+        """A stack of exactly these tokens at the place, and how many of them were read now."""
+        stacks = self._stacks.get(place) or ()
         stack = max(stacks, key=lambda each: common_prefix(each.ids, near), default=None)
         kept = common_prefix(stack.ids, near) if stack else 0
         side = first_tokens(stack.side, kept) if stack else None
         if kept < len(near):
-            side = yield from self._push(side, near[kept:], kept, far_side)
+            side = yield from self._push(side, near[kept:], place, kept, before)
             others = [each for each in stacks if each.ids != near[: len(each.ids)]]
-            self._stacks.put(far, (NearStack(near, side), *others[: KEPT_BRANCHES - 1]))
+            self._stacks.put(place, (NearStack(near, side), *others[: KEPT_BRANCHES - 1]))
         assert side is not None
         return side, len(near) - kept
 
     def _push(
-        self, side: KeyValueSegment | None, ids: TokenIds, start: int, far: KeyValueSegment
+        self, side: KeyValueSegment | None, ids: TokenIds, place: StackKey, kept: int, before: list[KeyValueSegment]
     ) -> ForwardSteps[KeyValueSegment]:
-        past = [far] if side is None else [far, side]
-        result = yield ForwardRequest(np.array(ids), past, start)
+        """The side with more tokens behind its `kept` ones."""
+        past = [*before] if side is None else [*before, side]
+        _, prefix, adapter = place
+        start = len(prefix) + kept
+        result = yield ForwardRequest(np.array(ids), past, start, adapter=adapter)
         self.tokens_read += len(ids)
         pushed = self.network.rotated(result.block, start)
         return pushed if side is None else join([side, pushed])

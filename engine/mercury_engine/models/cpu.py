@@ -6,13 +6,13 @@ and writer share all matrices; what either adds to them is a separate low-rank p
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from mercury_kernels.cpu.layers import Layers, Part
 
-from mercury_engine.models import quantized_weights, weights
+from mercury_engine.models import adapters, quantized_weights, weights
 from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat16, log_softmax, log_softmax_in_place
 from mercury_engine.models.embedding import Embedding
 from mercury_engine.models.network import (
@@ -47,6 +47,7 @@ class CpuNetwork:
         self.length: FloatArray | None = None
         """The length head, once the writer is prepared; None for a writer trained without one."""
         self._writes = False
+        self._adapters = self._put_adapters(folder)
 
     def prepare(self) -> None:
         """Load what the writer adds. Raises ModelNotFound and ModelCorrupt."""
@@ -59,6 +60,18 @@ class CpuNetwork:
         self.embedding.markers = self._adapter_rows(adapter, "markers", 2)
         self._writes = True
 
+    def _put_adapters(self, folder: Path) -> dict[str, int]:
+        """Load the folder's adapters; their numbers by name. Raises ModelCorrupt."""
+        found = adapters.read(folder, self.config)
+        for number, adapter in enumerate(found):
+            quantized_weights.put_adapter(self._stack, self.config, adapter.tensors, adapter.path, number)
+        return {adapter.name: number for number, adapter in enumerate(found)}
+
+    @property
+    def adapters(self) -> Collection[str]:
+        """See `Network.adapters`."""
+        return self._adapters.keys()
+
     def rest(self) -> None:
         """Nothing to do: there is no device."""
 
@@ -67,12 +80,21 @@ class CpuNetwork:
         return found.astype(bfloat16).astype(np.float32)
 
     def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[FloatArray, KeyValueBlock]]:
-        """See `Network.read_together`: one pass, with each forward a part of it."""
+        """See `Network.read_together`: one pass for all forwards with the same adapter, with each a part of it."""
+        by_adapter: dict[int | None, list[int]] = {}
+        for number, forward in enumerate(forwards):
+            by_adapter.setdefault(self._adapters.get(forward.adapter), []).append(number)
+        found: dict[int, tuple[FloatArray, KeyValueBlock]] = {}
+        for adapter, numbers in by_adapter.items():
+            found |= zip(numbers, self._read([forwards[number] for number in numbers], adapter), strict=True)
+        return [found[number] for number in range(len(forwards))]
+
+    def _read(self, forwards: Sequence[ForwardRequest], adapter: int | None) -> list[tuple[FloatArray, KeyValueBlock]]:
         ends = np.cumsum([each.rows for each in forwards])[:-1]
         x_RC = self.embedding.rows(np.concatenate([each.ids_T for each in forwards]))
         positions = np.concatenate([each.start + _places(each) for each in forwards])
         parts = [Part(each.rows, _kept(each.past), hidden_RR=_hidden(each)) for each in forwards]
-        out, keys, values = self._stack.run(x_RC, self._angles(positions), None, parts)
+        out, keys, values = self._stack.run(x_RC, self._angles(positions), None, parts, adapter)
         split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
         return [(part, KeyValueBlock(k, v)) for part, k, v in split]
 

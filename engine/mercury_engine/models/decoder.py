@@ -172,12 +172,17 @@ class Decoder(nn.Module):
         return rotary_angles(positions, self.config.head_dim, self.config.rope_theta, self.config.rope_factors)
 
     def read(
-        self, ids_BT: Tensor, past: Sequence[KeyValueSegment] = (), start: int = 0, packing: Packing | None = None
+        self,
+        ids_BT: Tensor,
+        past: Sequence[KeyValueSegment] = (),
+        start: int = 0,
+        packing: Packing | None = None,
+        adapted: bool = False,
     ) -> tuple[Tensor, KeyValueBlock]:
         """Causal hidden states [B,T,C] behind `past`, and the block of their keys and values.
 
         Positions count from start. With a packing the rows are several runs that do not see each other and all begin
-        at position start.
+        at position start. `adapted`: with the adapter, which otherwise belongs to the writer.
         """
         assert packing is None or past, "runs side by side need something before them"
         if packing is None:
@@ -186,7 +191,7 @@ class Decoder(nn.Module):
         near = self.angles((start + packing.place)[:, None, None])
         bias = packing_bias(packing, self.groups, causal=True)
         x = _times(F.embedding(ids_BT, self.embedding), self.config.embedding_multiplier)
-        hidden, block = self.run(x, PositionFrames(near, None, bias), past, (), adapted=False)
+        hidden, block = self.run(x, PositionFrames(near, None, bias), past, (), adapted)
         assert block is not None
         return hidden, block
 

@@ -12,7 +12,7 @@ pretrained decoder (Llama, Qwen2, Qwen3 and Granite families). The writer adds a
 two rows of its own to the vocabulary: mask and end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -133,6 +133,8 @@ class ForwardRequest:
     """With a packing the rows are several runs that do not see each other and all begin at position start."""
     wanted: Sequence[int] = ()
     """Rows whose log-probabilities are returned."""
+    adapter: str = ""
+    """The adapter that changes the rows; one that the network lacks changes nothing."""
 
     @property
     def rows(self) -> int:
@@ -147,6 +149,10 @@ class Network(Protocol):
     """Name of the implementation, for people to read."""
     device: str
     """Where it computes: "cpu", or "cuda" with a number."""
+
+    @property
+    def adapters(self) -> Collection[str]:
+        """Names of the adapters that forwards may ask for."""
 
     def prepare(self) -> None:
         """Do now what would delay the first `write_canvases`."""

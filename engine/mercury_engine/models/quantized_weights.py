@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
-from mercury_kernels.cpu.layers import WHOLE_MODEL, Layers, QuantizedMatrix
+from mercury_kernels.cpu.layers import (
+    ALL_ROWS,
+    FIRST_ADAPTER,
+    WHOLE_MODEL,
+    WRITER_ROWS,
+    Layers,
+    QuantizedMatrix,
+)
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models import weights
@@ -49,10 +56,19 @@ def put_writer(layers: Layers, config: ModelConfig, adapter: Change, path: Path)
 
     Raises ModelCorrupt.
     """
+    _put_products(layers, config, adapter, path, WRITER_ROWS)
+
+
+def put_adapter(layers: Layers, config: ModelConfig, adapter: Change, path: Path, number: int) -> None:
+    """Put an adapter's low-rank products into the layers, for passes that name its number. Raises ModelCorrupt."""
+    _put_products(layers, config, adapter, path, FIRST_ADAPTER + number)
+
+
+def _put_products(layers: Layers, config: ModelConfig, change: Change, path: Path, piece: int) -> None:
     for number in range(config.num_hidden_layers):
         for which, shape in layers.shapes.items():
-            down, up = weights.low_rank(adapter, f"layers.{number}.{which}", shape, path)
-            layers.put_low_rank(number, which, down, up, writes=True)
+            down, up = weights.low_rank(change, f"layers.{number}.{which}", shape, path)
+            layers.put_low_rank(number, which, down, up, piece)
 
 
 def eight_bit(weight: StoredArray) -> QuantizedMatrix:
@@ -81,7 +97,7 @@ def _put_layer(layers: Layers, config: ModelConfig, number: int, state: State, c
         else:
             layers.put_matrix(number, which, codes)
             if product is not None:
-                layers.put_low_rank(number, which, *product, writes=False)
+                layers.put_low_rank(number, which, *product, ALL_ROWS)
     norms = ("input_layernorm", "post_attention_layernorm")
     attention, feed_forward = (_vector(state, f"{stem}{n}.weight", config.hidden_size, folder) for n in norms)
     layers.put_norms(number, attention, feed_forward)

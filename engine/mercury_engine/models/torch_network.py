@@ -3,7 +3,7 @@
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +21,8 @@ class TorchNetwork:
     """Implements `Network` with a decoder; hidden states, keys, values and log-probabilities stay on its device."""
 
     backend = "torch"
+    adapters: Collection[str] = ()
+    """None are loaded: the requests run without."""
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)

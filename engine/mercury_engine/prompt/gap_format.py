@@ -93,9 +93,17 @@ class GapMarkers:
         is typed on the line counts as the beginning of the middle, so the rest of the line is seen and a key adds only
         its own tokens.
         """
+        lines, gap = self.parted(head, rest)
+        return (*lines, *gap, *line)
+
+    def parted(self, head: TokenIds, rest: TokenIds) -> tuple[TokenIds, TokenIds]:
+        """The stack without the cursor's line, in two: what stays while that line is edited, and the gap's markers.
+
+        Where the suffix comes first, the first part is empty.
+        """
         if self.suffix_first:
-            return (*self.suffix, *rest, *self.prefix, *head, *self.middle, *line)
-        return (*self.prefix, *head, *self.suffix, *rest, *self.middle, *line)
+            return (), (*self.suffix, *rest, *self.prefix, *head, *self.middle)
+        return (*self.prefix, *head), (*self.suffix, *rest, *self.middle)
 
     def whole(self, before: Sequence[int], after: Sequence[int]) -> list[int]:
         """A gap as the model was pretrained on it, in one causal run."""

@@ -1,4 +1,4 @@
-"""`python -m mercury_engine.training {corpus,pack,commits,places,compression,base,reader,train,draft,export}`."""
+"""`python -m mercury_engine.training {corpus,pack,commits,places,compression,base,reader,train,draft,adapt,export}`."""
 
 import sys
 
@@ -14,6 +14,7 @@ STEP_MODULES = {
     "reader": "optimisation.reader",
     "train": "optimisation.train",
     "draft": "drafting.run",
+    "adapt": "adapters.run",
     "export": "conversion.export",
 }
 

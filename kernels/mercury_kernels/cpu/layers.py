@@ -28,6 +28,12 @@ StoredArray = NDArray[Any]
 
 BFLOAT16 = ml_dtypes.bfloat16
 
+ALL_ROWS, WRITER_ROWS, FIRST_ADAPTER = 0, 1, 2
+"""Pieces of a matrix: the low-rank products that are added for all rows, for the writer's, and with an adapter."""
+
+MAX_ADAPTERS = 2
+"""Adapters that a model may have at once."""
+
 MATRICES = ("qkv", "out", "gate_up", "down")
 
 MatrixName = Literal["qkv", "out", "gate_up", "down", "head"]
@@ -235,23 +241,33 @@ class Layers:
         values = _floats(norm)
         self._made(self._library.mercury_norms(self._handle, WHOLE_MODEL, _address(values), None))
 
-    def put_low_rank(self, layer: int, which: MatrixName, down: StoredArray, up: StoredArray, *, writes: bool) -> None:
-        """Add a low-rank product to a matrix: down [N,in], up [out,N]; with `writes`, only for the writer's rows."""
+    def put_low_rank(self, layer: int, which: MatrixName, down: StoredArray, up: StoredArray, piece: int) -> None:
+        """Add a low-rank product to a matrix: down [N,in], up [out,N].
+
+        Piece ALL_ROWS is for all rows, WRITER_ROWS for the writer's, and FIRST_ADAPTER + n for the passes of adapter n.
+        """
+        assert 0 <= piece < FIRST_ADAPTER + MAX_ADAPTERS
         more = -len(down) % self._lanes
         wide_down = np.pad(down.astype(BFLOAT16), ((0, more), (0, 0)))
         wide_up = np.pad(up.astype(BFLOAT16), ((0, 0), (0, more)))
         pointers = _address(wide_down), _address(wide_up)
         place = self._place(layer, which)
-        self._made(self._library.mercury_low_rank(*place, int(writes), len(wide_down), *pointers))
+        self._made(self._library.mercury_low_rank(*place, piece, len(wide_down), *pointers))
 
     def run(
-        self, x_RC: Floats, near: tuple[Floats, Floats], away: tuple[Floats, Floats] | None, parts: Sequence[Part]
+        self,
+        x_RC: Floats,
+        near: tuple[Floats, Floats],
+        away: tuple[Floats, Floats] | None,
+        parts: Sequence[Part],
+        adapter: int | None = None,
     ) -> tuple[Floats, StoredArray, StoredArray]:
         """Rows float32 [R,C] after all layers and the last norm, and their unrotated keys and values.
 
         Keys (without their bias) and values are bfloat16 [L,1,H,R,D]. The parts' rows follow one another; a part's
         result does not depend on the other parts. Angles are cosines and sines float32 [R,D] in the prefix frame
         (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's, without it the reader's.
+        `adapter` is the number of the adapter that changes the rows.
         """
         rows = len(x_RC)
         assert rows == sum(part.rows for part in parts)
@@ -266,7 +282,8 @@ class Layers:
         kept: list[Any] = []
         asked = (_Part * len(parts))(*(self._part(part, kept) for part in parts))
         left = _address(keys), _address(values)
-        self._made(self._library.mercury_run(self._handle, _address(out), *pointers, asked, len(parts), *left))
+        chosen = -1 if adapter is None else adapter
+        self._made(self._library.mercury_run(self._handle, _address(out), *pointers, chosen, asked, len(parts), *left))
         return out, keys, values
 
     def with_bias(self, keys: StoredArray) -> StoredArray:

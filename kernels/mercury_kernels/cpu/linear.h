@@ -24,7 +24,7 @@
 #include "lanes.h"
 #include "threads.h"
 
-enum { GROUP = 32, QUADS = GROUP / 4, PIECES = 2, AHEAD = 2048 };
+enum { GROUP = 32, QUADS = GROUP / 4, PIECES = 4, AHEAD = 2048 };
 enum { PAIR = 2, TAKEN = 4 }; /* tiles that share a read of rows; rows that share a low-rank product */
 
 /* A product of rank `rank`, a multiple of LANES: y += up (down x), both bfloat16; down [rank/LANES][inputs][LANES],
@@ -44,6 +44,9 @@ typedef struct {
     float *bias;
     LowRank pieces[PIECES];
 } Matrix;
+
+/* Which low-rank products of matrices a pass adds, a bit each. */
+INLINE int adds(int pieces, int piece) { return pieces >> piece & 1; }
 
 /* Rows in the form in which matrices take them. */
 typedef struct {
@@ -138,7 +141,8 @@ static void take_rows(const Matrix *m, int pieces, Rows *rows, int first, int co
         rows->starts[2 * at] = -middle * (total - behind);
         rows->starts[2 * at + 1] = -middle * behind;
     }
-    for (int piece = 0; piece < pieces; piece++) {
+    for (int piece = 0; piece < PIECES; piece++) {
+        if (!adds(pieces, piece)) continue;
         const LowRank *low = &m->pieces[piece];
         float *to = rows->low[piece] + (size_t)first * low->rank;
         switch (count) {
@@ -256,7 +260,8 @@ INLINE void tiles_by_rows(const Matrix *m, int pieces, const Rows *rows, const i
         }
         for (int t = 0; t < PAIR; t++) at[t] += group_bytes(form);
     }
-    for (int piece = 0; piece < pieces; piece++) {
+    for (int piece = 0; piece < PIECES; piece++) {
+        if (!adds(pieces, piece)) continue;
         const LowRank *product = &m->pieces[piece];
         const float *down = rows->low[piece] + (size_t)first * product->rank;
         for (int t = 0; t < PAIR; t++) {

@@ -122,7 +122,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 7; }
+API int mercury_version(void) { return 8; }
 
 /* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -196,7 +196,8 @@ API void mercury_factors(Network *net, float scores, float residual, float logit
     net->scores = scores, net->residual = residual, net->logits = logits;
 }
 
-/* Sets a low-rank product, bfloat16 down [rank, inputs] and up [outputs, rank]; piece 1 acts on the writer's rows only. */
+/* Sets a low-rank product, bfloat16 down [rank, inputs] and up [outputs, rank]; piece 0 acts on
+ * all rows, piece 1 on the writer's, and the others are adapters that a pass chooses from. */
 API int mercury_low_rank(Network *net, int layer, int which, int piece, int rank, const uint16_t *down, const uint16_t *up) {
     Matrix *m = matrix_of(net, layer, which);
     LowRank *low = &m->pieces[piece];
@@ -645,11 +646,12 @@ static int start(Job *job, Work work) {
 /* Runs all layers and the last norm over rows x [R, C] and replaces them by the result. Returns 0 when memory is short.
  *
  * The rows of the parts follow one another; a part's result does not depend on the other parts. With angles in the suffix
- * frame (`away`), the writer's low-rank products are added. keys (unrotated, without their bias) and values [L, H, R, D]
+ * frame (`away`), the writer's low-rank products are added, and those of an adapter if it is not negative. keys (unrotated, without their bias) and values [L, H, R, D]
  * may be NULL. */
 API int mercury_run(Network *net, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
-                    const float *away_sin, const Part *part, int parts, uint16_t *keys, uint16_t *values) {
-    Job job = {.net = net, .pieces = away_cos ? 2 : 1, .x = x, .part = part, .parts = parts};
+                    const float *away_sin, int adapter, const Part *part, int parts, uint16_t *keys, uint16_t *values) {
+    int pieces = 1 | (away_cos != NULL) << 1 | (adapter < 0 ? 0 : 4 << adapter);
+    Job job = {.net = net, .pieces = pieces, .x = x, .part = part, .parts = parts};
     job.near_cos = near_cos, job.near_sin = near_sin, job.away_cos = away_cos, job.away_sin = away_sin;
     job.keys = keys, job.values = values;
     for (int which = 0; which < parts; which++) job.rows += part[which].rows;

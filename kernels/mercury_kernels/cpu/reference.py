@@ -11,8 +11,11 @@ from torch import Tensor
 
 from mercury_kernels.cpu.blocks import GROUP
 from mercury_kernels.cpu.layers import (
+    ALL_ROWS,
     BFLOAT16,
+    FIRST_ADAPTER,
     WHOLE_MODEL,
+    WRITER_ROWS,
     Floats,
     KeysValues,
     MatrixName,
@@ -43,7 +46,7 @@ class ReferenceLayers:
         self.layers, self.heads, self.groups, self.head_width, self.eps = layers, heads, groups, head_width, eps
         self._matrices: dict[tuple[int, str], Tensor] = {}
         self._biases: dict[tuple[int, str], Tensor] = {}
-        self._products: dict[tuple[int, str, bool], tuple[Tensor, Tensor]] = {}
+        self._products: dict[tuple[int, str, int], tuple[Tensor, Tensor]] = {}
         self._norms: dict[int, tuple[Tensor, ...]] = {}
         self._head_norms: dict[int, tuple[Tensor, Tensor]] = {}
         self._scores, self._residual, self._logits = head_width**-0.5, 1.0, 1.0
@@ -66,29 +69,36 @@ class ReferenceLayers:
     def put_last_norm(self, norm: Floats) -> None:
         self._norms[WHOLE_MODEL] = (_tensor(norm),)
 
-    def put_low_rank(self, layer: int, which: MatrixName, down: StoredArray, up: StoredArray, *, writes: bool) -> None:
-        self._products[layer, which, writes] = _tensor(down.astype(BFLOAT16)), _tensor(up.astype(BFLOAT16))
+    def put_low_rank(self, layer: int, which: MatrixName, down: StoredArray, up: StoredArray, piece: int) -> None:
+        self._products[layer, which, piece] = _tensor(down.astype(BFLOAT16)), _tensor(up.astype(BFLOAT16))
 
     def run(
-        self, x_RC: Floats, near: tuple[Floats, Floats], away: tuple[Floats, Floats] | None, parts: Sequence[Part]
+        self,
+        x_RC: Floats,
+        near: tuple[Floats, Floats],
+        away: tuple[Floats, Floats] | None,
+        parts: Sequence[Part],
+        adapter: int | None = None,
     ) -> tuple[Floats, StoredArray, StoredArray]:
         """See `Layers.run`."""
         x, keys, values = _tensor(x_RC), [], []
+        pieces = [ALL_ROWS] + [WRITER_ROWS] * (away is not None)
+        pieces += [] if adapter is None else [FIRST_ADAPTER + adapter]
         frames_of = [(_tensor(frame[0]), _tensor(frame[1])) for frame in (near, away) if frame is not None]
         sizes = [self.heads * self.groups, self.heads, self.heads]
         for layer in range(self.layers):
             norm, feed_norm = self._norms[layer]
-            by_head = self._times(layer, "qkv", rms_norm(x, norm, self.eps), away is not None)
+            by_head = self._times(layer, "qkv", rms_norm(x, norm, self.eps), pieces)
             q, k, v = by_head.view(1, len(x), -1, self.head_width).transpose(1, 2).split(sizes, 1)
             if layer in self._head_norms:
                 q, k = (rms_norm(x, norm, self.eps) for x, norm in zip((q, k), self._head_norms[layer], strict=True))
             q = q * (self._scores * self.head_width**0.5)
             frames = [rotate(q, *frame) for frame in frames_of]
             attended = self._attended(layer, frames, rotate(k, *frames_of[0]), v, parts)
-            added = self._times(layer, "out", attended.transpose(1, 2).reshape(len(x), -1), away is not None)
+            added = self._times(layer, "out", attended.transpose(1, 2).reshape(len(x), -1), pieces)
             x = x + self._residual * added
-            gated = swiglu(self._times(layer, "gate_up", rms_norm(x, feed_norm, self.eps), away is not None))
-            x = x + self._residual * self._times(layer, "down", gated, away is not None)
+            gated = swiglu(self._times(layer, "gate_up", rms_norm(x, feed_norm, self.eps), pieces))
+            x = x + self._residual * self._times(layer, "down", gated, pieces)
             keys.append((k - self._key_bias(layer)).numpy().astype(BFLOAT16))
             values.append(v.numpy().astype(BFLOAT16))
         return rms_norm(x, self._norms[WHOLE_MODEL][0], self.eps).numpy(), np.stack(keys), np.stack(values)
@@ -132,10 +142,10 @@ class ReferenceLayers:
         """See `Layers.head`."""
         return (self._logits * (_tensor(x_RC) @ self._matrices[WHOLE_MODEL, "head"].T)).numpy()
 
-    def _times(self, layer: int, which: MatrixName, x: Tensor, writes: bool) -> Tensor:
+    def _times(self, layer: int, which: MatrixName, x: Tensor, pieces: Sequence[int]) -> Tensor:
         y = x @ self._matrices[layer, which].T + self._biases.get((layer, which), 0)
-        for also in (False, True)[: 1 + writes]:
-            if (layer, which, also) in self._products:
-                down, up = self._products[layer, which, also]
+        for piece in pieces:
+            if (layer, which, piece) in self._products:
+                down, up = self._products[layer, which, piece]
                 y = y + (x @ down.T) @ up.T
         return y

@@ -48,6 +48,10 @@ class KernelReader:
         """See `Network.rotated`."""
         return self._network.rotated(block, start)
 
+    def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
+        """See `Network.side_by_side`."""
+        return self._network.side_by_side(blocks, start)
+
     def tensors(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block as tensors, with the bias that the kernels leave out of keys."""
         return KeyValueBlock(tensor_of(self._network.with_bias(block.keys)), tensor_of(block.values))

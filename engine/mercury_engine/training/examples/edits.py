@@ -87,14 +87,7 @@ class EditSampler:
 
     def gap(self, example: EditExample) -> TrainingGap | None:
         """The region as a gap; None at the very start of a file, and if the target is too long."""
-        start, end = example.region
-        text = example.current
-        sizes = self.spans.prefix_chars, self.spans.suffix_chars
-        far, near, _ = window(text, start, start, *sizes)  # the document's own chunks: the region stands in it
-        _, _, suffix = window(text, end, end, *sizes)
-        far += edit_blocks(example.history, text[start:end], example.language)
-        if self.rng.random() < PATH_SHARE:
-            far.insert(0, path_block(example.path, example.language))
+        far, near, suffix = self.surroundings(example)
         cut = self.tokenizer.cut(near)
         target = self.tokenizer.encode(cut.spell + example.rewritten)
         if not near or not target or len(target) > MAX_TARGET_TOKENS:
@@ -107,6 +100,18 @@ class EditSampler:
             example.rewritten,
             "edit_none" if example.is_quiet else "edit",
         )
+
+    def surroundings(self, example: EditExample) -> tuple[list[str], str, list[str]]:
+        """Far blocks with history and region last, near prefix and suffix blocks, as the server sends them."""
+        start, end = example.region
+        text = example.current
+        sizes = self.spans.prefix_chars, self.spans.suffix_chars
+        far, near, _ = window(text, start, start, *sizes)  # the document's own chunks: the region stands in it
+        _, _, suffix = window(text, end, end, *sizes)
+        far += edit_blocks(example.history, text[start:end], example.language)
+        if self.rng.random() < PATH_SHARE:
+            far.insert(0, path_block(example.path, example.language))
+        return far, near, suffix
 
     def _laid_out(self, examples: Iterable[EditExample]) -> list[TrainingGap]:
         return [gap for example in examples if (gap := self.gap(example))]

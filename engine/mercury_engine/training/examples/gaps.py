@@ -1,7 +1,7 @@
 """Cut gaps out of real files and lay them out exactly as the server lays out the text around a cursor."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -21,6 +21,12 @@ FILE_START_SHARE = 0.15
 
 WINDOW_REACH_CHARS = 500
 """Characters from the middle of a window within which its gaps start."""
+
+MIN_FILE_CHARS = 200
+"""Characters of a file; shorter ones have no gaps."""
+
+Span = tuple[int, int, str]
+"""Start and end of a gap in its text, and its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +62,25 @@ class GapSampler:
 
         `others` are files of the same package; some windows include a block or two of them.
         """
-        text = file.text.replace("\r\n", "\n")
-        if len(text) < 200:
+        drawn = self.places(file, 3 * count, others)
+        if drawn is None:
             return []
+        text, first, spans = drawn
+        found = ((span, self.gap(text, *span, first)) for span in spans)
+        useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
+        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
+
+    def places(
+        self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()
+    ) -> tuple[str, list[str], Iterator[Span]] | None:
+        """The file's text, its first blocks and up to `count` spans of one window; None if the file is too short."""
+        text = file.text.replace("\r\n", "\n")
+        if len(text) < MIN_FILE_CHARS:
+            return None
         middle = self.rng.randrange(min(len(text), WINDOW_REACH_CHARS) if self.rng.random() < FILE_START_SHARE else len(text))
         low, high = max(0, middle - WINDOW_REACH_CHARS), min(len(text) - 1, middle + WINDOW_REACH_CHARS)
         first = first_blocks(file, text[low:high], others, self.rng)
-        drawn = (self._span(text, self.rng.randrange(low, high)) for _ in range(3 * count))
-        found = ((span, self.gap(text, *span, first)) for span in drawn)
-        useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
-        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
+        return text, first, (self._span(text, self.rng.randrange(low, high)) for _ in range(count))
 
     def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> TrainingGap:
         """The gap text[start:end] with the context of the server for a cursor at `start`, after the blocks `first`."""
@@ -81,7 +96,7 @@ class GapSampler:
             kind,
         )
 
-    def _span(self, text: str, at: int) -> tuple[int, int, str]:
+    def _span(self, text: str, at: int) -> Span:
         kind = self.rng.random()
         end_of_line = text.find("\n", at)
         end_of_line = len(text) if end_of_line < 0 else end_of_line

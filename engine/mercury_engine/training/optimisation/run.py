@@ -59,7 +59,7 @@ class TrainingRun(ABC):
     ) -> None:
         self.corpus = _digest(corpus)
         known = (folder / CHECKPOINT).is_file() and _checkpoint(folder).get("corpus") == self.corpus
-        files = read_files(corpus) if known else read_checked(corpus)
+        files, self.corpus_folder = self._files(corpus, known), corpus
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.plan, self.setup = folder, plan, setup or Setup()
         torch.manual_seed(plan.seed)
@@ -77,6 +77,10 @@ class TrainingRun(ABC):
         if self.setup.compiled:
             for layer in self.network.layers:
                 layer.compile(dynamic=False)
+
+    def _files(self, corpus: Path, known: bool) -> Iterable[SourceFile]:
+        """The corpus's files, checked for held-out text unless the run has done that (`known`). Raises HeldOut."""
+        return read_files(corpus) if known else read_checked(corpus)
 
     def _resume(self) -> None:
         """Resume from the folder's checkpoint if there is one."""

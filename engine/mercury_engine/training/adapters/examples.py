@@ -1,0 +1,159 @@
+"""What adapters learn from: gaps of files and edits of commits, laid out as the engine lays out a request."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import islice
+
+from torch.utils.data import Dataset
+
+from mercury_engine.api import FillRequest
+from mercury_engine.denoising.context_reader import far_blocks, lines_around
+from mercury_engine.errors import RequestError
+from mercury_engine.prompt.budget import near_part
+from mercury_engine.prompt.gap_format import split_line
+from mercury_engine.prompt.layout import window
+from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.training.commits.commit_edit import CommitEdit
+from mercury_engine.training.commits.examples import edit_example
+from mercury_engine.training.commits.moments import Moment, begun, moments
+from mercury_engine.training.edits.stage import EditExample
+from mercury_engine.training.examples.edits import EditSampler
+from mercury_engine.training.examples.gaps import GapSampler, GapSettings
+from mercury_engine.training.examples.mixture import Mixture
+
+TokenIds = tuple[int, ...]
+
+MAX_GAP_TOKENS = 64
+MAX_EDIT_TOKENS = 200
+"""Tokens of a target with its end; examples with longer ones are dropped."""
+
+COPY_WEIGHT = 0.1
+"""Weight of a token that stays as it is in an edit, relative to one that changes."""
+
+MOMENTS_PER_EDIT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One request and its answer. Blocks in `far` are read alone, `head` behind them, both by the untouched model."""
+
+    far: tuple[TokenIds, ...]
+    head: TokenIds
+    markers: TokenIds
+    """The gap's markers with the rest of the cursor's line: the first rows that the adapter changes."""
+    target: TokenIds
+    """The cursor's line up to the gap, the text of the gap, and the token that ends it."""
+    weights: tuple[float, ...]
+    """The weight of each target token's loss."""
+    scored: int
+    """The target tokens at the end that belong to the gap itself."""
+
+
+class Layouter:
+    """Turns requests into examples. Raises RequestError for a model without a gap format."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        if tokenizer.markers is None:
+            raise RequestError("adapters are trained for models with a gap format only; name another --base")
+        self.tokenizer, self.markers = tokenizer, tokenizer.markers
+
+    def gap(self, request: FillRequest, text: str) -> Example:
+        """A gap filled with `text`. Every token of the cursor's line counts: it is the gap of an earlier cursor."""
+        line = self.tokenizer.encode(split_line(request.near)[1])
+        target = near_part(self.tokenizer.encode(split_line(request.near)[1] + text))
+        scored = max(1, len(target) - len(line)) + 1
+        return self._laid(request, target, [1.0] * len(target), scored)
+
+    def edit(self, request: FillRequest, present: str, text: str) -> Example:
+        """A region rewritten from the present text; tokens that stay count little."""
+        before, after = self.tokenizer.encode(present), self.tokenizer.encode(text)
+        weights = edit_weights(before, after)
+        return self._laid(request, near_part(after), weights[-len(near_part(after)) :], len(after) + 1)
+
+    def _laid(self, request: FillRequest, target: Sequence[int], weights: Sequence[float], scored: int) -> Example:
+        head, rest = lines_around(self.tokenizer, request)
+        lines, markers = self.markers.parted(head, rest)
+        far = tuple(filter(None, far_blocks(self.tokenizer, request)))
+        end = (self.markers.end,)
+        return Example(far, lines, markers, (*target, *end), (*weights, 1.0), min(scored, len(target) + 1))
+
+
+def edit_weights(before: Sequence[int], after: Sequence[int]) -> list[float]:
+    """The weight of each token of a rewritten region: full where it differs, and for the first token that is kept."""
+    weights = [1.0] * len(after)
+    for _, start, length in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+        first = start + bool(start)
+        weights[first : start + length] = [COPY_WEIGHT] * max(0, start + length - first)
+    return weights
+
+
+class GapExamples:
+    """Gaps of a corpus: several of each window, so that they share what is read."""
+
+    def __init__(self, tokenizer: Tokenizer, mixture: Mixture, spans: GapSettings, gaps: int) -> None:
+        self.layouter, self.mixture, self.spans, self.gaps = Layouter(tokenizer), mixture, spans, gaps
+
+    def sample(self, rng: random.Random) -> list[Example]:
+        """The gaps of one window; may be empty."""
+        file = self.mixture.sample(rng)
+        sampler = GapSampler(self.layouter.tokenizer, rng, self.spans)
+        drawn = sampler.places(file, 3 * self.gaps, self.mixture.others(file, rng))
+        if drawn is None:
+            return []
+        text, first, spans = drawn
+        return list(islice(self._fitting(text, first, spans), self.gaps))
+
+    def _fitting(self, text: str, first: Sequence[str], spans: Iterator[tuple[int, int, str]]) -> Iterator[Example]:
+        for start, end, _ in spans:
+            far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
+            if near and text[start:end].strip():
+                request = FillRequest(near=near, far=(*first, *far), suffix=tuple(suffix))
+                example = self.layouter.gap(request, text[start:end])
+                if len(example.target) <= MAX_GAP_TOKENS:
+                    yield example
+
+
+class EditExamples:
+    """Edits of commits: the next step of a moment, or a region that stays when all steps are made."""
+
+    def __init__(self, tokenizer: Tokenizer, edits: Sequence[CommitEdit], spans: GapSettings) -> None:
+        self.layouter, self.edits, self.spans = Layouter(tokenizer), edits, spans
+
+    def sample(self, rng: random.Random) -> list[Example]:
+        """The examples of one commit; may be empty."""
+        edit = rng.choice(self.edits)
+        sampler = EditSampler(self.layouter.tokenizer, rng, self.spans)
+        found = (edit_example(moment, rng, self._fits) for moment in self._moments(edit, rng))
+        return [self._example(sampler, each) for each in found if each is not None]
+
+    def _moments(self, edit: CommitEdit, rng: random.Random) -> list[Moment]:
+        other = rng.choice(self.edits)
+        same = other.repository == edit.repository and other is not edit
+        typed = begun(edit, rng)
+        return [*moments(edit, rng, MOMENTS_PER_EDIT, other if same else None), *([typed] if typed else [])]
+
+    def _fits(self, example: EditExample) -> bool:
+        return bool(example.region[0]) and len(self.layouter.tokenizer.encode(example.rewritten)) < MAX_EDIT_TOKENS
+
+    def _example(self, sampler: EditSampler, example: EditExample) -> Example:
+        far, near, suffix = sampler.surroundings(example)
+        request = FillRequest(near=near, far=tuple(far), suffix=tuple(suffix))
+        return self.layouter.edit(request, example.region_text, example.rewritten)
+
+
+Examples = GapExamples | EditExamples
+
+
+@dataclass(frozen=True)
+class ExampleSteps(Dataset[list[Example]]):
+    """Step number -> examples of `windows` windows or commits; the same seed and number give the same examples."""
+
+    examples: Examples
+    windows: int
+    seed: int
+
+    def __getitem__(self, step: int) -> list[Example]:
+        rng = random.Random(f"{self.seed}/adapter/{step}")
+        return [example for _ in range(self.windows) for example in self.examples.sample(rng)]

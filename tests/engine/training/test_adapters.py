@@ -1,0 +1,255 @@
+"""Adapters: what they learn from, that training sees what the engine computes, and which files are refused."""
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.engine import Engine
+from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.models import adapters, weights
+from mercury_engine.models.arrays import bfloat16
+from mercury_engine.models.batching import finished
+from mercury_engine.models.network import ForwardRequest
+from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.training.adapters.examples import COPY_WEIGHT, EditExamples, Layouter, edit_weights
+from mercury_engine.training.adapters.run import RUNS, GapAdapterRun, adapter_parser
+from mercury_engine.training.commits import commit_edit
+from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_engine.training.conversion.export import export
+from mercury_engine.training.examples.gaps import GapSettings
+from mercury_engine.training.optimisation.plan import Setup
+
+from tests.support import tiny, training_data
+from tests.support.training_data import PLAN, Clock
+
+pytestmark = tiny.needs_kernels
+
+REQUEST = FillRequest(
+    near="def add(a, b):\n    total = ",
+    far=("import os\n\n\n", "def name():\n    return 1\n\n\n"),
+    suffix=(" + b\n    return total\n", "\n\ndef last():\n    pass\n"),
+)
+
+NAMES = "".join(f"def take_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))
+
+
+@pytest.fixture
+def base(tmp_path):
+    """A model of plain matrices with a gap format."""
+    return tiny.folder(tmp_path / "base", rank=0, markers=tiny.QWEN_MARKERS, **tiny.WIDE)
+
+
+def native(folder) -> Engine:
+    return Engine.load(folder, device="cpu", backend="native", threads=1)
+
+
+def put_adapter(folder, name="gap", seed=5, scale=0.3, rank=3):
+    """Write a random adapter; returns its tensors."""
+    config = weights.read_config(folder)
+    torch.manual_seed(seed)
+    made = tiny.network(rank=rank, seed=seed, vocab_size=config.vocab_size, **tiny.WIDE)
+    tensors = {
+        key: (scale * parameter.detach().float()).numpy().astype(bfloat16)
+        for key, parameter in made.named_parameters()
+        if key.endswith((".down", ".up"))
+    }
+    adapters.write(folder / adapters.file_name(name), config, tensors)
+    return tensors
+
+
+def scored(folder, request=REQUEST, text="a"):
+    return native(folder).score(request, [text])[0]
+
+
+def test_a_request_uses_the_adapter_it_names_if_the_model_has_it(base):
+    plain = scored(base)
+    put_adapter(base)
+    adapted = scored(base)
+    assert abs(adapted - plain) > 0.05
+    assert scored(base, replace(REQUEST, adapter="")) == plain
+    assert scored(base, replace(REQUEST, adapter="edit")) == plain
+
+
+def test_another_adapter_reads_only_the_rows_behind_the_lines_above_again(base):
+    put_adapter(base)
+    put_adapter(base, "edit", seed=6)
+    engine = native(base)
+    found = {name: engine.score(replace(REQUEST, adapter=name), ["a"])[0] for name in ("gap", "edit", "")}
+    assert len({round(value, 3) for value in found.values()}) == 3
+    for name, value in found.items():
+        assert scored(base, replace(REQUEST, adapter=name)) == pytest.approx(value, abs=0.02)
+    fresh = native(base)
+    fresh.score(REQUEST, ["a"])
+    read = fresh.cache.tokens_read
+    fresh.score(replace(REQUEST, adapter="edit"), ["a"])
+    tokenizer = Tokenizer(base)
+    line, rest = "    total = ", " + b\n"
+    assert fresh.cache.tokens_read - read <= len(tokenizer.encode(line)) + len(tokenizer.encode(rest)) + 2
+
+
+def test_typing_on_a_line_reads_one_token_a_key_with_an_adapter_too(base):
+    put_adapter(base)
+    engine = native(base)
+    engine.fill(REQUEST)
+    typed = "abs(a) + self.sum"
+    read = [engine.fill(replace(REQUEST, near=REQUEST.near + typed[:end])).tokens_read for end in range(len(typed))]
+    assert max(read) <= 2
+    assert sum(read) > 2
+
+
+def test_requests_with_different_adapters_run_together_as_alone(base):
+    put_adapter(base)
+    put_adapter(base, "edit", seed=6)
+    network = native(base).reader
+    forwards = [
+        ForwardRequest(np.arange(3, 3 + n), adapter=name) for n, name in enumerate(("", "gap", "edit", "gap"), 2)
+    ]
+    together = network.read_together(forwards)
+    for (found, _), forward in zip(together, forwards, strict=True):
+        [(alone, _)] = network.read_together([forward])
+        np.testing.assert_allclose(found, alone, atol=1e-5)
+
+
+def gap_run(folder, base, plan=PLAN, name="run", **setup):
+    if not (folder / "corpus").exists():
+        training_data.corpus(folder / "corpus")
+    made = Setup(**({"clock": Clock()} | setup))
+    return GapAdapterRun(base, folder / "corpus", folder / name, plan, setup=made, precision="float32")
+
+
+def test_training_computes_what_the_engine_does_with_the_adapter(base, tmp_path):
+    tensors = put_adapter(base)
+    run = gap_run(tmp_path, base, replace(PLAN, rank=3))
+    with torch.no_grad():
+        for name, parameter in run.trained.items():
+            parameter.copy_(torch.from_numpy(tensors[name].astype(np.float32)))
+    example = Layouter(run.tokenizer).gap(REQUEST, "a")
+    with torch.no_grad():
+        nats = run._nats(example)
+    engine = native(base)
+    cut = engine.context_reader.cut(REQUEST)
+    around = finished(engine.context_reader.read(REQUEST, [*cut.read, *cut.known], 0), engine.reader)
+    assert (*example.head, *example.markers) == around.near[: len(example.head) + len(example.markers)]
+    line = run.tokenizer.encode("    total = a")
+    assert example.target == (*line, run.tokenizer.markers.end)
+    [row] = engine.reader.read_together(
+        [
+            ForwardRequest(
+                np.array([*example.markers, *example.target[:-1]]),
+                _before(engine, example),
+                len(example.head),
+                adapter="gap",
+            )
+        ]
+    )
+    logp = engine.reader.log_probabilities(row[0])[-len(example.target) :]
+    expected = [-float(logp_V[token]) for logp_V, token in zip(logp, example.target, strict=True)]
+    np.testing.assert_allclose(nats.numpy(), expected, atol=0.3)  # eight-bit activations
+
+
+def _before(engine, example):
+    context = engine.cache.context(list(example.far), example.head, [])
+    return finished(context, engine.reader).before
+
+
+def test_an_adapter_learns_and_its_file_changes_the_engine(base, tmp_path):
+    plan = replace(PLAN, rank=4, learning_rate=1e-2, gaps=4)
+    run = gap_run(tmp_path, base, plan)
+    run.leg(plan.minutes)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    losses = [row["loss"] for row in rows if "loss" in row]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    assert not any(parameter.requires_grad for name, parameter in run.network.named_parameters() if "embedding" in name)
+    plain = scored(base)
+    export(base, tmp_path / "run", base, "tiny")
+    assert abs(scored(base) - plain) > 1e-3
+
+
+def test_a_resumed_run_continues_where_it_stopped(base, tmp_path):
+    first = gap_run(tmp_path, base)
+    first.leg(PLAN.minutes / 2)
+    again = gap_run(tmp_path, base)
+    assert (again.step, again.elapsed) == (first.step, first.elapsed) and again.step
+    for name, parameter in again.trained.items():
+        torch.testing.assert_close(parameter, first.trained[name])
+
+
+def test_tokens_that_stay_count_little_except_behind_a_change():
+    assert edit_weights([1, 2, 3, 4, 5], [1, 2, 9, 4, 5]) == [COPY_WEIGHT, COPY_WEIGHT, 1.0, 1.0, COPY_WEIGHT]
+    assert edit_weights([1, 2], [1, 2]) == [COPY_WEIGHT, COPY_WEIGHT]
+
+
+def renamed() -> CommitEdit:
+    """A commit that renames a parameter in three functions of one file."""
+    lines = NAMES.splitlines(keepends=True)
+    steps = tuple(Step(0, 4 * n, 4 * n + 2, f"def take_{n}(number):\n    return number + {n}\n") for n in (2, 4, 6))
+    assert all("value" in lines[step.start] for step in steps)
+    return CommitEdit("owner/name", "0" * 40, (CommitFile("names.py", "python", NAMES),), 1, steps)
+
+
+def test_edits_show_the_steps_made_and_ask_for_the_next_one_or_for_none(base):
+    tokenizer = Tokenizer(base)
+    examples = EditExamples(tokenizer, [renamed()], GapSettings(prefix_chars=400, suffix_chars=200))
+    found = [each for seed in range(12) for each in examples.sample(random.Random(seed))]
+    texts = [(tokenizer.decode(list(e.far[-1])), tokenizer.decode(list(e.target[:-1]))) for e in found]
+    assert all("old version of the next lines" in region for region, _ in texts)
+    quiet = [region for region, text in texts if region.endswith(text)]
+    assert 0.15 < len(quiet) / len(texts) < 0.7
+    assert any("number" in text and "number" not in region for region, text in texts)
+    assert all(e.target[-1] == tokenizer.markers.end for e in found)
+
+
+def test_an_edit_run_reads_a_folder_of_commits(base, tmp_path):
+    (tmp_path / "commits").mkdir()
+    for split in ("training", "validation"):
+        commit_edit.write(tmp_path / "commits" / f"{split}.jsonl.gz", [renamed()])
+    setup = Setup(clock=Clock(), validation=tmp_path / "commits", validation_gaps=4)
+    run = RUNS["edits"](base, tmp_path / "commits", tmp_path / "run", PLAN, setup=setup, precision="float32")
+    run.leg(PLAN.minutes)
+    first = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[0])
+    assert first["validation"]["examples"] == 4 and first["validation"]["nats"] > 0
+    export(base, tmp_path / "run", base, "tiny")
+    assert [each.name for each in adapters.read(base, weights.read_config(base))] == ["edit"]
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_every_kind_of_example_is_an_option(kind):
+    folders = ["--base", "b", "--corpus", "c", "--run", "r"]
+    assert adapter_parser().parse_args([*folders, "--examples", kind]).examples == kind
+
+
+def test_a_model_without_a_gap_format_or_with_a_writer_is_refused(tmp_path):
+    plain = tiny.folder(tmp_path / "plain", rank=0, **tiny.WIDE)
+    with pytest.raises(RequestError, match="gap format"):
+        gap_run(tmp_path, plain)
+    writer = tiny.folder(tmp_path / "writer", rank=2, markers=tiny.QWEN_MARKERS, **tiny.WIDE)
+    with pytest.raises(RequestError, match="has a writer"):
+        gap_run(tmp_path, writer)
+
+
+def test_an_adapter_of_another_model_is_refused(base, tmp_path):
+    put_adapter(base)
+    other = tiny.folder(tmp_path / "other", rank=0, markers=tiny.QWEN_MARKERS, **(tiny.WIDE | {"num_hidden_layers": 3}))
+    (other / adapters.file_name("gap")).write_bytes((base / adapters.file_name("gap")).read_bytes())
+    with pytest.raises(ModelCorrupt, match="another shape"):
+        native(other)
+
+
+@pytest.mark.parametrize("change", [float("nan"), float("inf")])
+def test_an_adapter_with_values_that_are_not_finite_is_refused(base, change):
+    tensors = put_adapter(base)
+    tensors["layers.1.out.up"] = tensors["layers.1.out.up"] * bfloat16(change)
+    adapters.write(base / adapters.file_name("gap"), weights.read_config(base), tensors)
+    with pytest.raises(ModelCorrupt, match="not finite"):
+        native(base)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"\xff" * 64], ids=["empty", "zeros", "noise"])
+def test_a_damaged_adapter_is_refused(base, content):
+    (base / adapters.file_name("gap")).write_bytes(content)
+    with pytest.raises(ModelCorrupt, match="cannot be read"):
+        native(base)
