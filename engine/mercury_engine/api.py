@@ -103,6 +103,70 @@ class ScoreRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class EditHunk:
+    """Whole lines replaced; `start` counts characters of the file as it was after the earlier changes."""
+
+    start: int
+    removed: str
+    inserted: str
+    path: str | None = None
+    """The file, unless it is the document itself."""
+
+
+MAX_REGION_LINES = 24
+"""Most lines of a region that is rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRequest:
+    """Whole lines to rewrite, after the user's recent edits.
+
+    The document is `far` + `near` | `text` | `suffix`, in blocks as for `FillRequest`; `near` and `text` are whole
+    lines.
+    """
+
+    text: str
+    """The lines as they are now, the region."""
+    near: str = ""
+    far: tuple[str, ...] = ()
+    suffix: tuple[str, ...] = ()
+    history: tuple[EditHunk, ...] = ()
+    """The user's recent edits, oldest first."""
+    path: str = ""
+    """The document's path, for formats that show it."""
+    language: str = "plaintext"
+    """The document's LSP languageId."""
+    cursor: int | None = None
+    """The cursor's offset in `text`, if it is there, for formats that show it."""
+    give_up_below: float = 0.0
+    """Stop when the chance that the answer is right falls below this."""
+    deadline_ms: float | None = None
+    """Milliseconds from the call of `rewrite`, after which there is no answer."""
+    cancel: Event = field(default_factory=Event)
+    """May be set from any thread: the rewrite then stops before its next pass and raises `Cancelled`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """The lines that should stand in place of a region; the same lines mean that nothing should change."""
+
+    text: str
+    """The region's own text if the rewrite is not finished."""
+    chance: float
+    """Product of the tokens' probabilities (`denoising.rewriting`), not calibrated; 0 if it is not finished."""
+    change_chance: float
+    """How likely the model found it that anything changes, whatever the answer."""
+    steps: int
+    """Forward passes behind the prompt."""
+    elapsed: float
+    """Seconds inside the engine."""
+    is_finished: bool = False
+    """The model wrote up to the region's end; otherwise there is no answer."""
+    tokens_read: int = 0
+    """Prompt tokens that were not in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fill:
     """The answer: text for the gap (may be empty) and how sure the model is that it is right."""
 
@@ -125,10 +189,10 @@ class Fill:
     """Further candidates with different texts, by falling confidence."""
 
 
-Request = FillRequest | ScoreRequest
+Request = FillRequest | ScoreRequest | RewriteRequest
 
-Answer = Fill | list[float]
-"""A fill, or for a score request the log-likelihood of each text in nats."""
+Answer = Fill | Rewrite | list[float]
+"""A fill, a rewrite, or for a score request the log-likelihood of each text in nats."""
 
 NewRequests = Callable[[], Iterable[Request]]
 """Returns the requests that arrived since its last call."""
@@ -143,6 +207,8 @@ class SequentialEngine(Protocol):
     def fill(self, request: FillRequest) -> Fill: ...
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]: ...
+
+    def rewrite(self, request: RewriteRequest) -> Rewrite: ...
 
 
 def one_by_one(engine: SequentialEngine, more: NewRequests, done: TellOutcome) -> None:
@@ -160,4 +226,6 @@ def one_by_one(engine: SequentialEngine, more: NewRequests, done: TellOutcome) -
 def _answer(engine: SequentialEngine, request: Request) -> Answer:
     if isinstance(request, FillRequest):
         return engine.fill(request)
+    if isinstance(request, RewriteRequest):
+        return engine.rewrite(request)
     return engine.score(request.gap, request.texts)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mercury_engine.api import (
+    MAX_REGION_LINES,
     MAX_SLOTS,
     Answer,
     Effort,
@@ -16,6 +17,8 @@ from mercury_engine.api import (
     FillRequest,
     NewRequests,
     Request,
+    Rewrite,
+    RewriteRequest,
     ScoreRequest,
     TellOutcome,
     one_by_one,
@@ -24,6 +27,8 @@ from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.context_reader import ContextReader
 from mercury_engine.denoising.loop import Denoiser
+from mercury_engine.denoising.regions import read_region
+from mercury_engine.denoising.rewriting import Rewriter
 from mercury_engine.denoising.scoring import score_texts
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import DeviceError, RequestError
@@ -34,7 +39,7 @@ from mercury_engine.models.backend import Backend, Device
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import collect_and_return_memory, is_out_of_memory
 from mercury_engine.prompt.tokenizer import PrefixCut
-from mercury_engine.results import Cut, beginnings, fill_from, ranked
+from mercury_engine.results import Cut, beginnings, fill_from, ranked, rewrite_from
 from mercury_engine.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -60,6 +65,7 @@ class Engine:
         self.denoiser = Denoiser(
             parts.reader, parts.writer, parts.tokenizer, parts.rule, parts.calibration, parts.markers is not None
         )
+        self.rewriter = Rewriter(parts.reader, self.denoiser.vocabulary.texts, self.denoiser.stopping)
         self.loop = _device_loop(parts, self.denoiser)
 
     @classmethod
@@ -123,6 +129,16 @@ class Engine:
         assert isinstance(nats, list)
         return nats
 
+    def rewrite(self, request: RewriteRequest) -> Rewrite:
+        """The lines that should stand in place of a region after the user's recent edits.
+
+        Not finished, so without an answer, at the deadline, where the text runs on, or where the chance falls too low.
+        Raises as `fill` does.
+        """
+        rewrite = self._scheduler().answer(request)
+        assert isinstance(rewrite, Rewrite)
+        return rewrite
+
     def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
         """Answer all requests from `more` until it returns none and all are done; report each outcome to `done`.
 
@@ -151,6 +167,8 @@ class Engine:
         try:
             if isinstance(request, ScoreRequest):
                 return (yield from self._score(request))
+            if isinstance(request, RewriteRequest):
+                return (yield from self._rewrite(request, started))
             return (yield from self._fill(request, started))
         except Exception as error:
             if not is_out_of_memory(error):
@@ -171,6 +189,19 @@ class Engine:
         if self.context_reader.markers is not None:
             ends = self.denoiser.stopping.at(gap.follows, gap.multiline, "")
         return (yield from score_texts(self.reader, self.tokenizer, context, cut, gap, request.texts, ends))
+
+    def _rewrite(self, request: RewriteRequest, started: float) -> ForwardSteps[Rewrite]:
+        if request.text.count("\n") > MAX_REGION_LINES:
+            raise RequestError(
+                f"the region has {request.text.count(chr(10))} lines; at most {MAX_REGION_LINES} are allowed"
+            )
+        deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
+        prompt = read_region(request, self.context_reader, self.denoiser.stopping)
+        found = yield from batching.until(deadline, prompt)
+        if found is None:
+            return Rewrite(request.text, 0.0, 0.0, steps=0, elapsed=time.perf_counter() - started)
+        draft = yield from self.rewriter.run(request, found.region, found.context, started)
+        return rewrite_from(draft, found, request, self.tokenizer, started)
 
     def _fill(self, request: FillRequest, started: float) -> ForwardSteps[Fill]:
         if not 1 <= request.max_slots <= MAX_SLOTS:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from mercury_engine.api import Fill, FillRequest, Request, ScoreRequest
+from mercury_engine.api import Fill, FillRequest, Request, Rewrite, RewriteRequest, ScoreRequest
 
 from mercury_lsp.engine_host.outcome import deliver
 from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine, OnOutcome, Worker
@@ -104,6 +104,11 @@ class Lease:
     async def score(self, request: FillRequest, texts: Sequence[str]) -> list[float] | None:
         """How likely each text is in the gap, in nats; None, cancelled and raises as for `fill`."""
         found: list[float] | None = await self._answered(ScoreRequest(request, tuple(texts)), False)
+        return found
+
+    async def rewrite(self, request: RewriteRequest) -> Rewrite | None:
+        """The engine's rewrite; None, cancelled and raises as for `fill`."""
+        found: Rewrite | None = await self._answered(request, False)
         return found
 
     async def _answered(self, request: Request, ahead: bool) -> Any:

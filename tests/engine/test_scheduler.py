@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from mercury_engine.api import Fill, FillRequest, ScoreRequest, one_by_one
+from mercury_engine.api import Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, one_by_one
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.models import batching
@@ -195,6 +195,9 @@ def test_one_by_one_also_answers_requests_that_arrive_meanwhile():
 
         def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
             return [0.0 for _ in texts]
+
+        def rewrite(self, request: RewriteRequest) -> Rewrite:
+            return Rewrite(request.text, 0.5, 0.5, steps=1, elapsed=0.0)
 
     one_by_one(Alone(), lambda: rounds.pop(0) if rounds else [], lambda request, outcome: told.append(outcome))
     assert [each.text if isinstance(each, Fill) else each for each in told[::2]] == ["a", [0.0, 0.0]]

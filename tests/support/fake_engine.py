@@ -4,7 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from threading import Event
 
-from mercury_engine.api import Fill, FillRequest, NewRequests, SlotView, TellOutcome, one_by_one
+from mercury_engine.api import (
+    Fill,
+    FillRequest,
+    NewRequests,
+    Rewrite,
+    RewriteRequest,
+    SlotView,
+    TellOutcome,
+    one_by_one,
+)
 from mercury_engine.errors import Cancelled
 from mercury_engine.worth import Worth
 
@@ -51,6 +60,10 @@ class FakeEngine:
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """Each text's length, at the cost of a fill per text."""
         return [float(len(text)) for text in texts if self.fill(request)]
+
+    def rewrite(self, request: RewriteRequest) -> Rewrite:
+        """The region as it is."""
+        return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
 
 
 async def begun(engine: FakeEngine) -> None:

@@ -18,8 +18,8 @@ replaces it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from mercury_engine.api import EditHunk
 from mercury_engine.prompt.comment_marks import comment_line
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -33,17 +33,6 @@ REGION_CHARS = 600
 """Most characters of a region."""
 
 _TITLE, _REGION, _MORE = "recent edits:", "old version of the next lines:", "..."
-
-
-@dataclass(frozen=True, slots=True)
-class EditHunk:
-    """Whole lines replaced; `start` counts characters of the file as it was after the earlier changes."""
-
-    start: int
-    removed: str
-    inserted: str
-    path: str | None = None
-    """The file, unless it is the document itself."""
 
 
 def edit_blocks(history: Sequence[EditHunk], region_text: str, language: str) -> tuple[str, ...]:

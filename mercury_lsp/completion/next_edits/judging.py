@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
 
+from mercury_engine.api import EditHunk as ShownChange
 from mercury_engine.api import FillRequest
-from mercury_engine.prompt.edit_layout import EditHunk as ShownChange
 from mercury_engine.prompt.edit_layout import history_block
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite

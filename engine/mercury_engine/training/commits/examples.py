@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from mercury_engine.prompt.edit_layout import EditHunk
+from mercury_engine.api import EditHunk
 from mercury_engine.training.commits.commit_edit import Step, lines_of
 from mercury_engine.training.commits.moments import Moment
 from mercury_engine.training.edits.plan import Site

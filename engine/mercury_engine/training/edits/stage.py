@@ -8,7 +8,8 @@ from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
 
-from mercury_engine.prompt.edit_layout import REGION_CHARS, EditHunk
+from mercury_engine.api import EditHunk
+from mercury_engine.prompt.edit_layout import REGION_CHARS
 from mercury_engine.training.edits.plan import EditPlan, Site, TextSpan, applied, line_end, line_start
 
 TOP_DOWN_SHARE = 0.7

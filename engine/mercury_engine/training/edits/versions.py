@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
-from mercury_engine.prompt.edit_layout import EditHunk
+from mercury_engine.api import EditHunk
 from mercury_engine.training.edits.plan import Site
 from mercury_engine.training.edits.stage import QUIET_SHARE, EditExample, Stage, changed_words, choose_example
 

@@ -1,0 +1,114 @@
+"""The present text of a region as the draft of its rewriting: which of its tokens may come next.
+
+While the model writes what already stands there, the draft is the rest of the present text. Behind a token that it
+writes differently, the draft resumes where the present text has the longest match of the last written tokens, so what
+stays behind an insertion, a deletion or a replacement is verified many tokens at a time, too.
+
+Dimensions: P present tokens.
+"""
+
+from collections.abc import Callable, Sequence
+
+LONGEST_MATCH = 8
+"""Most written tokens that are compared with the present ones."""
+
+SURE_MATCH = 2
+"""Tokens of a match that are enough to resume behind it; a single one must be in the changed line."""
+
+CONFIRMING_RUN = 4
+"""Tokens of the present text written in a row before earlier ones are given up for good: a match may mislead."""
+
+FindDraft = Callable[[Sequence[int]], tuple[int, list[int]]]
+"""For the written tokens: length of their longest match in the context, and the tokens that follow it there."""
+
+
+class PresentText:
+    """How far the present text has been written again.
+
+    `ids` are the present tokens and, from `length` on, those of the beginning of the text that follows the region; the
+    one at `length` may belong to both.
+    """
+
+    def __init__(self, ids: Sequence[int], length: int, texts: Sequence[str]) -> None:
+        self.ids, self.length, self._texts = ids, length, texts
+        self.written: list[int] = []
+        self.next = 0
+        """The present token that should come next."""
+        self._kept = 0
+        """Number of present tokens that are certainly done with: draft and matches stay behind them."""
+        self._done = 0
+        """Number of written tokens up to there."""
+        self._run = CONFIRMING_RUN
+        """Number of tokens written last that are the present ones before `next`; 0 if that is a guess."""
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the text that follows the region was written whole behind the region."""
+        follows = len(self.ids) - self.length
+        return bool(follows) and self.next == len(self.ids) and self._run >= follows
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing of the region is left to be written again."""
+        return self.next >= self.length
+
+    def expects(self, token: int) -> bool:
+        """Whether the token is the present one that should come next."""
+        return self.next < len(self.ids) and self.ids[self.next] == token
+
+    def write(self, token: int) -> None:
+        """Add a written token."""
+        is_expected = self.expects(token)
+        self.written.append(token)
+        if is_expected:
+            self.next, self._run = self.next + 1, self._run + 1
+        else:
+            self._run = 0
+            self._resume()
+        if self._run >= CONFIRMING_RUN:
+            self._kept, self._done = self.next, len(self.written)
+
+    def draft(self, most: int, end: int, find: FindDraft) -> list[int]:
+        """At most `most` tokens that may come next, of the present ones up to `end`.
+
+        Where they are only guessed, a longer match in the context goes before.
+        """
+        if not self._run:
+            length, found = find(self.written)
+            if length >= SURE_MATCH and found:
+                return found[:most]
+        return [*self.ids[self.next : min(end, self.next + most)]]
+
+    def _resume(self) -> None:
+        """Choose the present token that should come next, behind a token that is not the expected one."""
+        matched, at = self._longest_match()
+        if matched >= SURE_MATCH or (matched and at <= self._line_behind(self._kept)):
+            self._run, self.next = matched, at
+        elif self._breaks(self.written[-1]):
+            self.next = self._kept if self._is_line_start(self._kept) else self._line_behind(self._kept)
+        else:
+            self.next = min(self._kept + 1, self.length)
+
+    def _line_behind(self, at: int) -> int:
+        """The first token of the line behind a present token's."""
+        while at < self.length and not self._is_line_start(at + 1):
+            at += 1
+        return min(at + 1, self.length)
+
+    def _is_line_start(self, at: int) -> bool:
+        return not at or self._breaks(self.ids[at - 1])
+
+    def _breaks(self, token: int) -> bool:
+        return "\n" in self._texts[token]
+
+    def _longest_match(self) -> tuple[int, int]:
+        """Length of the longest match of the last tokens written since the change, and its end; the first of equals."""
+        longest, end = 0, self._kept
+        new = min(LONGEST_MATCH, len(self.written) - self._done)
+        for at in range(self._kept + 1, len(self.ids) + 1):
+            length, most = 0, min(new, at - self._kept)
+            while length < most and self.ids[at - 1 - length] == self.written[-1 - length]:
+                length += 1
+            if length > longest:
+                longest, end = length, at
+        return longest, end

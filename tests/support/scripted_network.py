@@ -1,0 +1,107 @@
+"""A network without weights: a script says what comes next, and every pass is counted."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from mercury_engine.engine import Engine
+from mercury_engine.loading import ModelParts
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
+from mercury_engine.prompt.tokenizer import Tokenizer
+
+from tests.support import tiny
+
+Script = Callable[[list[int]], Mapping[int, float]]
+"""All tokens before the next one -> the probabilities of the next one."""
+
+UNLIKELY = 1e-9
+
+
+class ScriptedNetwork:
+    """Keys and values are the tokens themselves, so a row knows all that it sees."""
+
+    backend, device = "scripted", "cpu"
+
+    def __init__(self, vocab_size: int, script: Script) -> None:
+        self.config, self.script = tiny.config(vocab_size), script
+        self.passes: list[list[int]] = []
+        """Rows of every forward of every pass."""
+        self.on_pass: Callable[[], None] = lambda: None
+
+    def prepare(self) -> None: ...
+
+    def rest(self) -> None: ...
+
+    def read_together(self, forwards: Sequence[ForwardRequest]) -> list[tuple[np.ndarray, KeyValueBlock]]:
+        self.passes.append([forward.rows for forward in forwards])
+        self.on_pass()
+        return [self._read(forward) for forward in forwards]
+
+    def _read(self, forward: ForwardRequest) -> tuple[np.ndarray, KeyValueBlock]:
+        assert forward.packing is None, "several canvases are not scripted"
+        past = [int(token) for side in forward.past for token in side.keys.ravel()]
+        ids = [int(token) for token in forward.ids_T]
+        hidden = np.empty((len(ids), 1), object)
+        for row in range(len(ids)):
+            hidden[row, 0] = [*past, *ids[: row + 1]]
+        keys = np.array(ids).reshape(1, 1, 1, -1, 1)
+        return hidden, KeyValueBlock(keys, keys)
+
+    def write_canvases(
+        self,
+        ids_R: np.ndarray,
+        before: Sequence[KeyValueSegment],
+        after: Sequence[KeyValueSegment],
+        end: int,
+        packing: Packing | None = None,
+    ) -> np.ndarray:
+        raise AssertionError("there is no writer")
+
+    def log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
+        logp = np.full((len(hidden_RC), self.config.vocab_size), np.log(UNLIKELY), np.float32)
+        for row, [before] in enumerate(hidden_RC):
+            for token, chance in self.script(before).items():
+                logp[row, token] = np.log(chance)
+        return logp
+
+    def writer_log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
+        raise AssertionError("there is no writer")
+
+    def kept(self, block: KeyValueBlock) -> KeyValueBlock:
+        return block
+
+    def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
+        return KeyValueSegment(block.keys, block.values)
+
+    def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
+        keys = np.concatenate([block.keys for block in blocks], 3)
+        return KeyValueSegment(keys, keys)
+
+
+def engine(folder: Path, markers: Sequence[str] = ()) -> tuple[Engine, ScriptedNetwork]:
+    """An engine around a scripted network with the tokenizer of tiny models; the test sets its script."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tiny.tokenizer(markers=markers).save(str(folder / "tokenizer.json"))
+    tokenizer = Tokenizer(folder)
+    network = ScriptedNetwork(500 + len(markers), lambda before: {})
+    made = Engine(ModelParts(folder, network, None, tokenizer, markers=tokenizer.markers))
+    return made, network
+
+
+def writes(tokenizer: Tokenizer, text: str, end: Mapping[int, float], behind: Sequence[int] = ()) -> Script:
+    """A script that writes the text behind the first place where the tokens `behind` end, then the `end`."""
+    ids = tokenizer.encode(text)
+
+    def script(before: list[int]) -> Mapping[int, float]:
+        written = _since(before, behind)
+        if written == ids[: len(written)]:
+            return end if len(written) == len(ids) else {ids[len(written)]: 0.99}
+        return {ids[min(len(written), len(ids) - 1)]: 0.99}
+
+    return script
+
+
+def _since(before: list[int], behind: Sequence[int]) -> list[int]:
+    size = len(behind)
+    at = max(at for at in range(len(before) - size + 1) if before[at : at + size] == list(behind)) + size
+    return before[at:]
