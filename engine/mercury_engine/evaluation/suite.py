@@ -108,7 +108,9 @@ def deliver(
 
 
 def store_settings(folder: Path, **fitted: Any) -> None:
-    """Store fitted values in the model's settings.json; its other entries stay."""
+    """Store fitted values in the model's settings.json; its other entries stay. Raises RequestError for a file."""
+    if folder.is_file():
+        raise RequestError(f"{folder} is a file without settings; put it in a folder of its own and name the folder")
     path = folder / "settings.json"
     kept = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     path.write_text(json.dumps(kept | fitted, indent=2) + "\n")

@@ -149,6 +149,14 @@ def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
     assert names == {"calibration-reliability.png", "calibration-precision.png"}
 
 
+def test_a_fit_of_a_bare_file_says_where_its_settings_would_be_kept(tmp_path):
+    file = tmp_path / "model.gguf"
+    file.touch()
+
+    with pytest.raises(RequestError, match="in a folder of its own"):
+        suite.store_settings(file, worth={"least": 3.0})
+
+
 def test_fitted_weights_leave_the_rest_of_the_settings(tmp_path, capsys):
     model = tiny.folder(tmp_path / "model")
     suite.store_settings(model, worth={"least": 3.0}, rule={"lookahead": 3, "next_weight": 0.9})
