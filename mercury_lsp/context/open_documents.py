@@ -21,12 +21,17 @@ class _Open:
 
 
 class OpenDocuments:
-    """Open documents by URI. All methods but `open`, `finish_parsing` and `is_current` raise UnknownDocument."""
+    """Open documents by URI. All but `uris`, `open`, `finish_parsing` and `is_current` raise UnknownDocument."""
 
     def __init__(self) -> None:
         self.roots: tuple[Path, ...] = ()
         """The workspace folders; the model sees paths relative to them."""
         self._open: dict[str, _Open] = {}
+
+    @property
+    def uris(self) -> list[str]:
+        """The open documents, in the order in which they were opened."""
+        return list(self._open)
 
     def open(self, item: types.TextDocumentItem) -> None:
         """Open a document; one that is open already is replaced."""

@@ -88,7 +88,7 @@ class MercuryServer(LanguageServer):
 
     def files_changed(self, paths: list[Path]) -> None:
         """The client reports files that were made, changed or deleted, of the workspace or of the model."""
-        self.session.other_files.files_changed(paths)
+        self.session.files_changed(paths)
         self.configuration.model.files_changed(paths)
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from mercury_lsp.completion.completer import Completer
+from mercury_lsp.completion.next_edits import History
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -30,6 +31,8 @@ class Session:
         self.completer = Completer(engines)
         self.statistics = Statistics()
         self.other_files = Workspace(self.documents)
+        self.history = History(self.documents)
+        self.other_files.on_change = self.history.files_changed
         self.folders: dict[str, Path] = {}
         """The workspace's folders, by uri."""
         self._lookup_text = LookupText()
@@ -49,6 +52,7 @@ class Session:
         """Take over a document's text; a document that was open already is replaced."""
         self._forget_text(item.uri)
         self.documents.open(item)
+        self.history.opened(item.uri)
         self._pauses.wait_for_pause(item.uri)
 
     def document_changed(self, uri: str, version: int, changes: Sequence[ContentChange]) -> None:
@@ -63,6 +67,7 @@ class Session:
         self.completer.edited(uri, edits)
         as_one = [edit_between(before, self.documents.snapshot(uri))] if edits is None else edits
         self.completer.next_edits.edited(uri, as_one)
+        self.history.record(uri, as_one)
         if self.statistics.observer.watches(uri):
             self.statistics.observer.edited(uri, as_one)
         self.other_files.edited(uri, edits)
@@ -75,6 +80,8 @@ class Session:
     def document_closed(self, uri: str) -> None:
         """Forget a document. Raises UnknownDocument."""
         self._forget_text(uri)
+        if uri in self.documents:
+            self.history.closed(uri)
         self.other_files.forget(uri)
         self.documents.close(uri)
 
@@ -87,6 +94,11 @@ class Session:
         """A fill may be offered again where it fits; the last change is not, in the same place."""
         self.statistics.observer.reported_rejected(suggestion_id)
         self.completer.next_edits.dismissed(suggestion_id)
+
+    def files_changed(self, paths: Sequence[Path]) -> None:
+        """The client reports files that were made, changed or deleted."""
+        self.other_files.files_changed(paths)
+        self.history.files_changed(paths)
 
     def folders_changed(self, added: Sequence[str], removed: Sequence[str]) -> None:
         """Add and remove folders of the workspace, by uri; paths shown to the model are relative to them."""

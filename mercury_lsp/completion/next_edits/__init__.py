@@ -4,6 +4,7 @@ Edits become changes (change.py, change_log.py), a change becomes a replacement 
 calls.py), rules find its edit sites (edit_sites.py, repeatable_edits.py), and the model judges each one (judging.py).
 """
 
+from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 
-__all__ = ["NextEdits"]
+__all__ = ["History", "NextEdits"]

@@ -1,7 +1,7 @@
 """Chooses context from other files: imported files, documents visited last, and spots edited last."""
 
 from collections import OrderedDict
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,9 @@ class Workspace:
         self._edit_offsets: dict[str, int] = {}
         """By URI, the offset of the last edit."""
         self._cursors: dict[str, int] = {}
-        self._watcher = Watcher(lambda paths: self._background.put(lambda: self._library.changed(paths)))
+        self.on_change: Callable[[list[Path]], None] | None = None
+        """Receives files that changed, on the watching thread, where the client does not report them."""
+        self._watcher = Watcher(self._changed)
         pace = Pace()
         self._library = Library(pace, self._prepared.__setitem__, self._watch)
         self._background = Background(self._library.step, pace)
@@ -151,6 +153,12 @@ class Workspace:
         self._offered.clear()
         if roots or self._background.has_begun:
             self._background.put(lambda: self._library.open(roots))
+
+    def _changed(self, paths: list[str]) -> None:
+        """Files that we watch have changed."""
+        self._background.put(lambda: self._library.changed(paths))
+        if self.on_change is not None:
+            self.on_change(list(map(Path, paths)))
 
     def _watch(self, folders: list[str]) -> None:
         """Watch the folders, now that all are known, unless the client does."""

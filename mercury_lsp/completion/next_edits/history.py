@@ -1,0 +1,255 @@
+"""The user's edits of all documents as hunks: whole lines before and after, with their path, oldest first.
+
+A key only moves and joins a few offsets; lines are cut from the documents when someone asks. Hunks survive a switch to
+another file, and a document that is closed and opened again unchanged.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+from mercury_engine.prompt.edit_layout import EditHunk
+
+from mercury_lsp.completion.next_edits.change import Change, differing
+from mercury_lsp.completion.next_edits.history_edits import of_user
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.documents.document import Edit, Snapshot
+from mercury_lsp.documents.redaction import without_secrets
+from mercury_lsp.documents.uris import path_of
+
+MAX_HUNKS = 16
+"""Number of changes kept, of all documents together; an edit moves those of its document, at a microsecond each."""
+
+MAX_HUNK_CHARS = 4_000
+"""Longest change, old and new text together: a longer one was made by a tool."""
+
+MAX_HISTORY_CHARS = 20_000
+"""Characters of all changes; the oldest are forgotten first."""
+
+RELOAD_SECONDS = 1.0
+"""Seconds around a report of a changed file in which edits of it count as the editor's, not the user's."""
+
+MAX_TYPED_CHARS = 3
+"""Characters that one key inserts or removes at most, with a bracket's partner."""
+
+MIN_SWITCHED_FILES = 4
+"""Closed files that change on disk together when a branch is switched."""
+
+MAX_REPORTS = 16
+"""Reports of changed files that wait to be looked at."""
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Whole lines replaced in a document; the lines `after` begin at `line` of the document as it is now."""
+
+    uri: str
+    path: str
+    language_id: str
+    line: int
+    before: str
+    after: str
+
+    @property
+    def end_line(self) -> int:
+        """One past the last line of `after`."""
+        return self.line + len(_LINE.findall(self.after))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tracked:
+    """A change, by offsets of its document as it is now."""
+
+    uri: str
+    change: Change
+    seconds: float
+    """When it was begun."""
+    is_typed: bool
+    """Whether it was begun by a single key."""
+
+
+class History:
+    """The hunks of one connection; an edit is recorded in time that does not depend on the text's length."""
+
+    def __init__(self, documents: OpenDocuments, clock: Callable[[], float] = monotonic):
+        self._documents, self._clock = documents, clock
+        self._tracked: list[_Tracked] = []
+        self._closed: dict[str, list[Hunk]] = {}
+        """The hunks of closed documents, as they were then; their changes stay in `_tracked`."""
+        self._reports: deque[tuple[float, frozenset[Path]]] = deque(maxlen=MAX_REPORTS)
+        """Files that changed on disk, and when, not looked at yet."""
+        self._reloaded: dict[str, float] = {}
+        """When a document's file last changed on disk."""
+
+    def record(self, uri: str, edits: Sequence[Edit]) -> None:
+        """Record one notification's edits, in order; every edit of the document must be recorded."""
+        if not edits:
+            return
+        self._take_reports()
+        is_typed = _is_typed(edits)
+        is_reloading = not is_typed and self._clock() - self._reloaded.get(uri, -RELOAD_SECONDS) < RELOAD_SECONDS
+        edits, is_users = of_user(edits)
+        for edit in edits:
+            self._record(uri, edit, is_users and not is_reloading, is_typed)
+        self._forget_oldest()
+
+    def closed(self, uri: str) -> None:
+        """The document is about to be closed: keep its hunks as they are."""
+        kept = {each.uri for each in self._tracked}
+        self._closed = {other: hunks for other, hunks in self._closed.items() if other in kept}
+        self._reloaded.pop(uri, None)
+        if uri in kept:
+            self._closed[uri] = [hunk for _, hunk in self._numbered(uri)]
+
+    def opened(self, uri: str) -> None:
+        """A document was opened, perhaps again; what was replaced meanwhile is forgotten."""
+        self._closed.pop(uri, None)
+        if any(each.uri == uri for each in self._tracked):
+            now = self._documents.snapshot(uri)
+            self._tracked = [each for each in self._tracked if each.uri != uri or _stands(each.change, now)]
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files changed on disk; for any thread, and looked at before the next edit or question.
+
+        An editor that reloads them sends edits that are not the user's. Many closed files at once are another branch,
+        on which nothing of this has happened.
+        """
+        self._reports.append((self._clock(), frozenset(paths)))
+
+    def hunks(self, may_show: Callable[[str], bool] = lambda uri: True) -> list[Hunk]:
+        """The hunks that still stand, oldest first, of documents that `may_show` allows by uri.
+
+        Changes of neighbouring lines are one hunk; those of white space alone are left out.
+        """
+        self._take_reports()
+        found: list[tuple[int, Hunk]] = []
+        for uri in dict.fromkeys(each.uri for each in self._tracked):
+            if may_show(uri):
+                found += self._numbered(uri)
+        return [hunk for _, hunk in sorted(found, key=lambda pair: pair[0])]
+
+    def _take_reports(self) -> None:
+        while self._reports:
+            seconds, changed = self._reports.popleft()
+            opened = {uri: path for uri in self._documents.uris if (path := path_of(uri)) in changed}
+            if len(changed.difference(opened.values())) >= MIN_SWITCHED_FILES:
+                self._tracked.clear()
+            self._reloaded |= dict.fromkeys(opened, seconds)
+            self._tracked = [
+                each
+                for each in self._tracked
+                if each.uri not in opened or each.is_typed or abs(seconds - each.seconds) >= RELOAD_SECONDS
+            ]
+
+    def _numbered(self, uri: str) -> list[tuple[int, Hunk]]:
+        """A document's hunks, each with the number of its newest change."""
+        numbers = {id(each): number for number, each in enumerate(self._tracked)}
+        if uri in self._closed:
+            last = max(numbers[id(each)] for each in self._tracked if each.uri == uri)
+            return [(last, hunk) for hunk in self._closed[uri]]
+        snapshot, path = self._documents.snapshot(uri), self._documents.path(uri)
+        found: list[tuple[int, Hunk]] = []
+        for number, change in _joined(self._own(uri), numbers, snapshot):
+            hunk = _hunk(change, snapshot, path)
+            if len(hunk.before) + len(hunk.after) <= MAX_HUNK_CHARS and hunk.before.split() != hunk.after.split():
+                found.append((number, hunk))
+        return found
+
+    def _own(self, uri: str) -> list[_Tracked]:
+        return [each for each in self._tracked if each.uri == uri]
+
+    def _record(self, uri: str, edit: Edit, is_users: bool, is_typed: bool) -> None:
+        made = differing(Change(edit.start, edit.removed, edit.inserted))
+        if made.old == made.new:
+            return
+        edit = Edit(made.start, made.old, made.new)
+        stop = edit.start + len(edit.removed)
+        touched: list[_Tracked] = []
+        kept: list[_Tracked] = []
+        for each in self._tracked:
+            if each.uri != uri:
+                kept.append(each)
+            elif each.change.start <= stop and edit.start <= each.change.end:
+                touched.append(each)
+            elif (moved := each.change.moved(edit)) is not None:
+                kept.append(each if moved is each.change else replace(each, change=moved))
+        change = _composed([each.change for each in touched], edit)
+        is_kept = (is_users or touched) and change.old != change.new
+        if is_kept and len(change.old) + len(change.new) <= MAX_HUNK_CHARS:
+            begun = min((each.seconds for each in touched), default=self._clock())
+            kept.append(_Tracked(uri, change, begun, all(each.is_typed for each in touched) if touched else is_typed))
+        self._tracked = kept
+
+    def _forget_oldest(self) -> None:
+        del self._tracked[:-MAX_HUNKS]
+        size = sum(len(each.change.old) + len(each.change.new) for each in self._tracked)
+        while size > MAX_HISTORY_CHARS:
+            oldest = self._tracked.pop(0).change
+            size -= len(oldest.old) + len(oldest.new)
+
+
+def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
+    """Hunks as a model reads them beside the document `uri`, without lines that look like secrets."""
+    found = []
+    for hunk in hunks:
+        before, after = (without_secrets(text, hunk.language_id) for text in (hunk.before, hunk.after))
+        if before != after:
+            found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path))
+    return found
+
+
+def _is_typed(edits: Sequence[Edit]) -> bool:
+    return len(edits) == 1 and max(len(edits[0].removed), len(edits[0].inserted)) <= MAX_TYPED_CHARS
+
+
+def _stands(change: Change, snapshot: Snapshot) -> bool:
+    """Whether the new text is where it was."""
+    return snapshot.slice(change.start, change.end) == change.new
+
+
+def _composed(changes: Sequence[Change], edit: Edit) -> Change:
+    """The changes that an edit touches, joined with it; the text between them is part of what it removes."""
+    whole: Change | None = None
+    for change in sorted(changes, key=lambda each: each.start):
+        if whole is not None:
+            between = edit.removed[whole.end - edit.start : change.start - edit.start]
+            change = Change(whole.start, whole.old + between + change.old, whole.new + between + change.new)
+        whole = change
+    merged = whole.then(edit) if whole is not None else None
+    return merged or Change(edit.start, edit.removed, edit.inserted)
+
+
+def _joined(tracked: Sequence[_Tracked], numbers: dict[int, int], snapshot: Snapshot) -> list[tuple[int, Change]]:
+    """The changes of one document, those in the same or neighbouring lines joined; each with its newest number."""
+    found: list[tuple[int, Change]] = []
+    for each in sorted(tracked, key=lambda one: one.change.start):
+        number, change = numbers[id(each)], each.change
+        if found:
+            last_number, last = found[-1]
+            between = snapshot.slice(last.end, change.start)
+            if between.count("\n") <= 1:
+                found.pop()
+                number = max(number, last_number)
+                change = Change(last.start, last.old + between + change.old, last.new + between + change.new)
+        found.append((number, change))
+    return found
+
+
+def _hunk(change: Change, snapshot: Snapshot, path: str) -> Hunk:
+    """The whole lines of a change, without equal lines at either end."""
+    source = snapshot.source
+    first = source.line_of(change.start)
+    start, end = source.offset_at(first, 0), source.offset_at(source.line_of(change.end) + 1, 0)
+    head, tail = source.slice(start, change.start), source.slice(change.end, end)
+    before, after = _LINE.findall(head + change.old + tail), _LINE.findall(source.slice(start, end))
+    while before and after and before[0] == after[0]:
+        del before[0], after[0]
+        first += 1
+    while before and after and before[-1] == after[-1]:
+        del before[-1], after[-1]
+    return Hunk(snapshot.uri, path, snapshot.language_id, first, "".join(before), "".join(after))

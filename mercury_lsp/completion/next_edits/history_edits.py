@@ -1,0 +1,52 @@
+"""Tells the edits of a user from those of formatters, branch switches and other tools."""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
+
+from mercury_lsp.documents.document import Edit
+
+MAX_EDITS_AT_ONCE = 8
+"""Different edits that a user makes at once, with several cursors."""
+
+MIN_COMPARED_LINES = 4
+"""Lines replaced at once, on either side, from which an edit is compared line by line: it may be a formatter's."""
+
+MAX_COMPARED_LINES = 400
+"""Lines on both sides; an edit of more is a tool's anyway."""
+
+
+def of_user(edits: Sequence[Edit]) -> tuple[Sequence[Edit], bool]:
+    """One notification's edits, each split where lines stay as they are, and whether a user may have made them.
+
+    The same replacement everywhere is a renaming, however often it was made.
+    """
+    if len(edits) > 1 or _lines_replaced(edits[0]) >= MIN_COMPARED_LINES:
+        edits = [part for edit in edits for part in _parts(edit)]
+        if len(edits) > MAX_EDITS_AT_ONCE and len({(each.removed, each.inserted) for each in edits}) > 1:
+            return edits, False
+        return edits, not all(map(_moves_white_space, edits))
+    return edits, True
+
+
+def _lines_replaced(edit: Edit) -> int:
+    return min(edit.removed.count("\n"), edit.inserted.count("\n"))
+
+
+def _moves_white_space(edit: Edit) -> bool:
+    return "".join(edit.removed.split()) == "".join(edit.inserted.split())
+
+
+def _parts(edit: Edit) -> Iterator[Edit]:
+    """The edit without the lines that it leaves as they are; applied one after the other, the parts do the same."""
+    if _lines_replaced(edit) < MIN_COMPARED_LINES:
+        yield edit
+        return
+    old, new = edit.removed.splitlines(keepends=True), edit.inserted.splitlines(keepends=True)
+    if len(old) + len(new) > MAX_COMPARED_LINES:
+        yield edit
+        return
+    ends = list(accumulate(map(len, new), initial=0))
+    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield Edit(edit.start + ends[c], "".join(old[a:b]), "".join(new[c:d]))

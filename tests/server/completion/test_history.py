@@ -1,0 +1,273 @@
+"""The history of the user's edits: hunks of whole lines across files, and what is no edit of the user's."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lsprotocol import types
+
+from mercury_lsp.completion.next_edits.history import (
+    MAX_HISTORY_CHARS,
+    MAX_HUNK_CHARS,
+    MAX_HUNKS,
+    MIN_SWITCHED_FILES,
+    RELOAD_SECONDS,
+    History,
+    Hunk,
+    shown,
+)
+from mercury_lsp.context.open_documents import OpenDocuments
+from mercury_lsp.documents.document import Edit
+
+A, B = "file:///work/a.py", "file:///work/b.py"
+
+TEXT = """\
+    def f(count):
+        x = count + 1
+        y = x
+        z = y
+        return count
+"""
+
+
+class HistoryDesk:
+    """A user who edits documents, and the history of it."""
+
+    def __init__(self, **texts: str):
+        self.documents, self.seconds = OpenDocuments(), 0.0
+        self.documents.roots = (Path("/work"),)
+        self.history = History(self.documents, lambda: self.seconds)
+        for name, text in (texts or {"a": TEXT, "b": TEXT}).items():
+            self.open(f"file:///work/{name}.py", dedent(text))
+
+    def open(self, uri: str, text: str) -> None:
+        self.documents.open(types.TextDocumentItem(uri, "python", 1, text))
+        self.history.opened(uri)
+
+    def close(self, uri: str) -> str:
+        text = self.text(uri)
+        self.history.closed(uri)
+        self.documents.close(uri)
+        return text
+
+    def text(self, uri: str = A) -> str:
+        return self.documents.snapshot(uri).text
+
+    def put(self, *edits: tuple[int, str, str], uri: str = A) -> "HistoryDesk":
+        """One notification with these edits: offset, removed and inserted text."""
+        changes = []
+        for start, removed, inserted in edits:
+            snapshot = self.documents.snapshot(uri)
+            span = (types.Position(*snapshot.position_at(at)) for at in (start, start + len(removed)))
+            change = types.TextDocumentContentChangePartial(types.Range(*span), inserted)
+            changes += self.documents.change(uri, 1, [change])
+        self.history.record(uri, changes)
+        return self
+
+    def replace(self, old: str, new: str, uri: str = A) -> "HistoryDesk":
+        return self.put((self.text(uri).index(old), old, new), uri=uri)
+
+    def type(self, at: int, text: str, uri: str = A) -> "HistoryDesk":
+        for number, key in enumerate(text):
+            self.put((at + number, "", key), uri=uri)
+        return self
+
+    def hunks(self) -> list[tuple[str, int, str, str]]:
+        return [(each.path, each.line, each.before, each.after) for each in self.history.hunks()]
+
+
+def test_keys_of_one_word_are_one_hunk_of_whole_lines():
+    desk = HistoryDesk().type(HistoryDesk().text().index("count):"), "ac")
+    assert desk.hunks() == [("a.py", 0, "def f(count):\n", "def f(account):\n")]
+
+
+def test_hunks_of_several_files_stand_in_the_order_in_which_they_were_made():
+    desk = HistoryDesk().replace("x = ", "xs = ").replace("return count", "return 1", uri=B).replace("z = ", "zs = ")
+    assert [(path, line) for path, line, *_ in desk.hunks()] == [("a.py", 1), ("b.py", 4), ("a.py", 3)]
+
+
+def test_changes_in_neighbouring_lines_are_one_hunk_and_others_are_not():
+    desk = HistoryDesk().replace("x = ", "xs = ").replace("y = x", "y = xs")
+    assert desk.hunks() == [("a.py", 1, "    x = count + 1\n    y = x\n", "    xs = count + 1\n    y = xs\n")]
+    assert len(desk.replace("return count", "return 1").hunks()) == 2
+
+
+def test_an_earlier_hunk_that_is_edited_again_becomes_the_newest():
+    desk = HistoryDesk().replace("x = ", "xs = ").replace("return count", "return 1").replace("xs = ", "xss = ")
+    assert [line for _, line, *_ in desk.hunks()] == [4, 1]
+
+
+def test_lines_inserted_or_removed_above_move_a_hunk():
+    desk = HistoryDesk().replace("return count", "return 1").put((0, "", "import os\n\n\n"))
+    assert [(line, before) for _, line, before, _ in desk.hunks()] == [(7, "    return count\n"), (0, "")]
+    assert desk.hunks()[1][3] == "import os\n\n\n"
+
+
+def test_an_edit_that_is_undone_is_forgotten():
+    desk = HistoryDesk().replace("x = ", "xs = ").replace("z = ", "zs = ").replace("xs = ", "x = ")
+    assert [line for _, line, *_ in desk.hunks()] == [3]
+    assert desk.replace("zs = ", "z = ").hunks() == []
+
+
+def test_undoing_everything_at_once_forgets_it_all():
+    desk = HistoryDesk()
+    before = desk.text()
+    desk.replace("x = ", "xs = ").replace("z = ", "zs = ")
+    assert desk.put((0, desk.text(), before)).hunks() == []
+
+
+def test_white_space_alone_is_no_hunk():
+    assert HistoryDesk().replace("x = count", "x  =  count").replace("    z", "        z").hunks() == []
+
+
+# Other files
+
+
+def test_hunks_survive_a_document_that_is_closed_and_opened_again():
+    desk = HistoryDesk().replace("x = ", "xs = ")
+    before = desk.hunks()
+    text = desk.close(A)
+    assert desk.hunks() == before
+    desk.open(A, text)
+    assert desk.hunks() == before
+    assert desk.replace("xs = ", "xss = ").hunks()[0][3] == "    xss = count + 1\n"
+
+
+def test_hunks_of_a_file_that_was_replaced_while_it_was_closed_are_forgotten():
+    desk = HistoryDesk().replace("x = ", "xs = ").replace("x = ", "xs = ", uri=B)
+    text = desk.close(A)
+    desk.open(A, "# another branch\n" + text)
+    assert [path for path, *_ in desk.hunks()] == ["b.py"]
+
+
+def test_a_document_that_may_not_be_shown_has_no_hunks():
+    desk = HistoryDesk().replace("x = ", "xs = ").replace("x = ", "xs = ", uri=B)
+    assert [each.uri for each in desk.history.hunks(lambda uri: uri == B)] == [B]
+
+
+def test_the_model_sees_paths_of_other_files_and_no_secrets():
+    desk = HistoryDesk().replace("z = y", 'password = "hunter2-Zq8!kPx"').replace("x = ", "xs = ", uri=B)
+    hunks = desk.history.hunks()
+    own, other = shown(hunks, B)
+    assert (own.path, own.removed, own.inserted) == ("a.py", "    z = y\n", "")
+    assert (other.path, other.inserted) == (None, "    xs = count + 1\n")
+
+
+# Tools
+
+
+def test_many_different_edits_at_once_are_a_formatters():
+    text = "".join(f"a{n} = 'x{n}'\n" for n in range(20))
+    desk = HistoryDesk(a=text)
+    edits = [(desk.text().index(f"'x{n}'"), f"'x{n}'", f'"x{n}"') for n in range(20)]
+    assert desk.put(*edits).hunks() == []
+
+
+def test_a_formatted_document_sent_as_one_edit_is_a_formatters():
+    text = "".join(f"a{n} = 'x{n}'\nb{n} = 1\n" for n in range(20))
+    desk = HistoryDesk(a=text)
+    assert desk.put((0, text, text.replace("'", '"'))).hunks() == []
+
+
+def test_a_renaming_at_many_places_at_once_is_the_users():
+    desk = HistoryDesk(a="item = 1\n\n\n" * 12)
+    desk.put(*((n * len("item = 1\n\n\n") + n, "item", "thing") for n in range(12)))
+    assert len(desk.hunks()) == 12
+
+
+def test_blanks_moved_at_several_places_are_a_formatters_but_reformat_what_was_typed():
+    desk = HistoryDesk().replace("x = count", "x=total")
+    at = desk.text().index("x=total")
+    desk.put((at + 1, "", " "), (at + 3, "", " "), (0, "", "\n"))
+    assert desk.hunks() == [("a.py", 2, "    x = count + 1\n", "    x = total + 1\n")]
+
+
+def test_a_thousand_lines_replaced_at_once_are_no_hunk_and_take_the_hunks_among_them_away():
+    desk = HistoryDesk(a=TEXT * 200).replace("x = ", "xs = ")
+    desk.replace(desk.text()[:20], "# new\n" * 1000)
+    desk.put((10, desk.text()[10:40_000], "y = 1\n" * 1000))
+    assert desk.hunks() == []
+
+
+def test_edits_of_a_file_that_is_reloaded_from_disk_are_not_the_users():
+    desk = HistoryDesk().replace("x = count", "x = total")
+    desk.history.files_changed([Path("/work/a.py")])
+    assert desk.hunks() == []
+    desk.seconds = RELOAD_SECONDS / 2
+    assert desk.replace("return count", "return total").hunks() == []
+    desk.seconds = 2 * RELOAD_SECONDS
+    assert [line for _, line, *_ in desk.replace("y = x", "y = total").hunks()] == [2]
+
+
+def test_what_was_typed_before_it_was_saved_is_kept():
+    desk = HistoryDesk()
+    desk.type(desk.text().index("count"), "ac").history.files_changed([Path("/work/a.py")])
+    assert [line for _, line, *_ in desk.hunks()] == [0]
+
+
+def test_many_closed_files_that_change_at_once_are_another_branch():
+    desk = HistoryDesk().type(0, "# x")
+    desk.history.files_changed([Path(f"/work/{n}.py") for n in range(MIN_SWITCHED_FILES - 1)])
+    assert desk.hunks()
+    desk.history.files_changed([Path(f"/work/{n}.py") for n in range(MIN_SWITCHED_FILES)])
+    assert desk.hunks() == []
+
+
+# Bounds
+
+
+def test_the_number_of_hunks_is_bounded():
+    desk = HistoryDesk(a="x = 1\n\n\n" * (MAX_HUNKS + 5))
+    for number in range(MAX_HUNKS + 5):
+        desk.put((number * 8 + 4, "1", "2"))
+    assert len(desk.hunks()) == MAX_HUNKS and desk.hunks()[-1][1] == 3 * (MAX_HUNKS + 4)
+
+
+def test_the_characters_of_the_history_are_bounded():
+    count, size = 2 + MAX_HISTORY_CHARS // (MAX_HUNK_CHARS - 10), MAX_HUNK_CHARS - 10
+    desk = HistoryDesk(a="\n\n\n" * count)
+    for number in reversed(range(count)):
+        desk.put((3 * number, "", "x" * size))
+    assert [len(after) for *_, after in desk.hunks()] == [size + 1] * (MAX_HISTORY_CHARS // size)
+
+
+def test_a_short_change_in_a_very_long_line_is_no_hunk():
+    assert HistoryDesk(a="x = 1; " * MAX_HUNK_CHARS).type(3, "y").hunks() == []
+
+
+@pytest.mark.parametrize("size", [MAX_HUNK_CHARS + 1, 10 * MAX_HUNK_CHARS])
+def test_a_change_that_is_too_large_is_no_hunk(size):
+    assert HistoryDesk().put((0, "", "x" * size)).hunks() == []
+
+
+def test_an_edit_costs_the_same_in_a_long_document():
+    """Work is counted: an edit looks at the text only when someone asks for hunks."""
+    desk = HistoryDesk(a="x = 1\n" * 20_000)
+    desk.documents.snapshot = None  # any look at a document fails
+    desk.history.record(A, [Edit(60_000, "", "y")])
+
+
+# Truth
+
+TEXTS = st.text("ab\n", max_size=15)
+
+
+@given(TEXTS, st.lists(st.tuples(st.integers(0, 15), st.integers(0, 6), st.text("cd\n", max_size=4)), max_size=8))
+def test_taking_all_hunks_back_gives_the_text_before_them(text, edits):
+    desk = HistoryDesk(a="")
+    desk.documents.open(types.TextDocumentItem(A, "plaintext", 1, text))
+    for start, count, inserted in edits:
+        now = desk.text()
+        start = min(start, len(now))
+        desk.put((start, now[start : start + count], inserted))
+    assert "".join(without(desk.history.hunks(), desk.text()).split()) == "".join(text.split())
+
+
+def without(hunks: list[Hunk], text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    for hunk in sorted(hunks, key=lambda each: -each.line):
+        assert "".join(lines[hunk.line : hunk.end_line]) == hunk.after
+        lines[hunk.line : hunk.end_line] = hunk.before.splitlines(keepends=True)
+    return "".join(lines)
