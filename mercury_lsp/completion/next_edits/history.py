@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from mercury_engine.prompt.edit_layout import EditHunk
+from mercury_engine.api import EditHunk
 
 from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.completion.next_edits.history_edits import of_user
