@@ -116,6 +116,9 @@ class EditHunk:
 MAX_REGION_LINES = 24
 """Most lines of a region that is rewritten."""
 
+MAX_REGION_CHARS = 4000
+"""Most characters of one; about a thousand tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:

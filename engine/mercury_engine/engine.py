@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mercury_engine.api import (
+    MAX_REGION_CHARS,
     MAX_REGION_LINES,
     MAX_SLOTS,
     Answer,
@@ -27,7 +28,7 @@ from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.context_reader import ContextReader
 from mercury_engine.denoising.loop import Denoiser
-from mercury_engine.denoising.regions import read_region
+from mercury_engine.denoising.regions import RegionReader
 from mercury_engine.denoising.rewriting import Rewriter
 from mercury_engine.denoising.scoring import score_texts
 from mercury_engine.denoising.verifier import CanvasContext
@@ -65,7 +66,8 @@ class Engine:
         self.denoiser = Denoiser(
             parts.reader, parts.writer, parts.tokenizer, parts.rule, parts.calibration, parts.markers is not None
         )
-        self.rewriter = Rewriter(parts.reader, self.denoiser.vocabulary.texts, self.denoiser.stopping)
+        self.rewriter = Rewriter(parts.reader, self.denoiser.vocabulary.texts)
+        self.regions = RegionReader(self.context_reader, self.denoiser.stopping, parts.edit_format)
         self.loop = _device_loop(parts, self.denoiser)
 
     @classmethod
@@ -94,6 +96,11 @@ class Engine:
     def gap_format(self) -> str | None:
         """The family whose gap format the model reads in; None for blocks without markers."""
         return self.context_reader.markers.family if self.context_reader.markers is not None else None
+
+    @property
+    def edit_format(self) -> str | None:
+        """The family whose edit format the model was trained on, or "mercury" with an adapter for edits; else None."""
+        return self.regions.family
 
     @property
     def calibration(self) -> Calibration:
@@ -191,17 +198,16 @@ class Engine:
         return (yield from score_texts(self.reader, self.tokenizer, context, cut, gap, request.texts, ends))
 
     def _rewrite(self, request: RewriteRequest, started: float) -> ForwardSteps[Rewrite]:
-        if request.text.count("\n") > MAX_REGION_LINES:
+        if len(request.text) > MAX_REGION_CHARS or request.text.count("\n") > MAX_REGION_LINES:
             raise RequestError(
-                f"the region has {request.text.count(chr(10))} lines; at most {MAX_REGION_LINES} are allowed"
+                f"a region has at most {MAX_REGION_LINES} lines and {MAX_REGION_CHARS} characters; this one is larger"
             )
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
-        prompt = read_region(request, self.context_reader, self.denoiser.stopping)
-        found = yield from batching.until(deadline, prompt)
+        found = yield from batching.until(deadline, self.regions.read(request))
         if found is None:
             return Rewrite(request.text, 0.0, 0.0, steps=0, elapsed=time.perf_counter() - started)
         draft = yield from self.rewriter.run(request, found.region, found.context, started)
-        return rewrite_from(draft, found, request, self.tokenizer, started)
+        return rewrite_from(draft, found, request, self.regions, started)
 
     def _fill(self, request: FillRequest, started: float) -> ForwardSteps[Fill]:
         if not 1 <= request.max_slots <= MAX_SLOTS:

@@ -12,6 +12,8 @@ from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
 from mercury_engine.models.network import ModelConfig, Network
+from mercury_engine.prompt.edit_formats.edit_format import EditFormat
+from mercury_engine.prompt.edit_formats.families import format_of
 from mercury_engine.prompt.gap_format import GapMarkers
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.worth import Worth
@@ -37,6 +39,8 @@ class ModelParts:
     """When a fill is worth showing unasked."""
     markers: GapMarkers | None = None
     """Markers of the gap format in which the model reads; None for blocks without markers."""
+    edit_format: EditFormat | None = None
+    """The format in which the model was trained to rewrite regions; None for the project's own layout."""
 
 
 def load_model(
@@ -58,7 +62,8 @@ def load_model(
     if writer is None and rule.drafts == "writer" and reader.config.adapter_rank:
         raise ModelNotFound(f"no {weights.ADAPTER_FILES} in {folder}, whose settings let it draft; fetch it again")
     markers = _markers(folder, settings, tokenizer, reader.config)
-    return ModelParts(folder, reader, writer, tokenizer, rule, Calibration(settings.calibration), worth, markers)
+    calibration, edit_format = Calibration(settings.calibration), format_of(folder, (reader.config.name, folder.name))
+    return ModelParts(folder, reader, writer, tokenizer, rule, calibration, worth, markers, edit_format)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from mercury_engine.api import PART_OF_A_CHARACTER, Fill, FillRequest, Rewrite, RewriteRequest
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
-from mercury_engine.denoising.regions import ReadRegion
+from mercury_engine.denoising.regions import ReadRegion, RegionReader
 from mercury_engine.denoising.rewriting import Draft
 from mercury_engine.denoising.truncation import truncated, word_start
 from mercury_engine.kv_cache.cache import CachedContext
-from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.worth import Worth
 
 EVEN_CHANCE = 0.5
@@ -47,22 +46,17 @@ def fill_from(canvas: Canvas, request: FillRequest, denoiser: Denoiser, started:
 
 
 def rewrite_from(
-    draft: Draft, read: ReadRegion, request: RewriteRequest, tokenizer: Tokenizer, started: float
+    draft: Draft, read: ReadRegion, request: RewriteRequest, regions: RegionReader, started: float
 ) -> Rewrite:
-    """The rewrite of a draft; one that did not end, or that the tokenizer would alter, is not finished."""
-    text = request.text
-    if draft.has_changed:
-        written = tokenizer.decode(draft.present.written)
-        text = written.removesuffix(read.region.follows) if draft.present.has_all else written
-    is_exact = not draft.has_changed or tokenizer.decode(tokenizer.encode(request.text)) == request.text
-    is_finished = draft.ended and is_exact
+    """The rewrite of a draft; one that did not end or makes no sense is not finished."""
+    text = regions.text(read, request, draft) if draft.ended else None
     return Rewrite(
-        text=text if is_finished else request.text,
-        chance=draft.chance if is_finished else 0.0,
+        text=request.text if text is None else text,
+        chance=0.0 if text is None else draft.chance,
         change_chance=1 - draft.stays,
         steps=draft.steps,
         elapsed=time.perf_counter() - started,
-        is_finished=is_finished,
+        is_finished=text is not None,
         tokens_read=read.context.context.tokens_read,
     )
 

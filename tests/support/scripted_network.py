@@ -7,6 +7,7 @@ import numpy as np
 from mercury_engine.engine import Engine
 from mercury_engine.loading import ModelParts
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
+from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 from mercury_engine.prompt.tokenizer import Tokenizer
 
 from tests.support import tiny
@@ -21,6 +22,7 @@ class ScriptedNetwork:
     """Keys and values are the tokens themselves, so a row knows all that it sees."""
 
     backend, device = "scripted", "cpu"
+    adapters: Sequence[str] = ()
 
     def __init__(self, vocab_size: int, script: Script) -> None:
         self.config, self.script = tiny.config(vocab_size), script
@@ -78,13 +80,15 @@ class ScriptedNetwork:
         return KeyValueSegment(keys, keys)
 
 
-def engine(folder: Path, markers: Sequence[str] = ()) -> tuple[Engine, ScriptedNetwork]:
+def engine(
+    folder: Path, markers: Sequence[str] = (), edit_format: EditFormat | None = None
+) -> tuple[Engine, ScriptedNetwork]:
     """An engine around a scripted network with the tokenizer of tiny models; the test sets its script."""
     folder.mkdir(parents=True, exist_ok=True)
     tiny.tokenizer(markers=markers).save(str(folder / "tokenizer.json"))
     tokenizer = Tokenizer(folder)
     network = ScriptedNetwork(500 + len(markers), lambda before: {})
-    made = Engine(ModelParts(folder, network, None, tokenizer, markers=tokenizer.markers))
+    made = Engine(ModelParts(folder, network, None, tokenizer, markers=tokenizer.markers, edit_format=edit_format))
     return made, network
 
 

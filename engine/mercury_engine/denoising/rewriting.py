@@ -18,11 +18,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from mercury_engine.api import RewriteRequest
 from mercury_engine.denoising.present_text import PresentText
-from mercury_engine.denoising.stopping import StoppingCriteria
 from mercury_engine.denoising.verifier import CanvasContext, Verifier
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.models.arrays import Array, IdArray, beside, best, logsumexp, replaced
@@ -55,11 +52,13 @@ class Region:
     drafted: int
     """Tokens that are drafted; readers with a token that ends a gap need no draft of the text behind it."""
     ends: IdArray
-    """Tokens that end the rewrite."""
+    """Tokens that end the rewrite; none of them is ever written."""
+    late_ends: IdArray
+    """Tokens that end it once nothing of the region is left: at a file's end a blank line does, too."""
     lines: int
     """Line breaks of its present text."""
-    is_whole: bool = True
-    """Whether its last line has a line break, as all but a file's last one have."""
+    ends_anywhere: bool = False
+    """Whether it may end inside a line, as at a file's end that has no line break."""
 
 
 @dataclass(slots=True)
@@ -79,8 +78,8 @@ class Draft:
 class Rewriter:
     """Rewrites for one model."""
 
-    def __init__(self, reader: Network, texts: list[str], stopping: StoppingCriteria) -> None:
-        self._reader, self._texts, self._stopping = reader, texts, stopping
+    def __init__(self, reader: Network, texts: list[str]) -> None:
+        self._reader, self._texts = reader, texts
 
     def run(
         self, request: RewriteRequest, region: Region, canvas_context: CanvasContext, started: float
@@ -89,7 +88,13 @@ class Rewriter:
 
         Raises Cancelled, and ModelCorrupt when the weights compute NaN.
         """
-        verifier = Verifier(self._reader, canvas_context.context.before, canvas_context.last, canvas_context.ends)
+        verifier = Verifier(
+            self._reader,
+            canvas_context.context.before,
+            canvas_context.last,
+            canvas_context.ends,
+            canvas_context.adapter,
+        )
         draft = Draft(PresentText(region.ids, region.length, self._texts))
         while not draft.ended and _within_bounds(draft, region) and draft.chance >= request.give_up_below:
             if request.cancel.is_set():
@@ -115,13 +120,14 @@ class Rewriter:
     def _settle(self, draft: Draft, region: Region, read_V: Array) -> int | None:
         """Write the most likely token; None if the rewrite ends instead."""
         present = draft.present
-        content_V = replaced(read_V, self._stopping.ends_text, -math.inf)
+        content_V = replaced(read_V, region.ends, -math.inf)
         token = best(content_V)
         chance = float(content_V[token])
         if math.isnan(chance):
             raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
-        may_end = _is_line_start(draft.text) or not region.is_whole
-        if may_end and (end := logsumexp(read_V[beside(self._ends(draft, region), read_V)])) >= chance:
+        may_end = region.ends_anywhere or _is_line_start(draft.text)
+        ends = region.late_ends if present.is_at_end else region.ends
+        if may_end and (end := logsumexp(read_V[beside(ends, read_V)])) >= chance:
             draft.ended = True
             self._count(draft, math.exp(end), present.is_at_end, None)
             return None
@@ -133,12 +139,6 @@ class Rewriter:
         if present.has_all and draft.text.endswith(region.follows):
             draft.ended = _is_line_start(draft.text.removesuffix(region.follows))
         return token
-
-    def _ends(self, draft: Draft, region: Region) -> IdArray:
-        """Tokens that end the rewrite here: at the end of a file a blank line does, too."""
-        if region.follows or not draft.present.is_at_end:
-            return region.ends
-        return np.concatenate((region.ends, self._stopping.breaks))
 
     @staticmethod
     def _count(draft: Draft, chance: float, is_kept: bool, instead: float | None) -> None:

@@ -19,6 +19,7 @@ from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.prompt import gguf_vocabulary
+from mercury_engine.prompt.edit_formats import families
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
 
 TokenArray = NDArray[np.int32]
@@ -74,6 +75,11 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Tokens of the text, never special ones; a lone surrogate becomes the replacement character."""
         return self.bpe.encode(_clean(text), add_special_tokens=False).ids
+
+    def token(self, marker: str) -> list[int]:
+        """The marker's token; the tokens of its text if it is none."""
+        number = self.bpe.token_to_id(marker)
+        return self.encode(marker) if number is None else [number]
 
     def block(self, text: str) -> tuple[int, ...]:
         """Tokens of a context block, remembered: most blocks recur in many requests."""
@@ -180,13 +186,14 @@ def _read(path: Path) -> tokenizers.Tokenizer:
 
 
 def _with_special_markers(bpe: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """The tokenizer with all markers of gap formats among its special tokens; some checkpoints leave them out."""
+    """The tokenizer with all markers of gap and edit formats among its special tokens; some leave them out."""
     plain = {token.content for token in bpe.get_added_tokens_decoder().values() if not token.special}
-    if plain.isdisjoint(MARKER_TEXTS):
+    markers = MARKER_TEXTS | families.TOKENS
+    if plain.isdisjoint(markers):
         return bpe
     raw = json.loads(bpe.to_str())
     for token in raw["added_tokens"]:
-        token["special"] |= token["content"] in MARKER_TEXTS
+        token["special"] |= token["content"] in markers
     return tokenizers.Tokenizer.from_str(json.dumps(raw))
 
 

@@ -213,8 +213,9 @@ def test_several_regions_share_their_passes(desk):
 
 
 def test_too_large_a_region_is_refused(desk):
-    with pytest.raises(RequestError, match="at most 24"):
-        desk.engine.rewrite(replace(REQUEST, text="x\n" * 25))
+    for text in ("x\n" * 25, "x" * 4001):
+        with pytest.raises(RequestError, match="at most 24 lines and 4000 characters"):
+            desk.engine.rewrite(replace(REQUEST, text=text))
 
 
 def test_broken_weights_are_an_error(desk):

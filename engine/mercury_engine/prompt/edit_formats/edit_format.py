@@ -1,0 +1,73 @@
+"""A prompt format in which a model was trained to rewrite a region: templates and markers, as data."""
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from mercury_engine.errors import ModelCorrupt
+
+TEMPLATE_FILE = "edit_format.json"
+"""A file in a model's folder with the fields of `EditFormat`: the model's own format."""
+
+EditStyle = Literal["blocks", "diff"]
+
+
+@dataclass(frozen=True, slots=True)
+class EditFormat:
+    """One format. Templates have fields in braces; everything else in them, braces too, is as it stands."""
+
+    family: str
+    names: str
+    """Regular expression, searched in the model's name, in lower case."""
+    prompt: str
+    """Fields: edits, path, original (the region before the last edit), before, region, after."""
+    edit: str
+    """One recent edit. Fields: path, original, updated, or diff where the style says so."""
+    style: EditStyle
+    max_edits: int
+    tokens: tuple[str, ...] = ()
+    """Markers that are tokens of the model's vocabulary; text that spells them never becomes them."""
+    marks: tuple[str, ...] = ()
+    """Markers that are text, so that they cannot be told from a document's text that spells them."""
+    cursor: str = ""
+    """Stands at the cursor in the region; empty if the format does not show it."""
+    end: str = ""
+    """Text behind the region in an answer; empty where a token ends it."""
+    nothing: tuple[str, ...] = ()
+    """Beginnings of answers that mean that nothing should change."""
+    lines_around: int = 0
+    """Lines on either side that are rewritten with the region, for formats that show nothing else of the document."""
+
+    @property
+    def sentinels(self) -> tuple[str, ...]:
+        """All texts that no rewritten region may hold."""
+        return tuple(filter(None, (*self.tokens, *self.marks, self.cursor, self.end)))
+
+
+def read_format(folder: Path) -> EditFormat | None:
+    """The format that a model's folder brings along; None without one. Raises ModelCorrupt."""
+    path = folder / TEMPLATE_FILE
+    if not path.is_file():
+        return None
+    try:
+        return _parsed(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelCorrupt(f"{path} is not valid ({error}); correct it or delete it") from error
+
+
+def _parsed(record: dict[str, Any]) -> EditFormat:
+    """Raises ValueError and TypeError."""
+    kinds = {field.name: field.type for field in fields(EditFormat)}
+    values = {"names": "", **record}
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = value = tuple(value)
+        if name not in kinds:
+            raise ValueError(f"{name!r} is no field; known are {', '.join(kinds)}")
+        parts = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(part, int if kinds[name] is int else str) for part in parts):
+            raise ValueError(f"{name} is {value!r}")
+    if values.get("style") not in get_args(EditStyle):
+        raise ValueError(f"style is {values.get('style')!r}; known are {', '.join(get_args(EditStyle))}")
+    return EditFormat(**values)
