@@ -120,6 +120,8 @@ class KnownAddition:
                 fetched.rename(gguf)
             progress.note("checking the file")
             check(gguf, self.model.origin.sha256, self.model.origin.size)
+            for adapter in self.model.adapters:
+                shutil.copyfile(adapter, made / adapter.name)
         record = _tried(
             made,
             self.model.origin.hub.repository,

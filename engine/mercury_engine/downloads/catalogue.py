@@ -1,8 +1,11 @@
 """The models that are known by name: their files, licences, and what they need."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from mercury_engine.downloads.origin import FileOrigin, HubFile, wheel_parts
+
+ADAPTERS = Path(__file__).parents[1] / "assets" / "adapters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,11 @@ class KnownModel:
     """Bytes on the disk once it is installed; a forward pass reads nearly all of them."""
     memory_mb: int
     """Resident memory of a server that has loaded it and filled a few gaps."""
+
+    @property
+    def adapters(self) -> list[Path]:
+        """The adapters that come with this package for the model; they are installed beside its file."""
+        return sorted((ADAPTERS / self.name).glob("*.adapter.safetensors"))
 
 
 APACHE = "https://www.apache.org/licenses/LICENSE-2.0"

@@ -1,8 +1,9 @@
 """Adapters on disk: low-rank changes for the rows behind a context that the untouched model has read.
 
-An adapter of a model is a file NAME.adapter.safetensors in its folder, with `layers.N.MATRIX.down` [N,in] and `.up`
-[out,N] for every fused matrix, and metadata that name its format and the shape of its base. arXiv 2106.09685; that the
-context is read without it is arXiv 2504.12397.
+An adapter of a model is a file NAME.adapter.safetensors in its folder. For every fused matrix it has the factors
+`layers.N.MATRIX.down` [N,in] and `.up` [out,N], each as int8 codes, `.up` transposed, with a float16 scale for every
+rank; the metadata name its format and the shape of its base. arXiv 2106.09685; that the context is read without it is
+arXiv 2504.12397.
 """
 
 import json
@@ -24,6 +25,10 @@ AdapterName = Literal["gap", "edit"]
 """What an adapter was trained for: to fill gaps, or to rewrite regions."""
 
 NAMES: tuple[AdapterName, ...] = get_args(AdapterName)
+
+_SCALE = ".scale"
+
+_LARGEST_CODE = 127
 
 FORMAT = "mercury-adapter-1"
 """Version of the layout of requests that an adapter was trained on."""
@@ -57,7 +62,31 @@ def _read(name: AdapterName, path: Path, config: ModelConfig) -> Adapter:
         raise ModelCorrupt(f"{path} is no adapter of this version; delete it, or fetch the model again")
     if known.get("base") != base_shape(config):
         raise ModelCorrupt(f"{path} belongs to a model of another shape ({known.get('base')}); delete it")
-    return Adapter(name, path, StoredTensors(path.parent, path.name))
+    return Adapter(name, path, _unpacked(StoredTensors(path.parent, path.name), path))
+
+
+def _unpacked(stored: Mapping[str, StoredArray], path: Path) -> Mapping[str, StoredArray]:
+    """The factors as floats. Raises ModelCorrupt."""
+    found = dict[str, StoredArray]()
+    for key in stored:
+        if key.endswith(_SCALE):
+            continue
+        name, codes, scale = key, stored[key], stored.get(key + _SCALE)
+        if codes.dtype != np.int8 or scale is None or codes.ndim != 2 or scale.shape != (len(codes), 1):
+            raise ModelCorrupt(
+                f"{name} in {path} is not packed as codes and scales; delete it, or fetch the model again"
+            )
+        factor = codes * scale.astype(np.float32)
+        found[name] = factor.T if name.endswith(".up") else factor
+    return found
+
+
+def _packed(factor: StoredArray) -> tuple[StoredArray, StoredArray]:
+    """Codes int8 and scales float16 [rows,1] of floats, a scale for every row."""
+    rows = factor.astype(np.float32)
+    scale = (np.abs(rows).max(1, keepdims=True) / _LARGEST_CODE).astype(np.float16)
+    steps = rows / np.maximum(scale, np.finfo(np.float16).smallest_subnormal).astype(np.float32)
+    return np.clip(np.rint(steps), -_LARGEST_CODE, _LARGEST_CODE).astype(np.int8), scale
 
 
 def _metadata(path: Path) -> Mapping[str, str]:
@@ -75,6 +104,9 @@ def base_shape(config: ModelConfig) -> str:
 
 
 def write(path: Path, config: ModelConfig, tensors: Mapping[str, StoredArray]) -> None:
-    """Write an adapter's file for a model of this shape."""
-    header = {"format": FORMAT, "base": base_shape(config)}
-    save_file({name: np.ascontiguousarray(each) for name, each in tensors.items()}, path, header)
+    """Write an adapter's file for a model of this shape, from its factors by name."""
+    stored = dict[str, StoredArray]()
+    for name, factor in tensors.items():
+        codes, scale = _packed(factor.T if name.endswith(".up") else factor)
+        stored |= {name: np.ascontiguousarray(codes), name + _SCALE: scale}
+    save_file(stored, path, {"format": FORMAT, "base": base_shape(config)})

