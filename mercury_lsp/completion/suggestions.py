@@ -18,6 +18,24 @@ _TO_FIRST_LINE_END = re.compile(r"\s*[^\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
+class RenamingProgress:
+    """How far a renaming is."""
+
+    old: str
+    new: str
+    number: int
+    """The offered place among all, counted from 1."""
+    total: int
+    remaining: int
+    """Places that still have the old name, the offered one included."""
+
+    @property
+    def label(self) -> str:
+        """A line for the user."""
+        return f"rename {self.old} to {self.new} ({self.number} of {self.total})"
+
+
+@dataclass(frozen=True, slots=True)
 class Suggestion:
     """Text that replaces [start, end) of the cursor's line."""
 
@@ -32,6 +50,8 @@ class Suggestion:
     elapsed_ms: float
     is_finished: bool = False
     """It ends where the gap does; otherwise the rest was cut off."""
+    renaming: "RenamingProgress | None" = None
+    """The renaming that this edit goes on with."""
     unsure_from: int | None = None
     """Index of the first character from which the text is more likely wrong than right; None if there is none."""
 

@@ -8,6 +8,7 @@ from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature
+from mercury_lsp.completion.next_edits import RenamedDocument, Renaming
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.editor import Editor
@@ -66,6 +67,24 @@ class Suggester:
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""
         return self._allows_next_edits(snapshot) and self._session.completer.next_edits.has_candidates(snapshot)
+
+    def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
+        """The renaming that the last change began, if places are left."""
+        return self._session.completer.next_edits.remaining(snapshot) if self._allows_next_edits(snapshot) else None
+
+    def rename_all(self, uri: str) -> list[RenamedDocument]:
+        """The last renaming of a document made everywhere; empty if there is none or it would break a document.
+
+        Other open documents take part if the workspace's rules let them be read. Raises UnknownDocument.
+        """
+        documents, workspace = self._session.documents, self._session.other_files
+        documents.finish_parsing(uri)
+        snapshot = documents.parsed(uri)
+        if not self._allows_next_edits(snapshot):
+            return []
+        others = [documents.parsed(other) for other in documents.uris if other != uri and workspace.may_use(other)]
+        allowed = [(each, documents.path(each.uri)) for each in others if self._allows_next_edits(each)]
+        return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), allowed)
 
     def _allows_next_edits(self, snapshot: Snapshot) -> bool:
         settings = self._session.settings

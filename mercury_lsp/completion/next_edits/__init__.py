@@ -4,7 +4,9 @@ Edits become changes (change.py, change_log.py), a change becomes a replacement 
 calls.py), rules find its edit sites (edit_sites.py, repeatable_edits.py), and the model judges each one (judging.py).
 """
 
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
+from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
 
-__all__ = ["History", "NextEdits"]
+__all__ = ["EditSite", "History", "NextEdits", "RenamedDocument", "Renaming"]

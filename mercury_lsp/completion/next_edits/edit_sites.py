@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
-
-from tree_sitter import Node
 
 from mercury_lsp.completion.next_edits.calls import calls, with_same_change
 from mercury_lsp.completion.next_edits.replacement import MAX_REPLACEMENT_CHARS, Replacement
+from mercury_lsp.completion.next_edits.syntax_kind import FIELD_LANGUAGES, SyntaxKind, has_implicit_this, kind_at
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.languages import Language, language
+from mercury_lsp.documents.languages import language
 
 SEARCH_REACH_CHARS = 100_000
 """Characters on either side of the change that are searched."""
@@ -19,14 +18,8 @@ SEARCH_REACH_CHARS = 100_000
 MAX_CLASSIFIED_OCCURRENCES = 200
 """Occurrences whose syntactic kind is determined, at some 20 microseconds each."""
 
-OWNER_REACH_CHARS = 60
-"""Characters before a name that are searched for its owner."""
-
-_OWNER = re.compile(r"(\w*)[)\]?]*\s*(?:\.|->|::)\s*\Z")
 _NAME = re.compile(r"[^\W\d]\w*")
 _ENDS_IN_WORD = re.compile(r"\w\Z")
-_FUNCTION = re.compile("func|method|arrow|closure|constructor|lambda")
-_CLASS = re.compile("class|impl|interface|trait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +36,89 @@ class EditSite:
         return self.start + len(self.old)
 
 
-@dataclass(frozen=True, slots=True)
-class SyntaxKind:
-    """What the syntax says about a name; names of different kinds denote different things."""
-
-    role: str
-    owner: str
-    """The word before the dot, for members; otherwise empty."""
-    enclosing: tuple[int, ...]
-    """Offsets of the enclosing definitions, outermost first, outside of which the name may mean something else."""
-    is_type: bool
-    is_defined: bool
-    """It is the name in the header of a function or class, which merely looks like a call."""
-
-    @property
-    def scope(self) -> int | None:
-        """The offset of the innermost one; None for names with the same meaning in the whole file, such as types."""
-        return self.enclosing[-1] if self.enclosing and not self.is_type else None
-
-    def may_match(self, other: "SyntaxKind", scope: int | None) -> bool:
-        """Whether this name may denote the same thing as another one, which has that scope."""
-        return (self.role, self.owner) == (other.role, other.owner) and (scope is None or scope in self.enclosing)
-
-
 def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
-    """The kind of the changed name or call; None if it is neither, or the document is not parsed (yet)."""
+    """The kind of the changed name or call; None if it is neither, or the document is not parsed (yet).
+
+    A use of a member has the kind of its declaration, if there is one in the document.
+    """
     if snapshot.tree is None or not snapshot.is_parsed:
         return None
-    kind = _kind_at(snapshot, _name_in(replacement.new, replacement.start))
-    return None if kind is not None and kind.is_defined and replacement.calls else kind
+    name = replacement.old if replacement.is_of_name else None
+    kind = kind_at(snapshot, _name_in(replacement.new, replacement.start), name)
+    if kind is None or kind.is_shorthand or (kind.is_defined and replacement.calls):
+        return None
+    return _as_declared(kind, replacement, snapshot) if replacement.is_of_name else kind
 
 
-def find_sites(replacement: Replacement, kind: SyntaxKind, scope: int | None, snapshot: Snapshot) -> Iterator[EditSite]:
+def _as_declared(kind: SyntaxKind, replacement: Replacement, snapshot: Snapshot) -> SyntaxKind:
+    """The kind of a use as its declaration in the document says: a member, or a name bound further out."""
+    is_member = kind.role in ("member", "key") and snapshot.language_id in FIELD_LANGUAGES
+    if kind.is_field or kind.is_bound or not (is_member or kind.role == "name"):
+        return kind
+    sites = _occurrences(replacement, snapshot, _reach(replacement, None, snapshot))
+    kinds = (kind_at(snapshot, site.start) for site in islice(sites, MAX_CLASSIFIED_OCCURRENCES))
+    others = [each for each in kinds if each is not None]
+    for depth in range(len(kind.enclosing), 0, -1):
+        if any(each.is_bound and each.enclosing == kind.enclosing[:depth] for each in others):
+            return replace(kind, enclosing=kind.enclosing[:depth], is_outer=depth < len(kind.enclosing))
+    fields = [each for each in others if each.is_field]
+    members = [each for each in others if each.is_declared and each.classes == kind.classes]
+    if len(fields) == 1 and (is_member or has_implicit_this(snapshot.language_id)):
+        return fields[0]
+    if len(members) == 1 and has_implicit_this(snapshot.language_id):
+        return members[0]
+    if kind.role == "name" and any((each.is_bound or each.is_defined) and not each.enclosing for each in others):
+        return replace(kind, enclosing=(), is_outer=bool(kind.enclosing))
+    return kind
+
+
+def find_sites(
+    replacement: Replacement,
+    kind: SyntaxKind,
+    scope: int | None,
+    snapshot: Snapshot,
+    most: int = MAX_CLASSIFIED_OCCURRENCES,
+) -> Iterator[EditSite]:
     """Occurrences of the old text as a name of this kind and scope, in whole words, or calls of its name.
 
     Those after the change come first, then those before it, each nearest first; an occurrence that is already part of
-    the new text is left out.
+    the new text is left out. At most the first `most` occurrences are looked at.
     """
-    for site in islice(_occurrences(replacement, snapshot), MAX_CLASSIFIED_OCCURRENCES):
-        other = _kind_at(snapshot, _name_in(site.old, site.start))
-        if other is None or (other.is_defined and replacement.calls):
-            continue
-        if other.may_match(kind, scope):
-            yield site
+    found: list[tuple[EditSite, SyntaxKind]] = []
+    for site in islice(_occurrences(replacement, snapshot, _reach(replacement, scope, snapshot)), most):
+        other = kind_at(snapshot, _name_in(site.old, site.start))
+        if other is not None and not (other.is_defined and replacement.calls):
+            found.append((site, other))
+    if kind.is_field and len([each for _, each in found if each.is_field]) > (not _is_field(replacement, snapshot)):
+        return  # two structures have a field of this name
+    shadowing = {each.enclosing[-1] for _, each in found if each.role == "name" and each.is_bound and each.enclosing}
+    for site, other in found:
+        is_implicit = other.may_be_member(kind, scope, snapshot.language_id) and shadowing.isdisjoint(other.enclosing)
+        if is_implicit or other.may_match(kind, scope):
+            yield _spelled_out(site, kind) if other.is_shorthand else site
+
+
+def _is_field(replacement: Replacement, snapshot: Snapshot) -> bool:
+    """Whether the change was made where a field is declared."""
+    kind = kind_at(snapshot, replacement.start)
+    return kind is not None and kind.is_field
+
+
+def _spelled_out(site: EditSite, kind: SyntaxKind) -> EditSite:
+    """`{count}` with one of its two meanings renamed."""
+    pair = (site.new, site.old) if kind.role == "member" else (site.old, site.new)
+    return EditSite(site.start, site.old, ": ".join(pair))
+
+
+def _reach(replacement: Replacement, scope: int | None, snapshot: Snapshot) -> tuple[int, int]:
+    """Start and end of the text that is searched: the definition at `scope`, or the text near the change."""
+    if scope is not None and snapshot.tree is not None:
+        source, rules = snapshot.source, language(snapshot.language_id)
+        byte = source.byte_of(scope)
+        for node in path_to(snapshot.tree, byte + 1):
+            if node.start_byte == byte and node.type in rules.definitions:
+                return scope, source.offset_of_byte(node.end_byte)
+    return max(0, replacement.start - SEARCH_REACH_CHARS), replacement.end + SEARCH_REACH_CHARS
 
 
 def occurs_elsewhere(
@@ -99,77 +132,18 @@ def occurs_elsewhere(
     return any(site.start not in except_at for site in find_sites(unchanged, kind, scope, snapshot))
 
 
-def _kind_at(snapshot: Snapshot, offset: int) -> SyntaxKind | None:
-    """The kind of the name that starts at offset."""
-    assert snapshot.tree is not None
-    rules = language(snapshot.language_id)
-    path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
-    before = _OWNER.search(snapshot.slice(offset - OWNER_REACH_CHARS, offset))
-    role = _role(path, rules, before is not None)
-    if role is None:
-        return None
-    owner = before[1] if before and role == "member" else ""
-    enclosing = [snapshot.source.offset_of_byte(node.start_byte) for node in _enclosing(path, rules, role, owner)]
-    return SyntaxKind(role, owner, tuple(enclosing), _is_type(path), _is_defined(path, rules))
-
-
-def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:
-    for node in reversed(path):
-        if node.type in rules.embedded or node.type in rules.bodies:
-            break
-        if node.type in rules.strings or node.type in rules.comments:
-            return None
-    *_, parent, leaf = path[0], *path
-    if "identifier" not in leaf.type or "shorthand" in leaf.type:
-        return None
-    if is_owned or leaf.type.startswith(("property", "field")):
-        return "member"
-    is_keyword = parent.type == "keyword_argument" and parent.child_by_field_name("name") == leaf
-    return "keyword" if is_keyword else "name"
-
-
-def _is_type(path: list[Node]) -> bool:
-    """Whether a name is used as a type; type parameters count as variables."""
-    kinds = [node.type for node in path[-3:]]
-    return ("type_identifier" in kinds or "type" in kinds) and not any(each.startswith("type_param") for each in kinds)
-
-
-def _is_defined(path: list[Node], rules: Language) -> bool:
-    """Whether a name is being defined or declared: its parameters follow it."""
-    leaf = path[-1]
-    for node in path[-3:-1]:
-        parameters = node.child_by_field_name("parameters")
-        if parameters is not None and leaf.end_byte <= parameters.start_byte:
-            return True
-        if node.type in rules.definitions and node.child_by_field_name("name") == leaf:
-            return True
-    return False
-
-
-def _enclosing(path: list[Node], rules: Language, role: str, owner: str) -> list[Node]:
-    """The enclosing functions of a name, or classes of a member of `self`; a defined name is outside its definition."""
-    if role == "member":
-        wanted = _CLASS if owner in ("self", "this") else None
-    else:
-        wanted = _FUNCTION if role == "name" else None
-    if wanted is None:
-        return []
-    found = [node for node in path if node.type in rules.definitions and wanted.search(node.type)]
-    return [node for node in found if node.child_by_field_name("name") != path[-1]]
-
-
 def _name_in(text: str, start: int) -> int:
     """The offset of the first name in a text that starts at `start`."""
     found = _NAME.search(text)
     return start + (found.start() if found else 0)
 
 
-def _occurrences(replacement: Replacement, snapshot: Snapshot) -> Iterator[EditSite]:
-    """Occurrences of the old text, except those that are already part of the new text."""
+def _occurrences(replacement: Replacement, snapshot: Snapshot, reach: tuple[int, int]) -> Iterator[EditSite]:
+    """Occurrences of the old text within reach, except those that are already part of the new text."""
     pattern = _call(replacement.calls[0].name) if replacement.calls else _whole(replacement.old)
-    first = max(0, replacement.start - SEARCH_REACH_CHARS)
+    first, last = reach
     text_before = snapshot.slice(first, replacement.start)
-    text_after = snapshot.slice(replacement.end, replacement.end + SEARCH_REACH_CHARS)
+    text_after = snapshot.slice(replacement.end, last)
     after = (replacement.end + found.start() for found in pattern.finditer(text_after))
     before = [first + found.start() for found in pattern.finditer(text_before)]
     for at in chain(after, reversed(before)):

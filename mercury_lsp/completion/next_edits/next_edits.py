@@ -1,7 +1,7 @@
 """Offers the last change at the next site where the model finds the new text likely enough."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from time import perf_counter
 from uuid import uuid4
@@ -11,9 +11,10 @@ from mercury_engine.api import FillRequest
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, probability_of_new, scoring_request
+from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed, sites_elsewhere
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.syntax import breaks
 
@@ -59,6 +60,31 @@ class NextEdits:
         """Whether the rules find a site, should the user ask."""
         return bool((search := self._search(snapshot, invoked=True)) and search.sites)
 
+    def remaining(self, snapshot: Snapshot) -> Renaming | None:
+        """The renaming that the last change began, if places of the document are left."""
+        if (repeatable := self._documents.get(snapshot.uri)) is None:
+            return None
+        replacement = repeatable.replacement(snapshot)
+        found = repeatable.renaming(replacement, snapshot) if replacement is not None else None
+        return found if found is not None and found.left else None
+
+    def rename_all(
+        self, snapshot: Snapshot, path: str, others: Sequence[tuple[Snapshot, str]]
+    ) -> list[RenamedDocument]:
+        """The last renaming made everywhere: in its document, and in `others` (with their paths) that import the name.
+
+        Empty if there is none, or if it would break the syntax of a document.
+        """
+        if (renaming := self.remaining(snapshot)) is None:
+            return []
+        found = [renamed(snapshot, renaming.left)]
+        if self._documents[snapshot.uri].is_global():
+            for other, other_path in others:
+                if sites := sites_elsewhere(renaming, path, snapshot.language_id, other, other_path):
+                    found.append(renamed(other, sites))
+        made = [each for each in found if each is not None and each.sites]
+        return made if len(made) == len(found) else []
+
     async def find(self, snapshot: Snapshot, path: str, feature: Feature, cursor: int | None) -> list[Suggestion]:
         """The next edit, if there is one; the model sees `path` in a comment.
 
@@ -101,7 +127,9 @@ class NextEdits:
             if probability < MIN_PROBABILITY:
                 continue
             if not breaks(search.snapshot, site.start, site.end, site.new):
+                renaming = search.repeatable.renaming(replacement, search.snapshot)
                 found = _edit(site, search.snapshot, probability, perf_counter() - started)
+                found = replace(found, renaming=_progress(renaming))
                 search.repeatable.offer(found.id, site)
                 return [found]
         return []
@@ -110,6 +138,12 @@ class NextEdits:
         """The probability of a site's new text; 0 without an engine."""
         nats = await self._score(request, (site.old, site.new))
         return probability_of_new(*nats) if nats is not None else 0.0
+
+
+def _progress(renaming: Renaming | None) -> RenamingProgress | None:
+    if renaming is None or not renaming.left:
+        return None
+    return RenamingProgress(renaming.old, renaming.new, renaming.made + 1, renaming.total, renaming.remaining)
 
 
 def _edit(site: EditSite, snapshot: Snapshot, confidence: float, seconds: float) -> Suggestion:

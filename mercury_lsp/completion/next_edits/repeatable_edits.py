@@ -1,11 +1,14 @@
 """The state of next edits in one document: the last change, its scope, and the sites not to offer again."""
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from mercury_lsp.completion.next_edits.change_log import ChangeLog
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, SyntaxKind, find_sites, occurs_elsewhere, syntax_kind
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites, occurs_elsewhere, syntax_kind
+from mercury_lsp.completion.next_edits.renaming import Renaming, renaming_of
 from mercury_lsp.completion.next_edits.replacement import Replacement
+from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
 
@@ -82,6 +85,20 @@ class RepeatableEdits:
         found = find_sites(replacement, kind, self._scope, snapshot)
         return list(islice((site for site in found if site.start not in self._finished_offsets), MAX_OFFERED_SITES))
 
+    def renaming(self, replacement: Replacement, snapshot: Snapshot) -> Renaming | None:
+        """The renaming that the replacement is part of, without places that the user dismissed; None if it is none."""
+        kind = syntax_kind(replacement, snapshot)
+        if self._is_switch or kind is None:
+            return None
+        found = renaming_of(replacement, kind, self._scope, snapshot)
+        if found is None:
+            return None
+        return replace(found, left=tuple(site for site in found.left if site.start not in self._finished_offsets))
+
+    def is_global(self) -> bool:
+        """Whether the replaced name means the same outside of any definition, perhaps in other files too."""
+        return self._scope is None
+
     def is_walked(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the user has renamed a local name or a member of the class in two places, so all others must follow.
 
@@ -93,13 +110,13 @@ class RepeatableEdits:
         """Whether an earlier change in the scope, which still stands, was the same."""
         earlier = (each for each in self._change_log.finished(snapshot) if each.is_same(replacement))
         kinds = (syntax_kind(each, snapshot) for each in earlier)
-        return any(kind is not None and self._scope in kind.enclosing for kind in kinds)
+        return any(kind is not None and self._scope in (*kind.enclosing, *kind.classes) for kind in kinds)
 
     def _continues(self, replacement: Replacement, kind: SyntaxKind) -> bool:
         """Whether it repeats the last replacement where the name means the same."""
         if self._repeated is None or not replacement.is_same(self._repeated):
             return False
-        return self._scope is None or self._scope in kind.enclosing
+        return self._scope is None or self._scope in (*kind.enclosing, *kind.classes)
 
     def _start_over(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
         """Start over with a replacement made for the first time."""
@@ -120,12 +137,13 @@ class RepeatableEdits:
         """Determine the scope of a renaming that the user has made at these offsets, last of them here."""
         names = (replacement.old, replacement.new)
         self._scope, self._is_switch, self._is_use = kind.scope, False, False
-        if names in self._renamings and self._renamings[names] in (None, *kind.enclosing):
+        if names in self._renamings and self._renamings[names] in (None, *kind.enclosing, *kind.classes):
             self._scope = self._renamings[names]
             return
         self._is_switch = occurs_elsewhere(replacement, kind, self._scope, snapshot, offsets)
         found = find_sites(replacement, kind, self._scope, snapshot)
-        self._is_use = self._scope is not None and any(site.start < replacement.start for site in found)
+        is_inner = self._scope is not None or kind.is_outer
+        self._is_use = is_inner and any(site.start < replacement.start for site in found)
         if not self._is_switch and not self._is_use:
             self._renamings[names] = self._scope
             for oldest in list(self._renamings)[:-RENAMINGS_KEPT]:

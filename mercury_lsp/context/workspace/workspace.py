@@ -10,7 +10,7 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace.background import Background
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
-from mercury_lsp.context.workspace.ignored import is_secret
+from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules, is_secret
 from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.context.workspace.watching import Watcher
@@ -45,6 +45,9 @@ class Workspace:
         self._offered: dict[str, tuple[PreparedSnippets, list[str]]] = {}
         """By URI, the result of `offered`, valid until another document is visited or closed."""
         self._visited: OrderedDict[str, None] = OrderedDict()
+        self._rules: dict[str, IgnoreRules] = {}
+        self._usable: dict[str, bool] = {}
+        """By URI, whether the ignore files allow the document; read when first asked."""
         self._edit_offsets: dict[str, int] = {}
         """By URI, the offset of the last edit."""
         self._cursors: dict[str, int] = {}
@@ -58,6 +61,7 @@ class Workspace:
     def change(self, roots: tuple[Path, ...]) -> None:
         """The workspace consists of these folders now."""
         self._roots = roots
+        self._rules, self._usable = {}, {}
         if self._is_enabled:
             self._open()
 
@@ -101,6 +105,19 @@ class Workspace:
             self._offered[uri] = known
         return known[1]
 
+    def may_use(self, uri: str) -> bool:
+        """Whether an open document of the workspace may be shown, or edited, with another one.
+
+        Not if its file is secret or ignored, or if the use of other files is disabled.
+        """
+        path = self._path(uri) if self._is_enabled else None
+        if path is None or is_secret(Path(path)):
+            return False
+        if uri not in self._usable:
+            root = max((root.as_posix() for root in self._roots if path.startswith(f"{root.as_posix()}/")), key=len)
+            self._usable[uri] = self._rules.setdefault(root, IgnoreRules(root)).allows(path)
+        return self._usable[uri]
+
     def prepare(self, uri: str) -> None:
         """Have a document's imports read in the background, unless it is outside the workspace folders."""
         if not self._is_enabled or uri not in self._documents:
@@ -135,9 +152,15 @@ class Workspace:
 
     def files_changed(self, paths: Sequence[Path]) -> None:
         """The client reports files that were created, changed or deleted."""
+        self._check_ignore_files(paths)
         if self._is_enabled:
             changed = [path.as_posix() for path in paths]
             self._background.put(lambda: self._library.changed(changed))
+
+    def _check_ignore_files(self, paths: Sequence[Path]) -> None:
+        """Read the ignore files again if one of them changed."""
+        if any(path.name in (*IGNORE_FILES, "exclude") for path in paths):
+            self._rules, self._usable = {}, {}
 
     def close(self) -> None:
         """Stop; returns at once."""
@@ -157,6 +180,7 @@ class Workspace:
     def _changed(self, paths: list[str]) -> None:
         """Files that we watch have changed."""
         self._background.put(lambda: self._library.changed(paths))
+        self._check_ignore_files(list(map(Path, paths)))
         if self.on_change is not None:
             self.on_change(list(map(Path, paths)))
 

@@ -1,10 +1,12 @@
 """Shared by commands that edit a document: the client applies the edit and moves its cursor behind it."""
 
 import logging
+from collections.abc import Mapping, Sequence
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from mercury_lsp.completion.next_edits import EditSite, RenamedDocument
 from mercury_lsp.completion.suggestions import Position, Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.utf16 import utf16_length
@@ -25,7 +27,8 @@ async def apply(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestio
         return {"applied": False}
     applying[snapshot.uri] = snapshot.source
     try:
-        applied = await _is_applied(server, snapshot, suggestion, title)
+        span = types.Range(types.Position(*suggestion.start), types.Position(*suggestion.end))
+        applied = await _is_applied(server, {snapshot: [types.TextEdit(span, suggestion.text)]}, title)
     finally:
         applying.pop(snapshot.uri, None)
     if applied and server.editor.capabilities.shows_documents:
@@ -39,14 +42,37 @@ def refused(server: MercuryServer, reason: str) -> dict[str, bool]:
     return {"applied": False}
 
 
-async def _is_applied(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestion, title: str) -> bool:
-    span = types.Range(types.Position(*suggestion.start), types.Position(*suggestion.end))
-    edit = types.TextEdit(span, suggestion.text)
+async def apply_sites(server: MercuryServer, found: Sequence[RenamedDocument], title: str) -> dict[str, bool]:
+    """Have the client rename in these versions of documents, all or none; the command's answer.
+
+    It does nothing while one of the documents is waiting for another edit of ours.
+    """
+    applying = server.editor.applying
+    if any(applying.get(each.snapshot.uri) is each.snapshot.source for each in found):
+        return {"applied": False}
+    applying |= {each.snapshot.uri: each.snapshot.source for each in found}
+    edits = {each.snapshot: [_text_edit(each.snapshot, site) for site in each.sites] for each in found}
+    try:
+        return {"applied": await _is_applied(server, edits, title)}
+    finally:
+        for each in found:
+            applying.pop(each.snapshot.uri, None)
+
+
+def _text_edit(snapshot: Snapshot, site: EditSite) -> types.TextEdit:
+    start, end = (types.Position(*snapshot.position_at(offset)) for offset in (site.start, site.end))
+    return types.TextEdit(types.Range(start, end), site.new)
+
+
+async def _is_applied(server: MercuryServer, edits: Mapping[Snapshot, Sequence[types.TextEdit]], title: str) -> bool:
+    """Whether the client made these edits in these versions of documents."""
     if server.editor.capabilities.takes_versioned_edits:
-        document = types.OptionalVersionedTextDocumentIdentifier(snapshot.uri, snapshot.version)
-        changes = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(document, [edit])])
+        documents = {each: types.OptionalVersionedTextDocumentIdentifier(each.uri, each.version) for each in edits}
+        changes = types.WorkspaceEdit(
+            document_changes=[types.TextDocumentEdit(documents[each], own) for each, own in edits.items()]
+        )
     else:
-        changes = types.WorkspaceEdit(changes={snapshot.uri: [edit]})
+        changes = types.WorkspaceEdit(changes={each.uri: own for each, own in edits.items()})
     try:
         answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(changes, title))
     except JsonRpcException as error:

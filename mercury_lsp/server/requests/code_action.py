@@ -1,11 +1,11 @@
-"""textDocument/codeAction: "Mercury: fill here" and "apply next edit", for any client that can apply edits."""
+"""textDocument/codeAction: "fill here", "apply next edit" and "Rename all", for any client that can apply edits."""
 
 from collections.abc import Iterator, Sequence
 
 from lsprotocol import types
 
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.server.requests import fill_here, next_edit
+from mercury_lsp.server.requests import apply_all_edits, fill_here, next_edit
 from mercury_lsp.server.server import MercuryServer
 
 ACTION_KIND = types.CodeActionKind.RefactorRewrite
@@ -32,6 +32,9 @@ def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position)
         yield types.Command(
             next_edit.NEXT_EDIT_TITLE, next_edit.NEXT_EDIT_COMMAND, arguments=[{"textDocument": document}]
         )
+    if (renaming := server.suggester.unfinished_renaming(snapshot)) is not None and renaming.remaining > 1:
+        title = apply_all_edits.apply_all_title(renaming.old, renaming.new, renaming.remaining)
+        yield types.Command(title, apply_all_edits.APPLY_ALL_COMMAND, arguments=[{"textDocument": document}])
     position = {"line": cursor.line, "character": cursor.character}
     argument = {"textDocument": document, "position": position}
     yield types.Command(fill_here.FILL_TITLE, fill_here.FILL_COMMAND, arguments=[argument])

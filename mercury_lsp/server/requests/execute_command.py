@@ -8,6 +8,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
+from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_edits
 from mercury_lsp.server.requests.fill_here import FILL_COMMAND, fill_here
 from mercury_lsp.server.requests.next_edit import NEXT_EDIT_COMMAND, next_edit
 from mercury_lsp.server.requests.status import STATUS_COMMAND, status_command
@@ -39,4 +40,5 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     STATUS_COMMAND: status_command,
     FILL_COMMAND: fill_here,
     NEXT_EDIT_COMMAND: next_edit,
+    APPLY_ALL_COMMAND: apply_all_edits,
 }

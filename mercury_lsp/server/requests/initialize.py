@@ -2,6 +2,7 @@
 
 from lsprotocol import types
 
+from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_edits
 from mercury_lsp.server.requests.code_action import ACTION_OPTIONS, code_action
 from mercury_lsp.server.requests.completion import COMPLETION_OPTIONS, completion
 from mercury_lsp.server.requests.fill_here import FILL_COMMAND, fill_here
@@ -18,5 +19,6 @@ def initialize(server: MercuryServer, params: types.InitializeParams) -> None:
     if editor.applies_edits:
         server.command(FILL_COMMAND)(fill_here)
         server.command(NEXT_EDIT_COMMAND)(next_edit)
+        server.command(APPLY_ALL_COMMAND)(apply_all_edits)
     if editor.takes_actions:
         server.feature(types.TEXT_DOCUMENT_CODE_ACTION, ACTION_OPTIONS)(code_action)

@@ -1,6 +1,8 @@
 """The real server offers the last change in other places, as an edit and as an action."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -64,6 +66,17 @@ def titles(editor: Editor, uri: str) -> list[str]:
 def run(editor: Editor, uri: str, version: int | None = None) -> int:
     document = {"uri": uri} | ({} if version is None else {"version": version})
     return editor.ask("workspace/executeCommand", {"command": COMMAND, "arguments": [{"textDocument": document}]})
+
+
+def run_all(editor: Editor, uri: str, version: int | None = None) -> int:
+    document = {"uri": uri} | ({} if version is None else {"version": version})
+    return editor.ask(
+        "workspace/executeCommand", {"command": "mercury.applyAllEdits", "arguments": [{"textDocument": document}]}
+    )
+
+
+def command_of(command: dict[str, Any]) -> dict[str, Any]:
+    return {"command": command["command"], "arguments": command["arguments"]}
 
 
 # As an edit
@@ -145,6 +158,78 @@ def test_a_document_sent_whole_has_its_last_change_too(editor: Editor):
     assert edit["range"] == span((2, 8), (2, 13))
 
 
+# A renaming as a whole
+
+
+def test_an_offer_says_how_far_its_renaming_is_and_how_to_finish_it(editor: Editor):
+    uri = renamed(editor)
+    [edit] = edits(editor, uri)
+    told = edit["mercury"]
+    assert (told["label"], told["remaining"], told["total"]) == ("rename count to total (2 of 3)", 2, 3)
+    assert editor.request("workspace/executeCommand", command_of(told["applyAll"]))["applied"]
+    [applied] = editor.received("workspace/applyEdit")
+    [changed] = applied["edit"]["documentChanges"]
+    assert changed["textDocument"] == {"uri": uri, "version": 2}
+    assert [each["range"] for each in changed["edits"]] == [span((2, 8), (2, 13)), span((4, 11), (4, 16))]
+
+
+def test_an_edit_that_is_no_renaming_tells_nothing(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "load(a)\nload(b, c)\nload()\n")
+    editor.change(uri, 2, {"range": span((1, 6), (1, 6)), "text": ", enc"})
+    assert "mercury" not in edits(editor, uri, 2, 1, 11)[0]
+
+
+def test_all_remaining_places_are_renamed_although_the_model_is_against_them(editor: Editor):
+    uri = renamed(editor, nats=-9.0)
+    assert edits(editor, uri) == []
+    assert editor.result(run_all(editor, uri)) == {"applied": True, "edits": 2, "documents": 1, "remaining": 0}
+
+
+def test_the_renaming_of_a_function_reaches_open_documents_that_import_it(tmp_path: Path):
+    texts = {
+        "tools.py": script(**SILENT) + "def load(a):\n    return a\n\nload(1)\n",
+        "user.py": "from tools import load\n\nx = load(2)\n",
+        "module.py": "import tools\n\nx = tools.load(3)\n",
+        "stranger.py": "def load(a):\n    return a\n\nx = load(4)\n",
+        "ignored.py": "from tools import load\n",
+        ".gitignore": "ignored.py\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    with Editor(ANSWERS) as editor:
+        editor.initialize(ACTIONS, workspaceFolders=[{"uri": tmp_path.as_uri(), "name": "x"}])
+        for name, text in texts.items():
+            if name.endswith(".py"):
+                editor.open((tmp_path / name).as_uri(), text)
+        uri = (tmp_path / "tools.py").as_uri()
+        editor.change(uri, 2, {"range": span((1, 4), (1, 8)), "text": "read"})
+        for _ in range(200):  # until the settings have arrived
+            answer = editor.result(run_all(editor, uri))
+            if answer["documents"] > 1:
+                break
+            sleep(0.02)
+        assert answer == {"applied": True, "edits": 4, "documents": 3, "remaining": 0}
+        *_, applied = editor.received("workspace/applyEdit")
+        changed = {each["textDocument"]["uri"].rpartition("/")[2]: each for each in applied["edit"]["documentChanges"]}
+        assert set(changed) == {"tools.py", "user.py", "module.py"}
+        assert {each["newText"] for one in changed.values() for each in one["edits"]} == {"read"}
+
+
+def test_a_place_that_looks_like_a_secret_stays_and_the_user_is_told(editor: Editor):
+    secret = '    password = "hunter2-Zq8!kPx" + count\n'
+    uri = renamed(editor, "def f(count):\n" + secret + "    x = count\n    return count\n")
+    assert editor.result(run_all(editor, uri)) == {"applied": True, "edits": 2, "documents": 1, "remaining": 1}
+    assert "look like secrets" in editor.received("window/showMessage")[0]["message"]
+
+
+def test_without_a_renaming_or_for_an_older_version_nothing_is_renamed(editor: Editor):
+    assert editor.result(run_all(editor, editor.opened(BODY))) == {"applied": False}
+    assert editor.result(run_all(editor, renamed(editor), 1)) == {"applied": False}
+    messages = [each["message"] for each in editor.received("window/showMessage")]
+    assert "no renaming" in messages[0] and "changed" in messages[1]
+    assert editor.received("workspace/applyEdit") == []
+
+
 # Silence
 
 
@@ -157,7 +242,7 @@ def test_after_a_change_of_a_use_other_places_are_offered_only_on_request(editor
     uri = editor.opened(script(**SILENT) + BODY)
     editor.change(uri, 2, {"range": span((2, 8), (2, 13)), "text": "total"})
     assert edits(editor, uri, 2, 2, 13) == []
-    assert titles(editor, uri) == [TITLE, "Mercury: fill here"]
+    assert titles(editor, uri) == [TITLE, "Rename all 2 remaining count to total", "Mercury: fill here"]
     assert editor.result(run(editor, uri, 2)) == {"applied": True}
 
 
@@ -238,7 +323,7 @@ def test_a_next_edit_that_breaks_the_syntax_is_not_offered(editor: Editor):
 
 def test_the_action_is_listed_where_a_place_is_left_and_listing_asks_no_model(editor: Editor):
     uri = renamed(editor, error="the model was asked")
-    assert titles(editor, uri) == [TITLE, "Mercury: fill here"]
+    assert titles(editor, uri) == [TITLE, "Rename all 2 remaining count to total", "Mercury: fill here"]
     assert titles(editor, editor.opened(BODY)) == ["Mercury: fill here"]
     assert editor.received("window/showMessage") == []
 

@@ -7,9 +7,10 @@ import attrs
 from lsprotocol import types
 from mercury_engine.errors import Cancelled
 
-from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.convert import accepted_command, to_range
+from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_title
 from mercury_lsp.server.server import MercuryServer
 
 
@@ -49,6 +50,22 @@ def _edit(suggestion: Suggestion, document: VersionedDocument) -> dict[str, Any]
         "range": to_range(suggestion.start, suggestion.end),
         "textDocument": {"uri": document.uri} | version,
         "command": accepted_command(suggestion),
+    } | ({"mercury": renaming_progress(suggestion.renaming, document)} if suggestion.renaming else {})
+
+
+def renaming_progress(progress: RenamingProgress, document: VersionedDocument) -> dict[str, Any]:
+    """How far a renaming is, in a field of our own, and the command that finishes it."""
+    version = {} if document.version is None else {"version": document.version}
+    return {
+        "label": progress.label,
+        "number": progress.number,
+        "total": progress.total,
+        "remaining": progress.remaining,
+        "applyAll": {
+            "title": apply_all_title(progress.old, progress.new, progress.remaining),
+            "command": APPLY_ALL_COMMAND,
+            "arguments": [{"textDocument": {"uri": document.uri} | version}],
+        },
     }
 
 

@@ -1,0 +1,33 @@
+"""The command behind "Rename all ... remaining": makes the last renaming everywhere, in one edit of the workspace."""
+
+from typing import Any
+
+from lsprotocol import types
+
+from mercury_lsp.server.requests.applying import CHANGED_REASON, apply_sites, refused
+from mercury_lsp.server.requests.next_edit import NextEdit
+from mercury_lsp.server.server import MercuryServer
+
+APPLY_ALL_COMMAND = "mercury.applyAllEdits"
+
+
+def apply_all_title(old: str, new: str, remaining: int) -> str:
+    """The title of the command and of its code action."""
+    return f"Rename all {remaining} remaining {old} to {new}"
+
+
+async def apply_all_edits(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, Any]:
+    """Rename all places that are left; one that looks like a secret stays, and the user is told."""
+    argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, NextEdit)
+    uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
+    if version not in (None, documents.snapshot(uri).version):
+        return refused(server, CHANGED_REASON)
+    found = server.suggester.rename_all(uri)
+    if not found:
+        return refused(server, "no renaming to finish")
+    count, kept = sum(len(each.sites) for each in found), sum(each.kept for each in found)
+    answer: dict[str, Any] = await apply_sites(server, found, "Mercury: rename all")
+    if kept and answer["applied"]:
+        message = f"Mercury: {kept} places stay, because their lines look like secrets"
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, message))
+    return answer | {"edits": count, "documents": len(found), "remaining": kept}

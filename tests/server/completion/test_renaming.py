@@ -1,0 +1,140 @@
+"""A renaming reaches every place that means the same name, in each language, and no other."""
+
+import re
+from textwrap import dedent
+
+import pytest
+
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.renaming import renamed
+from tests.support.next_edit_desk import RENAMED, NextEditDesk
+
+CASES = {
+    "a parameter": ("python", "def f(<count>):\n    x = [<count>]\n    return f'{<count>}' + x.count\n\ncount = 1\n"),
+    "a private attribute": (
+        "python",
+        """\
+        class A:
+            def __init__(self):
+                self.<_count> = 1
+            def __eq__(self, other):
+                return self.<_count> == other.<_count>
+        class B:
+            _count = 1
+        """,
+    ),
+    "a private method": (
+        "python",
+        """\
+        class A:
+            def <_load>(self):
+                return self.<_load>()
+        def _load():
+            return _load()
+        """,
+    ),
+    "a class attribute": ("python", "class A:\n    <count>: int = 0\n    def f(self):\n        return self.<count>\n"),
+    "an object's key stays": ("javascript", "function f(<count>) { return { <count>, a: <count>, count: 1 }; }\n"),
+    "a private field": (
+        "typescript",
+        """\
+        class A {
+            private <count> = 0;
+            f(count: number) { this.<count> = count; return { count: this.<count> }; }
+        }
+        """,
+    ),
+    "a hash field": ("javascript", "class A { #<count> = 0; f() { return this.#<count>; } }\n"),
+    "a pattern": ("typescript", "const f = (<count>: number) => { g(<count>); return x.count + <count>; };\n"),
+    "a field in Java": (
+        "java",
+        """\
+        class A {
+            private int <count>;
+            void f(int count) { this.<count> = count; }
+            int g() { return <count> + 1; }
+        }
+        """,
+    ),
+    "a local name in Java": ("java", "class A { int f(int <count>) { int x = <count>; return x + <count>; } }\n"),
+    "a method in Java": ("java", "class A { private int <load>() { return 1; } int g() { return <load>(); } }\n"),
+    "a function in C": ("c", "int <load>(int a) { return a; }\nint main() { return <load>(1); }\n"),
+    "a parameter in C": ("c", "int f(int <count>) { return <count> * x.count; }\nint g(int count) { return count; }\n"),
+    "a member in C++": ("cpp", "class A { int <count_>; void f() { <count_> = 1; this-><count_> = 2; } };\n"),
+    "a field in Go": (
+        "go",
+        "package a\ntype A struct { <count> int }\n"
+        "func (a *A) f(count int) A { a.<count> = count; return A{<count>: 1} }\n",
+    ),
+    "a method in Go": ("go", "package a\nfunc (a *A) <load>() {}\nfunc (a *A) f() { a.<load>() }\n"),
+    "a parameter in Go": ("go", "package a\nfunc f(<count> int) A { return A{count: <count>} }\n"),
+    "a field in Rust": (
+        "rust",
+        """\
+        struct A { <count>: i32 }
+        impl A {
+            fn f(&self, count: i32) -> A { let x = self.<count> + count; A { <count>: x } }
+        }
+        """,
+    ),
+    "a method in Rust": ("rust", "impl A { fn <load>(&self) { self.<load>(); Self::<load>(self) } }\n"),
+    "a local in Lua": ("lua", "local function f(<count>) local t = {count = <count>} return t.count end\n"),
+}
+
+
+def marked(text: str) -> tuple[str, str, list[int]]:
+    """The text without its marks, the name they hold, and its places."""
+    text = dedent(text)
+    [name] = {*re.findall(r"<(\w+)>", text)}
+    places, bare = [], ""
+    for part in re.split(rf"(<{name}>)", text):
+        if part == f"<{name}>":
+            places.append(len(bare))
+            part = name
+        bare += part
+    return bare, name, places
+
+
+@pytest.mark.parametrize("title", CASES)
+@pytest.mark.parametrize("begun_at", ["the first place", "the last place"])
+def test_all_places_of_a_name_and_no_others_are_renamed(title: str, begun_at: str):
+    language, text = CASES[title]
+    bare, name, places = marked(text)
+    at = places[0] if begun_at == "the first place" else places[-1]
+    desk = NextEditDesk(bare, language)
+    new = "x" + "z" * (len(name) - 1)  # of the same length, so that the places stay
+    assert desk.text
+    desk.put(at, name, new)
+    snapshot = desk.document.parsed()
+    renaming = desk.repeatable.renaming(desk.repeatable.replacement(snapshot), snapshot)
+    assert sorted(site.start for site in renaming.left) == [each for each in places if each != at]
+    assert (renaming.made, renaming.total) == (1, len(places))
+
+
+def test_a_shorthand_keeps_the_key():
+    desk = NextEditDesk("function f(count) {\n    return { count };\n}\n", "javascript").replace("count", "total")
+    assert desk.texts() == [("count", "count: total")]
+    desk = NextEditDesk("fn f(count: i32) -> A { A { count } }\n", "rust").replace("count", "total")
+    assert desk.texts() == [("count", "count: total")]
+
+
+def test_a_field_that_two_structures_have_is_not_renamed():
+    text = "struct A { count: i32 }\nstruct B { count: i32 }\nfn f(a: A) -> i32 { a.count }\n"
+    desk = NextEditDesk(text, "rust").replace("count", "total")
+    assert desk.texts(invoked=True) == []
+
+
+def test_places_in_a_long_file_of_the_same_name_are_all_found():
+    others = "".join(f"def g{n}(count):\n    return count\n\n" for n in range(150))
+    desk = NextEditDesk("def f(count):\n    x = count\n    return count\n\n" + others).replace("x = count", "x = total")
+    snapshot = desk.document.parsed()
+    renaming = desk.repeatable.renaming(desk.repeatable.replacement(snapshot), snapshot)
+    assert [snapshot.position_at(site.start)[0] for site in renaming.left] == [2, 0]
+
+
+def test_a_renaming_that_would_break_the_syntax_is_not_made_at_all():
+    desk = NextEditDesk(RENAMED).replace("count", "total")
+    snapshot = desk.document.parsed()
+    sites = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot, invoked=True)
+    assert renamed(snapshot, sites).sites == tuple(sites)
+    assert renamed(snapshot, [*sites[:-1], EditSite(sites[-1].start, sites[-1].old, "a b")]) is None
