@@ -18,6 +18,8 @@ class Client:
         """Messages that the server showed the user."""
         self.log: list[str] = []
         """Messages that the server logged at the client."""
+        self.applied: list[dict[str, Any]] = []
+        """Workspace edits that the server asked for; none is made."""
 
     def __enter__(self) -> "Client":
         return self
@@ -50,7 +52,10 @@ class Client:
             self.messages.append(message["params"]["message"])
         if message["method"] == "window/logMessage":
             self.log.append(message["params"]["message"])
-        if "id" in message:
+        if message["method"] == "workspace/applyEdit":
+            self.applied.append(message["params"])
+            self.send({"id": message["id"], "result": {"applied": False}})
+        elif "id" in message:
             self.send({"id": message["id"], "result": None})
 
     def send(self, message: dict[str, Any]) -> None:
