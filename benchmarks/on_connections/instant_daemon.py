@@ -20,6 +20,7 @@ class InstantEngine:
     """An engine that takes no time, so that only the server is measured."""
 
     name, device, worth = "instant", "cpu", Worth(0.0, 0.0)
+    edit_format = None
 
     def rest(self) -> None:
         """Nothing to release."""

@@ -3,7 +3,7 @@
 Lines that look like secrets are removed from every block, except the cursor's own line (see `on_secret`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mercury_engine.api import FillRequest
@@ -144,6 +144,15 @@ class ContextBuilder:
         reach = _reach(chunks, range(index + 1, len(chunks)), self._suffix_chars, self._last)
         self._last = chunks[index + reach] if reach else None
         return index + 1 + reach
+
+
+def without_start(blocks: Sequence[str], count: int) -> tuple[str, ...]:
+    """Blocks of text without their first `count` characters."""
+    kept = []
+    for block in blocks:
+        kept.append(block[count:])
+        count = max(0, count - len(block))
+    return tuple(filter(None, kept))
 
 
 def _blocks(snapshot: Snapshot, numbers: range) -> Iterator[str]:

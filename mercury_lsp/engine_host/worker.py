@@ -39,6 +39,11 @@ class HostedEngine(Protocol):
     def backend(self) -> str: ...
 
     @property
+    def edit_format(self) -> str | None:
+        """The format in which the model was trained to rewrite regions; None if it was not."""
+        ...
+
+    @property
     def worth(self) -> Worth:
         """When a fill is worth showing while typing."""
         ...

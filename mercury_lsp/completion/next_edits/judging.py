@@ -1,7 +1,6 @@
 """Asks the model about an edit site: is the new text more likely there than the old one?"""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
 
@@ -11,7 +10,7 @@ from mercury_engine.prompt.edit_layout import history_block
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
 
@@ -31,7 +30,7 @@ def scoring_request(
     lines = (context.line_prefix + text + rest for text in (site.old, site.new))
     if any(is_secret_line(line, snapshot.language_id) for line in lines):
         return None
-    suffix = _without_start(context.suffix, len(site.old))
+    suffix = without_start(context.suffix, len(site.old))
     return replace(context.request(), far=(*context.far, change_block(change, snapshot)), suffix=suffix, cancel=cancel)
 
 
@@ -44,12 +43,3 @@ def change_block(change: Replacement, snapshot: Snapshot) -> str:
 def probability_of_new(old: float, new: float) -> float:
     """The probability of the new text, given that it is one of the two; takes log-probabilities in nats."""
     return 1 / (1 + math.exp(min(700.0, old - new)))
-
-
-def _without_start(blocks: Sequence[str], count: int) -> tuple[str, ...]:
-    """Blocks of text without their first `count` characters."""
-    kept = []
-    for block in blocks:
-        kept.append(block[count:])
-        count = max(0, count - len(block))
-    return tuple(filter(None, kept))
