@@ -160,7 +160,8 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> 
     path = getattr(loaded[0], "path", None) or settings.model or "bundled"
     gap_format = getattr(loaded[0], "gap_format", None)
     reads = f", in the gap format of {gap_format}" if gap_format else ""
-    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{reads}"
+    edits = f", edits in the format of {loaded[0].edit_format}" if loaded[0].edit_format else ""
+    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{reads}{edits}"
 
 
 def _fill(engine: HostedEngine) -> str:

@@ -117,23 +117,27 @@ class Rewriter:
             if draft.ended or i >= len(ids) or token != ids[i]:
                 break
 
-    def _settle(self, draft: Draft, region: Region, read_V: Array) -> int | None:
-        """Write the most likely token; None if the rewrite ends instead."""
-        present = draft.present
+    def choose(self, draft: Draft, region: Region, read_V: Array) -> int | None:
+        """The most likely token; None if the rewrite more likely ends here. Raises ModelCorrupt."""
         content_V = replaced(read_V, region.ends, -math.inf)
         token = best(content_V)
-        chance = float(content_V[token])
-        if math.isnan(chance):
+        if math.isnan(chance := float(content_V[token])):
             raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
         may_end = region.ends_anywhere or _is_line_start(draft.text)
-        ends = region.late_ends if present.is_at_end else region.ends
-        if may_end and (end := logsumexp(read_V[beside(ends, read_V)])) >= chance:
+        return None if may_end and _end_chance(draft, region, read_V) >= chance else token
+
+    def _settle(self, draft: Draft, region: Region, read_V: Array) -> int | None:
+        """Write the chosen token; None if the rewrite ends instead."""
+        present = draft.present
+        token = self.choose(draft, region, read_V)
+        if token is None:
             draft.ended = True
-            self._count(draft, math.exp(end), present.is_at_end, None)
+            self._count(draft, math.exp(_end_chance(draft, region, read_V)), present.is_at_end)
             return None
         is_kept = present.expects(token)
         instead = present.ids[present.next] if present.next < len(present.ids) else None
-        self._count(draft, math.exp(chance), is_kept, None if instead is None else math.exp(float(read_V[instead])))
+        chances = [math.exp(float(read_V[each])) for each in (token, instead) if each is not None]
+        self._count(draft, chances[0], is_kept, *chances[1:])
         present.write(token)
         draft.text += self._texts[token]
         if present.has_all and draft.text.endswith(region.follows):
@@ -141,12 +145,18 @@ class Rewriter:
         return token
 
     @staticmethod
-    def _count(draft: Draft, chance: float, is_kept: bool, instead: float | None) -> None:
+    def _count(draft: Draft, chance: float, is_kept: bool, instead: float = 0.0) -> None:
         """Count a token's probability; `instead` is that of the present one in its place."""
         draft.chance *= min(1.0, chance / KEPT_SURE) if is_kept else chance
         if not draft.has_changed:
-            draft.stays *= min(1.0, (chance if is_kept else (instead or 0.0)) / KEPT_SURE)
+            draft.stays *= min(1.0, (chance if is_kept else instead) / KEPT_SURE)
         draft.has_changed |= not is_kept
+
+
+def _end_chance(draft: Draft, region: Region, read_V: Array) -> float:
+    """Log-probability that the rewrite ends here."""
+    ends = region.late_ends if draft.present.is_at_end else region.ends
+    return logsumexp(read_V[beside(ends, read_V)])
 
 
 def _is_line_start(text: str) -> bool:
