@@ -18,15 +18,16 @@ from typing import Any
 
 from lsprotocol import types
 from mercury_engine.evaluation import suite
+from mercury_engine.places.candidates import Candidate, Kind
+from mercury_engine.places.head import Place, PlaceHead, distinct
 from mercury_engine.training.commits.build import read_split
 from mercury_engine.training.commits.commit_edit import lines_of
 from mercury_engine.training.commits.moments import Moment
-from mercury_engine.training.places.candidates import Candidate, Kind
-from mercury_engine.training.places.head import Place, PlaceHead, distinct
 from mercury_engine.training.ranking.cases import Case, all_cases
 from mercury_engine.training.ranking.figures import candidate_figures, is_right, place_figures
 from rich.table import Table
 
+from mercury_lsp.completion.next_edits.places import HEAD_FILE
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.documents import document
 from mercury_lsp.documents.languages import LANGUAGES
@@ -35,6 +36,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from on_all import options as options_of_all  # noqa: E402
+from on_edits.ranking_time import ranking_ms  # noqa: E402
 
 _TOKEN = re.compile(r"\w+|\s+|.")
 
@@ -48,7 +50,8 @@ MAX_WORD_EDITS = 12
 def main() -> int:
     parser = options_of_all.parser("places", __doc__)
     parser.add_argument("--commits", type=Path, required=True, help="folder that `training commits` wrote")
-    parser.add_argument("--head", type=Path, required=True, help="file that `training places` wrote")
+    parser.add_argument("--head", type=Path, default=HEAD_FILE, help="file that `training places` wrote")
+    parser.add_argument("--time", action="store_true", help="only time the server's ranking in a long document")
     parser.add_argument("--split", default="test")
     parser.add_argument("--workers", type=int, default=1, help="processes that make the cases")
     options_of_all.add_sample(parser, 50, "edits of each repository")
@@ -57,6 +60,9 @@ def main() -> int:
     document.PAUSE_PARSE_SECONDS = PARSE_SECONDS
     by_repository = groupby(read_split(options.commits, options.split), key=lambda edit: edit.repository)
     edits = [edit for _, own in by_repository for edit in islice(own, options.limit)]
+    if options.time:
+        print(ranking_ms((file.text for edit in edits for file in edit.files), options.seed))
+        return 0
     found = all_cases(edits, options.seed, options.workers)
     by_rules = [rules(case.moment) for case in suite.progress(found, "rules")]
     ranked = {
@@ -71,6 +77,7 @@ def main() -> int:
         "where_rules_offer": where_rules_offer(found, ranked["rules"], ranked["head"]),
         "by_language": by_language(found, ranked["head"]),
         "processor_ms": processor_ms(found, head),
+        "server_ms": ranking_ms((file.text for edit in edits for file in edit.files), options.seed),
         "edits": len(edits),
         "repositories": sorted({edit.repository for edit in edits}),
         "seed": options.seed,

@@ -39,6 +39,14 @@ def breaks(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
     return is_wrong_now and _first_within(snapshot.tree, first - 1, old_last + 1) is None
 
 
+def breaks_document(snapshot: Snapshot, start: int, end: int, text: str) -> bool:
+    """Whether a text in place of [start, end) causes an error anywhere in a document that has none, or as `breaks`."""
+    if snapshot.tree is None or snapshot.tree.root_node.has_error:
+        return breaks(snapshot, start, end, text)
+    parsed = _parsed(snapshot, snapshot.tree, start, end, text)
+    return parsed is not None and parsed.root_node.has_error
+
+
 def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str) -> Tree | None:
     """The tree with a text in place of [start, end); None when parsing takes too long."""
     old = snapshot.source

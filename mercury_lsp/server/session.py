@@ -8,7 +8,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from mercury_lsp.completion.completer import Completer
-from mercury_lsp.completion.next_edits import History
+from mercury_lsp.completion.next_edits import History, Places, Surroundings
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -32,11 +32,14 @@ class Session:
         self.statistics = Statistics()
         self.other_files = Workspace(self.documents)
         self.history = History(self.documents)
+        self.places = Places(self.documents)
         self.other_files.on_change = self.history.files_changed
         self.folders: dict[str, Path] = {}
         """The workspace's folders, by uri."""
         self._lookup_text = LookupText()
-        self._pauses = TypingPauses(self._user_paused, (self.completer.drafts.work, self._lookup_text.work))
+        self._pauses = TypingPauses(
+            self._user_paused, (self.completer.drafts.work, self._lookup_text.work, self.places.work)
+        )
 
     @property
     def settings(self) -> Settings:
@@ -83,6 +86,7 @@ class Session:
         if uri in self.documents:
             self.history.closed(uri)
         self.other_files.forget(uri)
+        self.places.forget(uri)
         self.documents.close(uri)
 
     def suggestion_accepted(self, suggestion_id: str) -> None:
@@ -107,6 +111,20 @@ class Session:
         self.folders |= {uri: path for uri in added if (path := path_of(uri)) is not None}
         self.documents.roots = tuple(self.folders.values())
         self.other_files.change(self.documents.roots)
+
+    def surroundings(self, uri: str, line: int | None) -> Surroundings:
+        """The user's history, and where the next edit may be, of documents that may be used together with this one.
+
+        `line`: the cursor's; None for the line of the last edit.
+        """
+
+        def may_use(other: str) -> bool:
+            return not is_secret_document(other) and (other == uri or self.other_files.may_use(other))
+
+        hunks = self.history.hunks(may_use)
+        own = [hunk for hunk in hunks if hunk.uri == uri]
+        cursor = line if line is not None else max(own[-1].line, own[-1].end_line - 1) if own else 0
+        return Surroundings(hunks, self.places.find(uri, cursor, hunks, may_use))
 
     def with_surroundings(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
         """The context with snippets of other files, and with lookup text from this document and others."""
@@ -138,6 +156,7 @@ class Session:
         snapshot = self.documents.snapshot(uri)
         self.completer.drafts.update(snapshot)
         self._lookup_text.update(snapshot)
+        self.places.prepare(uri)
         self._pauses.index_soon()
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable
+from functools import partial
 
 from lsprotocol import types
 from mercury_engine.api import OnStep
@@ -61,7 +62,10 @@ class Suggester:
         if not self._allows_next_edits(snapshot):
             return [], snapshot
         path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
-        found = await self._answer(self._session.completer.next_edits.find(snapshot, path, feature, cursor))
+        line = snapshot.source.line_of(cursor) if cursor is not None else None
+        surroundings = partial(self._session.surroundings, uri, line)
+        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings)
+        found = await self._answer(asking)
         return (found or []) if documents.is_current(snapshot) else [], snapshot
 
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:

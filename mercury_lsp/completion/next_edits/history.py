@@ -7,7 +7,7 @@ another file, and a document that is closed and opened again unchanged.
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -56,9 +56,19 @@ class Hunk:
     after: str
 
     @property
+    def before_lines(self) -> tuple[str, ...]:
+        """The lines `before`, with their breaks."""
+        return tuple(_LINE.findall(self.before))
+
+    @property
+    def after_lines(self) -> tuple[str, ...]:
+        """The lines `after`, with their breaks."""
+        return tuple(_LINE.findall(self.after))
+
+    @property
     def end_line(self) -> int:
         """One past the last line of `after`."""
-        return self.line + len(_LINE.findall(self.after))
+        return self.line + len(self.after_lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +187,7 @@ class History:
             elif each.change.start <= stop and edit.start <= each.change.end:
                 touched.append(each)
             elif (moved := each.change.moved(edit)) is not None:
-                kept.append(each if moved is each.change else replace(each, change=moved))
+                kept.append(each if moved is each.change else _Tracked(uri, moved, each.seconds, each.is_typed))
         change = _composed([each.change for each in touched], edit)
         is_kept = (is_users or touched) and change.old != change.new
         if is_kept and len(change.old) + len(change.new) <= MAX_HUNK_CHARS:
@@ -231,8 +241,8 @@ def _joined(tracked: Sequence[_Tracked], numbers: dict[int, int], snapshot: Snap
         number, change = numbers[id(each)], each.change
         if found:
             last_number, last = found[-1]
-            between = snapshot.slice(last.end, change.start)
-            if between.count("\n") <= 1:
+            between = snapshot.slice(last.end, min(change.start, last.end + MAX_HUNK_CHARS))
+            if last.end + len(between) >= change.start and between.count("\n") <= 1:
                 found.pop()
                 number = max(number, last_number)
                 change = Change(last.start, last.old + between + change.old, last.new + between + change.new)

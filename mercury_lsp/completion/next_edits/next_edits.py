@@ -1,9 +1,11 @@
 """Offers the last change at the next site where the model finds the new text likely enough."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 from time import perf_counter
+from typing import Any
 from uuid import uuid4
 
 from mercury_engine.api import FillRequest
@@ -14,6 +16,7 @@ from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, probabili
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed, sites_elsewhere
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
+from mercury_lsp.completion.next_edits.rewritten_places import RewrittenPlaces, Surroundings
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.syntax import breaks
@@ -42,10 +45,12 @@ class NextEdits:
     def __init__(self, coalescer: Coalescer, score: ScoreTexts):
         self._coalescer, self._score = coalescer, score
         self._documents: dict[str, RepeatableEdits] = {}
+        self.rewritten_places = RewrittenPlaces()
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
         self._documents.setdefault(uri, RepeatableEdits()).record(edits)
+        self.rewritten_places.edited(uri, edits)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -53,6 +58,7 @@ class NextEdits:
 
     def dismissed(self, suggestion_id: str) -> None:
         """The user dismissed an offered edit."""
+        self.rewritten_places.dismiss(suggestion_id)
         for repeatable in self._documents.values():
             repeatable.dismiss(suggestion_id)
 
@@ -85,26 +91,45 @@ class NextEdits:
         made = [each for each in found if each is not None and each.sites]
         return made if len(made) == len(found) else []
 
-    async def find(self, snapshot: Snapshot, path: str, feature: Feature, cursor: int | None) -> list[Suggestion]:
+    async def find(
+        self,
+        snapshot: Snapshot,
+        path: str,
+        feature: Feature,
+        cursor: int | None,
+        surroundings: Callable[[], Surroundings] | None = None,
+    ) -> list[Suggestion]:
         """The next edit, if there is one; the model sees `path` in a comment.
 
-        `cursor` is the cursor's offset if the editor asks on its own, None if the user does. Raises Cancelled when a
-        newer request supersedes this one, and whatever the engine raises.
+        `cursor` is the cursor's offset if the editor asks on its own, None if the user does. Where the rules offer
+        nothing, and a model rewrites regions, the `surroundings` say which. Raises Cancelled when a newer request
+        supersedes this one, and whatever the engine raises.
         """
         invoked = cursor is None
         search = self._search(snapshot, invoked, path)
-        if search is None or not search.sites:
+        if search is not None and search.sites:
+            if cursor is not None and search.repeatable.is_unfinished(search.replacement, cursor):
+                return []
+            most = len(search.sites) if invoked else SITES_JUDGED_UNASKED
+            request = SuggestionRequest(feature, snapshot, search.replacement.start, invoked, is_next_edit=True)
+            if found := await self._answer(request, partial(self._first, search, most), search.cancel):
+                return found
+        if self.rewritten_places.rewrite is None or surroundings is None:
             return []
-        if cursor is not None and search.repeatable.is_unfinished(search.replacement, cursor):
+        around, cancel = surroundings(), Event()
+        places = self.rewritten_places.open(snapshot, around.places, invoked)
+        if not places:
             return []
-        request = SuggestionRequest(feature, snapshot, search.replacement.start, invoked, is_next_edit=True)
+        at = snapshot.offset_at(places[0].line, 0)
+        request = SuggestionRequest(feature, snapshot, at, invoked, is_next_edit=True)
+        return await self._answer(request, partial(self.rewritten_places.first, places, around.hunks, cancel), cancel)
+
+    async def _answer(
+        self, request: SuggestionRequest, search: Callable[[], Coroutine[Any, Any, list[Suggestion]]], cancel: Event
+    ) -> list[Suggestion]:
+        """What a search finds; an equal request under way shares it, and older ones are cancelled."""
         self._coalescer.cancel_where(request.supersedes)
-        most = len(search.sites) if invoked else SITES_JUDGED_UNASKED
-
-        def start() -> SharedAnswer:
-            return SharedAnswer.of(self._first(search, most), search.cancel)
-
-        return await self._coalescer.answer(request, start)
+        return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
 
     def _search(self, snapshot: Snapshot, invoked: bool, path: str = "") -> _Search | None:
         repeatable = self._documents.get(snapshot.uri)

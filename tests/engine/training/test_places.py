@@ -4,9 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
-from mercury_engine.training.commits.moments import Moment
-from mercury_engine.training.places.candidates import (
+from mercury_engine.places.candidates import (
     MAX_CANDIDATES,
     TOLERANCE_LINES,
     Candidate,
@@ -16,9 +14,11 @@ from mercury_engine.training.places.candidates import (
     names_of,
     occurrences,
 )
-from mercury_engine.training.places.features import FEATURES, features
-from mercury_engine.training.places.head import PlaceHead, distinct
-from mercury_engine.training.places.situation import Change, Document, Situation
+from mercury_engine.places.features import FEATURES, features
+from mercury_engine.places.head import PlaceHead, distinct
+from mercury_engine.places.situation import Change, Document, Situation
+from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_engine.training.commits.moments import Moment
 from mercury_engine.training.ranking.cases import case_of, cases
 from mercury_engine.training.ranking.figures import candidate_figures, place_figures
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from mercury_engine.places.situation import WORD, Change, Document, Situation
 from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step, lines_of
-from mercury_engine.training.places.situation import WORD, Change, Document, Situation
 
 SHUFFLED_SHARE = 0.3
 """Share of commits whose steps are in random order; in the others they go down the file from the first one."""
@@ -78,7 +78,7 @@ class Moment:
         return tuple(found)
 
     @cached_property
-    def situation(self) -> Situation:
+    def situation(self) -> Situation[Document]:
         """The documents as they are now, with the typed part of a step."""
         documents, changes = [], dict[Step, Change]()
         for number, file in enumerate(self.edit.files):
@@ -110,7 +110,7 @@ def moments(edit: CommitEdit, rng: random.Random, count: int, other: CommitEdit 
         moment = Moment(edit, order, done)
         if rng.random() < LOOKED_SHARE:
             document = moment.open[0].document
-            line = rng.randrange(max(1, len(moment.situation.documents[document].lines)))
+            line = rng.randrange(max(1, moment.situation.documents[document].line_count))
             moment = Moment(edit, order, done, elsewhere=(document, line))
         yield moment
     for number in range(max(1, (len(stages) + 1) // 2)):

@@ -45,8 +45,6 @@ _DROPPED_FOLDERS = frozenset(
     test-data test_data testdata third-party third_party thirdparty vendor vendored""".split()  # noqa: SIM905
 )
 _BUILT_FOLDERS = frozenset(("build", "bundles", "cjs", "commonjs", "dist", "esm", "umd"))
-_TEST_FOLDERS = frozenset(("__tests__", "spec", "test", "testing", "tests"))
-_TEST_NAME = re.compile(r"(^|[._-])(tests?|spec)[._]|^conftest\.py$")
 
 _CPP = re.compile(r"^\s*(?:class|namespace|template|using)\b|\bstd::", re.M)
 _SHELL = re.compile(rb"#!\s*/(?:usr/)?bin/(?:env )?(?:ba|da|z)?sh\b")
@@ -76,12 +74,6 @@ def language_of(path: str, content: bytes) -> str | None:
     if not suffix and _SHELL.match(content):
         return "shell"
     return _LANGUAGES.get(suffix)
-
-
-def is_test(path: str) -> bool:
-    """Whether the path belongs to a test; tests are taken only while a package has room left."""
-    parts = PurePosixPath(path).parts
-    return not _TEST_FOLDERS.isdisjoint(parts[:-1]) or bool(_TEST_NAME.search(parts[-1]))
 
 
 def path_fault(path: str, language: str) -> str | None:

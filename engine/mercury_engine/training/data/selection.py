@@ -5,6 +5,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from mercury_engine.text.paths_of_tests import is_test
 from mercury_engine.training.data import filters, sources
 from mercury_engine.training.data.duplicates import Duplicates
 from mercury_engine.training.data.sources import PackageSource, SourceFile
@@ -44,7 +45,7 @@ def select(
 
 
 def _rank(path: str) -> tuple[bool, bytes]:
-    return filters.is_test(path), hashlib.sha256(path.encode()).digest()
+    return is_test(path), hashlib.sha256(path.encode()).digest()
 
 
 def _judge(path: str, content: bytes, language: str, held_names: frozenset[str]) -> tuple[str, str | None]:

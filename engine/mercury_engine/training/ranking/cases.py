@@ -9,10 +9,10 @@ from itertools import groupby, repeat
 import numpy as np
 import numpy.typing as npt
 
+from mercury_engine.places.candidates import Candidate, candidates, covers, names_of, occurrences
+from mercury_engine.places.features import Array, features
 from mercury_engine.training.commits.commit_edit import CommitEdit, lines_of
 from mercury_engine.training.commits.moments import Moment, moments
-from mercury_engine.training.places.candidates import Candidate, candidates, covers, names_of, occurrences
-from mercury_engine.training.places.features import Array, features
 
 MOMENTS_PER_EDIT = 3
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
-from mercury_engine.training.places.candidates import Kind, covers
-from mercury_engine.training.places.head import Place
+from mercury_engine.places.candidates import Kind, covers
+from mercury_engine.places.head import Place
 from mercury_engine.training.ranking.cases import Case
 
 GATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

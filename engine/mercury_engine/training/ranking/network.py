@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mercury_engine.training.places.features import CONTEXT_FEATURES, FEATURES, Array
+from mercury_engine.places.features import CONTEXT_FEATURES, FEATURES, Array
 from mercury_engine.training.ranking.cases import Case
 
 HIDDEN_UNITS = 48

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from mercury_engine.places.head import PlaceHead, distinct
 from mercury_engine.training.commits.build import read_split
 from mercury_engine.training.data.sources import SourceError
-from mercury_engine.training.places.head import PlaceHead, distinct
 from mercury_engine.training.ranking.cases import Case, all_cases
 from mercury_engine.training.ranking.figures import candidate_figures, place_figures
 from mercury_engine.training.ranking.network import Batch, HeadNetwork

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mercury_engine.training.places.situation import Change, Situation
+from mercury_engine.places.situation import Change, Readable, Situation
 
 MAX_CANDIDATES = 64
 MAX_CHANGES = 4
@@ -19,6 +19,11 @@ MAX_LINES_PER_NAME = 40
 
 NEAR_LINES = (-1, 2, -4, 5, -7, 8, -11, 12, -16, 17, -22, 23, 29, 35)
 """Distances from the last change, in lines, at which candidates stand; an edit is a few lines around a candidate."""
+
+HEAD_LINES = 80
+"""Lines in which imports are looked for."""
+
+_IMPORTS = ("import ", "from ", "use ", "#include", "const {")
 
 TOLERANCE_LINES = 3
 """A candidate covers an edit at most so many lines away."""
@@ -49,6 +54,12 @@ class Kind(IntEnum):
     END = 128
 
 
+_WEIGHTS = [
+    3 if kinds & Kind.STALE else 2 if kinds & (Kind.ADDED | Kind.SCOPE) else 1 for kinds in range(2 * max(Kind))
+]
+"""Three for a stale name, two for a new or a defined one, one for others; a single one of those is too little."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A line of a document."""
@@ -68,7 +79,7 @@ class Names:
     scopes: frozenset[str]
 
 
-def names_of(situation: Situation) -> Names:
+def names_of(situation: Situation[Readable]) -> Names:
     """The names that the latest changes touch; a name that was taken away once and brought once is stale."""
     latest = situation.changes[-MAX_CHANGES:]
     stale = {word for change in latest for word in change.old_words - change.new_words}
@@ -88,14 +99,14 @@ def _chosen(words: set[str]) -> frozenset[str]:
     return frozenset(sorted(words - KEYWORDS, key=lambda word: (-len(word), word))[:MAX_NAMES])
 
 
-def occurrences(situation: Situation, names: Names) -> dict[tuple[int, int], dict[str, int]]:
+def occurrences(situation: Situation[Readable], names: Names) -> dict[tuple[int, int], dict[str, int]]:
     """The names on each line, by document and line; names that are everywhere are left out."""
     found: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
     by_kind = (
-        (names.stale, Kind.STALE),
-        (names.added, Kind.ADDED),
-        (names.scopes, Kind.SCOPE),
-        (names.kept, Kind.ALIKE),
+        (names.stale, int(Kind.STALE)),
+        (names.added, int(Kind.ADDED)),
+        (names.scopes, int(Kind.SCOPE)),
+        (names.kept, int(Kind.ALIKE)),
     )
     for number, document in enumerate(situation.documents):
         for words, kind in by_kind:
@@ -106,38 +117,33 @@ def occurrences(situation: Situation, names: Names) -> dict[tuple[int, int], dic
     return found
 
 
-def candidates(situation: Situation, names: Names, found: dict[tuple[int, int], dict[str, int]]) -> list[Candidate]:
+def candidates(
+    situation: Situation[Readable], names: Names, found: dict[tuple[int, int], dict[str, int]]
+) -> list[Candidate]:
     """At most MAX_CANDIDATES lines outside the changes: those with the most telling names, and fixed ones."""
     kinds: defaultdict[tuple[int, int], int] = defaultdict(int)
     for place, kind in _fixed(situation):
         kinds[place] |= kind
     fixed = len(kinds)
+    weighted = ((sum(map(_WEIGHTS.__getitem__, words.values())), place) for place, words in found.items())
     ranked = sorted(
-        ((_weight(words), -_distance(situation, place), place) for place, words in found.items()), reverse=True
+        ((weight, -_distance(situation, place), place) for weight, place in weighted if weight > 1), reverse=True
     )
-    for weight, _, place in ranked:
-        if weight < 2 or (len(kinds) >= MAX_CANDIDATES and place not in kinds):
+    for _, _, place in ranked:
+        if len(kinds) >= MAX_CANDIDATES and place not in kinds:
             continue
         for kind in found[place].values():
             kinds[place] |= kind
     assert fixed <= MAX_CANDIDATES
-    return [Candidate(*place, kind) for place, kind in sorted(kinds.items()) if not _is_changed(situation, place)]
+    changed = {(change.document, line) for change in situation.changes for line in range(change.start, change.end)}
+    return [Candidate(*place, kind) for place, kind in sorted(kinds.items()) if place not in changed]
 
 
-def _weight(words: dict[str, int]) -> int:
-    """Three for a stale name, two for a new or a defined one, one for others; a single one of those is too little."""
-    return sum(3 if kind & Kind.STALE else 2 if kind & (Kind.ADDED | Kind.SCOPE) else 1 for kind in words.values())
-
-
-def _distance(situation: Situation, place: tuple[int, int]) -> int:
+def _distance(situation: Situation[Readable], place: tuple[int, int]) -> int:
     return abs(place[1] - situation.cursor[1]) if place[0] == situation.cursor[0] else 10_000
 
 
-def _is_changed(situation: Situation, place: tuple[int, int]) -> bool:
-    return any(c.document == place[0] and c.start <= place[1] < c.end for c in situation.changes)
-
-
-def _fixed(situation: Situation) -> Iterator[tuple[tuple[int, int], int]]:
+def _fixed(situation: Situation[Readable]) -> Iterator[tuple[tuple[int, int], int]]:
     """Lines near the cursor, headers of definitions around it, and the imports and the end of changed documents."""
     number, cursor = situation.cursor
     document = situation.documents[number]
@@ -145,23 +151,22 @@ def _fixed(situation: Situation) -> Iterator[tuple[tuple[int, int], int]]:
     top, bottom = (last.start, last.end - 1) if last and last.document == number else (cursor, cursor)
     for step in NEAR_LINES:
         line = top + step if step < 0 else max(top, bottom) + step
-        if 0 <= line < len(document.lines):
+        if 0 <= line < document.line_count:
             yield (number, line), Kind.NEAR
-    scope = document.scope(cursor) if document.lines else None
+    scope = document.scope(cursor) if document.line_count else None
     for line in {*document.headers_around(cursor), *((scope.line,) if scope else ())}:
         yield (number, line), Kind.HEADER
     for changed in {number, *(change.document for change in situation.changes)}:
         if (last_import := _last_import(situation, changed)) is not None:
             yield (changed, last_import), Kind.IMPORT
-        if situation.documents[changed].lines:
-            yield (changed, len(situation.documents[changed].lines) - 1), Kind.END
+        if count := situation.documents[changed].line_count:
+            yield (changed, count - 1), Kind.END
 
 
-def _last_import(situation: Situation, number: int) -> int | None:
+def _last_import(situation: Situation[Readable], number: int) -> int | None:
     """The last line of a document's head that imports something."""
-    lines = situation.documents[number].lines[:80]
-    found = [n for n, line in enumerate(lines) if line.startswith(("import ", "from ", "use ", "#include", "const {"))]
-    return found[-1] if found else None
+    head = situation.documents[number].head(HEAD_LINES)
+    return max((n for n, line in enumerate(head) if line.startswith(_IMPORTS)), default=None)
 
 
 def covers(candidate: Candidate, document: int, start: int, end: int, tolerance: int = TOLERANCE_LINES) -> bool:

@@ -5,12 +5,17 @@ Positions are lines, counted from 0, of the documents as they are now.
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Generic, Protocol, TypeVar
 
 WORD = re.compile(r"[^\W\d]\w+")
 """Names and keywords of two characters or more."""
+
+BLANK_LINES_SKIPPED = 4
+"""Lines in which the indentation of a blank one is looked for, itself included."""
 
 _DEFINITION = re.compile(
     r"^([ \t]*)(?:(?:export|default|pub(?:\([a-z]+\))?|static|async|public|private|protected|final|abstract|const"
@@ -35,9 +40,40 @@ class Header:
     name: str
 
 
+class Readable(Protocol):
+    """What the candidates and their features need of an open file; lines keep their line breaks."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def line_count(self) -> int: ...
+
+    def line(self, number: int) -> str:
+        """One line."""
+
+    def head(self, count: int) -> Sequence[str]:
+        """The first lines, at most `count`."""
+
+    def indent(self, line: int) -> int:
+        """Columns of white space before the line's text; for a blank line those of the next line with text."""
+
+    def scope(self, line: int) -> Header | None:
+        """The innermost definition around a line, judged by indentation; a header is in its own scope."""
+
+    def is_header(self, line: int) -> bool:
+        """Whether a definition begins on the line."""
+
+    def headers_around(self, line: int) -> list[int]:
+        """The lines of the nearest two definitions above and below a line."""
+
+    def lines_with(self, name: str, limit: int) -> list[int]:
+        """The lines with a whole word, from top to bottom; empty if more than `limit` lines have it."""
+
+
 @dataclass(frozen=True)
 class Document:
-    """An open file; lines keep their line breaks."""
+    """An open file as a whole, for training; lines keep their line breaks."""
 
     path: str
     language: str
@@ -52,11 +88,24 @@ class Document:
         """The offset of every line, and of the end."""
         return list(accumulate(map(len, self.lines), initial=0))
 
+    @property
+    def line_count(self) -> int:
+        return len(self.lines)
+
+    def line(self, number: int) -> str:
+        return self.lines[number]
+
+    def head(self, count: int) -> Sequence[str]:
+        return self.lines[:count]
+
+    def is_header(self, line: int) -> bool:
+        at = bisect_left(self._header_lines, line)
+        return at < len(self._header_lines) and self._header_lines[at] == line
+
     @cached_property
     def headers(self) -> list[Header]:
         """The definitions, from top to bottom."""
-        found = _DEFINITION.finditer(self.text)
-        return [Header(self.line_at(m.start()), len(m[1].expandtabs(4)), m[2] or m[3] or m[4]) for m in found]
+        return [Header(self.line_at(at), indent, name) for at, indent, name in definitions(self.text)]
 
     @cached_property
     def _header_lines(self) -> list[int]:
@@ -67,27 +116,20 @@ class Document:
         return min(max(0, bisect_right(self.starts, offset) - 1), max(0, len(self.lines) - 1))
 
     def indent(self, line: int) -> int:
-        """Columns of white space before the line's text; for a blank line those of the next line with text."""
-        for text in self.lines[line : line + 4]:
-            if text.strip():
-                return len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip())
-        return 0
+        return indent_at(self, line)
 
     def scope(self, line: int) -> Header | None:
-        """The innermost definition around a line, judged by indentation; a header is in its own scope."""
         indent = self.indent(line)
-        for header in self.headers[bisect_right(self._header_lines, line) - 1 :: -1]:
+        for header in reversed(self.headers[: bisect_right(self._header_lines, line)]):
             if header.line == line or header.indent < indent:
                 return header
         return None
 
     def headers_around(self, line: int) -> list[int]:
-        """The lines of the nearest two definitions above and below a line."""
         at = bisect_left(self._header_lines, line)
         return self._header_lines[max(0, at - 2) : at + 2]
 
     def lines_with(self, name: str, limit: int) -> list[int]:
-        """The lines with a whole word, from top to bottom; empty if more than `limit` lines have it."""
         found: list[int] = []
         text, at = self.text, self.text.find(name)
         while at >= 0:
@@ -111,7 +153,7 @@ class Change:
     removed: tuple[str, ...]
     inserted: tuple[str, ...]
 
-    @property
+    @cached_property
     def end(self) -> int:
         return self.start + len(self.inserted)
 
@@ -124,13 +166,45 @@ class Change:
         return frozenset(WORD.findall("".join(self.inserted)))
 
 
+D = TypeVar("D", bound=Readable, covariant=True)
+
+
 @dataclass(frozen=True)
-class Situation:
+class Situation(Generic[D]):
     """The documents, the changes in the order in which they were made, and the cursor's document and line."""
 
-    documents: tuple[Document, ...]
+    documents: tuple[D, ...]
     changes: tuple[Change, ...]
     cursor: tuple[int, int]
+
+
+def definitions(text: str) -> Iterator[tuple[int, int, str]]:
+    """The offset, indentation and name of every definition in a text."""
+    for found in _DEFINITION.finditer(text):
+        yield found.start(), len(found[1].expandtabs(4)), found[2] or found[3] or found[4]
+
+
+def lines_with_word(text: str, name: str) -> list[int]:
+    """The lines of a short text that have a whole word, from top to bottom."""
+    found: list[int] = []
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (_is_part(text[at - 1 : at]) or _is_part(text[end : end + 1])):
+            line = text.count("\n", 0, at)
+            if not found or found[-1] != line:
+                found.append(line)
+        at = text.find(name, end)
+    return found
+
+
+def indent_at(document: Readable, line: int) -> int:
+    """Columns of white space before the line's text; for a blank line those of the next line with text."""
+    for number in range(line, min(line + BLANK_LINES_SKIPPED, document.line_count)):
+        text = document.line(number)
+        if bare := text.lstrip():
+            return len(text[: len(text) - len(bare)].expandtabs(4))
+    return 0
 
 
 def _is_part(character: str) -> bool:

@@ -1,15 +1,18 @@
 """Features of candidate places: what a glance at the line, its surroundings and the changes says."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, reduce
 from math import log1p
+from operator import or_
 from pathlib import PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
 
-from mercury_engine.training.data.filters import is_test
-from mercury_engine.training.places.candidates import Candidate, Kind, Names
-from mercury_engine.training.places.situation import WORD, Change, Document, Situation
+from mercury_engine.places.candidates import Candidate, Kind, Names
+from mercury_engine.places.situation import WORD, Change, Readable, Situation
+from mercury_engine.text.paths_of_tests import is_test
 
 Occurrences = dict[tuple[int, int], dict[str, int]]
 Array = npt.NDArray[np.float32]
@@ -34,10 +37,20 @@ PLACE_FEATURES = (
 
 FEATURES = CONTEXT_FEATURES + PLACE_FEATURES
 
+_STALE, _ADDED, _SCOPE, _ALIKE = map(int, (Kind.STALE, Kind.ADDED, Kind.SCOPE, Kind.ALIKE))
+_NOTHING: dict[str, int] = {}
+
+CACHED_LINES = 8_192
+"""Lines whose words and look are kept."""
+
+MAX_COMPARED_LINES = 60
+"""Lines of the changes that candidates are compared with."""
+
+_CLOSING = ("}", ")", "];", "};", "});", "end", "]")
 _COMMENT = ("#", "//", "/*", "*", "--", '"""')
 
 
-def features(situation: Situation, places: Sequence[Candidate], names: Names, found: Occurrences) -> Array:
+def features(situation: Situation[Readable], places: Sequence[Candidate], names: Names, found: Occurrences) -> Array:
     """One row per candidate with the columns FEATURES; float32 [C, F]."""
     context = context_features(situation, len(places), names, found)
     describe = _Describer(situation, names, found)
@@ -45,14 +58,12 @@ def features(situation: Situation, places: Sequence[Candidate], names: Names, fo
     return np.array(rows, np.float32).reshape(len(places), len(FEATURES))
 
 
-def context_features(situation: Situation, count: int, names: Names, found: Occurrences) -> list[float]:
+def context_features(situation: Situation[Readable], count: int, names: Names, found: Occurrences) -> list[float]:
     """The values of CONTEXT_FEATURES, for `count` candidates."""
     last = situation.changes[-1]
     pairs = [(change.old_words - change.new_words, change.new_words - change.old_words) for change in situation.changes]
-    lines = [0, 0, 0]
-    for words in found.values():
-        for n, kind in enumerate((Kind.STALE, Kind.ADDED, Kind.SCOPE)):
-            lines[n] += any(each & kind for each in words.values())
+    kinds = {place: reduce(or_, words.values()) for place, words in found.items()}
+    lines = [sum(1 for each in kinds.values() if each & kind) for kind in (_STALE, _ADDED, _SCOPE)]
     new = last.new_words - last.old_words
     return [
         log1p(len(situation.changes)),
@@ -69,14 +80,14 @@ def context_features(situation: Situation, count: int, names: Names, found: Occu
         float(is_test(situation.documents[last.document].path)),
         float(situation.cursor == (last.document, max(last.start, last.end - 1))),
         len(new & {word for change in situation.changes[:-1] for word in change.new_words}) / max(1, len(new)),
-        log1p(sum(place[0] == last.document and any(k & Kind.STALE for k in w.values()) for place, w in found.items())),
+        log1p(sum(1 for place, each in kinds.items() if each & _STALE and place[0] == last.document)),
     ]
 
 
 class _Describer:
     """Computes the features of candidates of one situation."""
 
-    def __init__(self, situation: Situation, names: Names, found: Occurrences) -> None:
+    def __init__(self, situation: Situation[Readable], names: Names, found: Occurrences) -> None:
         self.situation, self.names, self.found = situation, names, found
         self.last = situation.changes[-1]
         self.of_last = self.last.old_words - self.last.new_words, self.last.new_words - self.last.old_words
@@ -88,30 +99,34 @@ class _Describer:
             for word in words:
                 self.counts[word] = self.counts.get(word, 0) + 1
         self.removed_lines = {line.strip() for change in situation.changes for line in change.removed} - {""}
-        self.likes = [_line_words(self.last.removed), _line_words(self.last.inserted)]
-        self.likes += [_line_words([line for c in situation.changes for line in c.removed])]
-        self.likes += [_line_words([line for c in situation.changes for line in c.inserted])]
+        removed = [line for change in situation.changes for line in change.removed]
+        inserted = [line for change in situation.changes for line in change.inserted]
+        self.likes = [_LikeLines(lines) for lines in (self.last.removed, self.last.inserted, removed, inserted)]
         below = [place[1] for place, words in found.items() if place[0] == self.last.document
-                 and place[1] >= self.last.end and any(kind & Kind.STALE for kind in words.values())]  # fmt: skip
+                 and place[1] >= self.last.end and reduce(or_, words.values()) & _STALE]  # fmt: skip
+        self.spans: list[list[tuple[int, int]]] = [[] for _ in situation.documents]
+        for change in situation.changes:
+            self.spans[change.document].append((change.start, max(change.start, change.end - 1)))
+        self.changed_scopes = {(c.document, scope) for c, scope in zip(situation.changes, self.scopes, strict=True)}
         self.first_below = min(below, default=-1)
 
     def __call__(self, place: Candidate) -> list[float]:
         document = self.situation.documents[place.document]
-        line = document.lines[place.line]
+        line = _seen(document.line(place.line))
         return [
-            *(float(bool(place.kinds & kind)) for kind in Kind),
+            *_kind_bits(place.kinds),
             *self.documents[place.document],
             *self._distance(place, document),
             *self._scope(place, document),
             *self._names(place),
             *self._likeness(line),
-            *_look(line),
-            float(any(header.line == place.line for header in document.headers) if place.kinds & Kind.HEADER else 0),
-            float(line.strip() in ("}", ")", "];", "};", "});", "end", "]")),
-            place.line / max(1, len(document.lines)),
+            *line.look,
+            float(bool(place.kinds & Kind.HEADER) and document.is_header(place.line)),
+            line.is_closing,
+            place.line / max(1, document.line_count),
         ]
 
-    def _document(self, number: int, document: Document) -> list[float]:
+    def _document(self, number: int, document: Readable) -> list[float]:
         last = self.situation.documents[self.last.document]
         here, there = PurePosixPath(document.path), PurePosixPath(last.path)
         stems = [path.stem.removeprefix("test_").removesuffix("_test").split(".")[0] for path in (here, there)]
@@ -124,59 +139,103 @@ class _Describer:
             float(stems[0] == stems[1]),
         ]
 
-    def _distance(self, place: Candidate, document: Document) -> list[float]:
+    def _distance(self, place: Candidate, document: Readable) -> list[float]:
         cursor = place.line - self.situation.cursor[1] if place.document == self.situation.cursor[0] else None
-        last = _gap(self.last, place.line) if place.document == self.last.document else None
-        gaps = [abs(_gap(c, place.line)) for c in self.situation.changes if c.document == place.document]
+        gap = _gap(self.last, place.line) if place.document == self.last.document else None
+        line = place.line
+        gaps = [start - line if line < start else max(0, line - last) for start, last in self.spans[place.document]]
         return [
             log1p(abs(cursor)) if cursor is not None else 9.0,
             float(cursor is not None and cursor > 0),
-            log1p(abs(last)) if last is not None else 9.0,
-            float(last is not None and last > 0),
+            log1p(abs(gap)) if gap is not None else 9.0,
+            float(gap is not None and gap > 0),
             log1p(min(gaps)) if gaps else 9.0,
         ]
 
-    def _scope(self, place: Candidate, document: Document) -> list[float]:
+    def _scope(self, place: Candidate, document: Readable) -> list[float]:
         scope = document.scope(place.line)
         indent = document.indent(place.line)
-        same = [scope is not None and c.document == place.document and scope == other
-                for c, other in zip(self.situation.changes, self.scopes, strict=True)]  # fmt: skip
+        is_changed = scope is not None and (place.document, scope) in self.changed_scopes
+        is_last = is_changed and place.document == self.last.document and scope == self.scopes[-1]
         last = self.scopes[-1]
         alike = (
             scope is not None and last is not None and len(last.name) > 3 and last.name.lower() in scope.name.lower()
         )
         return [
-            float(same[-1]),
-            float(any(same)),
-            float(alike and not same[-1]),
+            float(is_last),
+            float(is_changed),
+            float(alike and not is_last),
             max(-4.0, min(4.0, (indent - self.indent) / 4)),
             float(indent == self.indent),
         ]
 
     def _names(self, place: Candidate) -> list[float]:
-        here = self.found.get((place.document, place.line), {})
-        around = [w for n in (-2, -1, 1, 2) for w in self.found.get((place.document, place.line + n), {}).items()]
-        stale = [word for word, kind in here.items() if kind & Kind.STALE]
-        added = [word for word, kind in here.items() if kind & Kind.ADDED]
+        here = self.found.get((place.document, place.line), _NOTHING)
+        around = [
+            kind for n in (-2, -1, 1, 2) for kind in self.found.get((place.document, place.line + n), _NOTHING).values()
+        ]
+        stale = [word for word, kind in here.items() if kind & _STALE]
+        added = [word for word, kind in here.items() if kind & _ADDED]
         return [
             log1p(len(stale)),
             log1p(len(added)),
-            log1p(sum(bool(kind & Kind.SCOPE) for kind in here.values())),
-            log1p(sum(kind == Kind.ALIKE for kind in here.values())),
+            log1p(sum([1 for kind in here.values() if kind & _SCOPE])),
+            log1p(sum([1 for kind in here.values() if kind == _ALIKE])),
             max((1 / self.counts[word] for word in stale), default=0.0),
             max((1 / self.counts[word] for word in added), default=0.0),
-            log1p(sum(bool(kind & Kind.STALE) for _, kind in around)),
-            log1p(sum(bool(kind & Kind.ADDED) for _, kind in around)),
+            log1p(sum([1 for kind in around if kind & _STALE])),
+            log1p(sum([1 for kind in around if kind & _ADDED])),
             float(place.document == self.last.document and place.line == self.first_below),
-            float(any(word in self.of_last[0] for word in stale)),
-            float(any(word in self.of_last[1] for word in here)),
+            float(not self.of_last[0].isdisjoint(stale)),
+            float(not self.of_last[1].isdisjoint(here)),
         ]
 
-    def _likeness(self, line: str) -> list[float]:
-        words = frozenset(WORD.findall(line))
-        likes = [max((_jaccard(words, other) for other in others), default=0.0) for others in self.likes]
-        is_stale = bool(words & self.names.stale) and not words & self.names.added
-        return [float(line.strip() in self.removed_lines), *likes, float(is_stale)]
+    def _likeness(self, line: "_Line") -> list[float]:
+        is_stale = not line.words.isdisjoint(self.names.stale) and line.words.isdisjoint(self.names.added)
+        return [float(line.text in self.removed_lines), *(like(line.words) for like in self.likes), float(is_stale)]
+
+
+class _LikeLines:
+    """The greatest likeness of a line to one of these lines: words in common among all of both."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.sizes: list[int] = []
+        self.with_word: dict[str, list[int]] = {}
+        for words in {words for line in lines[:MAX_COMPARED_LINES] if len(words := _seen(line).words) > 1}:
+            for word in words:
+                self.with_word.setdefault(word, []).append(len(self.sizes))
+            self.sizes.append(len(words))
+
+    def __call__(self, words: frozenset[str]) -> float:
+        common: dict[int, int] = {}
+        for word in self.with_word.keys() & words:
+            for number in self.with_word[word]:
+                common[number] = common.get(number, 0) + 1
+        size, sizes = len(words), self.sizes
+        return max([same / (size + sizes[number] - same) for number, same in common.items()], default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What one line's text alone says."""
+
+    text: str
+    words: frozenset[str]
+    look: tuple[float, float]
+    """Whether it is blank, and a comment."""
+    is_closing: float
+
+
+@lru_cache(CACHED_LINES)
+def _seen(line: str) -> _Line:
+    text = line.strip()
+    look = float(not text), float(text.startswith(_COMMENT))
+    return _Line(text, frozenset(WORD.findall(line)), look, float(text in _CLOSING))
+
+
+@cache
+def _kind_bits(kinds: int) -> tuple[float, ...]:
+    return tuple(float(bool(kinds & kind)) for kind in Kind)
 
 
 def _gap(change: Change, line: int) -> int:
@@ -189,17 +248,3 @@ def _indent_of(change: Change) -> int:
         if line.strip():
             return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
     return 0
-
-
-def _line_words(lines: Sequence[str]) -> set[frozenset[str]]:
-    return {words for line in lines[:60] if len(words := frozenset(WORD.findall(line))) > 1}
-
-
-def _jaccard(ours: frozenset[str], others: frozenset[str]) -> float:
-    same = len(ours & others)
-    return same / (len(ours) + len(others) - same) if same else 0.0
-
-
-def _look(line: str) -> list[float]:
-    text = line.strip()
-    return [float(not text), float(text.startswith(_COMMENT))]

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from mercury_engine.training.places.candidates import TOLERANCE_LINES, Candidate, candidates, names_of, occurrences
-from mercury_engine.training.places.features import CONTEXT_FEATURES, FEATURES, Array, features
-from mercury_engine.training.places.situation import Situation
+from mercury_engine.places.candidates import TOLERANCE_LINES, Candidate, candidates, names_of, occurrences
+from mercury_engine.places.features import CONTEXT_FEATURES, FEATURES, Array, features
+from mercury_engine.places.situation import Readable, Situation
 
 SHAPES = ("mean", "scale", "place_in", "place_in_bias", "place_out", "nowhere_in", "nowhere_in_bias", "nowhere_out",
           "nowhere_bias")  # fmt: skip
@@ -52,7 +52,7 @@ class PlaceHead:
         chances = np.exp(scores - scores.max())
         return (chances / chances.sum()).astype(np.float32)
 
-    def places(self, situation: Situation, count: int = 3) -> list[Place]:
+    def places(self, situation: Situation[Readable], count: int = 3) -> list[Place]:
         """The likeliest places, best first, none within reach of a better one; empty without changes."""
         if not situation.changes:
             return []

@@ -1,0 +1,63 @@
+"""Edits that are never shown: those that revert the user, only move white space, or break the parse."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.redaction import is_secret_line
+from mercury_lsp.documents.syntax import breaks_document
+
+MAX_EDIT_CHARS = 4_000
+"""Longest edit, old and new text together."""
+
+_WORD = re.compile(r"\w+")
+
+
+def is_wanted(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk]) -> bool:
+    """Whether an edit of [start, end) in this version may be shown, given what the user did."""
+    if not 0 <= start <= end <= snapshot.length or end - start + len(new) > MAX_EDIT_CHARS:
+        return False
+    old = snapshot.slice(start, end)
+    if "".join(old.split()) == "".join(new.split()):
+        return False
+    if any(_reverts(snapshot, start, old, new, hunk) for hunk in hunks):
+        return False
+    if any(is_secret_line(line, snapshot.language_id) for line in _lines(snapshot, start, end, new)):
+        return False
+    return not breaks_document(snapshot, start, end, new)
+
+
+def _reverts(snapshot: Snapshot, start: int, old: str, new: str, hunk: Hunk) -> bool:
+    """Whether an edit takes a hunk back: where it was made, or the same words the other way round elsewhere."""
+    if hunk.uri == snapshot.uri and _is_in(hunk, snapshot, start, start + len(old)):
+        was, now, here = _stripped(hunk.before), _stripped(new), _stripped(old)
+        if now <= was and (not here or not here <= was):
+            return True
+    removed, added = _exchanged(old, new)
+    taken, brought = _exchanged(hunk.before, hunk.after)
+    return bool(removed and added) and removed <= brought and added <= taken
+
+
+def _is_in(hunk: Hunk, snapshot: Snapshot, start: int, end: int) -> bool:
+    """Whether an edit touches the lines of a hunk."""
+    first, last = snapshot.source.line_of(start), snapshot.source.line_of(max(start, end - 1))
+    return first < max(hunk.end_line, hunk.line + 1) and last >= hunk.line
+
+
+def _stripped(text: str) -> frozenset[str]:
+    return frozenset(line.strip() for line in text.splitlines()) - {""}
+
+
+def _exchanged(old: str, new: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words that only the old text has, and those that only the new one has."""
+    before, after = frozenset(_WORD.findall(old)), frozenset(_WORD.findall(new))
+    return before - after, after - before
+
+
+def _lines(snapshot: Snapshot, start: int, end: int, new: str) -> Iterator[str]:
+    """The lines that an edit touches, as they are and as they would be."""
+    source = snapshot.source
+    first, last = source.line_bounds(start)[0], source.line_bounds(end)[1]
+    yield from source.slice(first, last).splitlines()
+    yield from (source.slice(first, start) + new + source.slice(end, last)).splitlines()
