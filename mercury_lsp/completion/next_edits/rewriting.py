@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
+from typing import Protocol
 
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, EditHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
@@ -26,14 +27,20 @@ RewriteText = Callable[[RewriteRequest], Awaitable[RegionRewrite | None]]
 """The engine's rewrite; None if there is no engine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Protocol):
     """Lines [start_line, end_line) of one version of a document; the model sees `path`."""
 
-    snapshot: Snapshot
-    path: str
-    start_line: int
-    end_line: int
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def start_line(self) -> int: ...
+
+    @property
+    def end_line(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Regions sent to the model, and the short hunks that its answers become."""
 
 import asyncio
+from dataclasses import dataclass
 from threading import Event
 
 import pytest
@@ -9,16 +10,23 @@ from mercury_engine.api import Rewrite as RegionRewrite
 
 from mercury_lsp.completion.next_edits.rewriting import (
     MIN_CHANCE,
-    Region,
     Rewrite,
     rewrite_region,
     rewrite_regions,
     rewrite_request,
 )
-from mercury_lsp.documents.document import Document
+from mercury_lsp.documents.document import Document, Snapshot
 
 TEXT = "import os\n\n\ndef first(name):\n    value = load(name)\n    return value\n\n\nx = first('a')\ny = first('b')\n"
 HISTORY = (EditHunk(0, "def load(name):\n", "def load(name, default):\n", "other.py"),)
+
+
+@dataclass(frozen=True)
+class Region:
+    snapshot: Snapshot
+    path: str
+    start_line: int
+    end_line: int
 
 
 def region(text: str = TEXT, start: int = 3, end: int = 6, language: str = "python") -> Region:
