@@ -16,6 +16,7 @@ from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, 
 from mercury_lsp.completion.distraction import is_distracting
 from mercury_lsp.completion.drafting import DraftIndex, old_suggestion
 from mercury_lsp.completion.next_edits import NextEdits
+from mercury_lsp.completion.next_edits.rewriting import rewrite_region
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
@@ -74,7 +75,10 @@ class Completer:
 
         `reload`: load it even if it is loaded, because its files have changed. Raises whatever loading raises.
         """
-        return await self._lease.load(self.settings, reload)
+        engine = await self._lease.load(self.settings, reload)
+        rewrites = engine.edit_format is not None  # other models find neither place nor will to edit
+        self.next_edits.rewritten_places.rewrite = partial(rewrite_region, self._lease.rewrite) if rewrites else None
+        return engine
 
     async def complete(
         self,

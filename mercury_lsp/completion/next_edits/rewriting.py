@@ -1,6 +1,5 @@
 """Rewrites regions of a document with the model, and cuts each answer to the short hunk that is shown."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -51,18 +50,6 @@ class Rewrite:
     end: int
     text: str
     confidence: float
-
-
-async def rewrite_regions(
-    rewrite: RewriteText, regions: Sequence[Region], histories: Sequence[Sequence[EditHunk]], cancel: Event
-) -> list[Rewrite | None]:
-    """The hunk of each region that is to change, in order, after the edits of its history; None for one that stays.
-
-    The engine shares its passes among them. Raises Cancelled, and what the engine raises.
-    """
-    return list(
-        await asyncio.gather(*(rewrite_region(rewrite, *each, cancel) for each in zip(regions, histories, strict=True)))
-    )
 
 
 async def rewrite_region(

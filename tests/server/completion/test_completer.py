@@ -1,6 +1,7 @@
 """The completer, with an engine that answers on demand."""
 
 import asyncio
+from threading import Event
 
 import pytest
 from lsprotocol import types
@@ -8,6 +9,7 @@ from mercury_engine.api import Fill, FillRequest
 from mercury_engine.errors import Cancelled
 
 from mercury_lsp.completion.completer import Completer
+from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import differs
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.settings import Settings
@@ -289,3 +291,15 @@ async def test_a_suggestion_on_display_keeps_its_id_when_the_user_invokes_more(e
     assert await ids(7, automatic=False) == shown
     editor.engine.text = "other"
     assert await ids(7, automatic=False) != shown
+
+
+async def test_only_a_model_that_was_trained_to_edit_rewrites_places():
+    engine = FakeEngine()
+    editor = CompleterDesk(engine, "x = 1\n")
+    await editor.completer.load()
+    assert editor.completer.next_edits.rewritten_places.rewrite is None
+    engine.edit_format = "sweep"
+    await editor.completer.load(reload=True)
+    assert (rewrite := editor.completer.next_edits.rewritten_places.rewrite) is not None
+    place = Place(editor.documents.snapshot(URI), "sample.py", 0, 0, 1, 0.9)
+    assert await rewrite(place, (), Event()) is None  # the fake leaves every region as it is

@@ -12,7 +12,6 @@ from mercury_lsp.completion.next_edits.rewriting import (
     MIN_CHANCE,
     Rewrite,
     rewrite_region,
-    rewrite_regions,
     rewrite_request,
 )
 from mercury_lsp.documents.document import Document, Snapshot
@@ -122,17 +121,3 @@ def test_an_emoji_before_the_region_moves_nothing():
     text = "# 😀😀\n" + TEXT
     found = hunk("load(name)", "load()", text=text, start=4, end=7)
     assert applied(text, found) == text.replace("load(name)", "load()")
-
-
-def test_several_regions_are_asked_for_at_once():
-    waiting: list[RewriteRequest] = []
-
-    async def rewrite(request: RewriteRequest) -> RegionRewrite:
-        waiting.append(request)
-        while len(waiting) < 2:
-            await asyncio.sleep(0)
-        return RegionRewrite(request.text.replace("first", "second"), 0.8, 0.5, 1, 0.0, is_finished=True)
-
-    regions = [region(), region(start=8, end=10)]
-    found = asyncio.run(rewrite_regions(rewrite, regions, [HISTORY, ()], Event()))
-    assert [each.text for each in found] == ["def second(name):\n", "x = second('a')\ny = second('b')\n"]

@@ -159,3 +159,11 @@ def test_an_edit_outside_the_text_or_of_a_thousand_lines_is_not_wanted():
     desk = HistoryDesk(a=CODE)
     assert not is_wanted(desk.documents.parsed(A), 10, len(CODE) + 1, "x", [])
     assert not wanted(desk, "load(name)", "x\n" * MAX_EDIT_CHARS)
+
+
+def test_the_likeliest_places_are_rewritten_at_once_and_the_first_is_offered():
+    desk = RewriteDesk()
+    desk.places = [desk.place(line, 0.3) for line in (5, 1, 4, 2)]
+    [offer] = desk.found()
+    assert [each.line for each in desk.asked] == [5, 1, 4]
+    assert offer.text == "load(name, 1)"
