@@ -1,21 +1,35 @@
-"""A user who edits documents in a language server of their own and asks it for the next edit."""
+"""A user who edits documents in an editor of their own and asks the language server for the next edit.
 
-from collections.abc import Mapping
+All editors of a run share a daemon, as they do at a user's desk: the model is loaded once, and every scenario has a
+connection, so a history, of its own.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 from urllib.parse import quote
 
 from mercury_lsp.commands.client import Client
+from mercury_lsp.daemon.address import default_address
+from mercury_lsp.daemon.control import stop
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 from mercury_lsp.errors import UsageError
-from mercury_lsp.evaluation.editor import SERVER_COMMAND
 from mercury_lsp.evaluation.line_edits import LineEdit, keystrokes, line_edit, lines_of
 from mercury_lsp.evaluation.scenarios import Scenario
 
 WAYS = ("unasked", "by key")
 """How the user asks: `copilotInlineEdit` behind the last change, or the command `mercury.nextEdit`."""
+
+SERVER_COMMAND = (sys.executable, "-m", "mercury_lsp")
+
+RUNTIME_VARIABLE = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_RUNTIME_DIR"
+"""Names the folder of the daemon's socket."""
 
 CAPABILITIES = {"workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}}
 
@@ -31,8 +45,23 @@ class Answer:
     milliseconds: float
 
 
+@contextmanager
+def own_daemon() -> Iterator[None]:
+    """Editors started within share a daemon that nobody else uses; it is stopped afterwards."""
+    before = os.environ.get(RUNTIME_VARIABLE)
+    with TemporaryDirectory(prefix="mercury-") as folder:
+        os.environ[RUNTIME_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            stop(default_address())
+            del os.environ[RUNTIME_VARIABLE]
+            if before is not None:
+                os.environ[RUNTIME_VARIABLE] = before
+
+
 class EditDesk:
-    """The documents of one scenario, opened in a new server, so that no answer depends on another scenario."""
+    """The documents of one scenario, opened over a new connection, so that it has no history of another one."""
 
     def __init__(self, settings: Mapping[str, Any]):
         self._client = Client(SERVER_COMMAND)

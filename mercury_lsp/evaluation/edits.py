@@ -20,8 +20,9 @@ from mercury_engine.evaluation.intervals import wilson
 from rich.table import Column, Table
 
 from mercury_lsp.evaluation.commit_steps import read_steps
-from mercury_lsp.evaluation.edit_desk import WAYS, Answer, EditDesk
+from mercury_lsp.evaluation.edit_desk import WAYS, Answer, EditDesk, own_daemon
 from mercury_lsp.evaluation.edit_figures import Verdict, bootstrap, harmonic_mean, judge
+from mercury_lsp.evaluation.edit_peers import PEER_WAYS, Peer
 from mercury_lsp.evaluation.scenario_checks import language
 from mercury_lsp.evaluation.scenarios import Scenario, read_scenarios
 from mercury_lsp.settings import Eagerness
@@ -148,17 +149,26 @@ def spread(scenarios: Sequence[Scenario], limit: int | None) -> Sequence[Scenari
     return [own[n * len(own) // count] for own, count in zip(sorts, counts, strict=True) for n in range(count)]
 
 
-def ask_server(scenarios: Sequence[Scenario], settings: Mapping[str, object]) -> tuple[dict[str, list[Judged]], str]:
-    """What the server shows, by way, and the name of its model; every scenario gets a server of its own."""
-    found: dict[str, list[Judged]] = {way: [] for way in WAYS}
+def ask_server(
+    scenarios: Sequence[Scenario], ways: Sequence[str], settings: Mapping[str, object]
+) -> tuple[dict[str, list[Judged]], str]:
+    """What the server shows, by way, and the name of its model; every scenario has a connection of its own."""
+    found: dict[str, list[Judged]] = {way: [] for way in ways}
     model = "unknown"
-    for scenario in suite.progress(scenarios, "next edits"):
-        with EditDesk(settings) as desk:
-            desk.work(scenario)
-            for way in WAYS:
-                found[way].append(judged(scenario, desk.ask(scenario, way)))
-            model = desk.model
+    with own_daemon():
+        for scenario in suite.progress(scenarios, "next edits"):
+            with EditDesk(settings) as desk:
+                desk.work(scenario)
+                for way in ways:
+                    found[way].append(judged(scenario, desk.ask(scenario, way)))
+                model = desk.model
     return found, model
+
+
+def ask_peer(scenarios: Sequence[Scenario], way: str, options: argparse.Namespace) -> tuple[list[Judged], str]:
+    """What the peer would show, and its model's name."""
+    peer = Peer(options.peer, way, options.threads)
+    return [judged(each, peer.ask(each)) for each in suite.progress(scenarios, way)], peer.name
 
 
 def server_settings(options: argparse.Namespace) -> dict[str, object]:
@@ -174,6 +184,8 @@ def option_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--commits", type=Path, help="judge steps of real commits instead: folder of `training commits`"
     )
+    parser.add_argument("--ways", nargs="+", choices=(*WAYS, *PEER_WAYS), default=WAYS, help="ways of asking")
+    parser.add_argument("--peer", help="the model of the ways without the server: a folder, a GGUF file or a name")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--threads", type=suite.count)
     parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
@@ -186,19 +198,28 @@ def option_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str]) -> int:
-    options = option_parser().parse_args(argv)
+    parser = option_parser()
+    options = parser.parse_args(argv)
+    if options.peer is None and set(options.ways) & set(PEER_WAYS):
+        parser.error("these ways need --peer MODEL")
     read = read_steps(options.commits, options.corpus) if options.commits else read_scenarios(options.corpus)
     scenarios = spread(read, options.limit)
-    found, model = ask_server(scenarios, server_settings(options))
+    found, models = dict[str, list[Judged]](), dict[str, str]()
+    if ways := [way for way in options.ways if way in WAYS]:
+        found, models["server"] = ask_server(scenarios, ways, server_settings(options))
+    for way in (way for way in options.ways if way in PEER_WAYS):
+        found[way], models[way] = ask_peer(scenarios, way, options)
     record = {
-        "model": model,
+        "models": models,
         "positions": "commits" if options.commits else "scenarios",
         "limit": options.limit,
         "seed": options.seed,
         **server_settings(options),
         "machine": suite.machine(options.device or "cpu"),
         "ways": {way: figures_by_group(own, options.seed) for way, own in found.items()},
-        "answers": {way: [each.record(not options.commits) for each in own] for way, own in found.items()},
+        "answers": {
+            way: [each.record(not options.commits) for each in own if each.is_shown] for way, own in found.items()
+        },
     }
     suite.deliver(record, results_table(record), options, lambda *_: None)
     return 0
