@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from math import log1p
-from operator import or_
+from operator import attrgetter, or_
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -99,9 +99,10 @@ class _Describer:
             for word in words:
                 self.counts[word] = self.counts.get(word, 0) + 1
         self.removed_lines = {line.strip() for change in situation.changes for line in change.removed} - {""}
-        removed = [line for change in situation.changes for line in change.removed]
-        inserted = [line for change in situation.changes for line in change.inserted]
-        self.likes = [_LikeLines(lines) for lines in (self.last.removed, self.last.inserted, removed, inserted)]
+        self.likes = [
+            _LikeLines(side(self.last), [line for change in situation.changes for line in side(change)])
+            for side in (attrgetter("removed"), attrgetter("inserted"))
+        ]
         below = [place[1] for place, words in found.items() if place[0] == self.last.document
                  and place[1] >= self.last.end and reduce(or_, words.values()) & _STALE]  # fmt: skip
         self.spans: list[list[tuple[int, int]]] = [[] for _ in situation.documents]
@@ -192,27 +193,43 @@ class _Describer:
 
     def _likeness(self, line: "_Line") -> list[float]:
         is_stale = not line.words.isdisjoint(self.names.stale) and line.words.isdisjoint(self.names.added)
-        return [float(line.text in self.removed_lines), *(like(line.words) for like in self.likes), float(is_stale)]
+        (removed, any_removed), (inserted, any_inserted) = (like(line.words) for like in self.likes)
+        is_removed = float(line.text in self.removed_lines)
+        return [is_removed, removed, inserted, any_removed, any_inserted, float(is_stale)]
 
 
 class _LikeLines:
-    """The greatest likeness of a line to one of these lines: words in common among all of both."""
+    """The greatest likeness of a line to one of the last change's lines, and to one of all: words in common of both."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, last: Sequence[str], lines: Sequence[str]) -> None:
+        of_last, of_any = (
+            {words for line in each[:MAX_COMPARED_LINES] if len(words := _seen(line).words) > 1}
+            for each in (last, lines)
+        )
         self.sizes: list[int] = []
+        self.in_last: list[bool] = []
+        self.in_any: list[bool] = []
         self.with_word: dict[str, list[int]] = {}
-        for words in {words for line in lines[:MAX_COMPARED_LINES] if len(words := _seen(line).words) > 1}:
+        for words in of_last | of_any:
             for word in words:
                 self.with_word.setdefault(word, []).append(len(self.sizes))
             self.sizes.append(len(words))
+            self.in_last.append(words in of_last)
+            self.in_any.append(words in of_any)
 
-    def __call__(self, words: frozenset[str]) -> float:
+    def __call__(self, words: frozenset[str]) -> tuple[float, float]:
         common: dict[int, int] = {}
         for word in self.with_word.keys() & words:
             for number in self.with_word[word]:
                 common[number] = common.get(number, 0) + 1
-        size, sizes = len(words), self.sizes
-        return max([same / (size + sizes[number] - same) for number, same in common.items()], default=0.0)
+        best_of_last = best_of_any = 0.0
+        for number, same in common.items():
+            likeness = same / (len(words) + self.sizes[number] - same)
+            if likeness > best_of_last and self.in_last[number]:
+                best_of_last = likeness
+            if likeness > best_of_any and self.in_any[number]:
+                best_of_any = likeness
+        return best_of_last, best_of_any
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,6 @@ class IndexedDocument:
         self._indents: dict[int, int] = {}
         self._headers: dict[int, list[Header]] = {}
         """What was asked of this version: indentations by line, definitions by chunk."""
-        self._head: tuple[Snapshot, list[str]] | None = None
         self.line_count = 0
 
     def update(self, snapshot: Snapshot, at_once: bool = False) -> bool:
@@ -128,10 +127,8 @@ class IndexedDocument:
 
     def head(self, count: int) -> Sequence[str]:
         """As in `Readable`."""
-        assert self.snapshot is not None
-        if self._head is None or self._head[0] is not self.snapshot:
-            self._head = self.snapshot, [self.line(number) for number in range(min(count, self.line_count))]
-        return self._head[1][:count]
+        number = bisect_left(self._starts, count)
+        return _LINE.findall("".join(self._texts[:number]))[:count]
 
     def indent(self, line: int) -> int:
         """As in `Readable`."""
