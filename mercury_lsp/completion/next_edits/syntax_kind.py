@@ -96,6 +96,8 @@ def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxK
     rules = language(snapshot.language_id)
     path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
     before = _OWNER.search(snapshot.slice(offset - OWNER_REACH_CHARS, offset))
+    if before and "\n" in before[0] and _ends_in_comment(snapshot, offset - len(before[0]) + len(before[1]), rules):
+        before = None  # a sentence's full stop
     role = _role(path, rules, before is not None)
     if role is None:
         return None
@@ -114,6 +116,13 @@ def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxK
         is_bound=_is_bound(path),
         classes=classes,
     )
+
+
+def _ends_in_comment(snapshot: Snapshot, offset: int, rules: Language) -> bool:
+    """Whether the text at an offset is part of a comment or a string."""
+    assert snapshot.tree is not None
+    path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
+    return any(node.type in rules.comments or node.type in rules.strings for node in path)
 
 
 def _role(path: list[Node], rules: Language, is_owned: bool) -> str | None:

@@ -11,6 +11,10 @@ from tests.support.next_edit_desk import RENAMED, NextEditDesk
 
 CASES = {
     "a parameter": ("python", "def f(<count>):\n    x = [<count>]\n    return f'{<count>}' + x.count\n\ncount = 1\n"),
+    "a name behind a comment's full stop": (
+        "python",
+        "def f():\n    # the end.\n    <count> = 1\n    return <count>\n\ncount = 2\n",
+    ),
     "a private attribute": (
         "python",
         """\
