@@ -20,8 +20,8 @@ from lsprotocol import types
 from mercury_engine.evaluation import suite
 from mercury_engine.places.candidates import Candidate, Kind
 from mercury_engine.places.head import Place, PlaceHead, distinct
+from mercury_engine.text.lines import lines_of
 from mercury_engine.training.commits.build import read_split
-from mercury_engine.training.commits.commit_edit import lines_of
 from mercury_engine.training.commits.moments import Moment
 from mercury_engine.training.ranking.cases import Case, all_cases
 from mercury_engine.training.ranking.figures import candidate_figures, is_right, place_figures

@@ -129,7 +129,7 @@ def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float
     cut = engine.context_reader.cut(request)
     target = engine.tokenizer.encode(cut.spell + truth)
     around = engine.surroundings(request, [*cut.read, *cut.known], 0)
-    reading = Verifier(engine.reader, around.context.before, around.last, around.ends, around.adapter)
+    reading = Verifier.behind(engine.reader, around)
     [logp] = finished(reading.verify([[]], [target]), engine.reader)
     return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.context.tokens_read
 

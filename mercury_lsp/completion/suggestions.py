@@ -8,6 +8,7 @@ from mercury_engine.api import Fill
 from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.documents.document import Snapshot
 
 Position = tuple[int, int]
 """Line and UTF-16 column, both from 0."""
@@ -68,6 +69,21 @@ class Suggestion:
             elapsed_ms=fill.elapsed * 1000,
             is_finished=fill.is_finished,
             unsure_from=_within(fill.unsure_from, text),
+        )
+
+    @classmethod
+    def replacing(
+        cls, snapshot: Snapshot, start: int, end: int, text: str, confidence: float, seconds: float
+    ) -> "Suggestion":
+        """An edit of the document's characters [start, end), found in so many seconds without a denoise step."""
+        return cls(
+            id=uuid4().hex,
+            text=text,
+            start=snapshot.position_at(start),
+            end=snapshot.position_at(end),
+            confidence=confidence,
+            steps=0,
+            elapsed_ms=seconds * 1000,
         )
 
     def after(self, count: int) -> "Suggestion":

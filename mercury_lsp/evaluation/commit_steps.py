@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mercury_engine.text.lines import lines_of
 from mercury_engine.training.commits.build import read_split
 from mercury_engine.training.commits.commit_edit import CommitEdit
 from mercury_engine.training.commits.moments import Moment, ordered
 
 from mercury_lsp.documents.languages import LANGUAGES, language_of
 from mercury_lsp.errors import UsageError
-from mercury_lsp.evaluation.line_edits import LineEdit, cursor_behind, lines_of
+from mercury_lsp.evaluation.line_edits import LineEdit, cursor_behind
 from mercury_lsp.evaluation.scenarios import Scenario
 
 LIST = "commit_steps.txt"

@@ -14,13 +14,15 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import quote
 
+from mercury_engine.text.lines import lines_of
+
 from mercury_lsp.commands.client import Client
 from mercury_lsp.daemon.address import default_address
 from mercury_lsp.daemon.control import stop
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 from mercury_lsp.errors import UsageError
-from mercury_lsp.evaluation.line_edits import LineEdit, keystrokes, line_edit, lines_of
+from mercury_lsp.evaluation.line_edits import LineEdit, keystrokes, line_edit
 from mercury_lsp.evaluation.scenarios import Scenario
 
 WAYS = ("unasked", "by key")

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from mercury_lsp.evaluation.line_edits import LineEdit, equal_ends, lines_of
+from mercury_engine.text.lines import equal_ends, lines_of
+
+from mercury_lsp.evaluation.line_edits import LineEdit
 from mercury_lsp.evaluation.scenarios import Scenario
 
 RESAMPLES = 1000

@@ -16,10 +16,11 @@ from mercury_engine.engine import Engine
 from mercury_engine.loading import load_model
 from mercury_engine.prompt.edit_formats.sweep import SWEEP
 from mercury_engine.prompt.layout import window
+from mercury_engine.text.lines import lines_of
 
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.evaluation.edit_desk import Answer
-from mercury_lsp.evaluation.line_edits import LineEdit, lines_of
+from mercury_lsp.evaluation.line_edits import LineEdit
 from mercury_lsp.evaluation.scenarios import Scenario
 
 PEER_WAYS = ("plain", "plain, placed", "sweep", "sweep, placed")

@@ -5,16 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from mercury_engine.text.lines import lines_of
+
 PASTE_CHARS = 400
 """Inserted text that is longer comes at once, as if pasted."""
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN = re.compile(r"\w+|\s+|.", re.S)
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines with their line breaks."""
-    return _LINE.findall(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +39,6 @@ def line_edit(path: str, old: str, start: int, end: int, text: str) -> LineEdit:
     behind = old.find("\n", end)
     last = len(old) if behind < 0 else behind + 1
     return LineEdit(path, old.count("\n", 0, first), len(lines_of(old[:last])), old[first:start] + text + old[end:last])
-
-
-def equal_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """The numbers of equal lines at the start and at the end."""
-    first = last = 0
-    while first < min(len(old), len(new)) and old[first] == new[first]:
-        first += 1
-    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
-        last += 1
-    return first, last
 
 
 def keystrokes(old: str, edit: LineEdit) -> Iterator[tuple[int, int, str]]:

@@ -30,8 +30,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mercury_engine.text.lines import lines_of
+
 from mercury_lsp.errors import UsageError
-from mercury_lsp.evaluation.line_edits import LineEdit, cursor_behind, lines_of
+from mercury_lsp.evaluation.line_edits import LineEdit, cursor_behind
 
 WANT_KINDS = ("complete", "rename", "repeat", "signature", "async", "rewrite", "key", "field", "typo")
 """Kinds of scenarios in which an edit is right."""

@@ -88,9 +88,7 @@ class Denoiser:
 
     def _verifier(self, canvas_context: CanvasContext, canvas: Canvas) -> Verifier:
         """A verifier that holds the settled slots that all canvases share."""
-        verifier = Verifier(
-            self.reader, canvas_context.context.before, canvas_context.last, canvas_context.ends, canvas_context.adapter
-        )
+        verifier = Verifier.behind(self.reader, canvas_context)
         verifier.push(canvas.ids[: canvas_context.settled])
         return verifier
 

@@ -88,13 +88,7 @@ class Rewriter:
 
         Raises Cancelled, and ModelCorrupt when the weights compute NaN.
         """
-        verifier = Verifier(
-            self._reader,
-            canvas_context.context.before,
-            canvas_context.last,
-            canvas_context.ends,
-            canvas_context.adapter,
-        )
+        verifier = Verifier.behind(self._reader, canvas_context)
         draft = Draft(PresentText(region.ids, region.length, self._texts))
         while not draft.ended and _within_bounds(draft, region) and draft.chance >= request.give_up_below:
             if request.cancel.is_set():

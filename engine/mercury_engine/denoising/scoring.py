@@ -38,9 +38,7 @@ def score_texts(
     """
     rest = rest_of_line(request.follows) if ends is None else ""
     rows = [tokenizer.encode(cut.spell + text + rest) for text in texts]
-    verifier = Verifier(
-        reader, canvas_context.context.before, canvas_context.last, canvas_context.ends, canvas_context.adapter
-    )
+    verifier = Verifier.behind(reader, canvas_context)
     verifier.push(cut.known)
     read = yield from verifier.verify([[] for _ in rows], rows)
     scores = []

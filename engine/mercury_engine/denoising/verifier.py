@@ -59,6 +59,12 @@ class Verifier:
         self._kept = 0
         """Number of tokens of `_fresh` that were pushed."""
 
+    @classmethod
+    def behind(cls, reader: Network, canvas_context: CanvasContext) -> "Verifier":
+        """A verifier of canvases in this context."""
+        it = canvas_context
+        return cls(reader, it.context.before, it.last, it.ends, it.adapter)
+
     def push(self, ids: Sequence[int]) -> None:
         """Add settled slots; those that were not just read as a draft are read in the next pass."""
         known = common_prefix(ids, self._draft)

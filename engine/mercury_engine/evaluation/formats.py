@@ -109,7 +109,7 @@ def _nats(engine: Engine, gap: Gap) -> tuple[float, int]:
     cut = engine.context_reader.cut(gap.request)
     target = engine.tokenizer.encode(cut.spell + gap.truth)
     around = engine.surroundings(gap.request, cut.read, len(cut.known))
-    reading = Verifier(engine.reader, around.context.before, around.last, around.ends, around.adapter)
+    reading = Verifier.behind(engine.reader, around)
     reading.push(cut.known)
     [logp_TV] = finished(reading.verify([[]], [target]), engine.reader)
     return -sum(float(logp_V[token]) for token, logp_V in zip(target, logp_TV, strict=False)), len(target)

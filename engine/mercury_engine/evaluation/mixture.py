@@ -54,7 +54,7 @@ def scored_positions(engine: Engine, gap: Gap, rng: random.Random) -> list[Score
     around = engine.surroundings(gap.request, [*cut.read, *cut.known], settled)
     [written] = engine.denoiser.write([canvas], around)
     assert written is not None, "a model without a writer has nothing to weigh"
-    reading = Verifier(engine.reader, around.context.before, around.last, around.ends)
+    reading = Verifier.behind(engine.reader, around)
     next_token = truth[settled]
     behind = [] if next_token == engine.reader.config.end_id else [next_token]
     [read] = finished(reading.verify([truth[:settled]], [behind]), engine.reader)

@@ -4,8 +4,9 @@ A chunk starts at the start of a line. Whether a line starts a chunk depends onl
 moves only the boundaries next to it; every other chunk keeps its text and thus its cache.
 """
 
-import re
 from zlib import crc32
+
+from mercury_engine.text.lines import lines_of
 
 BOUNDARY_RADIUS = 6
 """Lines on either side that a boundary must outrank; the mean chunk has about 2 * BOUNDARY_RADIUS + 1 lines."""
@@ -13,12 +14,10 @@ BOUNDARY_RADIUS = 6
 MAX_CHUNK_CHARS = 512
 """Longest chunk, about 150 tokens of code; longer ones are cut between lines, or inside a line longer than this."""
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-
 
 def split(text: str) -> list[str]:
     """Cut text into chunks that together are the text. The empty text has no chunks."""
-    lines = _LINE.findall(text)
+    lines = lines_of(text)
     ranks = [_rank(line) for line in lines]
     chunks: list[str] = []
     current = ""

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from mercury_engine.api import EditHunk
 from mercury_engine.prompt.comment_marks import comment_line
 from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.lines import equal_ends
 
 HISTORY_CHARS = 600
 """Most characters of the block of recent edits; older edits are left out first."""
@@ -72,10 +73,8 @@ def region_block(region_text: str, language: str) -> str:
 def _lines(change: EditHunk) -> list[str]:
     """The head of a change and its lines, without equal lines at either end."""
     removed, inserted = _rows(change.removed), _rows(change.inserted)
-    while removed and inserted and removed[0] == inserted[0]:
-        del removed[0], inserted[0]
-    while removed and inserted and removed[-1] == inserted[-1]:
-        del removed[-1], inserted[-1]
+    first, last = equal_ends(removed, inserted)
+    removed, inserted = (rows[first : len(rows) - last] for rows in (removed, inserted))
     if not removed and not inserted:
         return []
     if len(removed) == len(inserted):

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from mercury_engine.text.lines import equal_ends
+
 _WORD = re.compile(r"\w+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+|\w")
 
@@ -64,10 +66,8 @@ def affects(old: str, new: str, text: str) -> bool:
 def _differing_part(old: str, new: str) -> dict[str, str]:
     """The single part in which two names differ, mapped to its replacement in every case style; otherwise empty."""
     ours, theirs = _PARTS.findall(old), _PARTS.findall(new)
-    while ours and theirs and ours[0] == theirs[0]:
-        del ours[0], theirs[0]
-    while ours and theirs and ours[-1] == theirs[-1]:
-        del ours[-1], theirs[-1]
+    first, last = equal_ends(ours, theirs)
+    ours, theirs = (parts[first : len(parts) - last] for parts in (ours, theirs))
     if len(ours) != 1 or len(theirs) != 1:
         return {}
     styles = (str.capitalize, str.upper, str.lower, str)

@@ -4,7 +4,6 @@ A key only moves and joins a few offsets; lines are cut from the documents when 
 another file, and a document that is closed and opened again unchanged.
 """
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from mercury_engine.api import EditHunk
+from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.completion.next_edits.history_edits import of_user
@@ -41,8 +41,6 @@ MIN_SWITCHED_FILES = 4
 MAX_REPORTS = 16
 """Reports of changed files that wait to be looked at."""
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
@@ -58,12 +56,12 @@ class Hunk:
     @property
     def before_lines(self) -> tuple[str, ...]:
         """The lines `before`, with their breaks."""
-        return tuple(_LINE.findall(self.before))
+        return tuple(lines_of(self.before))
 
     @property
     def after_lines(self) -> tuple[str, ...]:
         """The lines `after`, with their breaks."""
-        return tuple(_LINE.findall(self.after))
+        return tuple(lines_of(self.after))
 
     @property
     def end_line(self) -> int:
@@ -256,10 +254,7 @@ def _hunk(change: Change, snapshot: Snapshot, path: str) -> Hunk:
     first = source.line_of(change.start)
     start, end = source.offset_at(first, 0), source.offset_at(source.line_of(change.end) + 1, 0)
     head, tail = source.slice(start, change.start), source.slice(change.end, end)
-    before, after = _LINE.findall(head + change.old + tail), _LINE.findall(source.slice(start, end))
-    while before and after and before[0] == after[0]:
-        del before[0], after[0]
-        first += 1
-    while before and after and before[-1] == after[-1]:
-        del before[-1], after[-1]
-    return Hunk(snapshot.uri, path, snapshot.language_id, first, "".join(before), "".join(after))
+    before, after = lines_of(head + change.old + tail), lines_of(source.slice(start, end))
+    same, last = equal_ends(before, after)
+    old, new = ("".join(lines[same : len(lines) - last]) for lines in (before, after))
+    return Hunk(snapshot.uri, path, snapshot.language_id, first + same, old, new)

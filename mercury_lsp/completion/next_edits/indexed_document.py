@@ -1,6 +1,5 @@
 """An open document as the ranking of places reads it: words and definitions by line, kept up to date chunk by chunk."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,6 +8,7 @@ from sys import intern
 from time import perf_counter
 
 from mercury_engine.places.situation import WORD, Header, definitions, indent_at, lines_with_word
+from mercury_engine.text.lines import lines_of
 
 from mercury_lsp.documents.document import Snapshot
 
@@ -17,8 +17,6 @@ MAX_HEADERS_CLIMBED = 200
 
 CACHED_CHUNKS = 512
 """Chunks kept as lines."""
-
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 WORK_SLICE_SECONDS = 0.001
 """Duration of one slice of work."""
@@ -61,7 +59,7 @@ def _common(texts: Sequence[str], others: Sequence[str]) -> int:
 
 @lru_cache(CACHED_CHUNKS)
 def _lines(text: str) -> list[str]:
-    return _LINE.findall(text)
+    return lines_of(text)
 
 
 class IndexedDocument:
@@ -128,7 +126,7 @@ class IndexedDocument:
     def head(self, count: int) -> Sequence[str]:
         """As in `Readable`."""
         number = bisect_left(self._starts, count)
-        return _LINE.findall("".join(self._texts[:number]))[:count]
+        return lines_of("".join(self._texts[:number]))[:count]
 
     def indent(self, line: int) -> int:
         """As in `Readable`."""

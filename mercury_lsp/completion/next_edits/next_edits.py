@@ -6,7 +6,6 @@ from functools import partial
 from threading import Event
 from time import perf_counter
 from typing import Any
-from uuid import uuid4
 
 from mercury_engine.api import FillRequest
 
@@ -153,7 +152,8 @@ class NextEdits:
                 continue
             if not breaks(search.snapshot, site.start, site.end, site.new):
                 renaming = search.repeatable.renaming(replacement, search.snapshot)
-                found = _edit(site, search.snapshot, probability, perf_counter() - started)
+                span = search.snapshot, site.start, site.end
+                found = Suggestion.replacing(*span, site.new, probability, perf_counter() - started)
                 found = replace(found, renaming=_progress(renaming))
                 search.repeatable.offer(found.id, site)
                 return [found]
@@ -169,15 +169,3 @@ def _progress(renaming: Renaming | None) -> RenamingProgress | None:
     if renaming is None or not renaming.left:
         return None
     return RenamingProgress(renaming.old, renaming.new, renaming.made + 1, renaming.total, renaming.remaining)
-
-
-def _edit(site: EditSite, snapshot: Snapshot, confidence: float, seconds: float) -> Suggestion:
-    return Suggestion(
-        id=uuid4().hex,
-        text=site.new,
-        start=snapshot.position_at(site.start),
-        end=snapshot.position_at(site.end),
-        confidence=confidence,
-        steps=0,
-        elapsed_ms=seconds * 1000,
-    )

@@ -1,17 +1,15 @@
 """Rewrites regions of a document with the model, and cuts each answer to the short hunk that is shown."""
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Protocol
 
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, EditHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
-from mercury_engine.text.common_prefix import common_prefix
+from mercury_engine.text.lines import equal_ends, lines_of
 
+from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.context.context import ContextBuilder, without_start
-from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
 
 MIN_CHANCE = 0.2
@@ -20,26 +18,8 @@ MIN_CHANCE = 0.2
 DEADLINE_MS = 2000.0
 """Milliseconds after which a rewrite is given up: the user has looked elsewhere by then."""
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-
 RewriteText = Callable[[RewriteRequest], Awaitable[RegionRewrite | None]]
 """The engine's rewrite; None if there is no engine."""
-
-
-class Region(Protocol):
-    """Lines [start_line, end_line) of one version of a document; the model sees `path`."""
-
-    @property
-    def snapshot(self) -> Snapshot: ...
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def start_line(self) -> int: ...
-
-    @property
-    def end_line(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +33,7 @@ class Rewrite:
 
 
 async def rewrite_region(
-    rewrite: RewriteText, region: Region, history: Sequence[EditHunk], cancel: Event
+    rewrite: RewriteText, region: Place, history: Sequence[EditHunk], cancel: Event
 ) -> Rewrite | None:
     """The hunk of a region; None if it stays, if the model is not sure, or if the model must not see it."""
     request = rewrite_request(region, history, cancel)
@@ -67,7 +47,7 @@ async def rewrite_region(
     return _short(start, old, new, found.chance)
 
 
-def rewrite_request(region: Region, history: Sequence[EditHunk], cancel: Event) -> RewriteRequest | None:
+def rewrite_request(region: Place, history: Sequence[EditHunk], cancel: Event) -> RewriteRequest | None:
     """The engine's request; None for a region with a secret, with mixed line ends, or that is too large."""
     source, language_id = region.snapshot.source, region.snapshot.language_id
     start, end = source.offset_at(region.start_line, 0), source.offset_at(region.end_line, 0)
@@ -98,12 +78,10 @@ def rewrite_request(region: Region, history: Sequence[EditHunk], cancel: Event) 
 
 def _short(start: int, old: str, new: str, chance: float) -> Rewrite | None:
     """The lines that differ; None if none do."""
-    before, after = _LINE.findall(old), _LINE.findall(new)
+    before, after = lines_of(old), lines_of(new)
     if before == after:
         return None
-    top = common_prefix(before, after)
-    before, after = before[top:], after[top:]
-    bottom = common_prefix(before[::-1], after[::-1])
-    at = start + sum(map(len, _LINE.findall(old)[:top]))
-    kept = before[: len(before) - bottom]
-    return Rewrite(at, at + sum(map(len, kept)), "".join(after[: len(after) - bottom]), chance)
+    top, bottom = equal_ends(before, after)
+    at = start + sum(map(len, before[:top]))
+    removed = sum(map(len, before[top : len(before) - bottom]))
+    return Rewrite(at, at + removed, "".join(after[top : len(after) - bottom]), chance)

@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 from time import perf_counter
-from typing import Protocol
-from uuid import uuid4
 
 from mercury_engine.api import EditHunk
 
 from mercury_lsp.completion.next_edits.checks import is_wanted
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.rewriting import Rewrite
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
@@ -28,23 +27,7 @@ DISMISSED_KEPT = 64
 """Number of dismissed edits that are not offered again."""
 
 
-class PlaceRewrite(Protocol):
-    """What a rewriting model answers: the text at offsets [start, end) of the place's version becomes `text`."""
-
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def confidence(self) -> float: ...
-
-
-RewritePlace = Callable[[Place, Sequence[EditHunk], Event], Awaitable[PlaceRewrite | None]]
+RewritePlace = Callable[[Place, Sequence[EditHunk], Event], Awaitable[Rewrite | None]]
 """Rewrites a place after the user's edits, oldest first; None if it stays. Raises Cancelled when the event is set."""
 
 
@@ -91,7 +74,8 @@ class RewrittenPlaces:
             old = place.snapshot.slice(found.start, found.end)
             offer = _Offer(place.snapshot.uri, found.start, old, found.text)
             if _key(offer) not in self._dismissed:
-                suggestion = _suggestion(offer, place, found.confidence, perf_counter() - started)
+                span, seconds = (place.snapshot, found.start, found.end), perf_counter() - started
+                suggestion = Suggestion.replacing(*span, found.text, found.confidence, seconds)
                 self._offered = {suggestion.id: offer}
                 return [suggestion]
         return []
@@ -115,15 +99,3 @@ class RewrittenPlaces:
 
 def _key(offer: _Offer) -> tuple[str, str, str]:
     return offer.uri, offer.old, offer.new
-
-
-def _suggestion(offer: _Offer, place: Place, confidence: float, seconds: float) -> Suggestion:
-    return Suggestion(
-        id=uuid4().hex,
-        text=offer.new,
-        start=place.snapshot.position_at(offer.start),
-        end=place.snapshot.position_at(offer.start + len(offer.old)),
-        confidence=confidence,
-        steps=0,
-        elapsed_ms=seconds * 1000,
-    )

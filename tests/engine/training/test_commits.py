@@ -5,9 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mercury_engine.text.lines import lines_of
 from mercury_engine.training.commits import build, commit_edit, repositories
 from mercury_engine.training.commits.build import Collector
-from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step, lines_of
+from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_engine.training.commits.examples import edit_example
 from mercury_engine.training.commits.moments import Moment, begun, moments, ordered
 from mercury_engine.training.commits.repositories import Repository

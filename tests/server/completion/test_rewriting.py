@@ -1,35 +1,27 @@
 """Regions sent to the model, and the short hunks that its answers become."""
 
 import asyncio
-from dataclasses import dataclass
 from threading import Event
 
 import pytest
 from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
 
+from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import (
     MIN_CHANCE,
     Rewrite,
     rewrite_region,
     rewrite_request,
 )
-from mercury_lsp.documents.document import Document, Snapshot
+from mercury_lsp.documents.document import Document
 
 TEXT = "import os\n\n\ndef first(name):\n    value = load(name)\n    return value\n\n\nx = first('a')\ny = first('b')\n"
 HISTORY = (EditHunk(0, "def load(name):\n", "def load(name, default):\n", "other.py"),)
 
 
-@dataclass(frozen=True)
-class Region:
-    snapshot: Snapshot
-    path: str
-    start_line: int
-    end_line: int
-
-
-def region(text: str = TEXT, start: int = 3, end: int = 6, language: str = "python") -> Region:
-    return Region(Document("file:///a.py", language, 1, text).snapshot(), "a.py", start, end)
+def region(text: str = TEXT, start: int = 3, end: int = 6, language: str = "python") -> Place:
+    return Place(Document("file:///a.py", language, 1, text).snapshot(), "a.py", start, start, end, 1.0)
 
 
 def hunk(old: str, new: str, chance: float = 0.9, is_finished: bool = True, **changes) -> Rewrite | None:

@@ -48,11 +48,6 @@ class ExampleReader:
         return KeyValueBlock(*(np.ascontiguousarray(each[:, :, :, 1:]) for each in (block.keys, block.values)))
 
 
-def positions(example: Example) -> int:
-    """The position of the first adapted row: near lines begin at 0."""
-    return len(example.head)
-
-
 def rows(example: Example) -> torch.Tensor:
     """Tokens [1,T] of the adapted rows: the markers and all of the target but its last token."""
     return torch.tensor([[*example.markers, *example.target[:-1]]])

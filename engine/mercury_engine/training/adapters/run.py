@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from mercury_engine.errors import RequestError
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.decoder import Decoder
-from mercury_engine.training.adapters.context import ExampleReader, positions, rows
+from mercury_engine.training.adapters.context import ExampleReader, rows
 from mercury_engine.training.adapters.examples import (
     EditExamples,
     Example,
@@ -110,7 +110,7 @@ class AdapterRun(TrainingRun):
     def _nats(self, example: Example) -> Tensor:
         """Nats [T] of the target's tokens."""
         before = self.reader.read(example)
-        hidden, _ = self.network.read(rows(example), before, positions(example), adapted=True)
+        hidden, _ = self.network.read(rows(example), before, len(example.head), adapted=True)
         logits = self.network.logits(hidden[0, -len(example.target) :])
         return F.cross_entropy(logits, torch.tensor(example.target), reduction="none")
 

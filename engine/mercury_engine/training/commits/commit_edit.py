@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import Any
 
 from mercury_engine.training.data.corpus import replace_file
 from mercury_engine.training.data.sources import SourceError
-
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +47,6 @@ class CommitEdit:
     def language(self) -> str:
         """The language of the first step's file."""
         return self.files[self.steps[0].file].language
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines with their line breaks; only `\\n` ends a line, as in git."""
-    return _LINE.findall(text)
 
 
 def write(path: Path, edits: Iterable[CommitEdit]) -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import accumulate
 
 from mercury_engine.api import EditHunk
-from mercury_engine.training.commits.commit_edit import Step, lines_of
+from mercury_engine.text.lines import lines_of
+from mercury_engine.training.commits.commit_edit import Step
 from mercury_engine.training.commits.moments import Moment
 from mercury_engine.training.edits.plan import Site
 from mercury_engine.training.edits.stage import EditExample, Stage, choose_example

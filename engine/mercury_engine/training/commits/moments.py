@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from mercury_engine.places.situation import WORD, Change, Document, Situation
-from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step, lines_of
+from mercury_engine.text.lines import lines_of
+from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
 
 SHUFFLED_SHARE = 0.3
 """Share of commits whose steps are in random order; in the others they go down the file from the first one."""

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from mercury_engine.training.commits.commit_edit import Step, lines_of
+from mercury_engine.text.lines import lines_of
+from mercury_engine.training.commits.commit_edit import Step
 from mercury_engine.training.commits.history import Commit, LineHunk
 from mercury_engine.training.data import filters
 from mercury_engine.training.data.sources import held_out_in

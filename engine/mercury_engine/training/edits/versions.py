@@ -1,11 +1,11 @@
 """Make examples of real edits: the hunks between two versions of a file, one after the other."""
 
 import random
-import re
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
 from mercury_engine.api import EditHunk
+from mercury_engine.text.lines import lines_of
 from mercury_engine.training.edits.plan import Site
 from mercury_engine.training.edits.stage import QUIET_SHARE, EditExample, Stage, changed_words, choose_example
 
@@ -14,8 +14,6 @@ MAX_HUNKS = 60
 
 MERGE_DISTANCE_LINES = 1
 """Equal lines between two hunks at which they are merged, or fewer."""
-
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def from_versions(
@@ -47,7 +45,7 @@ def from_versions(
 
 def hunks(old: str, new: str) -> list[Site]:
     """The changed lines of the old text and their new text, from top to bottom."""
-    ours, theirs = _LINE.findall(old), _LINE.findall(new)
+    ours, theirs = lines_of(old), lines_of(new)
     starts = [0]
     for line in ours:
         starts.append(starts[-1] + len(line))

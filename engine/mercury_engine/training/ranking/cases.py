@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from mercury_engine.places.candidates import Candidate, candidates, covers, names_of, occurrences
 from mercury_engine.places.features import Array, features
-from mercury_engine.training.commits.commit_edit import CommitEdit, lines_of
+from mercury_engine.text.lines import lines_of
+from mercury_engine.training.commits.commit_edit import CommitEdit
 from mercury_engine.training.commits.moments import Moment, moments
 
 MOMENTS_PER_EDIT = 3
