@@ -23,6 +23,12 @@ COMMANDS = {
 }
 """By name: the module in `commands`, and the help text."""
 
+AT_A_TERMINAL = (
+    "mercury-lsp: waiting for an editor on standard input; editors start this by themselves. See mercury-lsp --help"
+    " for the commands, mercury-lsp try for a first look; Ctrl-C ends it"
+)
+"""Printed to stderr when a person, not an editor, starts the server."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0 for success, 2 if it cannot do what was asked."""
@@ -35,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if closed & {0, 1}:
             print("mercury-lsp: standard input or output is closed, so there is no client to serve", file=sys.stderr)
             return 1
+        if sys.stdin.isatty():
+            print(AT_A_TERMINAL, file=sys.stderr)
         relay.run(arguments)
     except MercuryError as error:
         print(f"mercury-lsp: {error}", file=sys.stderr)

@@ -5,6 +5,8 @@ import json
 import sys
 from dataclasses import replace
 
+from mercury_engine.api import Fill
+
 from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
@@ -41,9 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
         "model": engine.name,
     }
     if not arguments.json and not answer["shown"]:
-        sys.stderr.write(
-            f"an editor would not show this unasked: it is worth {worth:.1f} characters, the least is"
-            f" {engine.worth.least:.1f} (confidence {fill.confidence:.2f})\n"
-        )
+        sys.stderr.write(f"an editor would not show this unasked: {_reason(fill, text, worth, engine.worth.least)}\n")
     sys.stdout.write((json.dumps(answer, ensure_ascii=False) if arguments.json else text) + "\n")
     return 0
+
+
+def _reason(fill: Fill, text: str, worth: float, least: float) -> str:
+    """Why a suggestion is not shown; `text` is what is left of the fill, worth so many characters."""
+    if text:
+        return f"it is worth {worth:.1f} characters, the least is {least:.1f} (confidence {fill.confidence:.2f})"
+    if fill.text:
+        return f"the code around the cursor already says {fill.text!r}"
+    return "the model ends the gap at once"

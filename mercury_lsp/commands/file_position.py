@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mercury_lsp.context import lookup_text
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
+from mercury_lsp.context.workspace import is_secret
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.errors import UsageError
@@ -33,8 +34,13 @@ class FilePosition:
         return cls(Path(path), int(line), int(column))
 
     def context(self) -> tuple[CompletionContext, Snapshot]:
-        """The file's text around the cursor. Raises UsageError if the file or the position does not exist."""
+        """The file's text around the cursor.
+
+        Raises UsageError if the file or the position does not exist, or if the model must not see the file.
+        """
         text = read_text(self.path)
+        if is_secret(self.path.absolute()):
+            raise UsageError(f"files named {self.path.name} often hold secrets, so the model never sees them")
         name = str(self.path)
         snapshot = Document(self.path.absolute().as_uri(), language_of(name), 0, text).snapshot()
         context = ContextBuilder().build(snapshot, self._offset(text), _path_shown(self.path))

@@ -13,6 +13,7 @@ from rich.text import Text
 from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
+from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.settings import Settings
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fill the gap, then replay the steps; without a terminal, print each on a line."""
-    context, _ = FilePosition.parse(arguments.position).context()
+    context, snapshot = FilePosition.parse(arguments.position).context()
     console = Console(highlight=False)
     settings = Settings(model=default_model.named(arguments.model))
     engine = load(settings)
@@ -46,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         _play(console, context, steps, arguments.delay)
     else:
         _list(console, steps)
+    shown = postprocess(fill.text, context, snapshot)
+    if shown != fill.text:
+        console.print(Text(f"an editor shows {shown!r} of it"), soft_wrap=True)
     console.print(
         f"{fill.steps} steps, {fill.elapsed * 1000:.1f} ms, confidence {fill.confidence:.2f}, "
         f"{engine.name} on {engine.device}",

@@ -9,6 +9,9 @@ from matplotlib.figure import Figure
 
 from mercury_lsp.statistics.summary import Summary
 
+LEAST_DAYS = 7
+"""Days that the axis spans at least, so that the bar of a single day does not fill the chart."""
+
 
 def draw(days: Mapping[str, Summary], path: Path) -> None:
     """Write a PNG with three charts: suggestions, characters saved, latency. Raises OSError."""
@@ -26,6 +29,7 @@ def draw(days: Mapping[str, Summary], path: Path) -> None:
         axes.grid(alpha=0.3)
         axes.set_axisbelow(True)
         axes.legend()
+    latency.set_xlim(min(when[0], when[-1] - LEAST_DAYS + 1) - 0.6, when[-1] + 0.6)
     locator = AutoDateLocator(minticks=1)
     latency.xaxis.set_major_locator(locator)
     latency.xaxis.set_major_formatter(ConciseDateFormatter(locator))

@@ -17,7 +17,7 @@ from mercury_kernels.cpu import library
 from mercury_kernels.installation import install_command
 
 from mercury_lsp.cli import main
-from mercury_lsp.commands import doctor, loading, try_
+from mercury_lsp.commands import doctor, loading, relay, try_
 from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.errors import UsageError
@@ -125,6 +125,40 @@ def test_complete_says_when_an_editor_would_not_show_it(sample: Path, capsys, mo
     assert err == (
         "an editor would not show this unasked: it is worth 5.0 characters, the least is 8.0 (confidence 0.75)\n"
     )
+
+
+def test_complete_says_when_the_code_behind_the_cursor_is_all_of_the_fill(sample: Path, capsys):
+    sample.write_text("x = 1 + 1\n")
+    assert main(["complete", f"{sample}:1:5"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "\n"
+    assert err == "an editor would not show this unasked: the code around the cursor already says '1 + 1'\n"
+
+
+@pytest.mark.parametrize("command", ["complete", "watch"])
+@pytest.mark.parametrize("name", [".env", ".aws/credentials"])
+def test_a_file_of_secrets_is_not_shown_to_the_model(tmp_path, monkeypatch, capsys, command: str, name: str):
+    monkeypatch.setattr(loading, "load_engine", lambda settings: pytest.fail("the model was loaded"))
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("API_TOKEN=\n")
+    assert main([command, f"{path}:1:11"]) == 2
+    assert "often hold secrets" in capsys.readouterr().err
+
+
+def test_watch_says_which_part_an_editor_shows(sample: Path, capsys):
+    sample.write_text("x =  + 1\n")
+    assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
+    assert "an editor shows '1' of it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("terminal", "lines"), [(True, 1), (False, 0)])
+def test_the_server_started_at_a_terminal_says_that_it_waits_for_an_editor(monkeypatch, capsys, terminal, lines):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
+    monkeypatch.setattr(relay, "run", lambda arguments: 0)
+    main([])
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("waiting for an editor") == err.count("\n") == lines
 
 
 def test_watch_prints_every_step_on_a_line_without_a_terminal(sample: Path, capsys):

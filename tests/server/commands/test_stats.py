@@ -118,6 +118,15 @@ def test_the_days_are_drawn(state: Path, capsys):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_bar_of_a_single_day_does_not_fill_the_chart(tmp_path: Path, monkeypatch):
+    plot = pytest.importorskip("mercury_lsp.statistics.plot")
+    axes = []
+    monkeypatch.setattr(plot.Figure, "savefig", lambda figure, path, **options: axes.extend(figure.axes))
+    plot.draw({"2026-11-22": Summary.of([TAKEN])}, tmp_path / "stats.png")
+    first, last = axes[0].get_xlim()
+    assert last - first > 7
+
+
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["stats", *arguments]) == 2
     return capsys.readouterr().err
