@@ -29,7 +29,8 @@ LEGEND = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    verbs = parser.add_subparsers(dest="verb", metavar="list|add|remove|use", required=True)
+    parser.set_defaults(json=False, measure=False)
+    verbs = parser.add_subparsers(dest="verb", metavar="list|add|remove|use", help="without one: list")
     listed = verbs.add_parser("list", help="show the known and the installed models")
     listed.add_argument("--json", action="store_true", help="print a JSON array instead of a table")
     listed.add_argument("--measure", action="store_true", help="measure the installed models on this machine first")
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List, add, remove or choose."""
     store = Store()
-    if arguments.verb == "list":
+    if arguments.verb in (None, "list"):
         return _list(store, arguments.json, arguments.measure)
     if arguments.verb == "add":
         return _add(store, arguments)

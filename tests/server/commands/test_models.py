@@ -104,6 +104,13 @@ def test_the_bundled_model_is_in_use_until_another_is_chosen(models, known, caps
     assert found["bundled"]["speed"] is None and found["bundled"]["size_bytes"] > 80e6
 
 
+def test_without_a_verb_the_models_are_listed(models, known, capsys):
+    assert main(["models"]) == 0
+    alone = capsys.readouterr().out
+    assert main(["models", "list"]) == 0
+    assert "bundled" in alone and alone == capsys.readouterr().out
+
+
 def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, capsys):
     main(["models", "list"])
     assert "unknown" in capsys.readouterr().out
