@@ -115,11 +115,12 @@ def test_requests_with_different_adapters_run_together_as_alone(base):
         np.testing.assert_allclose(found, alone, atol=1e-5)
 
 
-def gap_run(folder, base, plan=PLAN, name="run", **setup):
+def gap_run(folder, base, plan=PLAN, name="run", kernels=True, **setup):
     if not (folder / "corpus").exists():
         training_data.corpus(folder / "corpus")
     made = Setup(**({"clock": Clock()} | setup))
-    return GapAdapterRun(base, folder / "corpus", folder / name, plan, setup=made, precision="float32")
+    options = {"setup": made, "precision": "float32", "kernels": kernels}
+    return GapAdapterRun(base, folder / "corpus", folder / name, plan, torch.device("cpu"), **options)
 
 
 def test_training_computes_what_the_engine_does_with_the_adapter(base, tmp_path):
@@ -130,7 +131,7 @@ def test_training_computes_what_the_engine_does_with_the_adapter(base, tmp_path)
             parameter.copy_(torch.from_numpy(tensors[name].astype(np.float32)))
     example = Layouter(run.tokenizer).gap(REQUEST, "a")
     with torch.no_grad():
-        nats = run._nats(example)
+        nats = run._nats([example])
     engine = native(base)
     cut = engine.context_reader.cut(REQUEST)
     around = finished(engine.context_reader.read(REQUEST, [*cut.read, *cut.known], 0), engine.reader)
@@ -150,6 +151,36 @@ def test_training_computes_what_the_engine_does_with_the_adapter(base, tmp_path)
     logp = engine.reader.log_probabilities(row[0])[-len(example.target) :]
     expected = [-float(logp_V[token]) for logp_V, token in zip(logp, example.target, strict=True)]
     np.testing.assert_allclose(nats.numpy(), expected, atol=0.3)  # eight-bit activations
+
+
+def test_a_batch_of_examples_computes_what_each_does_alone(base, tmp_path):
+    run = gap_run(tmp_path, base, replace(PLAN, rank=3), kernels=False)
+    with torch.no_grad():
+        for parameter in run.trained.values():
+            parameter.copy_(0.3 * torch.randn_like(parameter))
+    layouter = Layouter(run.tokenizer)
+    line = replace(REQUEST, near="total = ", far=(), suffix=(" + b\n",))
+    longer = replace(REQUEST, far=(*REQUEST.far, NAMES[:300]))
+    examples = [layouter.gap(REQUEST, "a"), layouter.gap(line, "first_name(a)"), layouter.gap(longer, "name()")]
+    assert len({len(each.head) for each in examples}) > 1
+    together = run._nats(examples)
+    alone = torch.cat([run._nats([each]) for each in examples])
+    torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-4)
+    read = gap_run(tmp_path, base, replace(PLAN, rank=3), "read by the kernels")
+    read._copy(run.trained, read.trained, base)
+    kernels = torch.cat([read._nats([each]) for each in examples])
+    torch.testing.assert_close(together, kernels, atol=0.3, rtol=0)  # eight-bit activations
+
+
+def test_a_run_that_reads_in_batches_learns_in_one_pass_a_step(base, tmp_path):
+    run = gap_run(tmp_path, base, replace(PLAN, rank=4, learning_rate=1e-2, gaps=4, files=3), kernels=False)
+    passes = []
+    run._nats = lambda examples, nats=run._nats: passes.append(len(examples)) or nats(examples)
+    run.leg(run.plan.minutes)
+    assert len(passes) == run.step and max(passes) > 4
+    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    losses = [row["loss"] for row in rows if "loss" in row]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
 
 
 def _before(engine, example):
@@ -209,7 +240,8 @@ def test_an_edit_run_reads_a_folder_of_commits(base, tmp_path):
     for split in ("training", "validation"):
         commit_edit.write(tmp_path / "commits" / f"{split}.jsonl.gz", [renamed()])
     setup = Setup(clock=Clock(), validation=tmp_path / "commits", validation_gaps=4)
-    run = RUNS["edits"](base, tmp_path / "commits", tmp_path / "run", PLAN, setup=setup, precision="float32")
+    folders = base, tmp_path / "commits", tmp_path / "run"
+    run = RUNS["edits"](*folders, PLAN, torch.device("cpu"), setup=setup, precision="float32")
     run.leg(PLAN.minutes)
     first = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[0])
     assert first["validation"]["examples"] == 4 and first["validation"]["nats"] > 0

@@ -1,31 +1,53 @@
-"""The context of an example, read by the C kernels as the engine reads it.
+"""The context of examples: read by the C kernels as the engine reads it, or in padded batches by the network itself.
 
-Dimensions: T tokens.
+Dimensions: B examples, T tokens of the longest one.
 """
+
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.decoder import Decoder
-from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
+from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Packing, join
 from mercury_engine.training.adapters.examples import Example, TokenIds
 from mercury_engine.training.drafting.kernel_reader import KernelReader
+from mercury_engine.training.optimisation.prefill import pad_sides, read_start, side_by_side
+from mercury_engine.training.optimisation.sharing import read_blocks, unique
 
 KEPT_BLOCKS = 64
 """Blocks kept: those of a window or two."""
 
+EXAMPLES_PER_PASS = 24
+"""Examples that a batch reads and differentiates together; their logits take about 3 GB."""
 
-class ExampleReader:
-    """Reads the blocks and the near lines of examples; gaps of one window share their blocks."""
+
+class ContextReading(Protocol):
+    """Reads what stands in front of the adapted rows of `per_pass` examples at once."""
+
+    per_pass: int
+
+    def read(self, examples: Sequence[Example]) -> list[KeyValueSegment]:
+        """The segments: far blocks, which end at position -1, and near lines, which begin at 0."""
+        ...
+
+
+class KernelContexts:
+    """Reads one example at a time on a CPU; gaps of one window share their blocks."""
+
+    per_pass = 1
 
     def __init__(self, kernels: KernelReader, decoder: Decoder, start_id: int) -> None:
         self._kernels, self._decoder, self._start_id = kernels, decoder, start_id
         self._start = kernels.read([start_id]).block
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](KEPT_BLOCKS)
 
-    def read(self, example: Example) -> list[KeyValueSegment]:
-        """The segments in front of the adapted rows: the far blocks, which end at position -1, and the near lines."""
+    def read(self, examples: Sequence[Example]) -> list[KeyValueSegment]:
+        """See `ContextReading.read`."""
+        [example] = examples
         blocks = [self._start, *(self._block(far) for far in example.far)]
         start = -sum(block.tokens for block in blocks)
         before = [self._decoder.side_by_side([self._floats(block) for block in blocks], start)]
@@ -48,6 +70,43 @@ class ExampleReader:
         return KeyValueBlock(*(np.ascontiguousarray(each[:, :, :, 1:]) for each in (block.keys, block.values)))
 
 
-def rows(example: Example) -> torch.Tensor:
-    """Tokens [1,T] of the adapted rows: the markers and all of the target but its last token."""
-    return torch.tensor([[*example.markers, *example.target[:-1]]])
+class BatchedContexts:
+    """Reads many examples in padded batches, by the network in training without its adapter: for GPUs."""
+
+    per_pass = EXAMPLES_PER_PASS
+
+    def __init__(self, network: Decoder, start_id: int) -> None:
+        self._network, self._start_id = network, start_id
+
+    @torch.no_grad()
+    def read(self, examples: Sequence[Example]) -> list[KeyValueSegment]:
+        """See `ContextReading.read`; far blocks and near lines are one segment."""
+        blocks = read_blocks(self._network, unique(far for each in examples for far in each.far), self._start_id)
+        start = read_start(self._network, self._start_id)
+        far = [side_by_side(self._network, [start, *(blocks[b] for b in e.far)], leading=True) for e in examples]
+        if not any(each.head for each in examples):
+            return [pad_sides(far)]
+        ids = padded([each.head for each in examples]).to(self._network.device)
+        _, heads = self._network.read(ids, [pad_sides(far)])
+        near = [self._first(heads, row, len(each.head)) for row, each in enumerate(examples)]
+        return [pad_sides([join([*sides]) for sides in zip(far, near, strict=True)])]
+
+    def _first(self, read: KeyValueBlock, row: int, tokens: int) -> KeyValueSegment:
+        """The first tokens of one example's near lines."""
+        return self._network.rotated(
+            KeyValueBlock(*(each[:, row : row + 1, :, :tokens] for each in (read.keys, read.values))), 0
+        )
+
+
+def rows(examples: Sequence[Example], device: torch.device) -> tuple[Tensor, Packing]:
+    """Tokens [B,T] of the adapted rows, the markers and all of each target but its last token, and their positions."""
+    ids = padded([(*each.markers, *each.target[:-1]) for each in examples]).to(device)
+    heads = torch.tensor([[len(each.head)] for each in examples], device=device)
+    place = heads + torch.arange(ids.shape[1], device=device)
+    return ids, Packing(torch.zeros_like(ids), place, place)
+
+
+def padded(runs: Sequence[TokenIds]) -> Tensor:
+    """Token ids [B,T], padded on the right, where causal attention makes padding harmless."""
+    longest = max(map(len, runs))
+    return torch.tensor([[*run, *[0] * (longest - len(run))] for run in runs])

@@ -16,6 +16,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from torch.nn import functional as F
 from mercury_engine.errors import RequestError
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.decoder import Decoder
-from mercury_engine.training.adapters.context import ExampleReader, rows
+from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.training.adapters.context import BatchedContexts, ContextReading, KernelContexts, rows
 from mercury_engine.training.adapters.examples import (
     EditExamples,
     Example,
@@ -55,6 +57,7 @@ class AdapterRun(TrainingRun):
 
     steps: ExampleSteps
     validation: list[Example] | None
+    contexts: ContextReading
 
     def __init__(
         self,
@@ -62,12 +65,15 @@ class AdapterRun(TrainingRun):
         corpus: Path,
         folder: Path,
         plan: TrainingPlan,
+        device: torch.device,
         parent: Path | None = None,
         setup: Setup | None = None,
         precision: Precision | None = None,
+        kernels: bool = True,
     ) -> None:
-        self.precision = precision
-        super().__init__(base, corpus, folder, plan, torch.device("cpu"), parent, setup)
+        """`kernels`: whether the C kernels read the context, with the engine's quantised weights."""
+        self.precision, self.kernels = precision, kernels
+        super().__init__(base, corpus, folder, plan, device, parent, setup)
 
     def _network(self, base: Path, device: torch.device) -> Decoder:
         config = weights.read_config(base)
@@ -76,13 +82,16 @@ class AdapterRun(TrainingRun):
         network = MixedPrecisionNetwork(replace(config, adapter_rank=self.plan.rank))
         decoder_weights.fill_reader(network, base)
         network.length, network.markers.requires_grad = None, False
+        network.to(device)
         if (self.precision or measured_precision(device)) == "mixed":
             network.convert_frozen()
-        self.kernels = kernel_reader(base)
+        start = Layouter(Tokenizer(base)).markers.start
+        self.contexts = (
+            KernelContexts(kernel_reader(base), network, start) if self.kernels else BatchedContexts(network, start)
+        )
         return network
 
     def _lay(self, files: Iterable[SourceFile]) -> None:
-        self.reader = ExampleReader(self.kernels, self.network, Layouter(self.tokenizer).markers.start)
         self.steps = ExampleSteps(self._examples(files), self.plan.files, self.plan.seed)
         self.validation = None
         if self.setup.validation:
@@ -103,19 +112,28 @@ class AdapterRun(TrainingRun):
 
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
         whole = sum(sum(example.weights) for example in batch)
-        for example in batch:
-            nats = self._nats(example)
-            yield (nats * torch.tensor(example.weights)).sum() / whole, float(nats.detach().sum())
+        for examples in self._passes(batch):
+            nats = self._nats(examples)
+            weights = torch.tensor([weight for each in examples for weight in each.weights], device=self.network.device)
+            yield (nats * weights).sum() / whole, (len(examples), float(nats.detach().sum()))
 
-    def _nats(self, example: Example) -> Tensor:
-        """Nats [T] of the target's tokens."""
-        before = self.reader.read(example)
-        hidden, _ = self.network.read(rows(example), before, len(example.head), adapted=True)
-        logits = self.network.logits(hidden[0, -len(example.target) :])
-        return F.cross_entropy(logits, torch.tensor(example.target), reduction="none")
+    def _passes(self, examples: list[Example]) -> Iterator[list[Example]]:
+        """As many examples at a time as are read together."""
+        size = self.contexts.per_pass
+        return (examples[first : first + size] for first in range(0, len(examples), size))
+
+    def _nats(self, examples: list[Example]) -> Tensor:
+        """Nats [T] of the targets' tokens, one example after the other."""
+        ids, packing = rows(examples, self.network.device)
+        hidden, _ = self.network.read(ids, self.contexts.read(examples), packing=packing, adapted=True)
+        spans = [(len(each.markers) - 1, len(each.target)) for each in examples]
+        wanted = torch.cat([hidden[row, first : first + count] for row, (first, count) in enumerate(spans)])
+        target = torch.tensor([token for each in examples for token in each.target], device=self.network.device)
+        return F.cross_entropy(self.network.logits(wanted), target, reduction="none")
 
     def _figures(self, parts: list[Any]) -> LogRow:
-        return {"examples": len(parts), "nats": sum(parts)}
+        counts, nats = zip(*parts, strict=True)
+        return {"examples": sum(counts), "nats": sum(nats)}
 
     def _learned(self, batch: Batch) -> int:
         return sum(len(example.target) for example in batch)
@@ -128,10 +146,12 @@ class AdapterRun(TrainingRun):
         """Nats a token of the gaps themselves, and the weighted mean over all targets."""
         assert self.validation is not None
         scored, weighted = list[float](), list[tuple[float, float]]()
-        for example in self.validation:
-            nats = self._nats(example).tolist()
-            scored += nats[-example.scored :]
-            weighted += zip(nats, example.weights, strict=True)
+        for examples in self._passes(self.validation):
+            nats = iter(self._nats(examples).tolist())
+            for example in examples:
+                mine = list(islice(nats, len(example.target)))
+                scored += mine[-example.scored :]
+                weighted += zip(mine, example.weights, strict=True)
         total = sum(weight for _, weight in weighted)
         return {
             "examples": len(self.validation),
@@ -193,6 +213,11 @@ def adapter_parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--precision", choices=PRECISIONS, help="of frozen matrices; without it the faster one is measured"
     )
+    made.add_argument(
+        "--kernels",
+        action=argparse.BooleanOptionalAction,
+        help="the C kernels read the context (default on a CPU; on a GPU the network does, in batches)",
+    )
     made.add_argument("--decay-share", type=float, default=0.5, help="share of the plan in which the rate falls")
     made.add_argument("--averaging", type=float, default=0.98, help="decay per step of the mean that is exported")
     made.add_argument("--save-every", type=float, default=3, help="minutes between checkpoints")
@@ -204,7 +229,8 @@ def main(argv: list[str]) -> int:
     plan = replace(plan_of(options), decay_share=options.decay_share, averaging=options.averaging)
     setup = replace(setup_of(options), save_every=60 * options.save_every)
     torch.set_num_threads(options.threads)
-    folders = options.base, options.corpus, options.run
-    run = RUNS[options.examples](*folders, plan, options.parent, setup, options.precision)
+    folders, device = (options.base, options.corpus, options.run), torch.device(options.device)
+    kernels = device.type == "cpu" if options.kernels is None else options.kernels
+    run = RUNS[options.examples](*folders, plan, device, options.parent, setup, options.precision, kernels)
     train_until_terminated(run, options.leg)
     return 0

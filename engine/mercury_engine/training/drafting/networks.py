@@ -62,4 +62,6 @@ def kernel_reader(base: Path) -> KernelReader:
     try:
         return KernelReader(CpuNetwork(base, config, layers_for(config, 1)))
     except (OSError, ValueError) as error:
-        raise RequestError(f"the C kernels cannot read for this run ({error}); omit --kernels") from error
+        raise RequestError(
+            f"the C kernels cannot read for this run ({error}); read without them: omit --kernels, or say --no-kernels"
+        ) from error
