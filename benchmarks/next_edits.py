@@ -25,7 +25,7 @@ from mercury_engine.evaluation.gaps import held_out_files
 from rich.table import Table
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.judging import probability_of_new, scoring_request
+from mercury_lsp.completion.next_edits.judging import change_block, probability_of_new, scoring_request
 from mercury_lsp.completion.next_edits.next_edits import SITES_JUDGED_UNASKED
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
@@ -119,7 +119,7 @@ def judged(engine: Engine, case: Case) -> list[Judged]:
 def _judged(
     engine: Engine, case: Case, change: Replacement, site: EditSite, snapshot: Snapshot, is_for_key: bool
 ) -> Judged | None:
-    if (request := scoring_request(site, change, snapshot, case.name, Event())) is None:
+    if (request := scoring_request(site, change_block(change, snapshot), snapshot, case.name, Event())) is None:
         return None
     started, texts = perf_counter(), (site.old, site.new)
     with_change = probability_of_new(*engine.score(request, texts))

@@ -53,6 +53,8 @@ class Suggestion:
     """It ends where the gap does; otherwise the rest was cut off."""
     renaming: "RenamingProgress | None" = None
     """The renaming that this edit goes on with."""
+    elsewhere: Snapshot | None = None
+    """The document that it edits, if it isn't the one asked about."""
     unsure_from: int | None = None
     """Index of the first character from which the text is more likely wrong than right; None if there is none."""
 

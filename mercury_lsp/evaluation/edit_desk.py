@@ -33,7 +33,10 @@ SERVER_COMMAND = (sys.executable, "-m", "mercury_lsp")
 RUNTIME_VARIABLE = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_RUNTIME_DIR"
 """Names the folder of the daemon's socket."""
 
-CAPABILITIES = {"workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}}
+CAPABILITIES = {
+    "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}},
+    "experimental": {"mercury": {"editsElsewhere": True}},
+}
 
 FOLDER = "file:///scenario/"
 """Where the documents are; none of them is on disk."""
@@ -73,7 +76,8 @@ class EditDesk:
 
     def __enter__(self) -> "EditDesk":
         self._client.__enter__()
-        parameters = {"processId": None, "rootUri": None, "capabilities": CAPABILITIES}
+        folders = [{"uri": FOLDER.removesuffix("/"), "name": "scenario"}]
+        parameters = {"processId": None, "rootUri": None, "workspaceFolders": folders, "capabilities": CAPABILITIES}
         self._client.request("initialize", parameters | {"initializationOptions": {"mercury": self._settings}})
         self._client.notify("initialized", {})
         return self

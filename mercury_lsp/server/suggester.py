@@ -50,10 +50,11 @@ class Suggester:
     async def next_edit(
         self, uri: str, feature: Feature, at: types.Position | None = None
     ) -> tuple[list[Suggestion], Snapshot]:
-        """The last change for one more place of a document as it is now, if any, and that document; not counted.
+        """The last change for one more place, if any, and the document as it is now that it edits; not counted.
 
-        `at` is the cursor if the editor asked by itself; without it the user did, and waits for the parse of a large
-        file. Raises UnknownDocument and Cancelled.
+        That is another document than the one asked about if a renaming goes on there and the editor can show it.
+        `at` is the cursor if the editor asked by itself; without it the user did, and waits for the parse of a
+        large file. Raises UnknownDocument and Cancelled.
         """
         documents = self._session.documents
         if at is None:
@@ -64,31 +65,45 @@ class Suggester:
         path, cursor = documents.path(uri), None if at is None else snapshot.offset_at(at.line, at.character)
         line = snapshot.source.line_of(cursor) if cursor is not None else None
         surroundings = partial(self._session.surroundings, uri, line)
-        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings)
-        found = await self._answer(asking)
-        return (found or []) if documents.is_current(snapshot) else [], snapshot
+        is_shown_elsewhere = at is None or self._editor.capabilities.takes_edits_elsewhere
+        others = partial(self._others, uri) if is_shown_elsewhere else tuple
+        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others)
+        found = await self._answer(asking) or []
+        edited = found[0].elsewhere or snapshot if found else snapshot
+        is_current = documents.is_current(snapshot) and documents.is_current(edited)
+        return (found, edited) if is_current else ([], snapshot)
 
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""
-        return self._allows_next_edits(snapshot) and self._session.completer.next_edits.has_candidates(snapshot)
+        if not self._allows_next_edits(snapshot):
+            return False
+        path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
+        return self._session.completer.next_edits.has_candidates(snapshot, path, others)
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""
-        return self._session.completer.next_edits.remaining(snapshot) if self._allows_next_edits(snapshot) else None
+        if not self._allows_next_edits(snapshot):
+            return None
+        path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
+        return self._session.completer.next_edits.remaining(snapshot, path, others)
 
     def rename_all(self, uri: str) -> list[RenamedDocument]:
         """The last renaming of a document made everywhere; empty if there is none or it would break a document.
 
         Other open documents take part if the workspace's rules let them be read. Raises UnknownDocument.
         """
-        documents, workspace = self._session.documents, self._session.other_files
+        documents = self._session.documents
         documents.finish_parsing(uri)
         snapshot = documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
             return []
+        return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), self._others(uri))
+
+    def _others(self, uri: str) -> list[tuple[Snapshot, str]]:
+        """Other open documents that may be edited together with this one, with their paths."""
+        documents, workspace = self._session.documents, self._session.other_files
         others = [documents.parsed(other) for other in documents.uris if other != uri and workspace.may_use(other)]
-        allowed = [(each, documents.path(each.uri)) for each in others if self._allows_next_edits(each)]
-        return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), allowed)
+        return [(each, documents.path(each.uri)) for each in others if self._allows_next_edits(each)]
 
     def _allows_next_edits(self, snapshot: Snapshot) -> bool:
         settings = self._session.settings

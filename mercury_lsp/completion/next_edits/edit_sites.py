@@ -1,13 +1,19 @@
 """Finds edit sites: where else the old text of a replacement occurs with the same syntactic kind."""
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from mercury_lsp.completion.next_edits.calls import calls, with_same_change
 from mercury_lsp.completion.next_edits.replacement import MAX_REPLACEMENT_CHARS, Replacement
-from mercury_lsp.completion.next_edits.syntax_kind import FIELD_LANGUAGES, SyntaxKind, has_implicit_this, kind_at
+from mercury_lsp.completion.next_edits.syntax_kind import (
+    FIELD_LANGUAGES,
+    SHELLS,
+    SyntaxKind,
+    has_implicit_this,
+    kind_at,
+)
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
@@ -69,7 +75,7 @@ def _as_declared(kind: SyntaxKind, replacement: Replacement, snapshot: Snapshot)
         return members[0]
     if kind.role == "name" and any((each.is_bound or each.is_defined) and not each.enclosing for each in others):
         return replace(kind, enclosing=(), is_outer=bool(kind.enclosing))
-    return kind
+    return replace(kind, enclosing=()) if snapshot.language_id in SHELLS else kind
 
 
 def find_sites(
@@ -91,11 +97,26 @@ def find_sites(
             found.append((site, other))
     if kind.is_field and len([each for _, each in found if each.is_field]) > (not _is_field(replacement, snapshot)):
         return  # two structures have a field of this name
+    yield from sites_of_kind(found, kind, scope, snapshot)
+
+
+def sites_of_kind(
+    found: Sequence[tuple[EditSite, SyntaxKind]], kind: SyntaxKind, scope: int | None, snapshot: Snapshot
+) -> Iterator[EditSite]:
+    """The occurrences that mean what a name of this kind and scope does, because nothing binds it again around them."""
     shadowing = {each.enclosing[-1] for _, each in found if each.role == "name" and each.is_bound and each.enclosing}
     for site, other in found:
         is_implicit = other.may_be_member(kind, scope, snapshot.language_id) and shadowing.isdisjoint(other.enclosing)
-        if is_implicit or other.may_match(kind, scope):
+        if is_implicit or (other.may_match(kind, scope) and not _is_shadowed(other, kind, scope, shadowing)):
             yield _spelled_out(site, kind) if other.is_shorthand else site
+
+
+def _is_shadowed(other: SyntaxKind, kind: SyntaxKind, scope: int | None, shadowing: Container[int]) -> bool:
+    """Whether a function between the name's scope and this use of it binds the name again."""
+    if kind.role != "name" or other.role != "name":
+        return False
+    inner = other.enclosing[other.enclosing.index(scope) + 1 :] if scope in other.enclosing else other.enclosing
+    return scope not in inner and any(each in shadowing for each in inner)
 
 
 def _is_field(replacement: Replacement, snapshot: Snapshot) -> bool:

@@ -18,20 +18,24 @@ MIN_PROBABILITY = 0.2
 """Least probability of the new text for an offer; nine in ten unasked offers are then right."""
 
 
-def scoring_request(
-    site: EditSite, change: Replacement, snapshot: Snapshot, path: str, cancel: Event
-) -> FillRequest | None:
-    """The gap in place of the old text, with the user's change as the last far block.
+MIN_RENAMED_PROBABILITY = 0.001
+"""The same where a function, a member or a name of the file was renamed at its declaration: its uses are undefined
+until they follow. At 0.2 the model loses half of these names."""
 
-    None if the site's line looks like a secret, with the old text or the new one; the change's own line must not.
+
+def scoring_request(site: EditSite, change: str, snapshot: Snapshot, path: str, cancel: Event) -> FillRequest | None:
+    """The gap in place of the old text, with the user's change (`change_block`), if any, as the last far block.
+
+    None if a line of the site looks like a secret, with the old text or the new one; the change's own line must not.
     """
     context = ContextBuilder().build(snapshot, site.start, path or None)
-    rest = context.line_suffix[len(site.old) :]
-    lines = (context.line_prefix + text + rest for text in (site.old, site.new))
+    rest = snapshot.slice(site.end, snapshot.source.line_bounds(site.end)[1])
+    lines = (line for text in (site.old, site.new) for line in (context.line_prefix + text + rest).splitlines())
     if any(is_secret_line(line, snapshot.language_id) for line in lines):
         return None
     suffix = without_start(context.suffix, len(site.old))
-    return replace(context.request(), far=(*context.far, change_block(change, snapshot)), suffix=suffix, cancel=cancel)
+    far = (*context.far, change) if change else context.far
+    return replace(context.request(), far=far, suffix=suffix, cancel=cancel)
 
 
 def change_block(change: Replacement, snapshot: Snapshot) -> str:

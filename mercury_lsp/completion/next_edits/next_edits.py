@@ -1,41 +1,27 @@
-"""Offers the last change at the next site where the model finds the new text likely enough."""
+"""Offers the next edit: what the rules find and the model agrees to, or else a place that the model rewrites."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from time import perf_counter
 from typing import Any
-
-from mercury_engine.api import FillRequest
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, probability_of_new, scoring_request
-from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed, sites_elsewhere
+from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_RENAMED_PROBABILITY, change_block
+from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, by_line, first_likely, joined
+from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.rewritten_places import RewrittenPlaces, Surroundings
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.syntax import breaks
 
 SITES_JUDGED_UNASKED = 4
 """Sites that the model judges when the editor asks on its own; 0.15 s each with a warm KV cache."""
 
-ScoreTexts = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """A replacement, its sites, and the version of the document they are in."""
-
-    repeatable: RepeatableEdits
-    replacement: Replacement
-    sites: Sequence[EditSite]
-    snapshot: Snapshot
-    path: str
-    cancel: Event = field(default_factory=Event)
+Others = Sequence[tuple[Snapshot, str]]
+"""Other documents, with their paths, that may be edited together with the one at hand."""
 
 
 class NextEdits:
@@ -48,7 +34,9 @@ class NextEdits:
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
-        self._documents.setdefault(uri, RepeatableEdits()).record(edits)
+        repeatable = self._documents.pop(uri, None) or RepeatableEdits()
+        self._documents[uri] = repeatable  # the last one is the one changed last
+        repeatable.record(edits)
         self.rewritten_places.edited(uri, edits)
 
     def forget(self, uri: str) -> None:
@@ -61,34 +49,28 @@ class NextEdits:
         for repeatable in self._documents.values():
             repeatable.dismiss(suggestion_id)
 
-    def has_candidates(self, snapshot: Snapshot) -> bool:
+    def has_candidates(self, snapshot: Snapshot, path: str = "", others: Others = ()) -> bool:
         """Whether the rules find a site, should the user ask."""
-        return bool((search := self._search(snapshot, invoked=True)) and search.sites)
+        return bool(self._proposals(snapshot, path, None, others))
 
-    def remaining(self, snapshot: Snapshot) -> Renaming | None:
-        """The renaming that the last change began, if places of the document are left."""
+    def remaining(self, snapshot: Snapshot, path: str = "", others: Others = ()) -> Renaming | None:
+        """The renaming that the last change began, if places are left in the document or in others with their paths."""
         if (repeatable := self._documents.get(snapshot.uri)) is None:
             return None
         replacement = repeatable.replacement(snapshot)
-        found = repeatable.renaming(replacement, snapshot) if replacement is not None else None
-        return found if found is not None and found.left else None
+        found = repeatable.renaming(replacement, snapshot, path, others) if replacement is not None else None
+        return found if found is not None and found.remaining else None
 
-    def rename_all(
-        self, snapshot: Snapshot, path: str, others: Sequence[tuple[Snapshot, str]]
-    ) -> list[RenamedDocument]:
-        """The last renaming made everywhere: in its document, and in `others` (with their paths) that import the name.
+    def rename_all(self, snapshot: Snapshot, path: str, others: Others) -> list[RenamedDocument]:
+        """The last renaming made everywhere: in its document, and in `others` (with their paths) that have the name.
 
         Empty if there is none, or if it would break the syntax of a document.
         """
-        if (renaming := self.remaining(snapshot)) is None:
+        if (renaming := self.remaining(snapshot, path, others)) is None:
             return []
-        found = [renamed(snapshot, renaming.left)]
-        if self._documents[snapshot.uri].is_global():
-            for other, other_path in others:
-                if sites := sites_elsewhere(renaming, path, snapshot.language_id, other, other_path):
-                    found.append(renamed(other, sites))
-        made = [each for each in found if each is not None and each.sites]
-        return made if len(made) == len(found) else []
+        found = [renamed(snapshot, renaming.left), *(renamed(each.snapshot, each.sites) for each in renaming.elsewhere)]
+        made = [each for each in found if each is not None and (each.sites or each.kept)]
+        return made if None not in found else []
 
     async def find(
         self,
@@ -97,21 +79,22 @@ class NextEdits:
         feature: Feature,
         cursor: int | None,
         surroundings: Callable[[], Surroundings] | None = None,
+        others: Callable[[], Others] = tuple,
     ) -> list[Suggestion]:
         """The next edit, if there is one; the model sees `path` in a comment.
 
+        `others` are documents, with their paths, in which a renaming may be offered too.
         `cursor` is the cursor's offset if the editor asks on its own, None if the user does. Where the rules offer
         nothing, and a model rewrites regions, the `surroundings` say which. Raises Cancelled when a newer request
         supersedes this one, and whatever the engine raises.
         """
         invoked = cursor is None
-        search = self._search(snapshot, invoked, path)
-        if search is not None and search.sites:
-            if cursor is not None and search.repeatable.is_unfinished(search.replacement, cursor):
-                return []
-            most = len(search.sites) if invoked else SITES_JUDGED_UNASKED
-            request = SuggestionRequest(feature, snapshot, search.replacement.start, invoked, is_next_edit=True)
-            if found := await self._answer(request, partial(self._first, search, most), search.cancel):
+        proposals = self._proposals(snapshot, path, cursor, others())
+        if proposals:
+            most, cancel = len(proposals) if invoked else SITES_JUDGED_UNASKED, Event()
+            request = SuggestionRequest(feature, snapshot, proposals[0].site.start, invoked, is_next_edit=True)
+            judging = partial(first_likely, proposals, most, self._score, snapshot, cancel)
+            if found := await self._answer(request, judging, cancel):
                 return found
         if self.rewritten_places.rewrite is None or surroundings is None:
             return []
@@ -130,42 +113,91 @@ class NextEdits:
         self._coalescer.cancel_where(request.supersedes)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
 
-    def _search(self, snapshot: Snapshot, invoked: bool, path: str = "") -> _Search | None:
+    def _proposals(self, snapshot: Snapshot, path: str, cursor: int | None, others: Others) -> list[Proposal]:
+        """What the rules find, best first; a misspelt name is corrected before anything else is offered."""
         repeatable = self._documents.get(snapshot.uri)
-        if repeatable is None or (replacement := repeatable.replacement(snapshot)) is None:
-            return None
-        return _Search(repeatable, replacement, repeatable.sites(replacement, snapshot, invoked), snapshot, path)
+        replacement = None
+        if repeatable is not None:
+            if (site := repeatable.correction(snapshot)) is not None:
+                return [Proposal(snapshot, path, site, partial(repeatable.offer_correction, site=site))]
+            replacement = repeatable.replacement(snapshot)
+            if replacement is not None and cursor is not None and repeatable.is_unfinished(replacement, cursor):
+                return []
+            if replacement is not None:
+                step = _Step(repeatable, replacement, snapshot, path, others)
+                if found := [*step.here(invoked=cursor is None), *step.elsewhere()]:
+                    return found
+        return self._begun_elsewhere(snapshot, replacement, path, others)
 
-    async def _first(self, search: _Search, most: int) -> list[Suggestion]:
-        """The edit at the first site, of at most `most`, where the model finds the new text likely enough.
+    def _begun_elsewhere(
+        self, snapshot: Snapshot, replacement: Replacement | None, path: str, others: Others
+    ) -> list[Proposal]:
+        """The renaming begun in the document changed before this one, unless something else was changed here since."""
+        uris = [uri for uri in self._documents if uri != snapshot.uri]
+        origin = next((each for each in others if uris and each[0].uri == uris[-1]), None)
+        if origin is None:
+            return []
+        repeatable, start = self._documents[uris[-1]], origin[0]
+        begun = repeatable.replacement(start)
+        is_edited_since = list(self._documents)[-1] == snapshot.uri
+        if begun is None or (is_edited_since and (replacement is None or not replacement.is_same(begun))):
+            return []
+        around = [(snapshot, path), *(each for each in others if each[0].uri != start.uri)]
+        return list(_Step(repeatable, begun, *origin, around).elsewhere())
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A replacement in a document at `path`, and other documents with their paths."""
+
+    repeatable: RepeatableEdits
+    replacement: Replacement
+    snapshot: Snapshot
+    path: str
+    others: Others
+
+    def here(self, invoked: bool) -> Iterator[Proposal]:
+        """The change at its other sites in the document, those of one line at once if a name was renamed.
 
         A renaming under way is not judged: the name is undefined where it stops.
         """
-        started, replacement = perf_counter(), search.replacement
-        is_walked = search.repeatable.is_walked(replacement, search.snapshot)
-        for site in search.sites if is_walked else search.sites[:most]:
-            request = scoring_request(site, replacement, search.snapshot, search.path, search.cancel)
-            if request is None:
-                continue
-            probability = 1.0 if is_walked else await self._probability(request, site)
-            if probability < MIN_PROBABILITY:
-                continue
-            if not breaks(search.snapshot, site.start, site.end, site.new):
-                renaming = search.repeatable.renaming(replacement, search.snapshot)
-                span = search.snapshot, site.start, site.end
-                found = Suggestion.replacing(*span, site.new, probability, perf_counter() - started)
-                found = replace(found, renaming=_progress(renaming))
-                search.repeatable.offer(found.id, site)
-                return [found]
-        return []
+        repeatable, replacement, snapshot = self.repeatable, self.replacement, self.snapshot
+        if not (sites := repeatable.sites(replacement, snapshot, invoked)):
+            return
+        least = 0.0 if repeatable.is_walked(replacement, snapshot) else self._least
+        block = change_block(replacement, snapshot)
+        lines = by_line(sites, snapshot) if replacement.is_of_name else ([site] for site in sites)
+        for line in lines:
+            offered = partial(_offer, repeatable, line)
+            yield Proposal(snapshot, self.path, joined(line, snapshot), offered, block, least, self.progress)
 
-    async def _probability(self, request: FillRequest, site: EditSite) -> float:
-        """The probability of a site's new text; 0 without an engine."""
-        nats = await self._score(request, (site.old, site.new))
-        return probability_of_new(*nats) if nats is not None else 0.0
+    def elsewhere(self) -> Iterator[Proposal]:
+        """The renaming in other documents."""
+        renaming = self._renaming
+        block = change_block(self.replacement, self.snapshot)
+        for each in renaming.elsewhere if renaming is not None else ():
+            names = self.replacement.old, self.replacement.new
+            offered = partial(self.repeatable.offer_elsewhere, uri=each.snapshot.uri, names=names)
+            for line in by_line(each.sites, each.snapshot):
+                site = joined(line, each.snapshot)
+                yield Proposal(each.snapshot, each.path, site, offered, block, self._least, self.progress)
+
+    def progress(self) -> RenamingProgress | None:
+        """How far the renaming is."""
+        renaming = self._renaming
+        if renaming is None or not renaming.remaining:
+            return None
+        return RenamingProgress(renaming.old, renaming.new, renaming.made + 1, renaming.total, renaming.remaining)
+
+    @property
+    def _least(self) -> float:
+        is_declaration = self.repeatable.is_declaration(self.replacement, self.snapshot)
+        return MIN_RENAMED_PROBABILITY if is_declaration else MIN_PROBABILITY
+
+    @property
+    def _renaming(self) -> Renaming | None:
+        return self.repeatable.renaming(self.replacement, self.snapshot, self.path, self.others)
 
 
-def _progress(renaming: Renaming | None) -> RenamingProgress | None:
-    if renaming is None or not renaming.left:
-        return None
-    return RenamingProgress(renaming.old, renaming.new, renaming.made + 1, renaming.total, renaming.remaining)
+def _offer(repeatable: RepeatableEdits, sites: Sequence[EditSite], suggestion_id: str) -> None:
+    repeatable.offer(suggestion_id, *sites)

@@ -1,14 +1,16 @@
 """The state of next edits in one document: the last change, its scope, and the sites not to offer again."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from mercury_lsp.completion.next_edits.change_log import ChangeLog
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites, occurs_elsewhere, syntax_kind
-from mercury_lsp.completion.next_edits.renaming import Renaming, renaming_of
+from mercury_lsp.completion.next_edits.elsewhere import sites_elsewhere
+from mercury_lsp.completion.next_edits.renaming import Elsewhere, Renaming, renaming_of
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind
+from mercury_lsp.completion.next_edits.spelling import are_alike, correction
+from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import is_secret_line
 
@@ -39,20 +41,27 @@ class RepeatableEdits:
         """Scopes by old and new name, to recognise a renaming that the user continues by hand."""
         self._finished_offsets: list[int] = []
         """Offsets where the replacement was offered and then edited or dismissed."""
-        self._offered: dict[str, tuple[int, int]] = {}
-        """Start and end of the last offer, by suggestion id."""
+        self._offered: dict[str, tuple[int, ...]] = {}
+        """Start and end of the last offer, and the starts of its sites, by suggestion id."""
+        self._corrected: dict[str, str] = {}
+        """The misspelt name of the last offer, by suggestion id."""
+        self._kept_names: set[str] = set()
+        """Names that the user did not want corrected."""
+        self._offered_elsewhere: dict[str, tuple[str, str, str]] = {}
+        self._declined: set[tuple[str, str, str]] = set()
+        """Uri of another document, old and new name; offered, by suggestion id, and dismissed."""
 
     def record(self, edits: Sequence[Edit]) -> None:
         """Record edits, in order; every edit of the document must be recorded."""
         for edit in edits:
             self._change_log.record(edit)
-            for suggestion_id, (start, end) in list(self._offered.items()):
+            for suggestion_id, (start, end, *_) in list(self._offered.items()):
                 if edit.start <= end and edit.start + len(edit.removed) >= start:
                     self.dismiss(suggestion_id)
             self._finished_offsets = [_moved(offset, edit) for offset in self._finished_offsets]
             self._scope = _moved_scope(self._scope, edit)
             self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
-            self._offered = {name: (_moved(a, edit), _moved(b, edit)) for name, (a, b) in self._offered.items()}
+            self._offered = {name: tuple(_moved(at, edit) for at in each) for name, each in self._offered.items()}
 
     def replacement(self, snapshot: Snapshot) -> Replacement | None:
         """The replacement to offer elsewhere in this version; None if the user took the last change back.
@@ -70,6 +79,13 @@ class RepeatableEdits:
             self._repeated = found
         return found
 
+    def correction(self, snapshot: Snapshot) -> EditSite | None:
+        """The misspelt name in the last change, to be replaced by the right one; None if there is none."""
+        last = self._change_log.last
+        found = correction(last.start, last.end, snapshot, self._kept_names) if last is not None else None
+        line = snapshot.line_at(found.start)[0] if found is not None else ""
+        return None if is_secret_line(line, snapshot.language_id) else found
+
     def is_unfinished(self, replacement: Replacement, cursor: int) -> bool:
         """Whether the cursor is in the new text and the user seems to be still typing or erasing it."""
         if replacement.calls is not None or not replacement.start <= cursor <= replacement.end:
@@ -85,19 +101,45 @@ class RepeatableEdits:
         found = find_sites(replacement, kind, self._scope, snapshot)
         return list(islice((site for site in found if site.start not in self._finished_offsets), MAX_OFFERED_SITES))
 
-    def renaming(self, replacement: Replacement, snapshot: Snapshot) -> Renaming | None:
-        """The renaming that the replacement is part of, without places that the user dismissed; None if it is none."""
+    def renaming(
+        self, replacement: Replacement, snapshot: Snapshot, path: str = "", others: Sequence[tuple[Snapshot, str]] = ()
+    ) -> Renaming | None:
+        """The renaming that the replacement is part of, without places that the user dismissed; None if it is none.
+
+        `others` are documents, with their paths, that may have the name of this one, at `path`.
+        """
         kind = syntax_kind(replacement, snapshot)
         if self._is_switch or kind is None:
             return None
         found = renaming_of(replacement, kind, self._scope, snapshot)
         if found is None:
             return None
-        return replace(found, left=tuple(site for site in found.left if site.start not in self._finished_offsets))
+        left = tuple(site for site in found.left if site.start not in self._finished_offsets)
+        if not others or not (self._scope is None or kind.is_field):
+            return replace(found, left=left)
+        return replace(found, left=left, elsewhere=tuple(self._elsewhere(found, kind, snapshot, path, others)))
 
-    def is_global(self) -> bool:
-        """Whether the replaced name means the same outside of any definition, perhaps in other files too."""
-        return self._scope is None
+    def _elsewhere(
+        self,
+        found: Renaming,
+        kind: SyntaxKind,
+        snapshot: Snapshot,
+        path: str,
+        others: Sequence[tuple[Snapshot, str]],
+    ) -> Iterator[Elsewhere]:
+        names = found.old, found.new
+        for other, other_path in others:
+            if (other.uri, *names) not in self._declined:
+                sites = sites_elsewhere(names, kind, path, snapshot.language_id, other, other_path)
+                if sites:
+                    yield Elsewhere(other, other_path, tuple(sites))
+
+    def is_declaration(self, replacement: Replacement, snapshot: Snapshot) -> bool:
+        """Whether the change renamed a function, a type, a member or a name of the file where it is declared."""
+        kind = kind_at(snapshot, replacement.start) if replacement.is_of_name else None
+        return kind is not None and (
+            kind.is_defined or kind.is_field or kind.is_declared or (kind.is_bound and not kind.enclosing)
+        )
 
     def is_walked(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the user has renamed a local name or a member of the class in two places, so all others must follow.
@@ -140,8 +182,10 @@ class RepeatableEdits:
         if names in self._renamings and self._renamings[names] in (None, *kind.enclosing, *kind.classes):
             self._scope = self._renamings[names]
             return
+        found = list(find_sites(replacement, kind, self._scope, snapshot))
+        if are_alike(*names) and not any(is_introduced(site.start, snapshot) for site in found):
+            return  # a misspelling is corrected: its other uses need it too
         self._is_switch = occurs_elsewhere(replacement, kind, self._scope, snapshot, offsets)
-        found = find_sites(replacement, kind, self._scope, snapshot)
         is_inner = self._scope is not None or kind.is_outer
         self._is_use = is_inner and any(site.start < replacement.start for site in found)
         if not self._is_switch and not self._is_use:
@@ -149,14 +193,32 @@ class RepeatableEdits:
             for oldest in list(self._renamings)[:-RENAMINGS_KEPT]:
                 del self._renamings[oldest]
 
-    def offer(self, suggestion_id: str, site: EditSite) -> None:
-        """Record an offer; an earlier one that was neither edited nor dismissed may be offered again."""
-        self._offered = {suggestion_id: (site.start, site.end)}
+    def offer(self, suggestion_id: str, *sites: EditSite) -> None:
+        """Record an offer of sites in order; an earlier one neither edited nor dismissed may be offered again."""
+        self._forget_offers()
+        self._offered = {suggestion_id: (sites[0].start, sites[-1].end, *(site.start for site in sites))}
+
+    def offer_correction(self, suggestion_id: str, site: EditSite) -> None:
+        """Record the offer to correct a name."""
+        self._forget_offers()
+        self._corrected = {suggestion_id: site.old}
+
+    def offer_elsewhere(self, suggestion_id: str, uri: str, names: tuple[str, str]) -> None:
+        """Record the offer to go on with a renaming in another document."""
+        self._forget_offers()
+        self._offered_elsewhere = {suggestion_id: (uri, *names)}
+
+    def _forget_offers(self) -> None:
+        self._offered, self._corrected, self._offered_elsewhere = {}, {}, {}
 
     def dismiss(self, suggestion_id: str) -> None:
         """Do not offer the replacement at this site again."""
+        if suggestion_id in self._offered_elsewhere:
+            self._declined.add(self._offered_elsewhere.pop(suggestion_id))
+        if suggestion_id in self._corrected:
+            self._kept_names.add(self._corrected.pop(suggestion_id))
         if suggestion_id in self._offered:
-            self._finished_offsets.append(self._offered.pop(suggestion_id)[0])
+            self._finished_offsets += self._offered.pop(suggestion_id)[2:]
 
 
 def _moved(offset: int, edit: Edit) -> int:
@@ -164,6 +226,12 @@ def _moved(offset: int, edit: Edit) -> int:
     if offset >= edit.start + len(edit.removed):
         return offset + len(edit.inserted) - len(edit.removed)
     return min(offset, edit.start)
+
+
+def is_introduced(start: int, snapshot: Snapshot) -> bool:
+    """Whether the name that starts there is bound, defined or declared there."""
+    kind = kind_at(snapshot, start)
+    return kind is not None and (kind.is_bound or kind.is_defined or kind.is_field or kind.is_declared)
 
 
 def _moved_scope(scope: int | None, edit: Edit) -> int | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from mercury_lsp.completion.next_edits.shell_names import is_bound_in_shell, shell_role
 from mercury_lsp.context.scope import path_to
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import Language, language
@@ -39,6 +40,8 @@ _IMPLICIT_THIS = ("java", "cpp")
 FIELD_LANGUAGES = ("c", "cpp", "go", "rust")
 """Languages in which the functions that use a structure's fields are outside of it."""
 
+SHELLS = ("shellscript", "sh", "bash")
+
 
 @dataclass(frozen=True, slots=True)
 class SyntaxKind:
@@ -62,8 +65,15 @@ class SyntaxKind:
     """It declares a member directly in a class."""
     is_outer: bool = False
     """It is bound outside of the function that uses it."""
+    is_any_owners: bool = False
+    """It is the key of a table; whose member it becomes isn't known."""
     classes: tuple[int, ...] = ()
     """Offsets of the enclosing classes, outermost first."""
+
+    @property
+    def is_own_member(self) -> bool:
+        """Whether it is a member of the class itself, by whatever name the language calls it."""
+        return self.role == "member" and self.owner.startswith(THIS)
 
     @property
     def scope(self) -> int | None:
@@ -78,7 +88,7 @@ class SyntaxKind:
 
     def may_match(self, other: "SyntaxKind", scope: int | None) -> bool:
         """Whether this name may denote the same thing as another one, which has that scope."""
-        if other.is_field:
+        if other.is_field or other.is_any_owners:
             return self.role in ("member", "key") or self.is_shorthand
         if scope is not None and scope not in (*self.enclosing, *self.classes):
             return False
@@ -98,10 +108,14 @@ def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxK
     before = _OWNER.search(snapshot.slice(offset - OWNER_REACH_CHARS, offset))
     if before and "\n" in before[0] and _ends_in_comment(snapshot, offset - len(before[0]) + len(before[1]), rules):
         before = None  # a sentence's full stop
+    if snapshot.language_id in SHELLS:
+        return _shell_kind(path, rules, snapshot)
     role = _role(path, rules, before is not None)
     if role is None:
         return None
     owner = _owner(path, rules, before[1] if before else "", name) if role == "member" else ""
+    if snapshot.language_id == "lua" and role in ("key", "member"):
+        role, owner = _lua_member(path, role, owner)
     classes = _offsets(_around(path, rules, _CLASS), snapshot)
     functions = _offsets(_around(path, rules, _FUNCTION), snapshot) if role == "name" else ()
     return SyntaxKind(
@@ -113,9 +127,35 @@ def kind_at(snapshot: Snapshot, offset: int, name: str | None = None) -> SyntaxK
         is_shorthand=_is_shorthand(path),
         is_field=path[-1].type == "field_identifier" and path[-2].type in _FIELDS,
         is_declared=_is_of_class(path, rules),
-        is_bound=_is_bound(path),
+        is_bound=_is_bound(path) and not (functions and _is_of_outer_scope(path)),
+        is_any_owners=role == "key" and snapshot.language_id == "lua",
         classes=classes,
     )
+
+
+def _shell_kind(path: list[Node], rules: Language, snapshot: Snapshot) -> SyntaxKind | None:
+    """A variable is that of the script unless its function declares it (`_as_declared` in edit_sites.py)."""
+    if (role := shell_role(path)) is None:
+        return None
+    functions = _offsets(_around(path, rules, _FUNCTION), snapshot) if role == "name" else ()
+    is_defined = role == "command" and path[-2].type == "function_definition"
+    is_bound = role == "name" and is_bound_in_shell(path)
+    return SyntaxKind(role, "", functions, is_type=False, is_defined=is_defined, is_bound=is_bound)
+
+
+def _lua_member(path: list[Node], role: str, owner: str) -> tuple[str, str]:
+    """Role and owner of a table's key or member; `self` and the table given to `setmetatable` are of the same class."""
+    functions = [node for node in path if node.type == "function_declaration"]
+    table = functions[-1].child_by_field_name("name") if functions else None
+    of_class = table is not None and table.type in ("method_index_expression", "dot_index_expression")
+    name = table.child_by_field_name("table") if table is not None and of_class else None
+    own = f"{THIS} {(name.text or b'').decode('utf-8', 'replace')}" if name is not None else THIS
+    if role == "member":
+        return role, own if owner == THIS else owner
+    call = path[-5] if len(path) > 4 else path[0]
+    callee = call.child_by_field_name("name") if call.type == "function_call" else None
+    is_instance = callee is not None and callee.text == b"setmetatable" and path[-4].named_child(0) == path[-3]
+    return ("member", own) if is_instance else (role, owner)
 
 
 def _ends_in_comment(snapshot: Snapshot, offset: int, rules: Language) -> bool:
@@ -178,6 +218,15 @@ def _is_bound(path: list[Node]) -> bool:
         if not _WITHIN_BINDING.search(parent.type):
             return False
     return False
+
+
+def _is_of_outer_scope(path: list[Node]) -> bool:
+    """Whether Python's function declares that the name it assigns is the module's, or that of a function around it."""
+    function = next((node for node in reversed(path) if node.type == "function_definition"), None)
+    body = function.child_by_field_name("body") if function is not None else None
+    statements = body.named_children if body is not None else ()
+    declared = [node for node in statements if node.type in ("global_statement", "nonlocal_statement")]
+    return any(name.text == path[-1].text for node in declared for name in node.named_children)
 
 
 def _is_name_of(node: Node, path: list[Node]) -> bool:

@@ -1,6 +1,7 @@
 """The real server offers the last change in other places, as an edit and as an action."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -213,6 +214,65 @@ def test_the_renaming_of_a_function_reaches_open_documents_that_import_it(tmp_pa
         changed = {each["textDocument"]["uri"].rpartition("/")[2]: each for each in applied["edit"]["documentChanges"]}
         assert set(changed) == {"tools.py", "user.py", "module.py"}
         assert {each["newText"] for one in changed.values() for each in one["edits"]} == {"read"}
+
+
+@contextmanager
+def project(folder: Path, experimental: dict[str, Any]) -> Iterator[tuple[Editor, str, str]]:
+    """An editor with two files of a workspace, and their uris; `load` of the first one has just become `read`."""
+    texts = {"tools.py": "def load(a):\n    return a\n", "user.py": "from tools import load\n\nx = load(2)\n"}
+    uris = [(folder / name).as_uri() for name in texts]
+    with Editor(ANSWERS) as editor:
+        capabilities = ACTIONS | {"experimental": {"mercury": experimental}}
+        editor.initialize(capabilities, workspaceFolders=[{"uri": folder.as_uri(), "name": "x"}])
+        for uri, text in zip(uris, texts.values(), strict=True):
+            editor.open(uri, script(**SILENT) + text)
+        editor.change(uris[0], 2, {"range": span((1, 4), (1, 8)), "text": "read"})
+        for _ in range(200):  # until the settings have arrived
+            if TITLE in titles(editor, uris[0]):
+                break
+            sleep(0.02)
+        yield editor, *uris
+
+
+def test_a_renaming_is_offered_in_another_document_to_editors_that_show_it_there(tmp_path: Path):
+    with project(tmp_path, {"editsElsewhere": True}) as (editor, tools, user):
+        [edit] = edits(editor, tools, 2, 1, 8)
+        assert edit["textDocument"] == {"uri": user, "version": 1}
+        assert (edit["range"], edit["text"]) == (span((1, 18), (1, 22)), "read")
+        assert edit["mercury"]["remaining"] == 2
+        assert edit["mercury"]["applyAll"]["arguments"] == [{"textDocument": {"uri": tools, "version": 2}}]
+        assert "Rename all 2 remaining load to read" in titles(editor, tools)
+        [edit] = edits(editor, user, 1, 3, 11)  # the user has gone there before taking it
+        assert (edit["textDocument"], edit["range"]) == ({"uri": user, "version": 1}, span((1, 18), (1, 22)))
+        editor.change(user, 2, {"range": edit["range"], "text": "read"})
+        [edit] = edits(editor, user, 2, 1, 22)
+        assert (edit["textDocument"]["uri"], edit["range"]) == (user, span((3, 4), (3, 8)))
+
+
+def test_editors_that_show_no_other_document_get_its_edit_by_key_only(tmp_path: Path):
+    with project(tmp_path, {}) as (editor, tools, user):
+        assert edits(editor, tools, 2, 1, 8) == []
+        assert editor.result(run(editor, tools)) == {"applied": True}
+        *_, applied = editor.received("workspace/applyEdit")
+        [changed] = applied["edit"]["documentChanges"]
+        assert changed["textDocument"] == {"uri": user, "version": 1}
+
+
+def test_a_renaming_in_another_document_is_not_offered_again_once_dismissed(tmp_path: Path):
+    with project(tmp_path, {"editsElsewhere": True}) as (editor, tools, _):
+        [edit] = edits(editor, tools, 2, 1, 8)
+        editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
+        assert edits(editor, tools, 2, 1, 8) == []
+
+
+def test_a_misspelt_use_is_corrected_and_not_renamed_elsewhere(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "def f(height):\n    x = height\n    return height\n")
+    editor.change(uri, 2, {"range": span((2, 8), (2, 14)), "text": "hieght"})
+    [edit] = edits(editor, uri, 2, 2, 14)
+    assert (edit["range"], edit["text"]) == (span((2, 8), (2, 14)), "height")
+    assert "mercury" not in edit
+    editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
+    assert edits(editor, uri, 2, 2, 14) == []
 
 
 def test_a_place_that_looks_like_a_secret_stays_and_the_user_is_told(editor: Editor):

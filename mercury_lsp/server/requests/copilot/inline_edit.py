@@ -40,17 +40,25 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
             found, snapshot = await server.suggester.next_edit(uri, "edit", params.position)
     except Cancelled:
         return {"edits": []}
-    return {"edits": [_edit(_with_line_rest(each, snapshot), params.text_document) for each in found]}
+    asked = params.text_document
+    return {"edits": [_edit(_with_line_rest(each, snapshot), _edited(each, asked), asked) for each in found]}
 
 
-def _edit(suggestion: Suggestion, document: VersionedDocument) -> dict[str, Any]:
+def _edited(suggestion: Suggestion, asked: VersionedDocument) -> VersionedDocument:
+    """The document that a suggestion edits."""
+    other = suggestion.elsewhere
+    return asked if other is None else VersionedDocument(other.uri, other.version)
+
+
+def _edit(suggestion: Suggestion, document: VersionedDocument, asked: VersionedDocument) -> dict[str, Any]:
+    """The edit; `asked` is the document that the editor asked about, whose renaming is finished by the command."""
     version = {} if document.version is None else {"version": document.version}
     return {
         "text": suggestion.text,
         "range": to_range(suggestion.start, suggestion.end),
         "textDocument": {"uri": document.uri} | version,
         "command": accepted_command(suggestion),
-    } | ({"mercury": renaming_progress(suggestion.renaming, document)} if suggestion.renaming else {})
+    } | ({"mercury": renaming_progress(suggestion.renaming, asked)} if suggestion.renaming else {})
 
 
 def renaming_progress(progress: RenamingProgress, document: VersionedDocument) -> dict[str, Any]:

@@ -1,0 +1,81 @@
+"""Edits that rules propose, not judged yet, and the judgement: the first one that the model finds likely enough."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from threading import Event
+from time import perf_counter
+
+from mercury_engine.api import FillRequest
+
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, probability_of_new, scoring_request
+from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.syntax import breaks
+
+ScoreTexts = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A site of one version of a document, whose path the model sees."""
+
+    snapshot: Snapshot
+    path: str
+    site: EditSite
+    offered: Callable[[str], None]
+    """Called with the suggestion's id when the edit is offered."""
+    change: str = ""
+    """The change that it repeats, as the model reads it; empty if it repeats none."""
+    least: float = MIN_PROBABILITY
+    """Least probability of the new text; at 0 the model is not asked."""
+    progress: Callable[[], RenamingProgress | None] = lambda: None
+    """How far the renaming is that it goes on with."""
+
+
+def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[EditSite]]:
+    """The sites by line, each line's from left to right; the lines in the order of their first sites."""
+    lines: dict[int, list[EditSite]] = {}
+    for site in sites:
+        lines.setdefault(snapshot.source.line_of(site.start), []).append(site)
+    return (sorted(each, key=lambda site: site.start) for each in lines.values())
+
+
+def joined(sites: Sequence[EditSite], snapshot: Snapshot) -> EditSite:
+    """Sites from left to right as one."""
+    old, new, at = "", "", sites[0].start
+    for site in sites:
+        between = snapshot.slice(at, site.start)
+        old, new, at = old + between + site.old, new + between + site.new, site.end
+    return EditSite(sites[0].start, old, new)
+
+
+async def first_likely(
+    proposals: Sequence[Proposal], most: int, score: ScoreTexts, asked: Snapshot, cancel: Event
+) -> list[Suggestion]:
+    """The first edit that the model finds likely enough and that breaks no syntax; it judges at most `most` of them.
+
+    `asked` is the document that the editor asked about. Raises Cancelled, and whatever the engine raises.
+    """
+    started, judged = perf_counter(), 0
+    for each in proposals:
+        site = each.site
+        judged += each.least > 0
+        if judged > most:
+            break
+        request = scoring_request(site, each.change, each.snapshot, each.path, cancel)
+        if request is None:
+            continue
+        probability = 1.0
+        if each.least:
+            nats = await score(request, (site.old, site.new))
+            probability = probability_of_new(*nats) if nats is not None else 0.0
+        if probability < each.least or breaks(each.snapshot, site.start, site.end, site.new):
+            continue
+        seconds = perf_counter() - started
+        found = Suggestion.replacing(each.snapshot, site.start, site.end, site.new, probability, seconds)
+        elsewhere = each.snapshot if each.snapshot.uri != asked.uri else None
+        found = replace(found, renaming=each.progress(), elsewhere=elsewhere)
+        each.offered(found.id)
+        return [found]
+    return []
