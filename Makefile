@@ -5,7 +5,7 @@ CORPUS ?= tests/data/held_out
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try test check check-python check-typescript check-lua format docs bench eval
+.PHONY: help try test ignored check check-python check-typescript check-lua format docs bench eval
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -15,6 +15,9 @@ try: .venv/.ready  ## complete the examples through the server
 
 test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N processes (a processor each, at most 8)
 	$(BIN)/python -m pytest -m "not gpu" -n $(WORKERS) --maxprocesses 8 --dist worksteal
+
+ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
+	MERCURY_IGNORE_TREES=1000 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 tests/server/context/test_ignored_files.py
 
 check: check-python check-typescript check-lua  ## check formatting, lint, types and layers, in all three languages
 

@@ -4,25 +4,16 @@ import fnmatch
 import os
 import re
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from pathspec import GitIgnoreSpec
+from mercury_lsp.context.workspace.git_patterns import IgnorePatterns, parse_ignore_file
+from mercury_lsp.context.workspace.git_settings import git_folder, git_settings
+from mercury_lsp.context.workspace.secret_files import SECRET_FOLDERS, is_secret_name
 
 
 def _words(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
-
-SECRET_FILE_PATTERNS = _words(
-    ".env .env.* *.env .envrc *.pem *.key *.p12 *.pfx *.p8 *.jks *.keystore *.kdbx *.ppk *.gpg *.ovpn id_rsa*"
-    " id_dsa* id_ecdsa* id_ed25519* credentials credentials.* *credentials.json client_secret*.json"
-    " service-account*.json secret secret.* secrets secrets.* .netrc _netrc .npmrc .pypirc .htpasswd .pgpass"
-    " .git-credentials .dockercfg .boto .s3cfg *.tfstate *.tfvars terraform.tfstate*"
-)
-"""Patterns, in lower case, of names of files that contain secrets."""
-
-SECRET_FOLDERS = _words(".aws .ssh .gnupg .kube .docker .gcloud .azure .password-store")
 
 SKIPPED_FOLDERS = _words(
     "node_modules bower_components jspm_packages site-packages __pycache__ venv virtualenv dist build out target"
@@ -34,13 +25,10 @@ SKIPPED_FILE_PATTERNS = _words("*.min.js *.min.mjs *.bundle.js *-min.js *_pb2.py
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
 
-_SECRET = re.compile("|".join(map(fnmatch.translate, SECRET_FILE_PATTERNS)))
+MAX_IGNORE_FILE_BYTES = 1_000_000
+"""Part of an ignore file that is read; a longer one was made by a program."""
+
 _SKIPPED = re.compile("|".join(map(fnmatch.translate, SKIPPED_FILE_PATTERNS)))
-
-
-def is_secret(path: PurePath) -> bool:
-    """Whether a file is secret by its name or by one of its folders."""
-    return bool(_SECRET.match(path.name.lower())) or not SECRET_FOLDERS.isdisjoint(path.parts[:-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +38,20 @@ class _FolderRules:
     above: "_FolderRules | None"
     base: str
     """The folder, with a trailing slash."""
-    specs: tuple[GitIgnoreSpec | None, GitIgnoreSpec | None]
+    patterns: tuple[IgnorePatterns | None, IgnorePatterns | None]
     """From git's and from Mercury's ignore files."""
 
-    def ignores(self, path: str) -> bool:
-        """Whether either kind of ignore file matches a path; folders have a trailing slash."""
-        return self._matches(path, 0) or self._matches(path, 1)
+    def ignores(self, path: str, is_folder: bool) -> bool:
+        """Whether either kind of ignore file matches a path."""
+        return self._matches(path, is_folder, 0) or self._matches(path, is_folder, 1)
 
-    def _matches(self, path: str, kind: int) -> bool:
+    def _matches(self, path: str, is_folder: bool, kind: int) -> bool:
         """The verdict of the nearest ignore file with a pattern for the path."""
         rules: _FolderRules | None = self
         while rules is not None:
-            spec = rules.specs[kind]
-            verdict = spec.check_file(path[len(rules.base) :]).include if spec is not None else None
+            patterns = rules.patterns[kind]
+            relative = path[len(rules.base) :].encode("utf-8", "surrogateescape")
+            verdict = patterns.verdict(relative, is_folder) if patterns is not None else None
             if verdict is not None:
                 return verdict
             rules = rules.above
@@ -75,14 +64,15 @@ class IgnoreRules:
     def __init__(self, root: str):
         self.root = root
         self._folders: dict[str, _FolderRules | None] = {}
+        self._ignores_case = False
 
     def allows(self, path: str) -> bool:
         """Whether a file below the root may be opened, judged by its path; the file need not exist."""
         folder, _, name = path.rpartition("/")
-        if _SECRET.match(name.lower()) or _SKIPPED.match(name):
+        if is_secret_name(name) or _SKIPPED.match(name):
             return False
         rules = self._folder(folder)
-        return rules is not None and not rules.ignores(path)
+        return rules is not None and not rules.ignores(path, is_folder=False)
 
     def allows_folder(self, folder: str) -> bool:
         """Whether files in a folder may be opened."""
@@ -96,60 +86,61 @@ class IgnoreRules:
 
     def _read_folder(self, folder: str) -> _FolderRules | None:
         if folder == self.root:
-            return _read(_rules_around(folder), folder)
+            return self._rules_down_to_root()
         above, _, name = folder.rpartition("/")
-        if not folder.startswith(self.root + "/") or name in SKIPPED_FOLDERS or name.startswith("."):
+        if not folder.startswith(self.root + "/") or _is_skipped(name):
             return None
         rules = self._folder(above)
-        if rules is None or rules.ignores(folder + "/"):
+        if rules is None or rules.ignores(folder, is_folder=True):
             return None
-        return _read(rules, folder)
+        return self._read(rules, folder)
+
+    def _rules_down_to_root(self) -> _FolderRules:
+        """The rules of the user, of the repository, and of its folders down to the root."""
+        root = Path(self.root)
+        top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+        around_all, self._ignores_case = _user_rules(top)
+        rules: _FolderRules | None = _FolderRules(None, _with_slash(top.as_posix()), (around_all, None))
+        for each in reversed(root.parents):
+            if each.is_relative_to(top):
+                rules = self._read(rules, each.as_posix())
+        return self._read(rules, self.root)
+
+    def _read(self, above: _FolderRules | None, folder: str) -> _FolderRules:
+        """The rules above combined with this folder's."""
+        git, mercury = (_patterns(f"{folder}/{name}", self._ignores_case) for name in IGNORE_FILES)
+        if git is None and mercury is None and above is not None:
+            return above
+        return _FolderRules(above, _with_slash(folder), (git, mercury))
 
 
-def _rules_around(root: str) -> _FolderRules | None:
-    """The rules of the folders above the root, up to the top of its git repository."""
-    folder = Path(root)
-    top = next((each for each in (folder, *folder.parents) if _is_top(each)), folder)
-    rules: _FolderRules | None = None
-    for each in reversed(folder.parents):
-        if each.is_relative_to(top):
-            rules = _read(rules, each.as_posix())
-    return rules
+def _is_skipped(folder_name: str) -> bool:
+    name = folder_name.lower()
+    return folder_name in SKIPPED_FOLDERS or name in SECRET_FOLDERS or name.startswith(".")
 
 
-def _is_top(folder: Path) -> bool:
-    return (folder / ".git").exists()
+def _user_rules(top: Path) -> tuple[IgnorePatterns | None, bool]:
+    """The patterns of the user for all repositories and for this one, and whether case is ignored."""
+    repository = git_folder(top)
+    settings = git_settings(repository)
+    paths = (settings.excludes_file, repository / "info/exclude" if repository is not None else None)
+    found = [_patterns(str(path), settings.ignores_case, is_users=True) for path in paths if path is not None]
+    return sum((each for each in found if each is not None), IgnorePatterns(())), settings.ignores_case
 
 
-def _read(above: _FolderRules | None, folder: str) -> _FolderRules:
-    """The rules above combined with this folder's."""
-    git, mercury = (_spec(f"{folder}/{name}") for name in IGNORE_FILES)
-    excluded = _spec(f"{folder}/.git/info/exclude")
-    if excluded is not None:  # .gitignore comes later, so it has the last word
-        git = excluded + git if git is not None else excluded
-    if git is None and mercury is None and above is not None:
-        return above
-    return _FolderRules(above, folder.rstrip("/") + "/", (git, mercury))
+def _with_slash(folder: str) -> str:
+    return folder.rstrip("/") + "/"
 
 
-def _spec(path: str) -> GitIgnoreSpec | None:
+def _patterns(path: str, ignores_case: bool, is_users: bool = False) -> IgnorePatterns | None:
+    """The patterns of an ignore file; None without one. As git does, only a user's own file may be a link."""
+    if not is_users and os.path.islink(path):
+        return None
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return _compiled(file.read())
+        with open(path, "rb") as file:
+            return parse_ignore_file(file.read(MAX_IGNORE_FILE_BYTES), ignores_case)
     except OSError:
         return None
-
-
-@cache
-def _compiled(text: str) -> GitIgnoreSpec:
-    lines = []
-    for line in text.splitlines():
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git skips invalid patterns, too
-            continue
-        lines.append(line)
-    return GitIgnoreSpec.from_lines(lines)
 
 
 def inside(root: str, path: str) -> bool:

@@ -1,0 +1,199 @@
+"""Matches paths against the patterns of an ignore file exactly as git does.
+
+Paths and patterns are bytes, as in git: `?` matches one byte. If a pattern has a slash, its literal start is compared
+on its own, and only the rest is a wildcard pattern. `a**/b` therefore matches `ax/y/b`, as it does in git.
+Source: `dir.c` and `wildmatch.c` of git.
+"""
+
+import re
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_SPECIAL = re.compile(rb"[*?\[\\]")
+
+_ALNUM = (string.ascii_letters + string.digits).encode()
+_CLASSES = {
+    b"alnum": _ALNUM,
+    b"alpha": string.ascii_letters.encode(),
+    b"blank": b" \t",
+    b"cntrl": bytes((*range(32), 127)),
+    b"digit": string.digits.encode(),
+    b"graph": bytes(range(33, 127)),
+    b"lower": string.ascii_lowercase.encode(),
+    b"print": bytes(range(32, 127)),
+    b"punct": string.punctuation.encode(),
+    b"space": b" \t\n\r\v\f",
+    b"upper": string.ascii_uppercase.encode(),
+    b"xdigit": string.hexdigits.encode(),
+}
+
+
+class _NeverMatches(ValueError):
+    """A pattern that git can match with nothing: an open bracket, an unknown class."""
+
+
+@dataclass(frozen=True)
+class IgnorePattern:
+    """One line of an ignore file."""
+
+    text: bytes
+    """Without `!` and the last slash."""
+    is_negated: bool
+    only_folders: bool
+    ignores_case: bool
+
+    def matches(self, path: bytes, is_folder: bool) -> bool:
+        """Whether the pattern matches a path relative to the ignore file's folder."""
+        return (is_folder or not self.only_folders) and self._regex.fullmatch(path) is not None
+
+    @cached_property
+    def _regex(self) -> re.Pattern[bytes]:
+        """A pattern without slash matches the last part of a path, others the whole path."""
+        flags = re.DOTALL | (re.IGNORECASE if self.ignores_case else 0)
+        try:
+            return re.compile(self._translated(), flags)
+        except _NeverMatches:
+            return re.compile(rb"(?!)")
+
+    def _translated(self) -> bytes:
+        if b"/" not in self.text:
+            return rb"(?:.*/)?" + _wildcards(self.text, self.ignores_case)
+        text = self.text.removeprefix(b"/")
+        found = _SPECIAL.search(text)
+        literal = text[: found.start()] if found else text
+        return re.escape(literal) + _wildcards(text[len(literal) :], self.ignores_case)
+
+
+@dataclass(frozen=True, slots=True)
+class IgnorePatterns:
+    """The patterns of one or several ignore files of a folder; of those that match a path, the last decides."""
+
+    patterns: tuple[IgnorePattern, ...]
+
+    def verdict(self, path: bytes, is_folder: bool) -> bool | None:
+        """Whether a path relative to the folder is ignored; None if no pattern matches."""
+        for pattern in reversed(self.patterns):
+            if pattern.matches(path, is_folder):
+                return not pattern.is_negated
+        return None
+
+    def __add__(self, later: "IgnorePatterns") -> "IgnorePatterns":
+        return IgnorePatterns(self.patterns + later.patterns)
+
+
+@lru_cache(maxsize=256)
+def parse_ignore_file(content: bytes, ignores_case: bool) -> IgnorePatterns:
+    """The patterns of an ignore file."""
+    lines = (line.split(b"\0")[0] for line in content.removeprefix(BYTE_ORDER_MARK).split(b"\n"))
+    return IgnorePatterns(tuple(_parsed(line, ignores_case) for line in lines if line and line[:1] != b"#"))
+
+
+def _parsed(line: bytes, ignores_case: bool) -> IgnorePattern:
+    text = _without_trailing_spaces(line.removesuffix(b"\r"))
+    is_negated = text.startswith(b"!")
+    text = text.removeprefix(b"!")
+    return IgnorePattern(text.removesuffix(b"/"), is_negated, text.endswith(b"/"), ignores_case)
+
+
+def _without_trailing_spaces(line: bytes) -> bytes:
+    """A line without the spaces at its end, unless a backslash quotes the first of them."""
+    bare = line.rstrip(b" ")
+    backslashes = len(bare) - len(bare.rstrip(b"\\"))
+    return line[: len(bare) + 1] if backslashes % 2 else bare
+
+
+def _wildcards(text: bytes, ignores_case: bool) -> bytes:
+    """The regular expression of a pattern in which `*` and `?` match no slash."""
+    return b"".join(_pieces(text, ignores_case))
+
+
+def _pieces(text: bytes, ignores_case: bool) -> Iterator[bytes]:
+    at = 0
+    while at < len(text):
+        sign = text[at : at + 1]
+        if sign == b"*":
+            at, piece = _stars(text, at)
+        elif sign == b"[":
+            at, piece = _bracket(text, at, ignores_case)
+        elif sign == b"?":
+            at, piece = at + 1, b"[^/]"
+        else:
+            at += sign == b"\\"
+            if at == len(text):
+                raise _NeverMatches
+            at, piece = at + 1, re.escape(text[at : at + 1])
+        yield piece
+
+
+def _stars(text: bytes, at: int) -> tuple[int, bytes]:
+    """The index after the asterisks at `at`, and their expression; two between slashes match folders."""
+    end = at
+    while text[end : end + 1] == b"*":
+        end += 1
+    is_start = at == 0 or text[at - 1 : at] == b"/"
+    is_whole = end == len(text) or text[end : end + 1] == b"/" or text[end : end + 2] == b"\\/"
+    if end - at < 2 or not is_start or not is_whole:
+        return end, b"[^/]*"
+    if text[end : end + 1] == b"/":
+        return end + 1, b"(?:.*/)?"
+    return end, b".*"
+
+
+def _bracket(text: bytes, at: int, ignores_case: bool) -> tuple[int, bytes]:
+    """The index after the set that opens at `at`, and its expression."""
+    at += 1
+    is_negated = text[at : at + 1] in (b"!", b"^") and at < len(text)
+    at += is_negated
+    chosen = bytearray()
+    previous, first = 0, True
+    while first or text[at : at + 1] != b"]":
+        first = False
+        at, previous = _bracket_item(text, at, previous, chosen, ignores_case)
+    lowered = bytes(range(256)).lower() if ignores_case else bytes(range(256))
+    members = [byte for byte, low in enumerate(lowered) if (low in chosen) != is_negated and byte != ord("/")]
+    found = b"".join(b"\\x%02x" % byte for byte in members)
+    return at + 1, b"(?-i:[" + found + b"])" if found else b"(?!)"
+
+
+def _bracket_item(text: bytes, at: int, previous: int, chosen: bytearray, ignores_case: bool) -> tuple[int, int]:
+    """Add one item of a set; returns the index after it and the byte that may begin a range, 0 for none."""
+    sign = _byte(text, at)
+    following = text[at + 1 : at + 2]
+    if sign == ord("\\"):
+        chosen.append(_byte(text, at + 1))
+        return at + 2, chosen[-1]
+    if sign == ord("-") and previous and following and following != b"]":
+        quoted = following == b"\\"
+        last = _byte(text, at + 1 + quoted)
+        chosen += _range(previous, last, ignores_case)
+        return at + 2 + quoted, 0
+    if sign == ord("[") and following == b":":
+        end = text.find(b"]", at + 2)
+        if end < 0:
+            raise _NeverMatches
+        if end > at + 2 and text[end - 1 : end] == b":":
+            chosen += _class(text[at + 2 : end - 1], ignores_case)
+            return end + 1, 0
+    chosen.append(sign)
+    return at + 1, sign
+
+
+def _byte(text: bytes, at: int) -> int:
+    if at >= len(text):
+        raise _NeverMatches
+    return text[at]
+
+
+def _range(first: int, last: int, ignores_case: bool) -> bytes:
+    members = bytes(range(first, last + 1))
+    return members + members.lower() if ignores_case else members
+
+
+def _class(name: bytes, ignores_case: bool) -> bytes:
+    if name not in _CLASSES:
+        raise _NeverMatches
+    return _CLASSES[b"alpha" if ignores_case and name == b"upper" else name]

@@ -1,0 +1,119 @@
+"""Reads what git's configuration says about ignored files: the user's own ignore file, and whether case counts.
+
+Only files are read; git itself is not run, because a repository can make it start programs.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_INCLUDES = 16
+"""Configuration files that include one another."""
+
+_LINE = re.compile(
+    r"""\s*(?:\[\s*(?P<section>[\w.-]+)(?:\s+"(?P<sub>(?:[^"\\]|\\.)*)")?\s*\])?"""
+    r"""\s*(?:(?P<name>[A-Za-z][\w-]*)\s*(?:=\s*(?P<value>.*))?)?"""
+)
+_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"?|\\.|[^"\\#;]|[#;].*')
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """The settings that decide which files are ignored."""
+
+    excludes_file: Path | None
+    """The user's ignore file, for all repositories; it need not exist."""
+    ignores_case: bool
+
+
+def git_folder(top: Path) -> Path | None:
+    """The folder with the `config` and `info` of a repository, worktree or submodule; None without one."""
+    found = top / ".git"
+    if found.is_file():
+        target = _first_line(found).removeprefix("gitdir:").strip()
+        found = top / target
+    common = _first_line(found / "commondir") if (found / "commondir").is_file() else ""
+    found = found / common if common else found
+    return found if found.is_dir() else None
+
+
+def git_settings(folder: Path | None) -> GitSettings:
+    """The settings of the system, the user and the repository with this git folder; a later one wins."""
+    excludes_file, ignores_case = _user_folder() / "ignore", False
+    for path in (*_user_files(), *((folder / "config",) if folder is not None else ())):
+        for name, value in _settings(path, MAX_INCLUDES):
+            if name == "core.excludesfile":
+                excludes_file = _expanded(value)
+            elif name == "core.ignorecase":
+                ignores_case = value.lower() in ("", "true", "yes", "on", "1")
+    return GitSettings(excludes_file if str(excludes_file) != "." else None, ignores_case)
+
+
+def _user_files() -> tuple[Path, ...]:
+    """The configuration of system and user, as the environment may move it."""
+    system = Path(os.environ.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig")
+    one = os.environ.get("GIT_CONFIG_GLOBAL")
+    users = (Path(one),) if one is not None else (_user_folder() / "config", _home() / ".gitconfig")
+    return users if os.environ.get("GIT_CONFIG_NOSYSTEM") in ("1", "true", "yes", "on") else (system, *users)
+
+
+def _user_folder() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else _home() / ".config") / "git"
+
+
+def _home() -> Path:
+    return Path(os.path.expanduser("~"))
+
+
+def _expanded(value: str) -> Path:
+    return Path(os.path.expanduser(value))
+
+
+def _settings(path: Path, depth: int) -> Iterator[tuple[str, str]]:
+    """Names in lower case and values of a file, also of those it includes.
+
+    Whether the condition of an `includeIf` holds is not decided: such a file counts, which at worst hides more.
+    """
+    section = ""
+    for line in _logical_lines(path):
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        if found["section"]:
+            section = found["section"].lower() + ("." if found["sub"] is not None else "")
+        if not found["name"]:
+            continue
+        name, value = f"{section}.{found['name'].lower()}", _unquoted(found["value"] or "")
+        if name in ("include.path", "includeif..path") and depth:
+            yield from _settings(path.parent / _expanded(value), depth - 1)
+        else:
+            yield name, value
+
+
+def _logical_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8-sig", "replace").replace("\\\n", "").splitlines()
+    except OSError:
+        return []
+
+
+def _unquoted(value: str) -> str:
+    """A value without quotes, escapes, comment and trailing blanks."""
+    parts, bare = [], ""
+    for part in _VALUE.findall(value):
+        if part.startswith('"'):
+            parts.append(bare + re.sub(r"\\(.)", r"\1", part.removeprefix('"').removesuffix('"')))
+            bare = ""
+        elif part[0] not in "#;":
+            bare += part[-1:] if part[0] == "\\" else part
+    return "".join((*parts, bare.rstrip())).strip()
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace").partition("\n")[0].strip()
+    except OSError:
+        return ""

@@ -1,0 +1,97 @@
+"""Ignore files mean what they mean to git."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mercury_lsp.context.workspace import is_secret
+from mercury_lsp.context.workspace.ignored import IgnoreRules
+from tests.support.ignore_trees import Tree, differences, planted_tree
+
+TREES = int(os.environ.get("MERCURY_IGNORE_TREES", "40"))
+"""Random trees compared with git; `make ignored` compares 1,000."""
+
+SECRET_NAMES = """
+.env .env.local .env.production prod.env app.env.example .envrc .flaskenv server.pem server.key tls.crt ca.cer
+api.p8 id.p12 id.pfx release.jks debug.keystore my.truststore putty.ppk backup.gpg key.age office.ovpn vault.kdbx
+old.kdb login.keychain id_rsa id_rsa.bak id_dsa id_ecdsa id_ed25519 deploy_rsa deploy_ed25519 master.key
+private_key.json privatekey.txt credentials credentials.json Credentials.yml aws-credentials.json
+client_secret_12.json service-account-prod.json service_account.json application_default_credentials.json
+app-firebase-adminsdk-x1.json google-services.json auth.json api.token token.json db.secret app.secrets
+secrets.yaml secrets.py secret.json secrets-prod.yml db-secret.yaml passwords.txt passwd shadow .htpasswd
+prod.htpasswd .pgpass .my.cnf .mylogin.cnf .netrc _netrc .git-credentials .npmrc .yarnrc .pypirc pip.conf
+.dockercfg .dockerconfigjson .boto .s3cfg .tugboat .muttrc .esmtprc .msmtprc .vault-token .vault_pass .terraformrc
+prod.tfvars prod.tfvars.json terraform.tfstate terraform.tfstate.backup kubeconfig.yaml .ftpconfig
+.remote-sync.json sftp-config.json .smbcredentials wp-config.php LocalSettings.php filezilla.xml recentservers.xml
+heroku.json robomongo.json dbeaver-data-sources.xml WebServers.xml knife.rb database.yml omniauth.rb
+appsettings.json appsettings.Production.json local.settings.json web.config site.publishsettings NuGet.Config
+docker-compose.override.yml keystore.properties logins.json key4.db dump.sqlite3 users.db old.mdb dump.sqldump
+capture.pcap config.bak config.old main.orig .bash_history .mysql_history .psql_history
+""".split()  # noqa: SIM905
+
+SECRET_PATHS = """
+/h/.aws/config /h/.SSH/config /h/.kube/config /h/.docker/config.json /h/.gcp/a.json /h/.azure/x /h/.gnupg/x
+/h/.gpg/x /h/.config/.private/a /h/.secrets/a.yaml /h/.mozilla/firefox/x /h/.purple/x
+""".split()  # noqa: SIM905
+
+ORDINARY_NAMES = """
+environment.py env.py keys.py secretary.py monkey.js tokens.py password.py passwords.py passwd.c credential.py
+config.json config.yml settings.json settings.py private_key.go keyring.py kubeconfig.go secrets-manager.ts
+certificate.rs history.py token.go auth.py auth.ts .bashrc main.py
+""".split()  # noqa: SIM905
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def ignored_by_us(tree: Tree) -> set[str]:
+    rules = IgnoreRules(tree.root.as_posix())
+    return {path for path in tree.files if not rules.allows(f"{tree.root.as_posix()}/{path}")}
+
+
+@needs_git
+@pytest.mark.parametrize("first", range(0, TREES, 20))
+def test_git_ignores_the_same_files(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for seed in range(first, min(first + 20, TREES)):
+        tree = planted_tree(tmp_path / str(seed), seed)
+        for name in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM"):
+            monkeypatch.setenv(name, tree.environment[name])
+        assert list(differences(tree, ignored_by_us(tree))) == [], f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", [*SECRET_NAMES, *SECRET_PATHS])
+def test_files_of_secrets_are_known_by_name_and_folder(name: str):
+    assert is_secret(Path(name))
+    assert name.startswith("/") or not IgnoreRules("/w").allows(f"/w/{name}")
+
+
+@pytest.mark.parametrize("name", ORDINARY_NAMES)
+def test_ordinary_files_are_not_taken_for_files_of_secrets(name: str):
+    assert not is_secret(Path("/home/secrets/project") / name)
+    assert IgnoreRules("/home/secrets").allows(f"/home/secrets/{name}")
+
+
+@pytest.mark.parametrize("folder", ["secrets", "certs", "Certificates"])
+def test_folders_of_secrets_in_the_workspace_are_not_entered(folder: str):
+    assert not IgnoreRules("/home/secrets").allows(f"/home/secrets/{folder}/a.py")
+
+
+def test_the_exclude_file_of_a_linked_worktree_is_found(tmp_path: Path):
+    for name, text in {
+        "main/.git/HEAD": "",
+        "main/.git/info/exclude": "mine.py\n",
+        "main/.git/worktrees/side/commondir": "../..\n",
+        "side/.git": f"gitdir: {tmp_path}/main/.git/worktrees/side\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    root = (tmp_path / "side").as_posix()
+    assert not IgnoreRules(root).allows(f"{root}/mine.py")
+    assert IgnoreRules(root).allows(f"{root}/yours.py")
+
+
+def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path: Path):
+    (tmp_path / "patterns").write_text("a.py\n")
+    (tmp_path / ".gitignore").symlink_to(tmp_path / "patterns")
+    assert IgnoreRules(tmp_path.as_posix()).allows(f"{tmp_path.as_posix()}/a.py")
