@@ -36,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
                 "Triton was imported before its interpreter was asked for; load no plugin that imports it"
             )
         os.environ["TRITON_INTERPRET"] = "1"
+    else:
+        os.environ["MERCURY_STRICT_KERNELS"] = "1"
     settings.register_profile("patient", deadline=None)
     settings.load_profile("patient")
 

@@ -1,12 +1,14 @@
 """Launching Triton kernels: where they may run, the fallback to their torch twins, and shared work space.
 
 A kernel runs on CUDA devices of compute capability 8.0 or newer (bfloat16 matrix units), and on CPU tensors in
-Triton's interpreter. If it cannot be compiled, its torch twin answers, and the log says so once. Counters belong to
+Triton's interpreter. If it cannot be compiled, its torch twin answers, and the log says so once; tests on a GPU set
+MERCURY_STRICT_KERNELS, so that they never compare a twin with itself. Counters belong to
 the device, so kernels that use them must run on one stream at a time.
 """
 
 import functools
 import logging
+import os
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -31,6 +33,12 @@ OLDEST_FP8_CAPABILITY = (8, 9)
 
 COUNTERS = 1 << 16
 """Number of counters per device."""
+
+STRICT_VARIABLE = "MERCURY_STRICT_KERNELS"
+"""Environment variable: 1 lets the error of a kernel that does not compile through, instead of calling its twin."""
+
+DEVICE_FAULTS = ("illegal memory access", "misaligned address", "illegal instruction", "launch failure", "assert")
+"""Words of errors of kernels that ran; any of them may be at fault, since launches return before the kernel runs."""
 
 broken: dict[str, str] = {}
 """Kernels that could not run, and why; their twins answer instead."""
@@ -60,7 +68,7 @@ def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 _say_once(f"kernel {kernel.__name__}: {error}; its torch twin answers (slower, same result)")
                 return twin(*args, **kwargs)
             except Exception as error:
-                if not compile_failure(error):
+                if not compile_failure(error) or os.environ.get(STRICT_VARIABLE) == "1":
                     raise
                 give_up(kernel.__name__, error)
                 return twin(*args, **kwargs)
@@ -71,8 +79,13 @@ def guarded(twin: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def compile_failure(error: Exception) -> bool:
-    """Whether the kernel never ran: a failed compiler or assembler, resource limits, no C compiler for the launcher."""
+    """Whether the kernel never ran: a failed compiler or assembler, resource limits, no C compiler for the launcher.
+
+    A fault of the device is none: the kernel that reports it is not always the one at fault.
+    """
     if isinstance(error, (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))):
+        return False
+    if any(words in str(error) for words in DEVICE_FAULTS):
         return False
     module = type(error).__module__
     # Triton finds no compiler: RuntimeError; the compiler fails: CalledProcessError; MLIR fails: RuntimeError

@@ -19,6 +19,7 @@ def compiled(monkeypatch):
     """A machine that compiles kernels, none of which has failed yet."""
     monkeypatch.setattr(launch, "INTERPRETED", SimpleNamespace(value=False))
     monkeypatch.setattr(launch, "broken", {})
+    monkeypatch.delenv(launch.STRICT_VARIABLE, raising=False)
     launch._say_once.cache_clear()
 
 
@@ -40,6 +41,24 @@ def test_a_kernel_that_does_not_compile_is_given_up_and_its_twin_answers(compile
     assert len(caplog.records) == 1
     assert str(error) in caplog.text
     assert launch.broken == {"kernel": str(error)}
+
+
+def test_in_strict_mode_a_kernel_that_does_not_compile_is_an_error(compiled, monkeypatch):
+    monkeypatch.setenv(launch.STRICT_VARIABLE, "1")
+    calls: list[str] = []
+    with pytest.raises(RuntimeError, match="Failed to find C compiler"):
+        guarded(RuntimeError("Failed to find C compiler"), calls)(torch.ones(1))
+    assert calls == ["kernel"] and not launch.broken
+
+
+@pytest.mark.parametrize(
+    "said", ["CUDA error: an illegal memory access", "Triton Error [CUDA]: an illegal memory access was encountered"]
+)
+def test_a_fault_of_the_device_gives_no_kernel_up(compiled, said):
+    calls: list[str] = []
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        guarded(RuntimeError(said), calls)(torch.ones(1))
+    assert calls == ["kernel"] and not launch.broken
 
 
 def test_an_unsuitable_input_goes_to_the_twin_for_that_call_only(compiled, caplog):
