@@ -3,6 +3,13 @@
 import pytest
 from mercury_kernels.cpu import build, library
 
+try:
+    import gguf
+except ImportError:  # as on a borrowed GPU machine, which these tests do not need
+    gguf = None
+
+collect_ignore = [] if gguf else ["test_blocks.py"]
+
 PLAIN = "plain"
 
 

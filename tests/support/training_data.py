@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
 from mercury_engine.training.optimisation.train import WriterRun
 
@@ -16,6 +17,8 @@ CALLS = "from toy.a import add_1\n\n\n" + "".join(
     f"def call_{n}(value):\n    result = add_{n}(value, {n})\n    print(result)\n    return result\n\n\n"
     for n in range(12)
 )
+
+NAMES = "".join(f"def take_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))
 
 PLAN = TrainingPlan(minutes=60, files=1, gaps=3, rank=2, edits=0.3)
 
@@ -38,6 +41,14 @@ def base(path: Path) -> Path:
 def corpus(path: Path) -> Path:
     files = [("toy", "toy/a.py", CODE), ("toy", "toy/b.py", CALLS), ("other", "other/c.py", CALLS[::-1])]
     return tiny.corpus(path, files)
+
+
+def commit() -> CommitEdit:
+    """A commit that renames a parameter in three functions of one file."""
+    lines = NAMES.splitlines(keepends=True)
+    steps = tuple(Step(0, 4 * n, 4 * n + 2, f"def take_{n}(number):\n    return number + {n}\n") for n in (2, 4, 6))
+    assert all("value" in lines[step.start] for step in steps)
+    return CommitEdit("owner/name", "0" * 40, (CommitFile("names.py", "python", NAMES),), 1, steps)
 
 
 def run(folder: Path, plan: TrainingPlan = PLAN, name: str = "run", parent: Path | None = None, **setup) -> WriterRun:

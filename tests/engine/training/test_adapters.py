@@ -18,7 +18,6 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.adapters.examples import COPY_WEIGHT, EditExamples, Layouter, edit_weights
 from mercury_engine.training.adapters.run import RUNS, GapAdapterRun, adapter_parser
 from mercury_engine.training.commits import commit_edit
-from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.examples.gaps import GapSettings
 from mercury_engine.training.optimisation.plan import Setup
@@ -34,8 +33,6 @@ REQUEST = FillRequest(
     far=("import os\n\n\n", "def name():\n    return 1\n\n\n"),
     suffix=(" + b\n    return total\n", "\n\ndef last():\n    pass\n"),
 )
-
-NAMES = "".join(f"def take_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))
 
 
 @pytest.fixture
@@ -160,7 +157,7 @@ def test_a_batch_of_examples_computes_what_each_does_alone(base, tmp_path):
             parameter.copy_(0.3 * torch.randn_like(parameter))
     layouter = Layouter(run.tokenizer)
     line = replace(REQUEST, near="total = ", far=(), suffix=(" + b\n",))
-    longer = replace(REQUEST, far=(*REQUEST.far, NAMES[:300]))
+    longer = replace(REQUEST, far=(*REQUEST.far, training_data.NAMES[:300]))
     examples = [layouter.gap(REQUEST, "a"), layouter.gap(line, "first_name(a)"), layouter.gap(longer, "name()")]
     assert len({len(each.head) for each in examples}) > 1
     together = run._nats(examples)
@@ -173,7 +170,7 @@ def test_a_batch_of_examples_computes_what_each_does_alone(base, tmp_path):
 
 
 def test_a_run_that_reads_in_batches_learns_in_one_pass_a_step(base, tmp_path):
-    run = gap_run(tmp_path, base, replace(PLAN, rank=4, learning_rate=1e-2, gaps=4, files=3), kernels=False)
+    run = gap_run(tmp_path, base, replace(PLAN, minutes=14, rank=4, learning_rate=1e-2, gaps=4, files=3), kernels=False)
     passes = []
     run._nats = lambda examples, nats=run._nats: passes.append(len(examples)) or nats(examples)
     run.leg(run.plan.minutes)
@@ -215,17 +212,9 @@ def test_tokens_that_stay_count_little_except_behind_a_change():
     assert edit_weights([1, 2], [1, 2]) == [COPY_WEIGHT, COPY_WEIGHT]
 
 
-def renamed() -> CommitEdit:
-    """A commit that renames a parameter in three functions of one file."""
-    lines = NAMES.splitlines(keepends=True)
-    steps = tuple(Step(0, 4 * n, 4 * n + 2, f"def take_{n}(number):\n    return number + {n}\n") for n in (2, 4, 6))
-    assert all("value" in lines[step.start] for step in steps)
-    return CommitEdit("owner/name", "0" * 40, (CommitFile("names.py", "python", NAMES),), 1, steps)
-
-
 def test_edits_show_the_steps_made_and_ask_for_the_next_one_or_for_none(base):
     tokenizer = Tokenizer(base)
-    examples = EditExamples(tokenizer, [renamed()], GapSettings(prefix_chars=400, suffix_chars=200))
+    examples = EditExamples(tokenizer, [training_data.commit()], GapSettings(prefix_chars=400, suffix_chars=200))
     found = [each for seed in range(12) for each in examples.sample(random.Random(seed))]
     texts = [(tokenizer.decode(list(e.far[-1])), tokenizer.decode(list(e.target[:-1]))) for e in found]
     assert all("old version of the next lines" in region for region, _ in texts)
@@ -238,7 +227,7 @@ def test_edits_show_the_steps_made_and_ask_for_the_next_one_or_for_none(base):
 def test_an_edit_run_reads_a_folder_of_commits(base, tmp_path):
     (tmp_path / "commits").mkdir()
     for split in ("training", "validation"):
-        commit_edit.write(tmp_path / "commits" / f"{split}.jsonl.gz", [renamed()])
+        commit_edit.write(tmp_path / "commits" / f"{split}.jsonl.gz", [training_data.commit()])
     setup = Setup(clock=Clock(), validation=tmp_path / "commits", validation_gaps=4)
     folders = base, tmp_path / "commits", tmp_path / "run"
     run = RUNS["edits"](*folders, PLAN, torch.device("cpu"), setup=setup, precision="float32")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from mercury_engine import model_folders
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.models import gpu
@@ -291,7 +290,7 @@ def test_serving_imports_nothing_of_downloads():
 
 
 def test_doctor_names_the_largest_model_that_is_quick_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(model_folders, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
     (tmp_path / "model.safetensors").write_bytes(bytes(1_000_000))
     made = engine()
     made.path = tmp_path  # type: ignore[attr-defined]

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import gguf
 import pytest
-from mercury_engine import model_folders
 from mercury_engine.downloads import catalogue
 from mercury_engine.downloads import wheels as joining
 from mercury_engine.downloads.catalogue import KnownModel
@@ -34,7 +33,7 @@ SPEED = Measurement(pass_ms=20.0, answer_ms=60.0, memory_mb=300.0)
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's model folder; every model runs, and the Hub does not answer."""
-    monkeypatch.setattr(model_folders, "user_data_path", lambda *_, **__: tmp_path / "data")
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path / "data")
     monkeypatch.setattr(measuring, "measured", lambda folder: SPEED)
     monkeypatch.setattr(memory, "total_mb", lambda: 8000.0)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")

@@ -1,0 +1,149 @@
+"""The steps of half an hour on a borrowed GPU: the commands of each, and the time that each may take."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLED = "mercury-135m"
+BASE = "qwen2.5-coder-0.5b"
+HELD_OUT = ROOT / "tests" / "data" / "held_out"
+RUN_TESTS = ("-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Where things are: `inputs` holds what was received and the runs, `out` what is copied back."""
+
+    inputs: Path
+    out: Path
+    device: str = "cuda"
+    minutes: float = 8.0
+    """Minutes of training; the other commands have limits of their own."""
+
+    @property
+    def bundled(self) -> Path:
+        return self.inputs / BUNDLED
+
+    @property
+    def base(self) -> Path:
+        """The larger base: a GGUF file, or a folder."""
+        file = self.inputs / f"{BASE}.gguf"
+        return file if file.exists() else self.inputs / BASE
+
+    def run(self, name: str) -> Path:
+        """The folder of a training run; the next leg continues it."""
+        return self.inputs / "runs" / name
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and its limit in minutes; the log has its name. `optional`: the step goes on if it fails."""
+
+    name: str
+    words: tuple[str, ...]
+    minutes: float
+    optional: bool = False
+
+
+def python(name: str, *words: object, minutes: float, optional: bool = False) -> Command:
+    """A command of this interpreter."""
+    return Command(name, (sys.executable, *map(str, words)), minutes, optional)
+
+
+def check(session: Session) -> list[Command]:
+    """Do the kernels compute what they should, and how fast?"""
+    versions = "import torch, triton, platform as p; print(p.python_version(), torch.__version__, triton.__version__)"
+    if session.device == "cpu":
+        return [python("versions", "-c", versions, minutes=1)]
+    packed = "tests/engine/training/test_packed.py"
+    split = ("tests/kernels/test_attention.py", "tests/kernels/test_linear.py", "-x")
+    memcheck = ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9", sys.executable)
+    return [
+        python("versions", "-c", versions, minutes=1),
+        python("kernels", *RUN_TESTS, "-n", "8", "tests/kernels", packed, minutes=4, optional=True),
+        python("gpu", "benchmarks/gpu.py", "--minutes", 3, "--out", session.out, minutes=3.8, optional=True),
+        Command("memcheck", (*memcheck, *RUN_TESTS, *split), 1, optional=True),
+    ]
+
+
+def profile(session: Session) -> list[Command]:
+    """Where does a step's time go?"""
+    counted = ("ncu", "--csv", "--set", "basic", "--launch-skip", "200", "--launch-count", "60", sys.executable)
+    return [
+        python("sweep", "benchmarks/gpu.py", "--sweep", "--out", session.out, minutes=2.5, optional=True),
+        Command("ncu", (*counted, "benchmarks/gpu.py", "--minutes", "0.5", "--out", "/tmp/ncu"), 2, optional=True),
+    ]
+
+
+def edits(session: Session) -> list[Command]:
+    """Teach the larger base to rewrite regions as commits do."""
+    return _adapter(session, "edits", "edit", session.inputs / "commits", session.inputs / "commits", 8)
+
+
+def gaps(session: Session) -> list[Command]:
+    """Teach the larger base to fill gaps."""
+    return _adapter(session, "gaps", "gap", session.inputs / "corpus.jsonl.gz", HELD_OUT, 2)
+
+
+def _adapter(session: Session, examples: str, name: str, corpus: Path, validation: Path, files: int) -> list[Command]:
+    """Leg after leg of the same run: the rate falls over two legs."""
+    learning = (
+        *_training("adapt", session, session.base, corpus, name, legs=2),
+        *("--examples", examples, "--validation", validation, "--validation-gaps", 256, "--files", files),
+    )
+    return [
+        python("train", *learning, minutes=session.minutes + 1.5),
+        python("export", *_export(session, session.base, name), minutes=1),
+    ]
+
+
+def drafts(session: Session) -> list[Command]:
+    """Teach the bundled model's writer to draft."""
+    learning = (
+        *_training("draft", session, session.bundled, session.inputs / "corpus.jsonl.gz", "draft", legs=1),
+        *("--validation", HELD_OUT, "--files", 24, "--averaging", 0.98),
+    )
+    return [
+        python("train", *learning, minutes=session.minutes + 1.5),
+        python("export", *_export(session, session.bundled, "draft"), minutes=1),
+    ]
+
+
+def _training(command: str, session: Session, base: Path, corpus: Path, name: str, legs: int) -> tuple[object, ...]:
+    """A leg; a run that is new starts from the weights that were sent along, if any were."""
+    parent = session.inputs / "parents" / name
+    begin = ("--parent", parent) if parent.exists() and not session.run(name).exists() else ()
+    return (
+        *("-m", "mercury_engine.training", command, "--device", session.device, "--base", base, "--corpus", corpus),
+        *("--run", session.run(name), "--minutes", legs * session.minutes, "--leg", session.minutes),
+        *("--validate-every", max(session.minutes / 2, 0.01), "--save-every", 1, *begin),
+    )
+
+
+def _export(session: Session, base: Path, name: str) -> tuple[object, ...]:
+    run = session.run(name)
+    return (
+        "-m",
+        "mercury_engine.training",
+        "export",
+        "--base",
+        base,
+        "--run",
+        run,
+        "--out",
+        session.run(f"{name}-out"),
+    )
+
+
+STEPS: dict[str, Callable[[Session], list[Command]]] = {
+    "check": check,
+    "edits": edits,
+    "drafts": drafts,
+    "gaps": gaps,
+    "profile": profile,
+}
+
+RUNS = {"edits": "edit", "drafts": "draft", "gaps": "gap"}
+"""By step: the training run whose weights and log are copied back."""

@@ -1,0 +1,119 @@
+"""Half an hour on a borrowed GPU is rehearsed: without the server's packages, on the CPU, every training step."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from mercury_engine.training.commits import commit_edit
+from mercury_engine.training.data import pack
+from safetensors.torch import load_file
+
+from tests.support import tiny, training_data
+
+ROOT = Path(__file__).parents[2]
+SESSION = ROOT / "benchmarks" / "gpu_session"
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    spec = importlib.util.spec_from_file_location("pieces", SESSION / "pieces.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def session(*words: object) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent / "gpu_machine"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(SESSION), *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory) -> Path:
+    """What travels, at a size for a test."""
+    folder = tmp_path_factory.mktemp("inputs")
+    tiny.folder(folder / "qwen2.5-coder-0.5b", rank=0, markers=tiny.QWEN_MARKERS, **tiny.WIDE)
+    tiny.folder(folder / "mercury-135m", rank=2)
+    (folder / "commits").mkdir()
+    for split in ("training", "validation"):
+        commit_edit.write(folder / "commits" / f"{split}.jsonl.gz", [training_data.commit()])
+    corpus, tokenizer = training_data.corpus(folder / "corpus"), folder / "mercury-135m"
+    pack.main(["--corpus", str(corpus), "--out", str(folder / "corpus.jsonl.gz"), "--tokenizer", str(tokenizer)])
+    return folder
+
+
+def test_files_arrive_whole_whatever_the_order_of_their_pieces(pieces, tmp_path):
+    content = {"weights.bin": os.urandom(2500), "commits/training.gz": b"", "small.txt": b"text"}
+    for name, data in content.items():
+        path = tmp_path / "here" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    folders = pieces.pack({name: tmp_path / "here" / name for name in content}, tmp_path / "sent", 1000)
+    assert len(folders) == 3
+    sizes = [sum(p.stat().st_size for p in each.iterdir() if p.name != pieces.MANIFEST) for each in folders]
+    assert max(sizes) <= 1000
+    assert "weights.bin" in pieces.receive(folders[2], tmp_path / "there")
+    assert "weights.bin" in pieces.receive(folders[0], tmp_path / "there")
+    assert pieces.receive(folders[1], tmp_path / "there") == []
+    assert {name: (tmp_path / "there" / name).read_bytes() for name in content} == content
+
+
+def test_a_damaged_piece_is_found(pieces, tmp_path):
+    (tmp_path / "file").write_bytes(b"right")
+    [folder] = pieces.pack({"file": tmp_path / "file"}, tmp_path / "sent", 1000)
+    (folder / "file.000").write_bytes(b"wrong")
+    with pytest.raises(ValueError, match="arrived damaged"):
+        pieces.receive(folder, tmp_path / "there")
+    assert not (tmp_path / "there" / "file").exists()
+
+
+def test_a_file_too_large_to_come_back_is_cut(pieces, tmp_path):
+    (tmp_path / "file").write_bytes(bytes(range(250)))
+    (tmp_path / "out").mkdir()
+    made = pieces.cut(tmp_path / "file", tmp_path / "out", 100)
+    assert [path.name for path in made] == ["file.00", "file.01", "file.02"]
+    assert b"".join(path.read_bytes() for path in made) == bytes(range(250))
+
+
+@pytest.mark.parametrize(
+    ("step", "weights"),
+    [("edits", "edit.adapter.safetensors"), ("gaps", "gap.adapter.safetensors"), ("drafts", "adapter.safetensors")],
+)
+def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(inputs, tmp_path, step, weights):
+    done = session(step, "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert load_file(tmp_path / "out" / weights)
+    [log] = (tmp_path / "out").glob("train-*.jsonl")
+    assert any("validation" in json.loads(line) for line in log.read_text().splitlines())
+    [light] = (tmp_path / "out").glob("*-parent.pt")
+    assert torch.load(light, weights_only=True)["adapter"]
+
+
+def test_the_check_names_the_versions(inputs, tmp_path):
+    done = session("check", "--inputs", inputs, "--out", tmp_path, "--device", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert torch.__version__ in (tmp_path / "versions.log").read_text()
+
+
+def test_the_tests_for_a_gpu_are_found_without_the_server(tmp_path):
+    paths = [str(Path(__file__).parent / "gpu_machine"), *(str(ROOT / each) for each in (".", "engine", "kernels"))]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("TRITON_INTERPRET", None)
+    command = [sys.executable, "-m", "pytest", "-qq", "-m", "gpu", "--collect-only", "-p", "no:cacheprovider"]
+    tested = ["tests/kernels", "tests/engine/training/test_packed.py"]
+    done = subprocess.run([*command, *tested], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "tests/kernels/test_linear.py" in done.stdout and "test_packed.py" in done.stdout
+
+
+def test_a_command_that_fails_says_so_with_the_end_of_its_log(tmp_path):
+    (tmp_path / "inputs" / "mercury-135m").mkdir(parents=True)
+    (tmp_path / "inputs" / "mercury-135m" / "config.json").write_text("{}")
+    done = session("edits", "--inputs", tmp_path / "inputs", "--out", tmp_path, "--device", "cpu", "--minutes", 0.02)
+    assert done.returncode == 1
+    assert "train: failed" in done.stdout and "qwen2.5-coder-0.5b" in done.stdout
