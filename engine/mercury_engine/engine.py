@@ -57,7 +57,7 @@ class Engine:
 
     def __init__(self, parts: ModelParts) -> None:
         self.path, self.name = parts.folder, parts.reader.config.name
-        self.worth = parts.worth
+        self.worth, self.choice = parts.worth, parts.choice
         self.device = parts.reader.device
         self.tokenizer, self.reader, self.writer = parts.tokenizer, parts.reader, parts.writer
         start = parts.tokenizer.start_id if parts.markers is None else parts.markers.start

@@ -41,6 +41,8 @@ class ModelParts:
     """Markers of the gap format in which the model reads; None for blocks without markers."""
     edit_format: EditFormat | None = None
     """The format in which the model was trained to rewrite regions; None for the project's own layout."""
+    choice: str = ""
+    """Why the device was chosen, for people to read."""
 
 
 def load_model(
@@ -52,7 +54,7 @@ def load_model(
     """
     folder = find_model(path_or_name)
     tokenizer = _tokenizer(folder)
-    reader, writer = networks(folder, device, dtype, threads, backend)
+    reader, writer, choice = networks(folder, device, dtype, threads, backend)
     settings = weights.read_settings(folder)
     rule, worth = _fitted(DenoisingRule, settings.rule, folder), _fitted(Worth, settings.worth, folder)
     if writer is not None and "writer" in (rule.drafts, rule.decides):
@@ -63,7 +65,7 @@ def load_model(
         raise ModelNotFound(f"no {weights.ADAPTER_FILES} in {folder}, whose settings let it draft; fetch it again")
     markers = _markers(folder, settings, tokenizer, reader.config)
     calibration, edit_format = Calibration(settings.calibration), format_of(folder, (reader.config.name, folder.name))
-    return ModelParts(folder, reader, writer, tokenizer, rule, calibration, worth, markers, edit_format)
+    return ModelParts(folder, reader, writer, tokenizer, rule, calibration, worth, markers, edit_format, choice)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:

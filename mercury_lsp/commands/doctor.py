@@ -13,6 +13,7 @@ from typing import Any
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import MercuryError
 from mercury_engine.models import gpu
+from mercury_engine.models.weights import weight_bytes
 from mercury_kernels.installation import install_command
 from rich.console import Console
 from rich.text import Text
@@ -161,7 +162,8 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> 
     gap_format = getattr(loaded[0], "gap_format", None)
     reads = f", in the gap format of {gap_format}" if gap_format else ""
     edits = f", edits in the format of {loaded[0].edit_format}" if loaded[0].edit_format else ""
-    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{reads}{edits}"
+    choice = f" ({loaded[0].choice})" if loaded[0].choice else ""
+    return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{choice}{reads}{edits}"
 
 
 def _fill(engine: HostedEngine) -> str:
@@ -174,7 +176,7 @@ def _speed(engine: HostedEngine) -> str:
     measured = measuring.measure(engine)
     speed = f"{measured.pass_ms:.0f} ms a pass, {measured.answer_ms:.0f} ms a suggestion"
     path: Path | None = getattr(engine, "path", None)
-    weights = listing.weight_bytes(path) if path else 0
+    weights = weight_bytes(path) if path else 0
     if not weights:
         return speed
     largest = listing.largest_within(listing.models(Store(), (measured, weights)), QUICK_MS)

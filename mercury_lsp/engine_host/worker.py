@@ -39,6 +39,9 @@ class HostedEngine(Protocol):
     def backend(self) -> str: ...
 
     @property
+    def choice(self) -> str: ...
+
+    @property
     def edit_format(self) -> str | None:
         """The format in which the model was trained to rewrite regions; None if it was not."""
         ...

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mercury_engine.downloads.catalogue import KNOWN, KnownModel
-from mercury_engine.errors import ModelError
 from mercury_engine.model_folders import BUNDLED_MODEL
-from mercury_engine.models.gguf.file import gguf_of
-from mercury_engine.models.safetensors_files import weight_files
+from mercury_engine.models.weights import weight_bytes
 
 from mercury_lsp import default_model
 from mercury_lsp.installed_models.record import Measurement
@@ -79,15 +77,6 @@ def estimated(measured: Measurement, measured_bytes: int, model_bytes: int) -> S
 def folder_of(store: Store, name: str) -> Path:
     """An installed model's folder, the bundled one's too. Raises ModelNotFound."""
     return BUNDLED_MODEL if name == BUNDLED else store.path(name)
-
-
-def weight_bytes(folder: Path) -> int:
-    """Bytes of a folder's weight files; 0 if some are missing."""
-    try:
-        gguf = gguf_of(folder)
-        return sum(path.stat().st_size for path in ([gguf] if gguf else weight_files(folder)))
-    except ModelError:
-        return 0
 
 
 def _installed(store: Store, name: str, chosen: str, reference: Reference | None) -> Model:

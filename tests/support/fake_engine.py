@@ -22,6 +22,7 @@ class FakeEngine:
     """Gives every request the same fill; while `held`, a fill waits until it is let go or cancelled."""
 
     name, device, backend, worth = "fake", "cpu", "torch", Worth()
+    choice = ""
     edit_format: str | None = None
 
     def __init__(self, text: str = "suggested", confidence: float = 0.9):

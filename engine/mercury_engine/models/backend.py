@@ -14,8 +14,8 @@ from mercury_engine.errors import RequestError
 from mercury_engine.models import weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.gpu import has_torch, nvidia_gpus
+from mercury_engine.models.measured_choice import Networks, faster
 from mercury_engine.models.memory import collect_and_return_memory, map_large_allocations, unmap_library_code
-from mercury_engine.models.network import Network
 
 if TYPE_CHECKING:
     import torch
@@ -32,27 +32,28 @@ _log = logging.getLogger(__name__)
 
 def networks(
     folder: Path, device: Device, dtype: "torch.dtype | None", threads: int | None, backend: Backend
-) -> tuple[Network, Network | None]:
+) -> Networks:
     """The folder's reader and, where it has an adapter, its writer; ready to run.
 
-    `threads` is the number of CPU threads; None is half the processors. Raises RequestError when the device or the
-    backend is not available.
+    `threads` is the number of CPU threads; None is half the processors. With everything on "auto", a model whose reader
+    decides runs where a pass takes less time. Raises RequestError when the device or the backend is not available.
     """
-    device = _chosen(device)
+    wanted, device = device, _chosen(device)
     if backend == "native" and (device != "cpu" or dtype is not None):
         raise RequestError(
             "backend is 'native', which runs on a CPU and chooses its own precision; leave out device and dtype"
         )
     count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
-    if device == "cpu" and dtype is None and backend != "torch" and (network := _native(folder, count, backend)):
-        collect_and_return_memory()
-        unmap_library_code()
-        return network, network if weights.has_adapter(folder, network.config) else None
+    if device == "cpu" and dtype is None and backend != "torch" and (found := _native(folder, count, backend)):
+        return found
     if not has_torch():
         raise RequestError(f"torch is not installed; {install_command('gpu')}, or leave out backend and dtype")
     from mercury_engine.models import torch_network
 
-    return torch_network.load(folder, device, dtype, count)
+    made = Networks(*torch_network.load(folder, device, dtype, count))
+    if device == "cpu" or (wanted, dtype, backend) != ("auto", None, "auto") or not _reader_decides(folder):
+        return made
+    return faster(folder, made, lambda: _native(folder, count, backend))
 
 
 def _chosen(wanted: Device) -> Literal["cpu", "cuda"]:
@@ -87,12 +88,17 @@ def _without_cuda(gpus: tuple[str, ...]) -> str | None:
     )
 
 
-def _native(folder: Path, threads: int, backend: Backend) -> Network | None:
-    """The folder's network on the C kernels; None where they cannot run it and torch can. Raises RequestError."""
+def _reader_decides(folder: Path) -> bool:
+    """Whether the reader settles every token, as it does unless settings.json says otherwise."""
+    return weights.read_settings(folder).rule.get("decides", "reader") == "reader"
+
+
+def _native(folder: Path, threads: int, backend: Backend) -> Networks | None:
+    """The folder's networks on the C kernels; None where they cannot run it and torch can. Raises RequestError."""
     config = weights.read_config(folder)
     map_large_allocations()
     try:
-        return CpuNetwork(folder, config, layers_for(config, threads))
+        network = CpuNetwork(folder, config, layers_for(config, threads))
     except (OSError, ValueError, MemoryError) as error:
         if backend == "native":
             raise RequestError(f"backend is 'native', but {error}; or use 'auto'") from error
@@ -102,3 +108,6 @@ def _native(folder: Path, threads: int, backend: Backend) -> Network | None:
             ) from error
         _log.warning("%s: torch runs the model, several times as slow", error)
         return None
+    collect_and_return_memory()
+    unmap_library_code()
+    return Networks(network, network if weights.has_adapter(folder, network.config) else None)

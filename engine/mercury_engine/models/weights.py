@@ -17,13 +17,13 @@ import numpy as np
 from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
 from numpy.typing import NDArray
 
-from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.rotary import factors_of
-from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors
+from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors, weight_files
 
 READER_FILE = "reader.safetensors"
 """Optional file: what training changed in the reader, a low-rank product for every matrix."""
@@ -135,6 +135,15 @@ def read_model(folder: Path) -> State:
 def reader_change(folder: Path) -> Mapping[str, StoredArray]:
     """The tensors of `reader.safetensors`; empty without the file. Raises ModelCorrupt."""
     return read_tensors(folder, READER_FILE) if (folder / READER_FILE).is_file() else {}
+
+
+def weight_bytes(folder: Path) -> int:
+    """Bytes of a model's weight files, about what a forward pass reads; 0 if some are missing."""
+    try:
+        gguf = gguf_of(folder)
+        return sum(path.stat().st_size for path in ([gguf] if gguf else weight_files(folder)))
+    except ModelError:
+        return 0
 
 
 def has_adapter(folder: Path, config: ModelConfig) -> bool:

@@ -12,6 +12,7 @@ from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.models import backend, decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.cpu import CpuNetwork, layers_for
+from mercury_engine.models.measured_choice import Networks
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
@@ -362,7 +363,7 @@ def test_threads_are_half_the_processors_unless_set(folder, monkeypatch):
 
     def network(folder, threads, wished):
         seen.append(threads)
-        return loaded(folder)
+        return Networks(*2 * [loaded(folder)])
 
     monkeypatch.setattr(backend, "_native", network)
     for processors, threads in ((1, None), (2, None), (12, None), (64, None), (64, 20)):
