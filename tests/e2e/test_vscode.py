@@ -6,49 +6,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.browser import CTRL
 from tests.support.model_list import asked, command
-from tests.support.vscode import FAKE_SERVER, STATUS, Window, Workbench, missing, tapped
-
-Open = Callable[..., Window]
-
-
-@pytest.fixture(scope="module")
-def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    if (what := missing()) is not None:
-        pytest.skip(what)
-    workbench = Workbench(tmp_path_factory.mktemp("vscode"))
-    yield workbench
-    workbench.close()
-
-
-@pytest.fixture
-def window(workbench: Workbench, tmp_path: Path) -> Iterator[Open]:
-    """Opens a window on a Python file, with settings of the user; what the engine suggests stands in the first line."""
-    opened = []
-
-    def open_window(fill: dict[str, Any], text: str = "", settings: dict[str, Any] | None = None) -> Window:
-        file = tmp_path / str(len(opened)) / "a.py"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(head(fill) + text)
-        workbench.configure({"mercury.command": tapped(file)} | (settings or {}))
-        opened.append(workbench.open(file))
-        return opened[-1]
-
-    yield open_window
-    for each in opened:
-        each.close()
-
-
-def head(fill: dict[str, Any]) -> str:
-    return f"# [[{json.dumps(fill)}]]\n"
-
+from tests.support.vscode import FAKE_SERVER, STATUS, Open, Window, head
 
 SUM = {"text": "1 + 2"}
 
@@ -190,6 +154,7 @@ def test_the_status_says_ready_and_its_menu_switches_suggestions_off(window: Ope
     assert vscode.rows() == [
         "Switch off",
         "Switch off for python",
+        "Switch next edits off",
         "Choose model",
         "Show statistics",
         "Run doctor",

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -15,7 +17,7 @@ from mercury_lsp.settings import Settings
 ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "editors" / "vscode"
 PACKAGE = json.loads((EXTENSION / "package.json").read_text("utf-8"))
-SOURCES = "\n".join(path.read_text("utf-8") for path in sorted((EXTENSION / "src").glob("*.ts")))
+SOURCES = "\n".join(path.read_text("utf-8") for path in sorted((EXTENSION / "src").rglob("*.ts")))
 
 ITS_OWN = ("command", "trace.server")
 """Settings that are not the server's."""
@@ -103,6 +105,42 @@ def test_the_palette_has_what_needs_a_document_where_one_is_served():
 def test_the_commands_are_not_named_like_the_servers_which_the_client_registers():
     declared = {command["command"] for command in PACKAGE["contributes"]["commands"]}
     assert not declared & {"mercury.accepted", "mercury.status", "mercury.fill", "mercury.nextEdit"}
+
+
+KEYS = {each["command"]: each for each in PACKAGE["contributes"]["keybindings"]}
+
+
+def test_every_context_of_a_key_or_a_menu_is_one_that_the_sources_set():
+    set_ones = set(re.findall(r"^  (nextEdit\w+):", SOURCES, re.MULTILINE))
+    entries = [*PACKAGE["contributes"]["keybindings"], *PACKAGE["contributes"]["menus"]["commandPalette"]]
+    read = {name for each in entries for name in re.findall(r"mercury\.(\w+)", each["when"])}
+    assert read and read <= set_ones
+
+
+def test_keys_leave_menus_snippets_and_ghost_text_alone():
+    tabs = [each for each in PACKAGE["contributes"]["keybindings"] if each["key"] == "tab"]
+    assert {each["command"] for each in tabs} == {"mercury.jumpToNextEdit", "mercury.applyNextEdit"}
+    for each in (*tabs, KEYS["mercury.dismissNextEdit"]):
+        for other in ("suggestWidgetVisible", "inlineSuggestionVisible", "inSnippetMode", "editorHasSelection"):
+            assert f"!{other}" in each["when"].split(" && ")
+    assert all("!hasSnippetCompletions" in each["when"] and "!editorTabMovesFocus" in each["when"] for each in tabs)
+
+
+def test_every_key_runs_a_command_that_can_be_bound_to_another():
+    declared = {command["command"] for command in PACKAGE["contributes"]["commands"]}
+    assert set(KEYS) <= declared
+
+
+def test_every_colour_is_declared_for_all_kinds_of_themes_and_is_drawn():
+    colours = {each["id"]: each["defaults"] for each in PACKAGE["contributes"]["colors"]}
+    assert set(re.findall(r'"(mercury\.nextEdit\w+(?:ground|Border))"', SOURCES)) == set(colours)
+    assert all(set(each) == {"dark", "light", "highContrast", "highContrastLight"} for each in colours.values())
+
+
+def test_the_parts_that_need_no_editor_pass_their_own_tests():
+    if shutil.which("npm") is None or not (EXTENSION / "node_modules").is_dir():
+        pytest.skip("no Node: install Node 20 and run `npm ci` in editors/vscode")
+    subprocess.run(["npm", "test"], cwd=EXTENSION, check=True)
 
 
 def test_the_version_is_the_packages():

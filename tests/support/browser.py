@@ -38,6 +38,8 @@ KEYS = {
     "Escape": 27,
     "End": 35,
     "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
     "ArrowRight": 39,
     "ArrowDown": 40,
     "F1": 112,
@@ -45,8 +47,8 @@ KEYS = {
 }
 """The virtual key codes by which an editor looks up its key bindings."""
 
-CTRL = 2
-"""Bit of the modifiers of a key event."""
+ALT, CTRL, SHIFT = 1, 2, 8
+"""Bits of the modifiers of a key event."""
 
 BEHIND_3_AND_4 = 10
 """Descriptors of pipes are moved to here and beyond, for in the browser they become 3 and 4."""

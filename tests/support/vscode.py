@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -39,6 +41,9 @@ STATUS = "[id='mercury-lsp.mercury-lsp.status'] a"
 
 EDITOR = ".editor-instance .view-lines"
 
+PANE = ".editor-instance .overflow-guard"
+"""What is in sight of the editor."""
+
 GHOST = """
 [...document.querySelectorAll(".editor-instance .view-lines .view-line")].map(line =>
   [...line.querySelectorAll("[class*=ghost-text-decoration]")].map(e => e.textContent).join("")
@@ -59,6 +64,17 @@ MEMORY = """
     };
   }));
   return (await Promise.all(texts)).join("");
+})()
+"""
+
+
+DRAWN = """
+(() => {
+  const spans = [...document.querySelectorAll(".editor-instance .view-lines .view-line span span")];
+  const pseudo = spans.flatMap(e => ["::before", "::after"].map(name => getComputedStyle(e, name).content));
+  const struck = spans.filter(e => getComputedStyle(e).textDecorationLine === "line-through").map(e => e.textContent);
+  const arrows = [...document.querySelectorAll(".editor-instance .cgmr")].map(e => getComputedStyle(e).backgroundImage);
+  return { drawn: pseudo.filter(text => /^"/.test(text)).map(text => JSON.parse(text)), struck, arrows };
 })()
 """
 
@@ -97,6 +113,11 @@ def find_chromium() -> str | None:
     return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
+def head(fill: dict[str, Any]) -> str:
+    """The first line of a file, which tells the engine what to suggest."""
+    return f"# [[{json.dumps(fill)}]]\n"
+
+
 class Workbench:
     """The server of a workbench that has the extension as its sources are now, and a browser."""
 
@@ -124,7 +145,7 @@ class Workbench:
         page = self.browser.open(url)
         window = Window(page, file)
         window.waits(lambda: window.status() and page.texts(EDITOR))
-        page.click(EDITOR)
+        page.click(PANE)
         page.press("End", CTRL)
         return window
 
@@ -152,6 +173,17 @@ class Workbench:
             )
         port = until(lambda: re.search(r"agent listening on (\d+)", log.read_text()), PATIENCE_S)[1]
         return process, f"127.0.0.1:{port}"
+
+
+@dataclass(frozen=True)
+class NextEdit:
+    """What one sees of a next edit."""
+
+    removed: str
+    added: list[str]
+    hints: list[str]
+    arrows: int
+    """Arrows in the gutter."""
 
 
 class Window:
@@ -202,6 +234,21 @@ class Window:
     def ghost(self) -> str:
         return self.page.evaluate(GHOST).replace("\xa0", " ")
 
+    def drawn(self) -> NextEdit:
+        """What is drawn of a next edit."""
+        found = self.page.evaluate(DRAWN)
+        drawn = [text.replace("\xa0", " ") for text in found["drawn"]]
+        hints = [text for text in drawn if text.startswith(("↑", "↓")) or re.search(r"\d of \d|Tab to", text)]
+        arrows = [text for text in found["arrows"] if "svg" in text]
+        return NextEdit("".join(found["struck"]), [text for text in drawn if text not in hints], hints, len(arrows))
+
+    def draws(self, added: str, hint: str) -> NextEdit:
+        """A next edit that adds a text is drawn with a hint."""
+        return self.waits(lambda: (now := self.drawn()).added == [added] and now.hints == [hint] and now)
+
+    def draws_nothing(self) -> None:
+        self.waits(lambda: self.drawn() == NextEdit("", [], [], 0))
+
     def status(self) -> str:
         return self.page.evaluate(f"document.querySelector({json.dumps(STATUS)})?.getAttribute('aria-label') ?? ''")
 
@@ -237,3 +284,7 @@ class Window:
 
     def close(self) -> None:
         self.page.close()
+
+
+Open = Callable[..., Window]
+"""What opens a window, see the fixture `window`."""

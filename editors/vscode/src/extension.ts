@@ -1,6 +1,7 @@
 import { commands, window, workspace, type ExtensionContext, type TextDocument } from "vscode";
 import { showMenu } from "./menu";
 import { chooseModel } from "./models";
+import { NextEdits } from "./nextedit/nextEdits";
 import { Report } from "./report";
 import { FILL, NEXT_EDIT, Server, serves } from "./server";
 import { change } from "./settings";
@@ -24,6 +25,7 @@ export async function deactivate(): Promise<void> {
 class Mercury {
   readonly server: Server;
   private readonly log = window.createOutputChannel("Mercury", { log: true });
+  private readonly nextEdits: NextEdits;
   private readonly item = new StatusItem();
   private readonly report = new Report();
   private readonly listening;
@@ -38,8 +40,10 @@ class Mercury {
       found: () => void context.globalState.update(REPORTED_MISSING, undefined),
       gaveUp: () => void this.offer("Mercury: the server ends whenever it is started.", DOCTOR, LOG, RETRY),
     });
+    this.nextEdits = new NextEdits(this.server);
     this.listening = [
       ...this.commands(),
+      ...this.nextEditCommands(),
       window.onDidChangeActiveTextEditor(() => void this.refresh()),
       workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("mercury.command")) void this.server.restart();
@@ -50,7 +54,7 @@ class Mercury {
   }
 
   dispose(): void {
-    for (const each of [...this.listening, this.server, this.item, this.report, this.log]) each.dispose();
+    for (const each of [...this.listening, this.nextEdits, this.server, this.item, this.report, this.log]) each.dispose();
   }
 
   /** The model takes memory, so the server starts with the first document that it serves. */
@@ -69,16 +73,30 @@ class Mercury {
 
   private commands() {
     return [
-      commands.registerCommand("mercury.menu", () => showMenu(this.current)),
-      commands.registerCommand("mercury.toggle", () => this.toggle()),
+      commands.registerCommand("mercury.menu", () => showMenu(this.current, this.nextEdits.pending)),
+      commands.registerCommand("mercury.toggle", () => this.toggle("enabled")),
       commands.registerCommand("mercury.toggleLanguage", () => this.toggleLanguage()),
       commands.registerCommand("mercury.fillHere", () => this.fillHere()),
-      commands.registerCommand("mercury.applyNextEdit", () => this.applyNextEdit()),
       commands.registerCommand("mercury.chooseModel", () => this.chooseModel()),
       commands.registerCommand("mercury.showStatistics", () => this.report.run("stats")),
       commands.registerCommand("mercury.runDoctor", () => this.report.run("doctor")),
       commands.registerCommand("mercury.showLog", () => this.log.show(true)),
       commands.registerCommand("mercury.restart", () => this.server.restart()),
+    ];
+  }
+
+  /** Tab runs some of these; where no edit is left by then, it does what Tab does. */
+  private nextEditCommands() {
+    const { nextEdits } = this;
+    return [
+      commands.registerCommand("mercury.applyNextEdit", (by?: Key) => this.applyNextEdit(by)),
+      commands.registerCommand("mercury.jumpToNextEdit", (by?: Key) => nextEdits.jump() || otherwise(by)),
+      commands.registerCommand("mercury.applyNextEditWord", () => nextEdits.apply("word")),
+      commands.registerCommand("mercury.applyNextEditLine", () => nextEdits.apply("line")),
+      commands.registerCommand("mercury.applyAllNextEdits", () => nextEdits.applyAll()),
+      commands.registerCommand("mercury.previewNextEdit", () => nextEdits.compare()),
+      commands.registerCommand("mercury.dismissNextEdit", () => nextEdits.dismiss()),
+      commands.registerCommand("mercury.toggleNextEdits", () => this.toggle("nextEdits")),
     ];
   }
 
@@ -101,8 +119,8 @@ class Mercury {
     this.item.show(status);
   }
 
-  private async toggle(): Promise<void> {
-    await change("enabled", !workspace.getConfiguration("mercury").get("enabled"));
+  private async toggle(name: "enabled" | "nextEdits"): Promise<void> {
+    await change(name, !workspace.getConfiguration("mercury").get(name));
   }
 
   private async toggleLanguage(): Promise<void> {
@@ -124,9 +142,12 @@ class Mercury {
     await this.run(FILL, editor.document, { position: editor.selection.active });
   }
 
-  private async applyNextEdit(): Promise<void> {
+  /** Apply the edit that is drawn; without one the server looks for one that is not sure enough to be drawn. */
+  private async applyNextEdit(by?: Key): Promise<void> {
+    if (await this.nextEdits.apply()) return;
     const editor = window.activeTextEditor;
-    if (editor) await this.run(NEXT_EDIT, editor.document);
+    if (by?.key) await otherwise(by);
+    else if (editor) await this.run(NEXT_EDIT, editor.document);
   }
 
   private async run(command: string, document: TextDocument, more: object = {}): Promise<void> {
@@ -160,6 +181,16 @@ class Mercury {
     const chosen = await window.showErrorMessage(message, ...buttons);
     if (chosen) await commands.executeCommand(chosen.command, ...chosen.args);
   }
+}
+
+/** The argument of a command that a key binding runs. */
+interface Key {
+  readonly key?: "tab";
+}
+
+/** What the key does that ran a command in vain. */
+async function otherwise(by?: Key): Promise<void> {
+  if (by?.key) await commands.executeCommand(by.key);
 }
 
 interface Button {

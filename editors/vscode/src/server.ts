@@ -1,6 +1,7 @@
 import {
   CodeActionTriggerKind,
   languages,
+  type CancellationToken,
   type CodeAction,
   type Command,
   type Disposable,
@@ -24,7 +25,7 @@ import { serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
 
 /** The documents that are synchronised with the server. */
-const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
+export const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
 
 /** The server's commands behind its code actions. */
 export const FILL = "mercury.fill";
@@ -84,12 +85,23 @@ export class Server implements Disposable {
 
   /** The server's answer to `mercury/status`; undefined without one. */
   async askStatus(document?: TextDocument): Promise<Status | undefined> {
-    if (!this.client?.isRunning()) return undefined;
     const about = document && serves(document) ? { textDocument: { uri: document.uri.toString() } } : {};
+    return this.ask<Status>("mercury/status", () => about);
+  }
+
+  /** The answer to a request; undefined without one. */
+  async ask<T>(
+    method: string,
+    params: (client: LanguageClient) => object,
+    token?: CancellationToken,
+  ): Promise<T | undefined> {
+    if (!this.client?.isRunning()) return undefined;
     try {
-      return await this.client.sendRequest<Status>("mercury/status", about);
+      const own = params(this.client);
+      // A token that is undefined would be sent as a second parameter.
+      return await (token ? this.client.sendRequest<T>(method, own, token) : this.client.sendRequest<T>(method, own));
     } catch (error) {
-      this.log.debug("there was no status", error);
+      if (!token?.isCancellationRequested) this.log.debug(`there was no answer to ${method}`, error);
       return undefined;
     }
   }

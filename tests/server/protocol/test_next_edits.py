@@ -97,6 +97,14 @@ def test_a_fill_worth_showing_comes_before_the_next_edit(editor: Editor):
     assert edit["text"] == "suggested"
 
 
+def test_a_client_with_ghost_text_may_ask_for_next_edits_alone(editor: Editor):
+    uri = renamed(editor, confidence=0.9)
+    where = place(uri, 1, 11) | {"textDocument": {"uri": uri, "version": 2}}
+    [edit] = editor.request(EDIT, where | {"mercury": {"fills": False}})["edits"]
+    assert (edit["text"], edit["range"]) == ("total", span((2, 8), (2, 13)))
+    assert edits(editor, uri)[0]["text"] == "suggested"
+
+
 def test_accepting_leads_from_place_to_place_until_none_is_left(editor: Editor):
     uri, version, taken = renamed(editor), 2, []
     while found := edits(editor, uri, version):

@@ -23,21 +23,26 @@ class VersionedDocument:
 
 
 @attrs.define
+class OwnParams:
+    """Our own parameters, under `mercury`."""
+
+    fills: bool = True
+    """Whether a fill at the cursor is wanted too; a client that shows ghost text has it already."""
+
+
+@attrs.define
 class InlineEditParams:
     """The request's parameters."""
 
     text_document: VersionedDocument
     position: types.Position
+    mercury: OwnParams = attrs.field(factory=OwnParams)
 
 
 async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[str, Any]:
     """One edit or none. A superseded request gets none instead of an error, which one client shows to its user."""
-    uri = params.text_document.uri
     try:
-        found, snapshot = await server.suggester.suggest(uri, params.position, "edit", automatic=True)
-        is_current = server.session.documents.is_current(snapshot)
-        if not found and is_current:  # otherwise the next edit would belong to a newer text
-            found, snapshot = await server.suggester.next_edit(uri, "edit", params.position)
+        found, snapshot = await _find(server, params)
     except Cancelled:
         return {"edits": []}
     asked = params.text_document
@@ -48,6 +53,15 @@ def _edited(suggestion: Suggestion, asked: VersionedDocument) -> VersionedDocume
     """The document that a suggestion edits."""
     other = suggestion.elsewhere
     return asked if other is None else VersionedDocument(other.uri, other.version)
+
+
+async def _find(server: MercuryServer, params: InlineEditParams) -> tuple[list[Suggestion], Snapshot]:
+    uri = params.text_document.uri
+    if params.mercury.fills:
+        found, snapshot = await server.suggester.suggest(uri, params.position, "edit", automatic=True)
+        if found or not server.session.documents.is_current(snapshot):  # a next edit would belong to a newer text
+            return found, snapshot
+    return await server.suggester.next_edit(uri, "edit", params.position)
 
 
 def _edit(suggestion: Suggestion, document: VersionedDocument, asked: VersionedDocument) -> dict[str, Any]:

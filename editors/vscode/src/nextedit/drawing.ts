@@ -1,0 +1,209 @@
+import {
+  Range,
+  ThemeColor,
+  Uri,
+  window,
+  type DecorationOptions,
+  type Disposable,
+  type TextEditor,
+  type TextEditorDecorationType,
+  type ThemableDecorationAttachmentRenderOptions,
+} from "vscode";
+import { expanded, layout, type Block } from "./layout";
+import { changedLines, placeAt, type Pending } from "./pending";
+import { direction, hintLine, isOn, type Lines } from "./tab";
+
+/** The colours that package.json declares. */
+const COLOURS = {
+  removed: "mercury.nextEditRemovedBackground",
+  removedLine: "mercury.nextEditRemovedForeground",
+  added: "mercury.nextEditAddedBackground",
+  addedText: "mercury.nextEditAddedForeground",
+  hint: "mercury.nextEditHintForeground",
+  hintBackground: "mercury.nextEditHintBackground",
+  hintBorder: "mercury.nextEditHintBorder",
+} as const;
+
+/** Columns between the longest line beside new lines and these. */
+const GAP_COLUMNS = 3;
+
+/** The arrow in the gutter; VS Code takes no theme colour there. */
+const ARROWS = {
+  here: "M3 8h9M8.5 4 12.5 8l-4 4",
+  above: "M8 13V4M4 7.5 8 3.5l4 4",
+  below: "M8 3v9M4 8.5l4 4 4-4",
+} as const;
+
+type Arrow = keyof typeof ARROWS;
+
+/** Draws one edit in one editor, with decorations alone. */
+export class Drawing implements Disposable {
+  private readonly removed = window.createTextEditorDecorationType({
+    backgroundColor: new ThemeColor(COLOURS.removed),
+    textDecoration: `line-through 1px ${variable(COLOURS.removedLine)}`,
+    borderRadius: "2px",
+  });
+  private readonly added = window.createTextEditorDecorationType({});
+  private readonly inserted = {
+    above: window.createTextEditorDecorationType(border("1px 0 0 0")),
+    below: window.createTextEditorDecorationType(border("0 0 1px 0")),
+  };
+  private readonly hint = window.createTextEditorDecorationType({});
+  private readonly arrows = {
+    here: arrow("here"),
+    above: arrow("above"),
+    below: arrow("below"),
+  };
+  private editor: TextEditor | undefined;
+
+  /** Draw what the edit removes and adds. */
+  show(editor: TextEditor, edit: Pending): void {
+    if (this.editor !== editor) this.clear();
+    this.editor = editor;
+    this.showText(editor, edit);
+  }
+
+  clear(): void {
+    for (const type of this.types()) this.editor?.setDecorations(type, []);
+    this.editor = undefined;
+  }
+
+  /** Show where the edit is, and the key that acts on it. */
+  point(editor: TextEditor, edit: Pending, key: string): void {
+    const lines = changedLines(edit);
+    const view = editor.visibleRanges.map((range): Lines => [range.start.line, range.end.line]);
+    const where = direction(lines, view);
+    const cursor = editor.selection.active.line;
+    const at = where === "here" ? lines[0] : hintLine(where, cursor, view);
+    const pointer = { here: "", above: `↑ line ${(lines[0] + 1).toFixed()}`, below: `↓ line ${(lines[0] + 1).toFixed()}` };
+    const text = [pointer[where], said(edit, where), key].filter((each) => each).join(" · ");
+    const chipLine = where === "here" ? lastOfFirstChange(edit) : at;
+    editor.setDecorations(this.hint, text ? [endOfLine(editor, chipLine, chip(text))] : []);
+    for (const [name, type] of Object.entries(this.arrows)) {
+      const shown = name === where && !(where === "here" && isOn(cursor, lines));
+      editor.setDecorations(type, shown ? [new Range(at, 0, at, 0)] : []);
+    }
+  }
+
+  dispose(): void {
+    for (const type of this.types()) type.dispose();
+  }
+
+  private types(): TextEditorDecorationType[] {
+    const { removed, added, hint } = this;
+    return [removed, added, hint, ...Object.values(this.inserted), ...Object.values(this.arrows)];
+  }
+
+  private showText(editor: TextEditor, edit: Pending): void {
+    const drawn = layout(edit.old, edit.pieces);
+    const at = (offset: number) => {
+      const { line, character } = placeAt(edit, offset);
+      return [line, character] as const;
+    };
+    editor.setDecorations(
+      this.removed,
+      drawn.removed.map(([start, end]) => new Range(...at(start), ...at(end))),
+    );
+    const tabSize = Number(editor.options.tabSize) || 4;
+    const inline = drawn.inline.map(({ at: offset, text }) => ({
+      range: new Range(...at(offset), ...at(offset)),
+      // In front of a place, so that at the end of a line it comes before the hint, which stands behind that place.
+      renderOptions: { before: inserted(expanded(text, tabSize)) },
+    }));
+    const blocks = drawn.blocks.map((block) => beside(editor, edit.line, block, tabSize));
+    editor.setDecorations(this.added, [...inline, ...blocks]);
+    for (const place of ["above", "below"] as const) {
+      const lines = drawn.blocks.filter((block) => block.place === place).map((block) => edit.line + block.first);
+      editor.setDecorations(this.inserted[place], lines.map((line) => new Range(line, 0, line, 0)));
+    }
+  }
+}
+
+/** What an edit is, in words: out of view all of it, else how far a renaming is. */
+function said({ renaming, old, pieces }: Pending, where: Arrow): string {
+  if (renaming) return where === "here" ? (/\((.*)\)$/.exec(renaming.label)?.[1] ?? "") : renaming.label;
+  const [piece] = pieces;
+  if (where === "here" || pieces.length !== 1 || !piece) return "";
+  const [removed, added] = [old.slice(piece.start, piece.end), piece.text].map((text) => text.trim());
+  return removed && added && !`${removed}${added}`.includes("\n") ? `${removed} → ${added}` : "";
+}
+
+/** The line behind which there is room for a word: that of the first change. */
+function lastOfFirstChange(edit: Pending): number {
+  return placeAt(edit, edit.pieces[0]?.start ?? 0).line;
+}
+
+function endOfLine(editor: TextEditor, line: number, after: ThemableDecorationAttachmentRenderOptions): DecorationOptions {
+  const { end } = editor.document.lineAt(line).range;
+  return { range: new Range(end, end), renderOptions: { after } };
+}
+
+/** New text behind the text that it replaces. */
+function inserted(text: string): ThemableDecorationAttachmentRenderOptions {
+  return {
+    contentText: unbroken(text),
+    color: new ThemeColor(COLOURS.addedText),
+    backgroundColor: new ThemeColor(COLOURS.added),
+    margin: "0 0 0 2px",
+    textDecoration: "none; border-radius: 2px",
+  };
+}
+
+/** New lines to the right of the old ones, on a background of their own, so that they never cover half of a line. */
+function beside(editor: TextEditor, offset: number, block: Block, tabSize: number): DecorationOptions {
+  const top = offset + block.first;
+  const bottom = Math.min(top + block.lines.length, editor.document.lineCount);
+  const width = (line: number) => expanded(editor.document.lineAt(line).text, tabSize).length;
+  const widest = Math.max(...Array.from({ length: bottom - top }, (_, index) => width(top + index)), 0);
+  const indent = Math.min(...block.lines.filter((line) => line.trim()).map((line) => /^\s*/.exec(line)?.[0].length ?? 0));
+  const lines = block.lines.map((line) => expanded(line.slice(indent), tabSize));
+  const css = [
+    `content: '${lines.map(quoted).join("\\A ")}'`,
+    "position: absolute; white-space: pre; z-index: 5; padding: 0 1ch; border-radius: 3px; box-sizing: content-box",
+    `margin-left: ${(widest - width(top) + GAP_COLUMNS).toFixed()}ch`,
+    `background: linear-gradient(${variable(COLOURS.added)}, ${variable(COLOURS.added)}), var(--vscode-editor-background)`,
+    `box-shadow: -2px 0 0 ${variable(COLOURS.addedText)}`,
+  ];
+  const color = new ThemeColor(COLOURS.addedText);
+  return endOfLine(editor, top, { contentText: " ", color, textDecoration: `none; ${css.join("; ")}` });
+}
+
+/** A word at the end of a line. */
+function chip(text: string): ThemableDecorationAttachmentRenderOptions {
+  return {
+    contentText: unbroken(text),
+    color: new ThemeColor(COLOURS.hint),
+    backgroundColor: new ThemeColor(COLOURS.hintBackground),
+    border: `1px solid ${variable(COLOURS.hintBorder)}`,
+    margin: "0 0 0 2ch",
+    textDecoration: "none; font-size: 0.85em; padding: 0 0.6em; border-radius: 3px",
+  };
+}
+
+/** Spaces that are neither joined nor dropped. */
+function unbroken(text: string): string {
+  return text.replaceAll(" ", "\u00a0");
+}
+
+/** A line inside a string of CSS. */
+function quoted(line: string): string {
+  return line.replace(/[\\'"{};<>@/*]/g, (character) => `\\${character.codePointAt(0)?.toString(16) ?? ""} `);
+}
+
+function variable(colour: string): string {
+  return `var(--vscode-${colour.replaceAll(".", "-")})`;
+}
+
+function border(width: string) {
+  return { isWholeLine: true, borderStyle: "solid", borderWidth: width, borderColor: new ThemeColor(COLOURS.addedText) };
+}
+
+function arrow(name: Arrow): TextEditorDecorationType {
+  const icon = (colour: string) => ({ gutterIconPath: Uri.parse(`data:image/svg+xml;utf8,${encodeURIComponent(svg(name, colour))}`) });
+  return window.createTextEditorDecorationType({ gutterIconSize: "75%", dark: icon("#75beff"), light: icon("#0063b2") });
+}
+
+function svg(name: Arrow, colour: string): string {
+  const stroke = `fill="none" stroke="${colour}" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16"><path ${stroke} d="${ARROWS[name]}"/></svg>`;
+}

@@ -1,0 +1,236 @@
+import {
+  CancellationTokenSource,
+  Position,
+  Range,
+  Selection,
+  TextEditorRevealType,
+  window,
+  workspace,
+  type Disposable,
+  type TextDocument,
+  type TextEditor,
+} from "vscode";
+import { DOCUMENTS, serves, type Server } from "../server";
+import { accept, ask, reject } from "./asking";
+import { NONE, setContexts } from "./contexts";
+import { Drawing } from "./drawing";
+import { part, type Amount } from "./part";
+import { changedLines, endOf, fits, placeAt, rest, type Pending } from "./pending";
+import { Preview } from "./preview";
+import { isOn, tabMeaning } from "./tab";
+
+/** Quiet time after a key or a move of the cursor before the server is asked. */
+const PAUSE_MS = 120;
+
+/** The next edit of the active editor: asked for, drawn, and applied by key. */
+export class NextEdits implements Disposable {
+  private readonly drawing = new Drawing();
+  private readonly preview = new Preview(DOCUMENTS, (document) => this.editOf(document));
+  private readonly listening: Disposable[];
+  private edit: Pending | undefined;
+  private editor: TextEditor | undefined;
+  private jumpedTo: Position | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private asking: CancellationTokenSource | undefined;
+  /** Where the server was asked last; a place is not asked about twice. */
+  private asked = "";
+  /** Whether there is anything that a next edit could follow from. */
+  private isEdited = false;
+  private isApplying = false;
+
+  constructor(private readonly server: Server) {
+    this.listening = [
+      workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+        if (contentChanges.length > 0) this.changed(document);
+      }),
+      window.onDidChangeTextEditorSelection(({ textEditor }) => this.moved(textEditor)),
+      window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
+        if (textEditor === this.editor) this.update();
+      }),
+      window.onDidChangeActiveTextEditor(() => this.restart()),
+      workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("mercury")) this.restart();
+      }),
+    ];
+  }
+
+  /** The edit that is drawn, if the document still has the text that it was made for. */
+  get pending(): { readonly editor: TextEditor; readonly edit: Pending } | undefined {
+    const { editor, edit } = this;
+    if (!editor || !edit || editor !== window.activeTextEditor) return undefined;
+    return fits(edit, editor.document.version, editor.document) ? { editor, edit } : undefined;
+  }
+
+  /** Put the cursor at the edit; whether there is one. */
+  jump(): boolean {
+    const found = this.pending;
+    if (!found) return false;
+    const { editor, edit } = found;
+    const { line, character } = placeAt(edit, edit.pieces[0]?.start ?? 0);
+    const at = new Position(line, character);
+    this.jumpedTo = at;
+    editor.selection = new Selection(at, at);
+    const [first, last] = changedLines(edit);
+    editor.revealRange(new Range(first, 0, last, 0), TextEditorRevealType.InCenterIfOutsideViewport);
+    this.update();
+    return true;
+  }
+
+  /** Make the edit, or its first word or line; whether there is one. What is left, or the next edit, is drawn at once. */
+  async apply(amount?: Amount): Promise<boolean> {
+    const found = this.pending;
+    if (!found || this.isApplying) return found !== undefined;
+    const { editor, edit } = found;
+    const made = amount ? part(edit.old, edit.pieces, amount) : edit.pieces;
+    const end = endOf(edit, made);
+    this.isApplying = true;
+    try {
+      // VS Code refuses it if the text has changed meanwhile.
+      const isMade = await editor.edit((builder) => {
+        for (const { start, end, text } of made) {
+          const [from, to] = [placeAt(edit, start), placeAt(edit, end)];
+          builder.replace(new Range(from.line, from.character, to.line, to.character), text);
+        }
+      });
+      if (!isMade) return true;
+      const at = new Position(end.line, end.character);
+      this.jumpedTo = at;
+      editor.selection = new Selection(at, at);
+      editor.revealRange(new Range(at, at));
+    } finally {
+      this.isApplying = false;
+    }
+    const { document } = editor;
+    const left = rest(edit, made, document.version);
+    if (left && fits(left, document.version, document)) this.show(editor, left);
+    else {
+      void accept(this.server, edit);
+      this.clear();
+      void this.ask();
+    }
+    return true;
+  }
+
+  /** Make the renaming in all places that are left, in one step to undo. */
+  async applyAll(): Promise<boolean> {
+    const found = this.pending;
+    if (!found?.edit.renaming) return false;
+    const { document } = found.editor;
+    this.clear();
+    await this.server.run("mercury.applyAllEdits", (client) => ({
+      textDocument: client.code2ProtocolConverter.asVersionedTextDocumentIdentifier(document),
+    }));
+    return true;
+  }
+
+  /** Do not offer the edit again; others are offered once the text changes or the cursor goes to another line. */
+  dismiss(): void {
+    const { edit, editor } = this;
+    if (!edit || !editor) return;
+    void reject(this.server, edit);
+    this.clear();
+    this.asked = placeOf(editor);
+  }
+
+  /** Compare the file with what the edit would make of it; whether there is one. */
+  async compare(): Promise<boolean> {
+    const found = this.pending;
+    if (found) await this.preview.open(found.editor.document, found.edit);
+    return found !== undefined;
+  }
+
+  dispose(): void {
+    this.clear();
+    for (const each of [...this.listening, this.drawing, this.preview]) each.dispose();
+  }
+
+  private editOf(document: TextDocument): Pending | undefined {
+    const found = this.pending;
+    return found?.editor.document === document ? found.edit : undefined;
+  }
+
+  private changed(document: TextDocument): void {
+    if (!serves(document)) return;
+    this.isEdited = true;
+    if (this.isApplying || document !== window.activeTextEditor?.document) return;
+    this.restart();
+  }
+
+  private moved(editor: TextEditor): void {
+    if (this.isApplying || editor !== window.activeTextEditor) return;
+    if (this.edit) this.update();
+    else if (placeOf(editor) !== this.asked) this.askSoon();
+  }
+
+  /** Forget what is drawn and what was asked, and ask after a pause. */
+  private restart(): void {
+    this.clear();
+    this.asked = "";
+    this.askSoon();
+  }
+
+  private askSoon(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.ask(), PAUSE_MS);
+  }
+
+  private async ask(): Promise<void> {
+    this.stopAsking();
+    const editor = window.activeTextEditor;
+    if (!editor || !this.isEdited || !serves(editor.document) || editor.selections.length > 1 || !isWanted()) return;
+    this.asked = placeOf(editor);
+    const { token } = (this.asking = new CancellationTokenSource());
+    const edit = await ask(this.server, editor, token);
+    if (edit && !token.isCancellationRequested && editor === window.activeTextEditor) this.show(editor, edit);
+  }
+
+  private stopAsking(): void {
+    clearTimeout(this.timer);
+    this.asking?.cancel();
+    this.asking?.dispose();
+    this.asking = undefined;
+  }
+
+  private show(editor: TextEditor, edit: Pending): void {
+    this.editor = editor;
+    this.edit = edit;
+    this.drawing.show(editor, edit);
+    this.update();
+  }
+
+  /** Show where the edit is, and say what the keys do, for the cursor as it is now. */
+  private update(): void {
+    const { edit, editor } = this;
+    if (!edit || !editor) return;
+    const { active, isEmpty } = editor.selection;
+    if (!this.jumpedTo?.isEqual(active)) this.jumpedTo = undefined;
+    const lines = changedLines(edit);
+    const before = editor.document.lineAt(active.line).text.slice(0, active.character);
+    const tab = tabMeaning({ line: active.line, before, hasJumped: this.jumpedTo !== undefined }, lines);
+    this.drawing.point(editor, edit, isEmpty && tab !== "indent" ? `Tab to ${tab}` : "");
+    setContexts({
+      nextEditVisible: true,
+      nextEditIsRenaming: (edit.renaming?.remaining ?? 0) > 1,
+      nextEditAtCursor: isOn(active.line, lines),
+      nextEditEntered: this.jumpedTo !== undefined,
+      nextEditTab: tab,
+    });
+  }
+
+  private clear(): void {
+    this.stopAsking();
+    this.drawing.clear();
+    this.edit = this.editor = this.jumpedTo = undefined;
+    setContexts(NONE);
+  }
+}
+
+/** A line of a version of a document. */
+function placeOf({ document, selection }: TextEditor): string {
+  return `${document.uri.toString()} ${document.version.toFixed()} ${selection.active.line.toFixed()}`;
+}
+
+function isWanted(): boolean {
+  const section = workspace.getConfiguration("mercury");
+  return section.get("enabled") === true && section.get("nextEdits") === true;
+}
