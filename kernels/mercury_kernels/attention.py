@@ -17,9 +17,8 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
+from mercury_kernels.counters import COUNTERS, counters
 from mercury_kernels.launch import (
-    COUNTERS,
-    counters,
     dot,
     guarded,
     multiprocessors,

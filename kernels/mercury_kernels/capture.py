@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable
 
 import torch
 
+from mercury_kernels.counters import counting_in, new_counters
+
 log = logging.getLogger("mercury_kernels")
 
 CapturedWork = Callable[[], None]
@@ -17,14 +19,15 @@ WARMUPS = 2
 class Captures:
     """Captured work by key; beyond `most` graphs, the least recently used one is dropped with its memory.
 
-    All graphs share one memory pool, so they must run one at a time. Work may read and write only its own intermediate
-    tensors and tensors that stay at their addresses.
+    All graphs share one memory pool and one set of counters, so they must run one at a time. Work may read and write
+    only its own intermediate tensors and tensors that stay at their addresses.
     """
 
     def __init__(self, device: torch.device, most: int = 12) -> None:
         self.device, self.most = device, most
         self.captured = 0
         self._graphs: OrderedDict[Hashable, torch.cuda.CUDAGraph | CapturedWork] = OrderedDict()
+        self._counters = new_counters(device)
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     def __len__(self) -> int:
@@ -39,7 +42,8 @@ class Captures:
             self._graphs.move_to_end(key)
             return
         self.captured += 1
-        self._graphs[key] = self._capture(work) if self.device.type == "cuda" else work
+        with counting_in(self._counters):
+            self._graphs[key] = self._capture(work) if self.device.type == "cuda" else work
         while len(self._graphs) > self.most:
             self._graphs.popitem(last=False)
 
@@ -50,7 +54,8 @@ class Captures:
         if isinstance(made, torch.cuda.CUDAGraph):
             made.replay()
         else:
-            made()
+            with counting_in(self._counters):
+                made()
 
     def _capture(self, work: CapturedWork) -> torch.cuda.CUDAGraph | CapturedWork:
         side = torch.cuda.Stream(self.device)

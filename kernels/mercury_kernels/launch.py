@@ -1,9 +1,8 @@
-"""Launching Triton kernels: where they may run, the fallback to their torch twins, and shared work space.
+"""Launching Triton kernels: where they may run, and the fallback to their torch twins.
 
 A kernel runs on CUDA devices of compute capability 8.0 or newer (bfloat16 matrix units), and on CPU tensors in
 Triton's interpreter. If it cannot be compiled, its torch twin answers, and the log says so once; tests on a GPU set
-MERCURY_STRICT_KERNELS, so that they never compare a twin with itself. Counters belong to
-the device, so kernels that use them must run on one stream at a time.
+MERCURY_STRICT_KERNELS, so that they never compare a twin with itself.
 """
 
 import functools
@@ -31,9 +30,6 @@ OLDEST_CAPABILITY = (8, 0)
 OLDEST_FP8_CAPABILITY = (8, 9)
 """Lowest compute capability with 8-bit floats."""
 
-COUNTERS = 1 << 16
-"""Number of counters per device."""
-
 STRICT_VARIABLE = "MERCURY_STRICT_KERNELS"
 """Environment variable: 1 lets the error of a kernel that does not compile through, instead of calling its twin."""
 
@@ -43,7 +39,6 @@ DEVICE_FAULTS = ("illegal memory access", "misaligned address", "illegal instruc
 broken: dict[str, str] = {}
 """Kernels that could not run, and why; their twins answer instead."""
 
-_counters: dict[torch.device, Tensor] = {}
 _overlap = False
 
 
@@ -121,13 +116,6 @@ def multiprocessors(device: torch.device) -> int:
     if device.type != "cuda":
         return 4
     return torch.cuda.get_device_properties(device).multi_processor_count
-
-
-def counters(device: torch.device) -> Tensor:
-    """Zeros int32 [COUNTERS] in which kernels count and which they reset; the same memory every time."""
-    if device not in _counters:
-        _counters[device] = torch.zeros(COUNTERS, dtype=torch.int32, device=device)
-    return _counters[device]
 
 
 def power(value: int, least: int = 16, most: int = 1 << 30) -> int:

@@ -13,10 +13,9 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
+from mercury_kernels.counters import COUNTERS, counters
 from mercury_kernels.launch import (
-    COUNTERS,
     OLDEST_FP8_CAPABILITY,
-    counters,
     dot,
     guarded,
     multiprocessors,

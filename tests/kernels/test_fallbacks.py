@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from mercury_kernels import launch, norm, ops, reference
+from mercury_kernels import capture, launch, norm, ops, reference
 from mercury_kernels.capture import WARMUPS, Captures
 from mercury_kernels.operands import Matrix
 
@@ -116,6 +116,7 @@ def uncapturable(monkeypatch):
         "synchronize": lambda _: None,
     }.items():
         monkeypatch.setattr(torch.cuda, name, fake)
+    monkeypatch.setattr(capture, "new_counters", lambda device: torch.zeros(1))
     return errors
 
 

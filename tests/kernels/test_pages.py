@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mercury_kernels.capture import Captures
+from mercury_kernels.counters import counters
 from mercury_kernels.pages import OutOfPages, PagePool
 
 
@@ -55,3 +56,14 @@ def test_captured_work_is_bounded_and_the_least_recently_used_is_dropped():
     made.prepare("c", lambda: runs.append("c"))
     assert ("a" in made, "b" in made, "c" in made, len(made)) == (True, False, True, 2)
     assert (runs, made.captured) == (list("aaba"), 3)
+
+
+def test_graphs_of_two_engines_count_apart_so_that_both_may_run_at_once():
+    device, seen = torch.device("cpu"), {}
+    first, second = Captures(device), Captures(device)
+    for name, made in (("first", first), ("second", second)):
+        made.prepare("work", lambda name=name: seen.setdefault(name, set()).add(counters(device).data_ptr()))
+    for made in (first, second, first):
+        made.run("work")
+    assert len(seen["first"]) == len(seen["second"]) == 1
+    assert len(seen["first"] | seen["second"] | {counters(device).data_ptr()}) == 3
