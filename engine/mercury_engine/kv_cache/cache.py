@@ -4,6 +4,7 @@ Far and suffix blocks are read alone, so a text has the same keys and values whe
 a stack behind the far blocks: typing pushes tokens, deleting pops them.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from mercury_engine.kv_cache.prefill import read_start, side_by_side, without_start
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, join
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, Packing, join
 from mercury_engine.text.common_prefix import common_prefix
 
 TokenIds = tuple[int, ...]
@@ -20,6 +21,15 @@ SegmentKey = tuple[bool, tuple[TokenIds, ...]]
 
 StackKey = tuple[tuple[TokenIds, ...], TokenIds, str]
 """Identifies where stacks stand: behind which far blocks, behind which near prefix, and read with which adapter."""
+
+LEAST_BUDGET = 64 << 20
+"""Bytes of blocks that are kept at least; a token of the bundled model takes 12 KB on a CPU."""
+
+KEPT_TOKENS, KEPT_TOKENS_GPU = 5_500, 20_000
+"""Tokens whose blocks are kept at least, if LEAST_BUDGET holds fewer: those of about five contexts, or of twenty."""
+
+PACKED_TOKENS = 512
+"""Tokens of blocks that a GPU reads in one pass, side by side; a CPU gains nothing and reads each block alone."""
 
 KEPT_SEGMENTS = 4
 """Number of assembled sides that are kept: both sides of two gaps."""
@@ -61,14 +71,18 @@ class CachedContext:
 class BlockCache:
     """The most recently used blocks, assembled sides and near stacks of all documents.
 
-    `budget` bounds the blocks, in bytes; `stacks` bounds the sides with near stacks. On a CPU a token of the bundled
-    model takes 12 KB in either.
+    `budget` bounds the blocks, in bytes; None: by what a token of the model takes. `stacks` bounds the sides with near
+    stacks.
     """
 
-    def __init__(self, network: Network, start_id: int, budget: int = 64 << 20, stacks: int = 8) -> None:
-        self.network, self.start_id, self.budget = network, start_id, budget
+    def __init__(self, network: Network, start_id: int, budget: int | None = None, stacks: int = 8) -> None:
+        self.network, self.start_id = network, start_id
         self.tokens_read = 0
         self._start = network.kept(read_start(network, start_id))
+        on_cpu = network.device == "cpu"
+        self._tokens_per_pass = 0 if on_cpu else PACKED_TOKENS
+        tokens = KEPT_TOKENS if on_cpu else KEPT_TOKENS_GPU
+        self.budget = budget = budget or max(LEAST_BUDGET, tokens * _bytes(self._start))
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
         self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
@@ -141,15 +155,44 @@ class BlockCache:
         """The blocks, and how many of their tokens were read now."""
         found = {key: block for key in keys if (block := self._blocks.get(key)) is not None}
         missing = [key for key in dict.fromkeys(keys) if key not in found]
-        for key in missing:  # one by one, so that a cancelled request stops between two
-            found[key] = yield from self._read_block(key)
+        for group in self._groups(missing):  # one by one, so that a cancelled request stops between two
+            found |= yield from self._read_group(group)
         for key in reversed(keys):  # used in this order, which decides what is dropped next
             self._blocks.get(key)
         return found, sum(map(len, missing))
 
-    def _read_block(self, key: TokenIds) -> ForwardSteps[KeyValueBlock]:
-        result = yield ForwardRequest(np.array([self.start_id, *key]))
-        block = self.network.kept(without_start(result.block))
+    def _groups(self, keys: list[TokenIds]) -> Iterator[list[TokenIds]]:
+        """The keys in groups that are each read in one pass."""
+        group: list[TokenIds] = []
+        for key in keys:
+            if group and sum(map(len, group)) + len(key) > self._tokens_per_pass:
+                yield group
+                group = []
+            group.append(key)
+        if group:
+            yield group
+
+    def _read_group(self, keys: list[TokenIds]) -> ForwardSteps[dict[TokenIds, KeyValueBlock]]:
+        """A block read alone, or several side by side behind one start token, none of which sees another."""
+        if len(keys) == 1:
+            result = yield ForwardRequest(np.array([self.start_id, *keys[0]]))
+            return {keys[0]: self._keep(keys[0], without_start(result.block))}
+        lengths = [len(key) for key in keys]
+        owner, place = np.repeat(np.arange(len(keys)), lengths)[None], np.concatenate([*map(np.arange, lengths)])[None]
+        packing = Packing(owner, place, np.repeat(lengths, lengths)[None])
+        start = self.network.rotated(self._start, 0)
+        result = yield ForwardRequest(np.concatenate(keys), [start], 1, packing)
+        ends = np.cumsum(lengths)
+        parts = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+        read = result.block
+        return {
+            key: self._keep(key, KeyValueBlock(read.keys[:, :, :, part], read.values[:, :, :, part]))
+            for key, part in zip(keys, parts, strict=True)
+        }
+
+    def _keep(self, key: TokenIds, read: KeyValueBlock) -> KeyValueBlock:
+        """What is kept of a block that was read."""
+        block = self.network.kept(read)
         self.tokens_read += len(key)
         if key not in self._blocks:  # another request may have read it in the meantime
             self._blocks.put(key, block)

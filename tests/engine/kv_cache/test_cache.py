@@ -249,6 +249,37 @@ def test_blocks_stay_within_the_byte_budget_and_the_latest_are_kept():
     assert cache.bytes == 3 * one
 
 
+class OnGpu(TorchNetwork):
+    """Says that it runs on a GPU, and counts its passes."""
+
+    def __init__(self, decoder):
+        super().__init__(decoder)
+        self.device, self.passes = "cuda", 0
+
+    def read_together(self, forwards):
+        self.passes += len(forwards)
+        return super().read_together(forwards)
+
+
+def test_a_gpu_reads_many_blocks_in_one_pass_and_the_same_as_alone():
+    made = tiny.network(rank=0)
+    gpu = OnGpu(made)
+    together, alone = BlockCache(gpu, 0), BlockCache(TorchNetwork(made), 0)
+    far = [tuple(range(first, first + length)) for first, length in ((1, 30), (40, 200), (300, 1), (5, 190), (7, 400))]
+    packed, plain = (read(cache, far, (9, 8, 7), [(20, 21, 22)]) for cache in (together, alone))
+    assert gpu.passes == 1 + 2 + 1, "the start token; 512 tokens at most; the near prefix"
+    assert packed.tokens_read == plain.tokens_read == together.tokens_read
+    for mine, theirs in zip([*packed.before, *packed.after], [*plain.before, *plain.after], strict=True):
+        torch.testing.assert_close(mine.keys, theirs.keys)
+        torch.testing.assert_close(mine.values, theirs.values)
+
+
+@pytest.mark.parametrize("layers", [2, 60])
+def test_the_budget_holds_several_contexts_of_a_model_of_any_size(layers):
+    network = TorchNetwork(tiny.network(rank=0, num_hidden_layers=layers, head_dim=64))
+    assert BlockCache(network, 0).budget == max(64 << 20, 5_500 * 2 * layers * 2 * 64 * 4)
+
+
 def test_a_used_block_outlives_an_unused_one():
     cache = BlockCache(TorchNetwork(tiny.network(rank=0)), 0, budget=2 * 2 * 2 * 2 * 10 * 8 * 4)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
