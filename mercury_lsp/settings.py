@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from mercury_engine.api import MAX_SLOTS, Effort
+from mercury_engine.model_folders import INSTALLED
 
 from mercury_lsp.errors import SettingsError
 
@@ -26,7 +27,7 @@ class Settings:
     """A checked configuration; `parse` makes one from the client's JSON, whose keys are in camelCase."""
 
     model: str | None = None
-    """Folder, GGUF file or name; None for the bundled model."""
+    """Folder, GGUF file or name, or `installed:` and a name; None for the bundled model."""
     device: Device = "auto"
     threads: int | None = None
     effort: Effort = "medium"
@@ -59,7 +60,7 @@ class Settings:
 
     def resolved_from(self, folder: Path | None) -> "Settings":
         """These settings, with the absolute path of a model that is a folder or a file below this one."""
-        if folder is None or self.model is None:
+        if folder is None or self.model is None or self.model.startswith(INSTALLED):
             return self
         path = folder / Path(self.model).expanduser()
         return replace(self, model=str(path)) if path.exists() else self

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.model_folders import BUNDLED_MODEL, user_models
+from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, user_models
 from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
@@ -64,19 +64,22 @@ def load_model(
     if writer is None and rule.drafts == "writer" and reader.config.adapter_rank:
         raise ModelNotFound(f"no {weights.ADAPTER_FILES} in {folder}, whose settings let it draft; fetch it again")
     markers = _markers(folder, settings, tokenizer, reader.config)
-    calibration, edit_format = Calibration(settings.calibration), format_of(folder, (reader.config.name, folder.name))
+    calibration = _fitted(Calibration, {"knots": settings.calibration}, folder)
+    edit_format = format_of(folder, (reader.config.name, folder.name))
     return ModelParts(folder, reader, writer, tokenizer, rule, calibration, worth, markers, edit_format, choice)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
     """Return the model's path: a folder, a GGUF file, or a name in the user's model folder; None is the bundled model.
 
-    Raises ModelNotFound.
+    After `INSTALLED` only such a name counts. Raises ModelNotFound.
     """
     if path_or_name is None:
         if not (BUNDLED_MODEL / "config.json").is_file():
             raise ModelNotFound(f"the bundled model is missing from {BUNDLED_MODEL}; reinstall mercury-lsp")
         return BUNDLED_MODEL
+    if isinstance(path_or_name, str) and path_or_name.startswith(INSTALLED):
+        return _installed(path_or_name.removeprefix(INSTALLED))
     path = Path(path_or_name).expanduser()
     for folder in (path, user_models() / path):
         if folder.is_dir() or gguf_of(folder):
@@ -85,6 +88,14 @@ def find_model(path_or_name: str | Path | None) -> Path:
         f"no model folder {path_or_name}, nor one of that name in {user_models()}; set mercury.model to a folder with "
         "config.json or to a GGUF file, or leave it out"
     )
+
+
+def _installed(name: str) -> Path:
+    """The path of an installed model. Raises ModelNotFound, also for what is no plain name."""
+    folder = user_models() / name
+    if Path(name).name == name and name not in ("", "..") and (folder.is_dir() or gguf_of(folder)):
+        return folder
+    raise ModelNotFound(f"no model {name!r} is installed; mercury-lsp models lists those that are")
 
 
 def _tokenizer(folder: Path) -> Tokenizer:

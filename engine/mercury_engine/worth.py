@@ -1,6 +1,7 @@
 """What a text is worth to someone who did not ask for it: the characters it is expected to save."""
 
 from dataclasses import dataclass
+from math import isfinite
 
 ACCEPT_KEYS = 1
 """Keys that accept a suggestion."""
@@ -14,12 +15,17 @@ class Worth:
     """Chance times length, less what reading a wrong text costs; all in characters to type.
 
     `python -m mercury_engine.evaluation calibration` fits the values for a model; the bundled one's are the default.
+    Raises ValueError unless both are finite numbers.
     """
 
     wrong_cost: float = 12.0
     """What reading a wrong text costs."""
     least: float = 4.0
     """Least worth of a text that is shown."""
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.wrong_cost) and isfinite(self.least)):
+            raise ValueError(f"wrong_cost is {self.wrong_cost} and least {self.least}; both must be finite")
 
     def of(self, chance: float, text: str, is_finished: bool) -> float:
         """The worth of a text that is right with this chance; finished texts end where the gap does."""

@@ -77,7 +77,9 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
             return False
         lock.sign(taken)
     except OSError as error:
-        raise DaemonError(f"cannot lock {control.lock_path(address)}: {error}") from error
+        raise DaemonError(
+            f"cannot lock {control.lock_path(address)}: {error}; choose another path with --socket"
+        ) from error
     listening, key = address.listen()
 
     import asyncio

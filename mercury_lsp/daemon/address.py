@@ -61,8 +61,8 @@ class UnixAddress:
         return connection, NO_KEY
 
     def listen(self) -> tuple[socket.socket, bytes]:
-        """A listening socket. Call it with the lock held: it removes the file of a daemon that crashed."""
-        self.path.unlink(missing_ok=True)
+        """A listening socket. Call it with the lock held: it removes the socket of a daemon that crashed."""
+        self._remove()
         listening = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
@@ -73,6 +73,14 @@ class UnixAddress:
             os.umask(before)
         listening.listen(BACKLOG_CONNECTIONS)
         return listening, NO_KEY
+
+    def _remove(self) -> None:
+        """Remove the old socket. Raises DaemonError for anything else, which may be a file of the user's."""
+        if not os.path.lexists(self.path):
+            return
+        if not stat.S_ISSOCK(self.path.lstat().st_mode):
+            raise DaemonError(f"{self.path} exists and is not a socket; choose another path with --socket")
+        self.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Store:
         path = self.folder / ".lock"
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            taken = lock.take(path)
+            taken = lock.take(path, is_private=False)  # models may be shared
             if taken is not None:
                 lock.sign(taken)
         if taken is None:

@@ -32,8 +32,6 @@ SHUTDOWN_SECONDS = 2.0
 LAST_WORDS_SECONDS = 2.0
 """For the daemon to send its last messages after the client has exited."""
 
-PARSE_ERROR = -32700
-
 
 class Relay:
     """Relays between one client and one daemon after another; `join` connects to the next or raises DaemonError."""
@@ -81,8 +79,8 @@ class Relay:
     def _take(self, message: Any) -> None:
         """Handle a message of the client."""
         if isinstance(message, framing.Unreadable):
-            error = {"code": PARSE_ERROR, "message": message.reason}
-            self._say({"jsonrpc": "2.0", "id": None, "error": error})
+            error = {"code": framing.PARSE_ERROR, "message": message.reason}
+            self._stdio.offer(framing.framed({"jsonrpc": "2.0", "id": None, "error": error}))
             return
         with self._lock:
             is_client_spoke = self._session.hear_client(message)

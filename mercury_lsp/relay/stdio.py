@@ -13,6 +13,9 @@ from typing import Protocol, Self
 
 from mercury_lsp.relay.link import READ_BYTES
 
+MAX_OFFER_BYTES = 512 if sys.platform == "win32" else select.PIPE_BUF
+"""Longest message for `Stdio.offer`; a pipe that can be written at all has room for it."""
+
 
 class Stdio(Protocol):
     """Standard streams; one thread reads, any thread writes."""
@@ -22,6 +25,13 @@ class Stdio(Protocol):
 
     def write(self, data: bytes) -> None:
         """Raises OSError or ValueError once the editor is gone."""
+
+    def offer(self, data: bytes) -> None:
+        """Write a short message if the editor has room for it at once; else drop it.
+
+        For answers to what cannot be read: a client that sends such frames without reading would stop the thread that
+        reads from it.
+        """
 
     def give_up(self, reason: str = "") -> None:
         """End the server; the reason goes to the editor's log."""
@@ -42,6 +52,10 @@ class OwnStdio:
         with self._writing:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
+
+    def offer(self, data: bytes) -> None:
+        """As `Stdio`."""
+        _offer(self._writing, 1, data)
 
     def give_up(self, reason: str = "") -> None:
         """As `Stdio`: at once, because a read cannot be interrupted."""
@@ -84,6 +98,11 @@ class HandedStdio:
                     raise BrokenPipeError("the editor's server has ended")
                 left = left[os.write(self._out, left[: select.PIPE_BUF]) :]
 
+    def offer(self, data: bytes) -> None:
+        """As `Stdio`."""
+        if not self._is_over:
+            _offer(self._writing, self._out, data)
+
     def give_up(self, reason: str = "") -> None:
         """As `Stdio`: wakes the threads that wait for the editor; the waiter can still be sent its exit code."""
         if self._is_over:
@@ -96,9 +115,7 @@ class HandedStdio:
 
     def _complain(self, reason: bytes) -> None:
         """Write the reason, if that does not block."""
-        poll = select.poll()
-        poll.register(self._errors, select.POLLOUT)
-        if reason and poll.poll(0):
+        if reason and _has_room(self._errors):
             with suppress(OSError):
                 os.write(self._errors, reason)
 
@@ -122,3 +139,25 @@ class HandedStdio:
             return False
         except OSError:
             return True
+
+
+def _offer(writing: Lock, descriptor: int, data: bytes) -> None:
+    """Write if nothing else is being written and there is room for all of it."""
+    assert len(data) <= MAX_OFFER_BYTES
+    if not writing.acquire(blocking=False):
+        return
+    try:
+        if _has_room(descriptor):
+            with suppress(OSError):  # the editor is gone, which the next read shows
+                os.write(descriptor, data)
+    finally:
+        writing.release()
+
+
+def _has_room(descriptor: int) -> bool:
+    """Whether a short write does not block; Windows cannot tell."""
+    if sys.platform == "win32":
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))

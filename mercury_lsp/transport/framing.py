@@ -1,4 +1,8 @@
-"""Splits a byte stream into JSON-RPC messages; after an unreadable frame it resumes at the next header."""
+"""Splits a byte stream into JSON-RPC messages; after an unreadable frame it resumes at the next header.
+
+Every byte is searched a fixed number of times, however headers are nested: a body that contains a header is unreadable
+as soon as that header has arrived, because a well-formed message cannot contain one.
+"""
 
 import json
 import re
@@ -12,14 +16,28 @@ MAX_BODY_BYTES = 256 * 2**20
 MAX_HEADER_BYTES = 8192
 """Longest header; more without a blank line is not a header."""
 
+MAX_NESTING = 128
+"""Most levels of lists and objects in a message. Python's own limit on recursion is near 1,000, and deeper messages
+could be decoded but neither printed nor checked; editors nest fewer than 20."""
+
+MAX_LENGTH_LINE_BYTES = 64
+"""Longest line that gives a length; it may arrive in two pieces."""
+
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-# A line break cannot stand inside a JSON string, so this never matches in the text of a well-formed message.
+# A line break cannot stand inside a JSON string, so this never matches in a well-formed message.
 _LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
+
+_ANSWER = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w-]{1,99}")\s*,\s*"(?:result|error)"'
+)
+"""The usual beginning of an answer, which is recognised without decoding the rest."""
+
+PARSE_ERROR = -32700
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Bytes that are not a message."""
+    """Bytes that are not a message, or a message that is nested too deep."""
 
     reason: str
 
@@ -31,6 +49,8 @@ class Decoder:
         self._buffer = bytearray()
         self._length: int | None = None
         """Length of the awaited body; None while a header is awaited."""
+        self._searched = 0
+        """Bytes of the awaited body that contain no header."""
 
     def feed(self, data: bytes) -> Iterator[Any]:
         """Every message that is now complete, as decoded JSON, or `Unreadable` in place of a broken one."""
@@ -42,13 +62,30 @@ class Decoder:
                     yield broken
                 elif self._length is None:
                     return
+            elif (header := self._header_in_body(self._length)) is not None:
+                self._drop(header)
+                yield Unreadable("a message begins inside another one: its Content-Length was wrong")
             elif len(self._buffer) >= self._length:
                 message, used = _decoded(bytes(self._buffer[: self._length]))
-                del self._buffer[:used]
-                self._length = None
+                self._drop(used)
                 yield message
             else:
                 return
+
+    def _drop(self, size: int) -> None:
+        """Remove the beginning of the buffer; a header is awaited next."""
+        del self._buffer[:size]
+        self._length, self._searched = None, 0
+
+    def _header_in_body(self, length: int) -> int | None:
+        """Where a header begins in what has arrived of the body."""
+        end = min(length, len(self._buffer))
+        start = max(0, self._searched - MAX_LENGTH_LINE_BYTES)
+        self._searched = end
+        if self._buffer.find(b"\n", start, end) < 0:  # a search for one byte is a hundred times faster
+            return None
+        found = _LENGTH.search(self._buffer, start, end)
+        return found.start() if found is not None else None
 
     def _take_header(self) -> Unreadable | None:
         """Set the length if a header is complete; returns what is wrong with it, or None."""
@@ -85,13 +122,38 @@ def _length(header: bytes) -> int | None:
 
 
 def _decoded(body: bytes) -> tuple[Any, int]:
-    """The message and the number of bytes used; a length that was too large has swallowed the next header."""
+    """The message and the number of bytes used; a length that was too large has swallowed part of the next header."""
     try:
-        return json.loads(body.decode("utf-8")), len(body)
-    except (ValueError, RecursionError) as error:
-        used = len(body)
-        if found := _LENGTH.search(body):
-            used = found.start()
-        elif isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
-            used = len(error.doc[: error.pos].encode())
+        message = json.loads(body.decode("utf-8"))
+    except RecursionError:
+        return _too_deep(body), len(body)
+    except ValueError as error:
+        is_short = isinstance(error, json.JSONDecodeError) and error.msg == "Extra data"
+        used = len(error.doc[: error.pos].encode()) if is_short else len(body)  # type: ignore[attr-defined]
         return Unreadable(f"not JSON in UTF-8: {error}"), used
+    if body.count(b"[") + body.count(b"{") > MAX_NESTING and not _is_shallow(message):
+        return _too_deep(body), len(body)
+    return message, len(body)
+
+
+def _is_shallow(message: Any) -> bool:
+    """Whether a message has at most `MAX_NESTING` levels."""
+    level = [message]
+    for _ in range(MAX_NESTING):
+        level = [
+            child
+            for each in level
+            for child in (each.values() if isinstance(each, dict) else each)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def _too_deep(body: bytes) -> Any:
+    """What stands for a message that is nested too deep: for an answer an error, so that nobody waits for it."""
+    reason = f"a message with more than {MAX_NESTING} levels of lists and objects"
+    if (found := _ANSWER.match(body)) is None:
+        return Unreadable(reason)
+    return {"jsonrpc": "2.0", "id": json.loads(found[1]), "error": {"code": PARSE_ERROR, "message": reason}}

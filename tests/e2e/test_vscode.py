@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.browser import CTRL
 from tests.support.model_list import asked, command
-from tests.support.vscode import FAKE_SERVER, STATUS, Open, Window, head
+from tests.support.vscode import FAKE_SERVER, STATUS, Open, Window, Workbench, head
 
 SUM = {"text": "1 + 2"}
 
@@ -207,10 +207,18 @@ def test_a_command_that_is_not_there_is_told_once_with_its_mend(window: Open) ->
     assert not any("Mercury: no-such-mercury" in message for message in again.messages())
 
 
-def test_another_command_is_started_as_soon_as_it_is_set(window: Open) -> None:
+def test_another_command_is_started_as_soon_as_it_is_set(window: Open, workbench: Workbench) -> None:
     vscode = window(SUM, settings={"mercury.command": ["no-such-mercury-either"]})
     vscode.waits(lambda: vscode.status().startswith("Mercury error"))
-    vscode.configure({"mercury.command": FAKE_SERVER})
+    workbench.configure({"mercury.command": FAKE_SERVER})
+    vscode.is_ready()
+    suggests(vscode)
+
+
+def test_a_workspace_names_no_program(window: Open) -> None:
+    vscode = window(SUM).is_ready()
+    vscode.configure({"mercury.command": ["no-such-mercury-of-a-repository"]})
+    vscode.run("Mercury: Restart Server")
     vscode.is_ready()
     suggests(vscode)
 

@@ -82,7 +82,11 @@ def test_what_could_run_something_is_not_taken_from_an_untrusted_workspace():
     restricted = PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
     assert {"mercury.command", "mercury.model"} <= set(restricted)
     assert {name.removeprefix("mercury.") for name in restricted} <= set(PROPERTIES)
-    assert PROPERTIES["command"]["scope"] == PROPERTIES["model"]["scope"] == "machine-overridable"
+    assert PROPERTIES["model"]["scope"] == "machine-overridable"
+
+
+def test_no_workspace_names_the_program_even_if_it_is_trusted():
+    assert PROPERTIES["command"]["scope"] == "machine"
 
 
 def test_the_commands_that_are_declared_are_those_that_are_registered():

@@ -41,6 +41,8 @@ class Editor:
         self.answers = answers or {}
         self.notices: list[tuple[str, Any]] = []
         """The server's notifications and requests: method and parameters."""
+        self.questions: list[tuple[str, Any]] = []
+        """The server's requests: method and id."""
         self.replies: dict[Any, list[dict[str, Any]]] = {}
         self.capabilities: dict[str, Any] = {}
         self._ids = ids or count(1)
@@ -172,6 +174,7 @@ class Editor:
             return
         self.notices.append((message["method"], message.get("params")))
         if "id" in message:
+            self.questions.append((message["method"], message["id"]))
             answer = self.answers.get(message["method"], lambda _: None)(message["params"])
             if answer is not NotImplemented:
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": answer})

@@ -38,7 +38,7 @@ class Mercury {
       missing: (name) => void this.reportMissing(name),
       configured: () => void this.refresh(),
       found: () => void context.globalState.update(REPORTED_MISSING, undefined),
-      gaveUp: () => void this.offer("Mercury: the server ends whenever it is started.", DOCTOR, LOG, RETRY),
+      keepsEnding: () => void this.offer("Mercury: the server ends whenever it is started.", DOCTOR, LOG, RETRY),
     });
     this.nextEdits = new NextEdits(this.server);
     this.listening = [

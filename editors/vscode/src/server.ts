@@ -32,8 +32,9 @@ export const FILL = "mercury.fill";
 export const NEXT_EDIT = "mercury.nextEdit";
 
 const SHORT_LIFE_MS = 60_000;
-const MOST_SHORT_LIVES = 5;
+const SHORT_LIVES_BEFORE_NOTICE = 5;
 const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 300_000;
 
 /** Receives the server's events. */
 export interface Listener {
@@ -45,8 +46,8 @@ export interface Listener {
   found(): void;
   /** The server was sent its settings. */
   configured(): void;
-  /** The server exited too often and is not restarted. */
-  gaveUp(): void;
+  /** The server exited so often that it will be restarted rarely. */
+  keepsEnding(): void;
 }
 
 /** At most one running server. One that exits is restarted, after a pause that doubles with each short life. */
@@ -178,13 +179,14 @@ export class Server implements Disposable {
     if (client !== this.client) return;
     this.client = undefined;
     this.shortLives = Date.now() - this.startedAt > SHORT_LIFE_MS ? 1 : this.shortLives + 1;
-    if (this.shortLives >= MOST_SHORT_LIVES) {
+    if (this.shortLives < SHORT_LIVES_BEFORE_NOTICE) {
+      this.listener.status(problem("the server has ended, and is started again"));
+    } else {
       this.listener.status(problem("the server ends whenever it is started; the log or the doctor may say why"));
-      this.listener.gaveUp();
-      return;
+      if (this.shortLives === SHORT_LIVES_BEFORE_NOTICE) this.listener.keepsEnding();
     }
-    this.listener.status(problem("the server has ended, and is started again"));
-    this.again = setTimeout(() => void this.start(), FIRST_PAUSE_MS * 2 ** (this.shortLives - 1));
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.shortLives - 1));
+    this.again = setTimeout(() => void this.start(), pause);
   }
 }
 

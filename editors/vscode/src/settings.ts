@@ -11,7 +11,18 @@ export function serverSettings(): Record<string, unknown> {
   const section = workspace.getConfiguration("mercury");
   // Without a model the server takes the one that `mercury-lsp models use` chose; null would be the bundled one.
   const names = NAMES.filter((name) => name !== "model" || isModelSet());
-  return Object.fromEntries(names.map((name) => [name, section.get(name)]));
+  return Object.fromEntries(names.map((name) => [name, name === "model" ? model() : section.get(name)]));
+}
+
+/** The server looks up a model with this prefix among the installed ones only. */
+const INSTALLED = "installed:";
+
+/** The model to use. A repository may bring a folder or a file along, so a workspace's settings only choose by name. */
+function model(): unknown {
+  const found = workspace.getConfiguration("mercury").inspect<string | null>("model");
+  const chosen = found?.workspaceFolderValue ?? found?.workspaceValue;
+  if (chosen === undefined) return found?.globalValue;
+  return typeof chosen === "string" && chosen !== "bundled" ? INSTALLED + chosen : null;
 }
 
 /** Whether the user's settings say which model. */

@@ -6,9 +6,15 @@ import numpy as np
 
 
 class Calibration:
-    """A rising piecewise linear map through the knots (confidence, share kept); without knots the identity."""
+    """A rising piecewise linear map through the knots (confidence, share kept); without knots the identity.
+
+    Raises ValueError unless every knot is a pair of numbers from 0 to 1, in rising order.
+    """
 
     def __init__(self, knots: Sequence[Sequence[float]] = ()) -> None:
+        pairs = all(len(knot) == 2 and all(0 <= value <= 1 for value in knot) for knot in knots)
+        if not pairs or any(list(knots[i]) > list(knots[i + 1]) for i in range(len(knots) - 1)):
+            raise ValueError("the calibration is not a list of rising pairs of numbers from 0 to 1")
         self._raw, self._kept = zip(*(knots or ((0.0, 0.0), (1.0, 1.0))), strict=True)
 
     def kept(self, confidence: float) -> float:

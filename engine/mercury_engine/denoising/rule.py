@@ -1,14 +1,17 @@
 """The denoising rule: who decides, where drafts come from, and how the two opinions are weighed."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
+
+from mercury_engine.api import MAX_SLOTS
 
 
 @dataclass(frozen=True, slots=True)
 class DenoisingRule:
     """How much is done per step and how opinions are weighed; the weights are fitted on held-out text.
 
-    Raises ValueError for unknown words and for a share outside [0, 1].
+    Raises ValueError for unknown words, for a share outside [0, 1] and for other numbers that are out of range.
     """
 
     decides: Literal["reader", "writer"] = "reader"
@@ -47,5 +50,11 @@ class DenoisingRule:
         for name, known in (("decides", ("reader", "writer")), ("drafts", ("writer", "context", "none"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {', '.join(known)}")
-        if not 0 <= self.recall <= 1:
-            raise ValueError(f"recall is {self.recall}; it must be from 0 to 1")
+        for name in ("recall", "next_weight", "later_weight", "end_weight"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
+        if not 0 <= self.bound < inf or not (self.threshold is None or 0 <= self.threshold <= 1):
+            raise ValueError(f"bound is {self.bound} and threshold {self.threshold}; they are nats and a probability")
+        for name in ("lookahead", "window"):
+            if type(getattr(self, name)) is not int or not 1 <= getattr(self, name) <= MAX_SLOTS:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be an integer from 1 to {MAX_SLOTS}")

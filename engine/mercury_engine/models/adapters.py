@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.safetensors_files import StoredTensors
-from mercury_engine.models.weights import StoredArray
+from mercury_engine.models.weights import StoredArray, checked
 
 AdapterName = Literal["gap", "edit"]
 """What an adapter was trained for: to fill gaps, or to rewrite regions."""
@@ -76,7 +76,7 @@ def _unpacked(stored: Mapping[str, StoredArray], path: Path) -> Mapping[str, Sto
             raise ModelCorrupt(
                 f"{name} in {path} is not packed as codes and scales; delete it, or fetch the model again"
             )
-        factor = codes * scale.astype(np.float32)
+        factor = codes * checked(scale, scale.shape, key + _SCALE, path).astype(np.float32)
         found[name] = factor.T if name.endswith(".up") else factor
     return found
 

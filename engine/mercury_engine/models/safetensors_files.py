@@ -58,7 +58,7 @@ def weight_files(folder: Path, pattern: str = WEIGHT_FILES) -> list[Path]:
         if missing := [path.name for path in shards if not path.is_file()]:
             raise ModelNotFound(f"{folder} lacks {', '.join(missing)}, which {INDEX} lists; fetch the model again")
         return shards
-    files = sorted(folder.glob(pattern))
+    files = sorted(path for path in folder.glob(pattern) if path.is_file())  # a pipe would never open
     if not files:
         raise ModelNotFound(f"no {pattern} and no GGUF file in {folder}; set mercury.model to a model's folder")
     return files

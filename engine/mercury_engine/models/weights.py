@@ -18,6 +18,7 @@ from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
 from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
+from mercury_engine.models import limits
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
@@ -58,15 +59,30 @@ State = Mapping[str, StoredArray | BlockMatrix]
 def read_config(folder: Path) -> ModelConfig:
     """The configuration of a model of one of FAMILIES: its config.json or its GGUF metadata. Raises ModelError."""
     if (gguf := gguf_of(folder)) is not None:
-        return config_of(opened(gguf))
+        return _within_limits(_config_of_gguf(gguf), gguf)
     path = folder / "config.json"
     if not path.is_file():
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
     try:
-        raw = json.loads(path.read_text("utf-8"))
-        return _parse_config(raw, path)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        config = _parse_config(json.loads(path.read_text("utf-8")), path)
+    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelCorrupt(f"{path} is not a model configuration ({error!r}); fetch the model again") from error
+    return _within_limits(config, path)
+
+
+def _config_of_gguf(path: Path) -> ModelConfig:
+    """The configuration of a GGUF file. Raises ModelError."""
+    try:
+        return config_of(opened(path))
+    except (ArithmeticError, ValueError, TypeError) as error:
+        raise ModelCorrupt(f"the metadata of {path} make no model ({error!r}); fetch it again") from error
+
+
+def _within_limits(config: ModelConfig, path: Path) -> ModelConfig:
+    """The configuration. Raises ModelCorrupt if it asks for what no model has."""
+    if found := list(limits.problems(config)):
+        raise ModelCorrupt(f"{path}: {'; '.join(found)}; fetch the model again, or choose another one")
+    return config
 
 
 def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_lsp.transport.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, Unreadable, messages
+from mercury_lsp.transport import framing
+from mercury_lsp.transport.framing import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_NESTING, Unreadable, messages
 from tests.support.editor import frame
 
 FIRST, SECOND = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀\ud800"}
@@ -112,3 +113,67 @@ def test_a_truncated_body_is_not_a_message():
 @given(st.binary(max_size=300))
 def test_any_bytes_at_all_are_survived(noise: bytes):
     assert read_well(noise + b"\r\n\r\n" + frame(FIRST) + frame(SECOND))[-1:] == [SECOND]
+
+
+# A message that announces more than it has
+
+
+def test_a_length_without_a_body_swallows_nothing_that_follows():
+    announced = b"Content-Length: %d\r\n\r\n" % MAX_BODY_BYTES
+    for split in (1, 7, 10_000):
+        found = read(announced + frame(FIRST) + announced + frame(SECOND), iter([split] * 10_000))
+        assert [each for each in found if not isinstance(each, Unreadable)] == [FIRST, SECOND]
+
+
+def test_a_message_may_have_line_breaks_between_its_fields():
+    body = json.dumps({"id": 1, "header": "Content-Length: 7", "length": 7}, indent=1).replace("\n", "\r\n").encode()
+    data = b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    assert read(data + frame(SECOND), iter([5] * 100)) == [json.loads(body), SECOND]
+
+
+def test_headers_within_headers_are_each_searched_once(monkeypatch: pytest.MonkeyPatch):
+    searched: list[int] = []
+
+    class Counted:
+        def search(self, data: bytearray, start: int, end: int) -> Any:
+            found = framing_length.search(data, start, end)
+            searched.append((found.end() if found else end) - start)
+            return found
+
+        def findall(self, data: bytes) -> Any:
+            return framing_length.findall(data)
+
+    framing_length = framing._LENGTH
+    monkeypatch.setattr(framing, "_LENGTH", Counted())
+    count = 20_000
+    nested = b"".join(b"Content-Length: %d\r\n\r\n{" % (40 * (count - number)) for number in range(count))
+    found = read(nested + frame(SECOND), iter([65536] * 100))
+    assert found[-1] == SECOND and sum(searched) < 10 * len(nested)
+
+
+# Nesting
+
+
+def nested(levels: int, **message: Any) -> bytes:
+    """A message whose result is a list in lists; the message itself is one level."""
+    marked = json.dumps({"jsonrpc": "2.0", **message, "result": "here"})
+    body = marked.replace('"here"', "[" * (levels - 1) + "]" * (levels - 1)).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+@pytest.mark.parametrize("levels", [MAX_NESTING + 1, 200, *range(960, 1010), 5_000, 200_000])
+def test_an_answer_that_is_nested_too_deep_becomes_an_error(levels: int):
+    for msg_id in (7, "a-b"):
+        [error, second] = read(nested(levels, id=msg_id) + frame(SECOND))
+        assert (error["id"], error["error"]["code"], second) == (msg_id, -32700, SECOND)
+
+
+def test_what_is_nested_too_deep_and_is_no_answer_is_unreadable():
+    [unreadable, second] = read(nested(MAX_NESTING + 1, method="x") + frame(SECOND))
+    assert "levels" in unreadable.reason and second == SECOND
+
+
+def test_a_message_may_be_nested_as_deep_as_the_limit_and_have_any_number_of_brackets():
+    assert isinstance(read(nested(MAX_NESTING, id=1))[0]["result"], list)
+    wide = {"text": "[{" * 1000, "list": [[{}]] * 1000}
+    assert read(frame(wide)) == [wide]

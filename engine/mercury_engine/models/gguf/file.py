@@ -254,7 +254,7 @@ def gguf_of(model: Path) -> Path | None:
         return model
     if (model / "config.json").is_file():
         return None
-    found = sorted(model.glob(f"*{SUFFIX}"))
+    found = sorted(path for path in model.glob(f"*{SUFFIX}") if path.is_file())
     if len(found) > 1:
         raise ModelNotFound(f"{model} has {len(found)} GGUF files; set mercury.model to the path of one of them")
     return found[0] if found else None

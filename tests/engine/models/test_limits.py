@@ -1,0 +1,115 @@
+"""Configurations that no model has are refused before anything is allocated, by an error that names the field."""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from mercury_engine.engine import Engine
+from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.models import adapters, weights
+from safetensors.numpy import load_file, save_file
+
+from tests.support import tiny
+from tests.support.editor import PATIENCE
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tiny.folder(tmp_path / "model")
+
+
+def write(path, **fields):
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields) if path.exists() else json.dumps(fields))
+
+
+HUGE = 10**9
+
+WRONG = [
+    {"adapter_rank": HUGE},
+    {"adapter_rank": -1},
+    {"adapter_rank": 4.0},
+    {"adapter_rank": True},
+    {"num_hidden_layers": 0},
+    {"num_hidden_layers": 30_000},
+    {"vocab_size": HUGE},
+    {"hidden_size": -32},
+    {"hidden_size": "32"},
+    {"intermediate_size": HUGE},
+    {"num_attention_heads": 0},
+    {"num_key_value_heads": -2},
+    {"head_dim": 7},
+    {"head_dim": HUGE},
+    {"rms_norm_eps": float("nan")},
+    {"rms_norm_eps": 0},
+    {"rms_norm_eps": "small"},
+    {"rope_theta": float("inf")},
+    {"rope_theta": -1.0},
+    {"embedding_multiplier": float("nan")},
+    {"attention_multiplier": float("inf")},
+    {"residual_multiplier": float("inf")},
+    {"logits_scaling": 0},
+    {"name": "a\x1b[2Jname"},
+    {"name": "two\nlines"},
+    {"name": 7},
+    {"name": "x" * 10_000},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:40])
+def test_a_configuration_that_no_model_has_is_refused_before_weights_are_opened(folder, monkeypatch, wrong):
+    write(folder / "config.json", **wrong)
+    monkeypatch.setattr(weights, "read_tensors", lambda *_: pytest.fail("the weights were opened"))
+    with pytest.raises(ModelCorrupt, match=r"config\.json") as refused:
+        Engine.load(folder, device="cpu")
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"worth": {"least": float("nan")}},
+        {"worth": {"wrong_cost": float("inf")}},
+        {"worth": {"least": "4"}},
+        {"rule": {"recall": float("nan")}},
+        {"rule": {"next_weight": float("nan")}},
+        {"rule": {"bound": float("inf")}},
+        {"rule": {"window": HUGE}},
+        {"rule": {"lookahead": 0}},
+        {"rule": {"threshold": float("nan")}},
+        {"calibration": [[0, 0], [float("nan"), 1]]},
+        {"calibration": [[0, 0, 0]]},
+        {"calibration": [[1, 1], [0, 0]]},
+        {"calibration": 7},
+    ],
+    ids=repr,
+)
+def test_settings_out_of_range_are_refused(folder, settings):
+    write(folder / "settings.json", **settings)
+    with pytest.raises(ModelCorrupt, match=r"settings\.json"):
+        Engine.load(folder, device="cpu")
+
+
+def test_scales_of_an_adapter_that_are_not_finite_are_refused(folder):
+    config = weights.read_config(folder)
+    path = folder / adapters.file_name("gap")
+    factor = np.ones((4, config.hidden_size), np.float32)
+    adapters.write(path, config, {"layers.0.qkv.down": factor})
+    assert len(adapters.read(folder, config)) == 1
+    stored = load_file(path)
+    save_file(stored | {"layers.0.qkv.down.scale": np.full((4, 1), np.nan, np.float16)}, path, adapters._metadata(path))
+    with pytest.raises(ModelCorrupt, match="not finite"):
+        adapters.read(folder, config)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "adapter.safetensors", "tokenizer.json", "config.json", "m.gguf"]
+)
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(folder, name):
+    (folder / name).unlink(missing_ok=True)
+    if name == "m.gguf":
+        (folder / "config.json").unlink()
+    os.mkfifo(folder / name)
+    with ThreadPoolExecutor() as pool, pytest.raises((ModelNotFound, ModelCorrupt)):
+        pool.submit(Engine.load, folder, device="cpu").result(PATIENCE)
