@@ -78,7 +78,8 @@ class Suggester:
         if not self._allows_next_edits(snapshot):
             return False
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
-        return self._session.completer.next_edits.has_candidates(snapshot, path, others)
+        hunks = self._session.surroundings(snapshot.uri, None).hunks
+        return self._session.completer.next_edits.has_candidates(snapshot, path, others, hunks)
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""

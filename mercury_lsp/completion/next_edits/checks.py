@@ -21,11 +21,16 @@ def is_wanted(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequenc
     old = snapshot.slice(start, end)
     if "".join(old.split()) == "".join(new.split()):
         return False
-    if any(_reverts(snapshot, start, old, new, hunk) for hunk in hunks):
+    if reverts(snapshot, start, old, new, hunks):
         return False
     if any(is_secret_line(line, snapshot.language_id) for line in _lines(snapshot, start, end, new)):
         return False
     return not breaks_document(snapshot, start, end, new)
+
+
+def reverts(snapshot: Snapshot, start: int, old: str, new: str, hunks: Sequence[Hunk]) -> bool:
+    """Whether an edit takes one of the hunks back."""
+    return any(_reverts(snapshot, start, old, new, hunk) for hunk in hunks)
 
 
 def _reverts(snapshot: Snapshot, start: int, old: str, new: str, hunk: Hunk) -> bool:

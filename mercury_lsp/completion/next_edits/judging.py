@@ -9,6 +9,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.prompt.edit_layout import history_block
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.document import Snapshot
@@ -21,6 +22,10 @@ MIN_PROBABILITY = 0.2
 MIN_RENAMED_PROBABILITY = 0.001
 """The same where a function, a member or a name of the file was renamed at its declaration: its uses are undefined
 until they follow. At 0.2 the model loses half of these names."""
+
+
+MIN_REPEATED_PROBABILITY = 0.02
+"""The same for a change that the user has made in two lines of the document."""
 
 
 def scoring_request(site: EditSite, change: str, snapshot: Snapshot, path: str, cancel: Event) -> FillRequest | None:
@@ -42,6 +47,12 @@ def change_block(change: Replacement, snapshot: Snapshot) -> str:
     """The line of a change, before and after, as an edit history block."""
     before, after = (f"{line}\n" for line in change.lines(snapshot))
     return history_block([ShownChange(0, before, after)], snapshot.language_id)
+
+
+def hunk_block(hunk: Hunk, uri: str) -> str:
+    """A hunk as an edit history block beside the document `uri`; empty if its lines look like secrets."""
+    found = shown([hunk], uri)
+    return history_block(found, hunk.language_id) if found else ""
 
 
 def probability_of_new(old: float, new: float) -> float:

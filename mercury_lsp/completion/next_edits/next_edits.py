@@ -7,13 +7,23 @@ from threading import Event
 from typing import Any
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
+from mercury_lsp.completion.next_edits.checks import reverts
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
-from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_RENAMED_PROBABILITY, change_block
+from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.completion.next_edits.judging import (
+    MIN_PROBABILITY,
+    MIN_RENAMED_PROBABILITY,
+    MIN_REPEATED_PROBABILITY,
+    change_block,
+    hunk_block,
+)
+from mercury_lsp.completion.next_edits.mirroring import OffersByExample, mirrored
 from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, by_line, first_likely, joined
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.rewritten_places import RewrittenPlaces, Surroundings
+from mercury_lsp.completion.next_edits.siblings import additions, sibling_sites
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
@@ -31,6 +41,7 @@ class NextEdits:
         self._coalescer, self._score = coalescer, score
         self._documents: dict[str, RepeatableEdits] = {}
         self.rewritten_places = RewrittenPlaces()
+        self.by_example = OffersByExample()
 
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record edits, in order."""
@@ -46,12 +57,15 @@ class NextEdits:
     def dismissed(self, suggestion_id: str) -> None:
         """The user dismissed an offered edit."""
         self.rewritten_places.dismiss(suggestion_id)
+        self.by_example.dismiss(suggestion_id)
         for repeatable in self._documents.values():
             repeatable.dismiss(suggestion_id)
 
-    def has_candidates(self, snapshot: Snapshot, path: str = "", others: Others = ()) -> bool:
+    def has_candidates(
+        self, snapshot: Snapshot, path: str = "", others: Others = (), hunks: Sequence[Hunk] = ()
+    ) -> bool:
         """Whether the rules find a site, should the user ask."""
-        return bool(self._proposals(snapshot, path, None, others))
+        return next(self._proposals(snapshot, path, None, others, hunks), None) is not None
 
     def remaining(self, snapshot: Snapshot, path: str = "", others: Others = ()) -> Renaming | None:
         """The renaming that the last change began, if places are left in the document or in others with their paths."""
@@ -89,17 +103,19 @@ class NextEdits:
         supersedes this one, and whatever the engine raises.
         """
         invoked = cursor is None
-        proposals = self._proposals(snapshot, path, cursor, others())
+        around = surroundings() if surroundings is not None else None
+        hunks = around.hunks if around is not None else ()
+        proposals = list(self._proposals(snapshot, path, cursor, others(), hunks))
         if proposals:
             most, cancel = len(proposals) if invoked else SITES_JUDGED_UNASKED, Event()
             request = SuggestionRequest(feature, snapshot, proposals[0].site.start, invoked, is_next_edit=True)
             judging = partial(first_likely, proposals, most, self._score, snapshot, cancel)
             if found := await self._answer(request, judging, cancel):
                 return found
-        if self.rewritten_places.rewrite is None or surroundings is None:
+        if self.rewritten_places.rewrite is None or around is None:
             return []
-        around, cancel = surroundings(), Event()
-        places = self.rewritten_places.open(snapshot, around.places, invoked)
+        cancel = Event()
+        places = self.rewritten_places.open(snapshot, around.find_places(), invoked)
         if not places:
             return []
         at = snapshot.offset_at(places[0].line, 0)
@@ -113,37 +129,69 @@ class NextEdits:
         self._coalescer.cancel_where(request.supersedes)
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
 
-    def _proposals(self, snapshot: Snapshot, path: str, cursor: int | None, others: Others) -> list[Proposal]:
+    def _proposals(
+        self, snapshot: Snapshot, path: str, cursor: int | None, others: Others, hunks: Sequence[Hunk]
+    ) -> Iterator[Proposal]:
         """What the rules find, best first; a misspelt name is corrected before anything else is offered."""
         repeatable = self._documents.get(snapshot.uri)
         replacement = None
         if repeatable is not None:
             if (site := repeatable.correction(snapshot)) is not None:
-                return [Proposal(snapshot, path, site, partial(repeatable.offer_correction, site=site))]
+                yield Proposal(snapshot, path, site, partial(repeatable.offer_correction, site=site))
+                return
             replacement = repeatable.replacement(snapshot)
             if replacement is not None and cursor is not None and repeatable.is_unfinished(replacement, cursor):
-                return []
+                return
             if replacement is not None:
                 step = _Step(repeatable, replacement, snapshot, path, others)
-                if found := [*step.here(invoked=cursor is None), *step.elsewhere()]:
-                    return found
-        return self._begun_elsewhere(snapshot, replacement, path, others)
+                yield from step.here(invoked=cursor is None)
+                yield from step.elsewhere()
+        yield from self._begun_elsewhere(snapshot, replacement, path, others)
+        if hunks and hunks[-1].uri == snapshot.uri and not _is_complete(hunks[-1], snapshot):
+            return
+        documents = [(snapshot, path), *others]
+        for proposal in (*self._added(documents, hunks), *self._mirrored(documents, hunks)):
+            if not self.by_example.is_dismissed(proposal.snapshot.uri, proposal.site):
+                yield proposal
+
+    def _added(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:
+        """The items that the latest hunk's document got, where those beside them are listed."""
+        origin = next((snapshot for snapshot, _ in documents if hunks and snapshot.uri == hunks[-1].uri), None)
+        for addition in additions(hunks, origin) if origin is not None else ():
+            for snapshot, path in documents:
+                for site in sibling_sites(addition, hunks, snapshot):
+                    yield self._by_example(snapshot, path, site, "", 0.0)
+
+    def _mirrored(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:
+        """The changes of the latest hunks in lines like theirs."""
+        for snapshot, path in documents:
+            for found in mirrored(hunks, snapshot):
+                is_own = found.hunk.uri == snapshot.uri
+                least = MIN_REPEATED_PROBABILITY if found.examples > 1 and is_own else MIN_PROBABILITY
+                block = hunk_block(found.hunk, snapshot.uri)
+                for site in found.sites if block else ():
+                    if not reverts(snapshot, site.start, site.old, site.new, hunks):
+                        yield self._by_example(snapshot, path, site, block, least)
+
+    def _by_example(self, snapshot: Snapshot, path: str, site: EditSite, block: str, least: float) -> Proposal:
+        offered = partial(self.by_example.offer, uri=snapshot.uri, site=site)
+        return Proposal(snapshot, path, site, offered, block, least)
 
     def _begun_elsewhere(
         self, snapshot: Snapshot, replacement: Replacement | None, path: str, others: Others
-    ) -> list[Proposal]:
+    ) -> Iterator[Proposal]:
         """The renaming begun in the document changed before this one, unless something else was changed here since."""
         uris = [uri for uri in self._documents if uri != snapshot.uri]
         origin = next((each for each in others if uris and each[0].uri == uris[-1]), None)
         if origin is None:
-            return []
+            return
         repeatable, start = self._documents[uris[-1]], origin[0]
         begun = repeatable.replacement(start)
         is_edited_since = list(self._documents)[-1] == snapshot.uri
         if begun is None or (is_edited_since and (replacement is None or not replacement.is_same(begun))):
-            return []
+            return
         around = [(snapshot, path), *(each for each in others if each[0].uri != start.uri)]
-        return list(_Step(repeatable, begun, *origin, around).elsewhere())
+        yield from _Step(repeatable, begun, *origin, around).elsewhere()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +245,15 @@ class _Step:
     @property
     def _renaming(self) -> Renaming | None:
         return self.repeatable.renaming(self.replacement, self.snapshot, self.path, self.others)
+
+
+def _is_complete(hunk: Hunk, snapshot: Snapshot) -> bool:
+    """Whether the lines of a change parse; otherwise the user is in the middle of it."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return False
+    start, end = (snapshot.source.byte_of(snapshot.offset_at(line, 0)) for line in (hunk.line, hunk.end_line))
+    node = snapshot.tree.root_node.named_descendant_for_byte_range(start, max(start, end - 1))
+    return node is None or not node.has_error
 
 
 def _offer(repeatable: RepeatableEdits, sites: Sequence[EditSite], suggestion_id: str) -> None:

@@ -33,10 +33,10 @@ RewritePlace = Callable[[Place, Sequence[EditHunk], Event], Awaitable[Rewrite | 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the next edit is found by: the user's history, and the places, best first."""
+    """What the next edit is found by: the user's history, and the places, best first, when asked for."""
 
     hunks: Sequence[Hunk]
-    places: Sequence[Place]
+    find_places: Callable[[], Sequence[Place]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class RewriteDesk(HistoryDesk):
         return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 2, chance)
 
     def found(self, invoked: bool = False) -> list[Suggestion]:
-        around = Surroundings(self.history.hunks(), self.places)
+        around = Surroundings(self.history.hunks(), lambda: self.places)
         cursor = None if invoked else 0
         finding = self.next_edits.find(self.documents.parsed(A), "a.py", "edit", cursor, lambda: around)
         return asyncio.run(finding)

@@ -273,6 +273,26 @@ def test_a_renaming_in_another_document_is_not_offered_again_once_dismissed(tmp_
         assert edits(editor, tools, 2, 1, 8) == []
 
 
+def test_a_changed_expression_is_changed_again_where_the_model_agrees(editor: Editor):
+    body = "def f(when, day):\n    a = when.lower().strip()\n    b = day.lower().strip()\n    return a + b\n"
+    for nats, count in ((9.0, 1), (-9.0, 0)):
+        uri = editor.opened(script(**SILENT, nats=nats) + body)
+        editor.change(uri, 2, {"range": span((2, 8), (2, 28)), "text": "bare(when)"})
+        found = edits(editor, uri, 2, 2, 18)
+        assert [each["text"] for each in found] == ["bare(day)"] * count
+        assert (TITLE in titles(editor, uri)) is True
+
+
+def test_an_item_is_added_where_those_beside_it_are_listed_and_not_again_once_dismissed(editor: Editor):
+    body = "class A:\n    def __init__(self, red, green):\n        self.red = red\n        self.green = green\n"
+    uri = editor.opened(script(**SILENT) + body)
+    editor.change(uri, 2, {"range": span((2, 33), (2, 33)), "text": ", blue"})
+    [edit] = edits(editor, uri, 2, 2, 39)
+    assert (edit["range"], edit["text"]) == (span((5, 0), (5, 0)), "        self.blue = blue\n")
+    editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
+    assert edits(editor, uri, 2, 2, 39) == []
+
+
 def test_a_misspelt_use_is_corrected_and_not_renamed_elsewhere(editor: Editor):
     uri = editor.opened(script(**SILENT) + "def f(height):\n    x = height\n    return height\n")
     editor.change(uri, 2, {"range": span((2, 8), (2, 14)), "text": "hieght"})

@@ -1,0 +1,367 @@
+"""Adds what the user added beside one item wherever that item is listed: a field's assignment, its line in a print-out.
+
+    +    private final String tariff;      beside `gateway`, so      this.gateway = gateway;
+                                                                +    this.tariff = tariff;
+
+Only a line or an element whose text follows from the names is added: with values of its own it would be a guess.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import islice
+
+from mercury_engine.places.candidates import KEYWORDS
+from mercury_engine.text.brackets import CLOSING, OPENING, code_outside_strings
+from mercury_engine.text.common_prefix import common_prefix
+
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.context.scope import path_to
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import language
+
+HUNKS_FOLLOWED = 4
+MAX_ADDED_LINES = 2
+"""Lines added at one place that are taken for items of a list."""
+
+REACH_CHARS = 100_000
+LIST_LINES = 4
+"""Lines on either side of an added one that may be items of the same list."""
+
+MAX_SITES = 4
+MAX_LINE_CHARS = 300
+MADE_WITHIN_LINES = 6
+"""Lines around an item in which its new sibling may stand already."""
+
+_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|[^\W\d]\w*|\d[\w.]*|\s+|.")
+_NAME = re.compile(r"[^\W\d]\w*")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TYPES = frozenset(("bool", "boolean", "char", "double", "float", "int", "long", "string", "str", "unsigned"))
+_NEUTRAL = KEYWORDS | {"0", "0.0", '""', "''", "yes", "no", "Default", "default", "Some", "String"}
+_SHORTHANDS = ("javascript", "javascriptreact", "rust", "typescript", "typescriptreact")
+"""Languages in which a field may be given by its name alone."""
+_COMMENTS = ("#", "//", "/*", "*", "--", '"""')
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """An item that the user added beside another one: their names, in every style, and the side."""
+
+    hunk: Hunk
+    names: dict[str, str]
+    others: frozenset[str]
+    """Names of further items of that list, in every style."""
+    is_below: bool
+
+    def renamed(self, text: str) -> str:
+        """The text of the older item as that of the new one."""
+        return self.regex.sub(lambda found: self.names[found[0]], text)
+
+    @property
+    def regex(self) -> re.Pattern[str]:
+        """Any name of the older item."""
+        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, self.names))})(?!\w)")
+
+    @property
+    def is_new(self) -> re.Pattern[str]:
+        """Any name of the new item."""
+        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, self.names.values()))})(?!\w)")
+
+
+def additions(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Addition]:
+    """The items that the latest hunks of a document added, newest first; hunks come oldest first."""
+    own = [each for each in hunks if each.uri == snapshot.uri]
+    for hunk in reversed(own[-HUNKS_FOLLOWED:]):
+        before, after = ([line.strip() for line in lines] for lines in (hunk.before_lines, hunk.after_lines))
+        for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if kind == "insert" and d - c <= MAX_ADDED_LINES:
+                above, below = range(c - 1, c - 1 - LIST_LINES, -1), range(d, d + LIST_LINES)
+                around = [_line(snapshot, hunk.line + number).strip() for number in (*above, *below)]
+                for line in after[c:d]:
+                    yield from islice(_beside(hunk, line, around, snapshot, own), 1)
+            elif kind == "replace" and b - a == d - c == 1:
+                yield from islice(_within(hunk, before[a], after[c], snapshot, own), 1)
+
+
+def sibling_sites(addition: Addition, hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
+    """Where the new item is missing, those below the change first."""
+    source = snapshot.source
+    at = source.offset_at(addition.hunk.line, 0) if addition.hunk.uri == snapshot.uri else 0
+    first = max(0, at - REACH_CHARS)
+    text = snapshot.slice(first, at + REACH_CHARS)
+    own = [each for each in hunks if each.uri == snapshot.uri]
+    seen: set[int] = set()
+    sites: list[EditSite] = []
+    for found in addition.regex.finditer(text):
+        number = source.line_of(first + found.start())
+        if number in seen:
+            continue
+        seen.add(number)
+        if any(each.line <= number < max(each.end_line, each.line + 1) for each in own):
+            continue
+        is_beside = any(each.line - 1 <= number <= each.end_line for each in own)
+        if (site := _missing(addition, number, snapshot, is_beside)) is not None:
+            sites.append(site)
+    below = [site for site in sites if site.start > at]
+    yield from (below + [site for site in reversed(sites) if site.start <= at])[:MAX_SITES]
+
+
+def _beside(
+    hunk: Hunk, line: str, around: Sequence[str], snapshot: Snapshot, own: Sequence[Hunk]
+) -> Iterator[Addition]:
+    """The item that a new line is, beside the line above it or below it; `around` goes up from it, then down."""
+    for at, is_below in ((0, True), (LIST_LINES, False)):
+        for names in _names(around[at], line):
+            if _is_new(names[1], snapshot, own):
+                yield Addition(hunk, _styles(*names), _others(around[at], names[0], around), is_below)
+
+
+def _others(item: str, name: str, around: Sequence[str]) -> frozenset[str]:
+    """The names of items like this one."""
+    pairs = (pair for other in around for pair in _names(item, other) if pair[0] == name)
+    return frozenset(style for pair in pairs for style in _styles(*pair).values())
+
+
+def _within(hunk: Hunk, before: str, after: str, snapshot: Snapshot, own: Sequence[Hunk]) -> Iterator[Addition]:
+    """The item that was added to a list on one line."""
+    old = {text for _, each in _bracketed(before) for _, _, text in each}
+    for _, each in _bracketed(after):
+        fresh = [number for number, (_, _, text) in enumerate(each) if text not in old]
+        if len(fresh) != 1 or len(each) < 2:
+            continue
+        [number] = fresh
+        for other, is_below in ((number - 1, True), (number + 1, False)):
+            if 0 <= other < len(each):
+                item, others = each[other][2], [text for n, (_, _, text) in enumerate(each) if n not in (other, number)]
+                for names in _names(item, each[number][2]):
+                    if _is_new(names[1], snapshot, own):
+                        yield Addition(hunk, _styles(*names), _others(item, names[0], others), is_below)
+
+
+def _names(older: str, newer: str) -> list[tuple[str, str]]:
+    """The names in which two items differ that are alike: of the same shape, or equal before or behind the names."""
+    ours, theirs = _tokens(older), _tokens(newer)
+    if not ours or not theirs or older == newer or older.startswith(_COMMENTS) or newer.startswith(_COMMENTS):
+        return []
+    if _shape(older) == _shape(newer):
+        pairs = dict.fromkeys(pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1])
+        return [(old, new) for old, new in map(_unquoted, pairs) if _is_item(old) and _is_item(new)]
+    if ours[1:2] == theirs[1:2] == [":"] and _is_item(ours[0]) and _is_item(theirs[0]):
+        return [(ours[0], theirs[0])]
+    for old_tokens, new_tokens in ((ours, theirs), (ours[::-1], theirs[::-1])):
+        same = common_prefix(old_tokens, new_tokens)
+        if 0 < same < min(len(ours), len(theirs)) and _is_item(old_tokens[same]) and _is_item(new_tokens[same]):
+            return [(old_tokens[same], new_tokens[same])]
+    return []
+
+
+def _unquoted(pair: tuple[str, str]) -> tuple[str, str]:
+    return pair[0].strip("\"'"), pair[1].strip("\"'")
+
+
+def _is_item(token: str) -> bool:
+    return bool(_NAME.fullmatch(token)) and token not in KEYWORDS and len(token) > 2
+
+
+def _kind(token: str) -> str:
+    if token[0] in "\"'":
+        return "s"
+    if token[0].isdigit():
+        return "0"
+    return "n" if _NAME.fullmatch(token) and (token not in KEYWORDS or token in _TYPES) else token
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for token in _TOKEN.findall(text) if not token.isspace()]
+
+
+def _styles(old: str, new: str) -> dict[str, str]:
+    """A name's mapping in every style: snake_case, kebab-case, camelCase, PascalCase and capitals."""
+    ours, theirs = ([part.lower() for part in _PARTS.findall(name)] for name in (old, new))
+    found = {old: new}
+    if ours and theirs:
+        for style in (_snake, _kebab, _camel, _pascal, lambda parts: _snake(parts).upper()):
+            found.setdefault(style(ours), style(theirs))
+    return found
+
+
+def _snake(parts: Sequence[str]) -> str:
+    return "_".join(parts)
+
+
+def _kebab(parts: Sequence[str]) -> str:
+    return "-".join(parts)
+
+
+def _camel(parts: Sequence[str]) -> str:
+    return parts[0] + "".join(map(str.capitalize, parts[1:]))
+
+
+def _pascal(parts: Sequence[str]) -> str:
+    return "".join(map(str.capitalize, parts))
+
+
+def _is_new(name: str, snapshot: Snapshot, own: Sequence[Hunk]) -> bool:
+    """Whether only the user's changes have a name."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    source = snapshot.source
+    at = source.offset_at(own[-1].line, 0) if own else 0
+    first = max(0, at - REACH_CHARS)
+    for found in pattern.finditer(snapshot.slice(first, at + REACH_CHARS)):
+        line = source.line_of(first + found.start())
+        if not any(each.line <= line < each.end_line for each in own):
+            return False
+    return True
+
+
+def _missing(addition: Addition, number: int, snapshot: Snapshot, is_beside: bool) -> EditSite | None:
+    """The new item beside an older one in a line; None if it is there, or would be a guess.
+
+    `is_beside`: the line is next to a change, so that a new line would only continue it.
+    """
+    line = _line(snapshot, number)
+    bare = line.strip()
+    if len(line) > MAX_LINE_CHARS or bare.startswith(_COMMENTS) or bare.startswith(_imports(snapshot)):
+        return None
+    if addition.is_new.search(line):
+        return None
+    start = snapshot.source.offset_at(number, 0)
+    if not is_beside and _is_whole(bare) and _follows(bare, addition) and _is_listed(addition, number, snapshot):
+        near = range(number - MADE_WITHIN_LINES, number + MADE_WITHIN_LINES + 1)
+        text = addition.renamed(line)
+        if any(_line(snapshot, other).strip() == text.strip() for other in near):
+            return None
+        return EditSite(snapshot.source.offset_at(number + addition.is_below, 0), "", f"{text}\n")
+    for opening, elements in _bracketed(line):
+        if opening == "(":
+            continue  # a call takes what its function declares
+        if (site := _element(addition, elements, start)) is not None:
+            return site
+        if (site := _field(addition, elements, start, snapshot)) is not None:
+            return site
+    return None
+
+
+def _element(addition: Addition, elements: Sequence[tuple[int, int, str]], line_start: int) -> EditSite | None:
+    """The new element beside an older one in a list of like ones."""
+    for number, (start, end, text) in enumerate(elements):
+        others = [other for n, (_, _, other) in enumerate(elements) if n != number]
+        if not addition.regex.search(text) or not _follows(text, addition):
+            continue
+        is_string = text[:1] in "\"'"
+        if not is_string and not addition.regex.fullmatch(text.partition(":")[0].strip()):
+            continue
+        if any(_shape(other) == _shape(text) and _has_other(other, addition) for other in others):
+            new = addition.renamed(text)
+            return _inserted(addition, line_start, start, end, new)
+    return None
+
+
+def _inserted(addition: Addition, line_start: int, start: int, end: int, text: str) -> EditSite:
+    """A new element beside the one at [start, end) of a line."""
+    if addition.is_below:
+        return EditSite(line_start + end, "", f", {text}")
+    return EditSite(line_start + start, "", f"{text}, ")
+
+
+def _field(
+    addition: Addition, elements: Sequence[tuple[int, int, str]], line_start: int, snapshot: Snapshot
+) -> EditSite | None:
+    """The new field in a literal of a function that has a parameter of that name."""
+    keys = [text.partition(":")[0].strip() for _, _, text in elements]
+    at = next((n for n, key in enumerate(keys) if addition.regex.fullmatch(key)), None)
+    if at is None or sum(key in addition.others for key in keys) < min(1, len(keys) - 1):
+        return None
+    if not any(":" in text for _, _, text in elements):
+        return None
+    parameters = _parameters_around(snapshot, line_start + elements[0][0])
+    field = addition.renamed(keys[at])
+    value = next((name for name in dict.fromkeys(addition.names.values()) if name in parameters), None)
+    if value is None:
+        return None
+    text = field if field == value and snapshot.language_id in _SHORTHANDS else f"{field}: {value}"
+    start, end, _ = elements[at]
+    return _inserted(addition, line_start, start, end, text)
+
+
+def _parameters_around(snapshot: Snapshot, offset: int) -> frozenset[str]:
+    """The words of the parameter lists of the functions around an offset."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return frozenset()
+    path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
+    found = [node.child_by_field_name("parameters") for node in path]
+    texts = ((node.text or b"").decode("utf-8", "replace") for node in found if node is not None)
+    return frozenset(word for text in texts for word in _NAME.findall(text))
+
+
+def _has_other(text: str, addition: Addition) -> bool:
+    """Whether a text is about a further item of the list."""
+    return any(word in addition.others for word in re.findall(r"[\w-]+|\w+", text) + _NAME.findall(text))
+
+
+def _shape(text: str) -> list[str]:
+    return [_kind(token) for token in _tokens(text)]
+
+
+def _follows(text: str, addition: Addition) -> bool:
+    """Whether a text has no values but those that follow from the names."""
+    values = (token for token in _tokens(text) if _kind(token) in ("s", "0"))
+    return all(token in _NEUTRAL or addition.regex.search(token) for token in values)
+
+
+def _is_whole(bare: str) -> bool:
+    """Whether a line is a whole item: a statement, or an element of a list with one per line."""
+    depth = 0
+    for at in code_outside_strings(bare)[0]:
+        depth += (bare[at] in OPENING) - (bare[at] in CLOSING)
+        if depth < 0:
+            return False
+    return depth == 0 and not bare.endswith((":", "then", "do"))
+
+
+def _is_listed(addition: Addition, number: int, snapshot: Snapshot) -> bool:
+    """Whether a line is in a list of like lines, or says nothing but the names."""
+    bare = _line(snapshot, number).strip()
+    shape = _shape(bare)
+    for other in (_line(snapshot, number - 1).strip(), _line(snapshot, number + 1).strip()):
+        if _shape(other) == shape and _has_other(other, addition):
+            return True
+    words = [token for token in _tokens(bare) if _kind(token) == "n"]
+    is_own = all(addition.regex.search(word) or word in ("self", "this") for word in words)
+    return len(words) > 1 and is_own
+
+
+def _bracketed(line: str) -> list[tuple[str, list[tuple[int, int, str]]]]:
+    """The lists on a line by their opening brackets: start, end and text of the elements, without blanks around."""
+    opened: list[tuple[int, list[int]]] = []
+    found: list[tuple[str, list[tuple[int, int, str]]]] = []
+    for at in code_outside_strings(line)[0]:
+        character = line[at]
+        if character in OPENING:
+            opened.append((at, [at]))
+        elif opened and character == ",":
+            opened[-1][1].append(at)
+        elif opened and character in CLOSING:
+            start, cuts = opened.pop()
+            pieces = zip(cuts, [*cuts[1:], at], strict=True)
+            found.append((line[start], [piece for a, b in pieces if (piece := _bare(line, a + 1, b))[2]]))
+    return found
+
+
+def _bare(line: str, start: int, end: int) -> tuple[int, int, str]:
+    text = line[start:end]
+    start += len(text) - len(text.lstrip())
+    return start, start + len(text.strip()), text.strip()
+
+
+def _line(snapshot: Snapshot, number: int) -> str:
+    if number < 0:
+        return ""
+    start, end = snapshot.source.line_bounds(snapshot.source.offset_at(number, 0))
+    return snapshot.slice(start, end)
+
+
+def _imports(snapshot: Snapshot) -> tuple[str, ...]:
+    return language(snapshot.language_id).import_words or ("\0",)
