@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -75,7 +76,7 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     try:
         if (taken := lock.take(control.lock_path(address))) is None:
             return False
-        lock.sign(taken)
+        lock.sign(taken, "" if idle_seconds is None else control.ON_DEMAND)
     except OSError as error:
         raise DaemonError(
             f"cannot lock {control.lock_path(address)}: {error}; choose another path with --socket"
@@ -97,7 +98,8 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
     async def main() -> None:
-        await Daemon(address, load or load_engine, idle_seconds).run(listening, key)
+        has_address = partial(lock.is_current, taken, control.lock_path(address))
+        await Daemon(address, load or load_engine, idle_seconds, has_address).run(listening, key)
 
     asyncio.run(main())
     return True

@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from mercury_lsp.context.context import CompletionContext, ContextBuilder
 from mercury_lsp.context.scope import is_blank_before
+from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import ContentChange, Document, Edit, Snapshot
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.errors import UnknownDocument
@@ -33,9 +34,9 @@ class OpenDocuments:
         """The open documents, in the order in which they were opened."""
         return list(self._open)
 
-    def open(self, item: types.TextDocumentItem) -> None:
-        """Open a document; one that is open already is replaced."""
-        document = Document(item.uri, item.language_id, item.version, item.text)
+    def open(self, item: types.TextDocumentItem, source: ChunkedText | None = None) -> None:
+        """Open a document; one that is open already is replaced. `source`: its text, if it has been cut already."""
+        document = Document(item.uri, item.language_id, item.version, item.text, source)
         self._open[item.uri] = _Open(document, ContextBuilder(), self._path(item.uri))
 
     def change(self, uri: str, version: int, changes: Sequence[ContentChange]) -> list[Edit] | None:
@@ -46,6 +47,10 @@ class OpenDocuments:
         """Forget a document."""
         self._find(uri)
         del self._open[uri]
+
+    def oddity(self, uri: str) -> str | None:
+        """See `Document.oddity`."""
+        return self._find(uri).document.oddity
 
     def finish_parsing(self, uri: str) -> None:
         """Do the parsing deferred while the user typed; does nothing for a URI that is not open."""

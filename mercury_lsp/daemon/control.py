@@ -17,6 +17,12 @@ ALREADY_RUNNING = 3
 STOP_SECONDS = 10.0
 """For a daemon to exit after it was asked to stop, or killed."""
 
+KILL_SECONDS = 2.0
+"""For a killed daemon to be gone; one that waits for a stalled disk stays."""
+
+ON_DEMAND = "on-demand"
+"""Signature of a daemon that an editor's server started, and that may be ended for another."""
+
 
 def lock_path(address: Address) -> Path:
     """The file that an address's daemon keeps locked while it lives."""
@@ -50,6 +56,29 @@ def stop(address: Address) -> bool:
             raise DaemonError(f"the daemon at {address.path} does not exit; kill its process")
         time.sleep(0.02)
     return True
+
+
+def replace(address: Address) -> None:
+    """Make room for another daemon in place of one that does not answer.
+
+    It is killed if it was started on demand. One that cannot be killed, or that somebody started by hand, loses the
+    address: a new daemon makes a lock file of its own. Call it with the lock for starting held. Raises DaemonError.
+    """
+    path = lock_path(address)
+    try:
+        process, note = lock.signature(path)
+        if process is not None and note == ON_DEMAND:
+            _kill(address)
+            deadline = time.monotonic() + KILL_SECONDS
+            while lock.is_taken(path) and time.monotonic() < deadline:
+                time.sleep(0.02)
+        if lock.is_taken(path):
+            path.unlink(missing_ok=True)
+        address.path.unlink(missing_ok=True)
+    except OSError as error:
+        raise DaemonError(
+            f"the daemon at {address.path} does not answer and cannot be replaced ({error}); kill its process"
+        ) from error
 
 
 def _kill(address: Address) -> None:

@@ -66,20 +66,33 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def sign(descriptor: int) -> None:
-    """Write our process id into the locked file. Raises OSError."""
+def sign(descriptor: int, note: str = "") -> None:
+    """Write our process id, and a word about us, into the locked file. Raises OSError."""
     os.lseek(descriptor, SIGNATURE_OFFSET, os.SEEK_SET)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
+    os.write(descriptor, f"{os.getpid()} {note}".rstrip().encode() + b"\n")
 
 
 def owner(path: Path) -> int | None:
     """The process that holds the lock; None if none does, or it has not signed. Raises OSError."""
+    return signature(path)[0]
+
+
+def signature(path: Path) -> tuple[int | None, str]:
+    """The process that holds the lock, as for `owner`, and its word. Raises OSError."""
     if not is_taken(path):
-        return None
+        return None, ""
     with path.open("rb") as file:
         file.seek(SIGNATURE_OFFSET)
-        signed = file.read(32).strip()
-    return int(signed) if signed.isdigit() else None
+        process, _, note = file.read(64).decode("ascii", "replace").strip().partition(" ")
+    return (int(process), note) if process.isdecimal() else (None, "")
+
+
+def is_current(descriptor: int, path: Path) -> bool:
+    """Whether a lock that we hold is still the one at the path; another process may have removed the file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def is_taken(path: Path) -> bool:

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -30,12 +30,16 @@ READ_BYTES = 65536
 MAX_UNSENT_BYTES = 64 * 2**20
 """Unsent bytes at which a client that does not read is disconnected; they take memory that all editors share."""
 
+PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
+
 
 class Daemon:
     """Serves the clients of its address until it is asked to stop, or has been idle for a while."""
 
-    def __init__(self, address: Address, load: LoadEngine, idle_seconds: float | None):
+    def __init__(self, address: Address, load: LoadEngine, idle_seconds: float | None, has_address: Callable[[], bool]):
         self.engines = Engines(load)
+        self._has_address = has_address
+        """False once another daemon has taken the address over, because we did not answer for a while."""
         self._address = address
         self._idle_seconds = idle_seconds
         self._servers: set[MercuryServer] = set()
@@ -58,7 +62,8 @@ class Daemon:
         server = await start(accept, sock=listening)
         self._stop_when_idle()
         await self._stopped.wait()
-        self._address.path.unlink(missing_ok=True)  # first, so that the next client starts another daemon
+        if self._has_address():
+            self._address.path.unlink(missing_ok=True)  # first, so that the next client starts another daemon
         server.close()
         for each in self._servers:
             each.protocol.notify(handshake.GOODBYE)
@@ -106,7 +111,8 @@ class Daemon:
     async def _serve_editor(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create_server(self.engines)
         server.configuration.started_in = Path(hello.folder)
-        server.protocol.set_writer(_Bounded(writer))
+        server.protocol.set_writer(bounded := _Bounded(writer))
+        server.show_life = lambda: bounded.write(PONG)
         self._servers.add(server)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
@@ -121,8 +127,12 @@ class Daemon:
             await asyncio.to_thread(server.session.statistics.wait)
 
     def _stop_when_idle(self) -> None:
-        """Stop after a while unless a client connects."""
-        if self._idle_seconds is not None and not self._servers:
+        """Stop after a while unless a client connects; at once if none can find us."""
+        if self._servers:
+            return
+        if not self._has_address():
+            self._stopped.set()
+        elif self._idle_seconds is not None:
             self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._stopped.set)
 
 
@@ -152,7 +162,7 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     while data := await reader.read(READ_BYTES):
         for message in decoder.feed(data):
             if isinstance(message, dict) and message.get("method") == handshake.PING:
-                writer.write(framed({"jsonrpc": "2.0", "method": handshake.PONG}))
+                writer.write(PONG)
             else:
                 yield message
 

@@ -8,8 +8,8 @@ One key looks up the cursor's line some twenty times, so such lookups are attrib
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Generator
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import eq
 
@@ -18,11 +18,17 @@ from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 
+MAX_DOCUMENT_CHARS = 12_000_000
+"""Longest document; nothing is suggested in a longer one, and its text is not kept."""
+
 MIN_CHUNK_CHARS = 40
 """Shortest chunk, in characters; one that shrinks below this is merged with a neighbour."""
 
 LONG_LINE_CHUNKS = 128
 """Chunks of a line that counts as long: 50,000 to 100,000 characters."""
+
+SLICE_CHARS, SLICE_CHUNKS = 16_384, 4_096
+"""Work between two pauses while a long text is cut: 2 to 10 ms."""
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _NEWLINE = re.compile("\n")
@@ -47,11 +53,29 @@ class ChunkedText:
         """Text cut by `chunking.split`."""
         return cls(tuple(_join_crlf(split(text))))
 
+    @classmethod
+    def in_slices(cls, text: str) -> "Generator[None, None, ChunkedText]":
+        """As `of`, with a pause after every `SLICE_CHARS`; where a slice ends, a chunk does."""
+        chunks: list[str] = []
+        at = 0
+        while at < len(text):
+            end = text.rfind("\n", at, at + SLICE_CHARS) + 1 or at + SLICE_CHARS
+            end += text[end - 1 : end + 1] == "\r\n"
+            chunks += _join_crlf(split(text[at:end]))
+            at = end
+            yield
+        measures: list[tuple[int, ...]] = []
+        for first in range(0, len(chunks), SLICE_CHUNKS):
+            measures += map(_measure, chunks[first : first + SLICE_CHUNKS])
+            yield
+        return cls(tuple(chunks), tuple(measures))
+
     @property
     def byte_length(self) -> int:
         """Length in bytes, as `encode` encodes it."""
         return self._bytes[-1]
 
+    @cached_property
     def has_long_line(self) -> bool:
         """Whether a line spans `LONG_LINE_CHUNKS` chunks."""
         breaks = self._breaks

@@ -7,7 +7,7 @@ from time import perf_counter
 from lsprotocol import types
 from tree_sitter import Parser, Tree
 
-from mercury_lsp.documents.chunked_text import ChunkedText, encode
+from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, ChunkedText, encode
 from mercury_lsp.documents.languages import language, parser
 
 MAX_PARSED_BYTES = 2_000_000
@@ -87,13 +87,15 @@ class Snapshot:
 
 
 class Document:
-    """One open document; for the main thread only."""
+    """One open document; for the main thread only. `source`: the text, if it has been cut already."""
 
-    def __init__(self, uri: str, language_id: str, version: int, text: str):
+    def __init__(self, uri: str, language_id: str, version: int, text: str, source: ChunkedText | None = None):
         self.uri = uri
         self.language_id = language_id
         self.version = version
-        self._source = ChunkedText.of(text)
+        self._is_dropped = len(text) > MAX_DOCUMENT_CHARS
+        """Whether the text is too long to be kept; until the client sends a shorter one there is none."""
+        self._source = source or ChunkedText.of("" if self._is_dropped else text)
         self._tree: Tree | None = None
         self._is_parsed = False
         self.has_new_lines = False
@@ -112,7 +114,10 @@ class Document:
         """
         edits: list[Edit] | None = []
         for change in changes:
-            if isinstance(change, types.TextDocumentContentChangePartial):
+            if self._is_dropped or len(change.text) > MAX_DOCUMENT_CHARS:
+                self._drop_or_take_up(change)
+                edits = None
+            elif isinstance(change, types.TextDocumentContentChangePartial):
                 start, end = self._offsets(change.range)
                 if edits is not None:
                     edits.append(Edit(start, self._source.slice(start, end), change.text))
@@ -123,6 +128,20 @@ class Document:
         self.version = version
         self._snapshot = None
         return edits
+
+    def _drop_or_take_up(self, change: ContentChange) -> None:
+        """Apply a change that is too long, or one of a document that is."""
+        if isinstance(change, types.TextDocumentContentChangePartial) and self._is_dropped:
+            return
+        self._is_dropped = len(change.text) > MAX_DOCUMENT_CHARS
+        self._replace(0, self._source.length, "" if self._is_dropped else change.text)
+
+    @property
+    def oddity(self) -> str | None:
+        """Why nothing is suggested in this document, as the end of a sentence about it; None if it is usual."""
+        if self._is_dropped or self._source.length > MAX_DOCUMENT_CHARS:
+            return f"has more than {MAX_DOCUMENT_CHARS:,} characters"
+        return "has a line of more than 50,000 characters" if self._source.has_long_line else None
 
     def snapshot(self) -> Snapshot:
         """The document as it is now, with the tree of the last parse; most keys need no more."""
@@ -179,7 +198,7 @@ class Document:
         if self._is_parsed:
             return
         self._snapshot = None
-        if self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line():
+        if self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line:
             self._tree, self._is_parsed = None, True
             return
         tree = parse(parser(self.language_id), self._source, self._tree, seconds)

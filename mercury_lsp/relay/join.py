@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import BinaryIO
 
-from mercury_lsp.daemon import handshake, lock
+from mercury_lsp.daemon import control, handshake, lock
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.errors import DaemonError, SilentDaemon
@@ -21,9 +21,9 @@ START_SECONDS = 30.0
 POLL_SECONDS = 0.02
 """Between two attempts to connect."""
 
-MAX_SILENT_CALLS = 3
-"""Unanswered calls, of `handshake.TIMEOUT_SECONDS` each, after which a listening daemon counts as hanging rather than
-slow to start. Editors wait at least 20 seconds for a server."""
+MAX_SILENT_CALLS = 2
+"""Unanswered calls, of `handshake.TIMEOUT_SECONDS` each, after which a listening daemon counts as hanging and is
+replaced. Editors wait at least 20 seconds for a server."""
 
 IDLE_MINUTES = 10
 """A daemon that was started on demand ends after so many minutes without an editor."""
@@ -39,7 +39,7 @@ SERVE_COMMAND = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exi
 
 
 def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, origin: EditorOrigin | None = None) -> socket.socket:
-    """A connection ready for LSP; a daemon is started if none runs. Raises DaemonError.
+    """A connection ready for LSP; a daemon is started if none runs, or if the one there hangs. Raises DaemonError.
 
     If several processes find none, one starts it and the others wait. The origin is the editor's, by default ours.
     """
@@ -54,6 +54,8 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, origin: EditorO
                 raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
             if starting is None:
                 starting = lock.take(address.path.with_name(f"{address.path.name}.start"))
+            elif call.silences >= MAX_SILENT_CALLS and daemon is None:  # ours is still starting
+                control.replace(address)
             elif not call.silences:  # only after another call: the lock's last owner may have started one
                 daemon = _keep_starting(daemon, address, serve, origin)
             time.sleep(POLL_SECONDS)
@@ -66,7 +68,7 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, origin: EditorO
 
 
 class _Caller:
-    """Connects; raises for a daemon that never answers."""
+    """Connects, and counts the calls that were not answered."""
 
     def __init__(self, address: Address, origin: EditorOrigin):
         self.silences = 0
@@ -80,8 +82,6 @@ class _Caller:
             connection = connect(self._address, self._origin.folder)
         except SilentDaemon:
             self.silences += 1
-            if self.silences >= MAX_SILENT_CALLS:
-                raise
             return None
         self.silences = 0
         return connection

@@ -12,10 +12,10 @@ from mercury_lsp.transport import framing
 
 READ_BYTES = 65536
 
-POLL_SECONDS = 5.0
+POLL_SECONDS = 2.5
 """Between two polls of a daemon that owes an answer, or has sent nothing since our last message."""
 
-POLLS_BEFORE_PING, POLLS_BEFORE_LOSS = 2, 6
+POLLS_BEFORE_PING, POLLS_BEFORE_LOSS = 2, 4
 """Silent polls before the daemon is pinged, and before it counts as lost. A machine that slept has polled once."""
 
 SEND_SECONDS = 10.0

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mercury_lsp.documents.chunked_text import ChunkedText
+from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, ChunkedText
 
 MAX_PENDING_CHANGES = 512
 """Queued changes before they are applied."""
@@ -16,7 +16,11 @@ class Mirror:
 
     def __init__(self, item: dict[str, Any]):
         self._item = {name: value for name, value in item.items() if name != "text"}
-        self._source = ChunkedText.of(item["text"])
+        if not isinstance(item["text"], str):
+            raise TypeError("a document's text is a string")
+        self._text: str | None = item["text"]
+        """The text as it was opened; None once it is cut, which takes long and is needed for changes only."""
+        self._source = ChunkedText.of("")
         self._pending: list[dict[str, Any]] = []
         self._chars = 0
 
@@ -34,9 +38,14 @@ class Mirror:
     def item(self) -> dict[str, Any]:
         """The item that opens the document in its current state."""
         self._apply()
-        return self._item | {"text": "".join(self._source.chunks)}
+        return self._item | {"text": "".join(self._source.chunks) if self._text is None else self._text}
 
     def _apply(self) -> None:
+        if self._text is not None and len(self._text) > MAX_DOCUMENT_CHARS:
+            wholes = [number for number, each in enumerate(self._pending) if not each.get("range")]
+            self._pending = self._pending[wholes[0] :] if wholes else []  # the server takes no part of it either
+        if self._pending and self._text is not None:
+            self._source, self._text = ChunkedText.of(self._text if self._pending[0].get("range") else ""), None
         for each in self._pending:
             if span := each.get("range"):
                 ends = [self._source.offset_at(at["line"], at["character"]) for at in (span["start"], span["end"])]

@@ -1,12 +1,14 @@
 """The settings of one connection: where they come from, and what follows from a change."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 
 from mercury_lsp import default_model
+from mercury_lsp.engine_host.stalled_disk import answered
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.model_loading import ModelLoading
@@ -25,6 +27,7 @@ class Configuration:
         self._session, self._editor, self._status = session, editor, status
         self._options: Any = None
         self._watches_sources = False
+        self._updates = 0
 
     def begin(self, options: Any) -> None:
         """Keep the options; the object `mercury` in them is ours, or all of them."""
@@ -42,7 +45,13 @@ class Configuration:
             section = await self._editor.settings_section()
         try:
             settings = Settings.parse(default_model.added_to(section_of(self._options) | section_of(section)))
-            self._session.configure(settings.resolved_from(self.started_in))
+            self._updates += 1
+            update = self._updates
+            if settings.model is not None and self.started_in is not None:
+                settings = await answered(partial(settings.resolved_from, self.started_in), settings.model)
+            if update != self._updates:
+                return  # newer settings have come meanwhile
+            self._session.configure(settings)
         except SettingsError as error:
             self._editor.show_message(types.MessageType.Warning, f"Mercury: {error}. The settings stay as they were.")
         self._status.change(enabled=self._session.settings.enabled)

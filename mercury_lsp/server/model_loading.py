@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 from lsprotocol import types
 from mercury_engine.errors import MercuryError
 
 from mercury_lsp.debounce import Debounced
+from mercury_lsp.engine_host.stalled_disk import answered
+from mercury_lsp.errors import SettingsError
 from mercury_lsp.server import registrations
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.progress import loading_progress
@@ -36,7 +39,7 @@ class ModelLoading:
         """Load the model that the settings name, unless it is the one in use."""
         if self._loaded != settings.engine_key:
             self._loaded = settings.engine_key
-            self._watch(settings.model)
+            await self._watch(settings.model)
             await self._load()
 
     def files_changed(self, paths: list[Path]) -> None:
@@ -67,13 +70,15 @@ class ModelLoading:
             self._status.change(Status("Error", message=reason))
         await shown
 
-    def _watch(self, model: str | None) -> None:
+    async def _watch(self, model: str | None) -> None:
         """Have the editor report changes in the model's folder, if the model is one."""
         if not self._editor.capabilities.registers_files:
             return
         if self._watched_folder is not None:
             self._editor.unwatch_model_files()
-        folder = Path(model).expanduser().absolute() if model else None
-        self._watched_folder = folder if folder is not None and folder.is_dir() else None
+        folder, self._watched_folder = (Path(model).expanduser().absolute() if model else None), None
+        if folder is not None:
+            with suppress(SettingsError):  # loading will report it
+                self._watched_folder = folder if await answered(folder.is_dir, str(folder)) else None
         if self._watched_folder is not None:
             self._editor.watch_model_files(self._watched_folder)

@@ -2,9 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 from pathlib import Path
+from time import monotonic
 from typing import Any, BinaryIO
 
 from lsprotocol import types
@@ -12,6 +13,7 @@ from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp.documents import redaction
+from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, SLICE_CHARS, ChunkedText
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.capabilities import EditorCapabilities
 from mercury_lsp.server.configuration import Configuration
@@ -23,6 +25,9 @@ from mercury_lsp.server.status import StatusBoard
 from mercury_lsp.server.structuring import converter
 from mercury_lsp.server.suggester import Suggester
 from mercury_lsp.transport.stdin import messages
+
+SIGN_OF_LIFE_SECONDS = 1.0
+"""Between two signs of life while a long text is taken in."""
 
 
 class MercuryServer(LanguageServer):
@@ -40,6 +45,8 @@ class MercuryServer(LanguageServer):
         self.suggester = Suggester(self.session, self.editor, self.status)
         self.configuration = Configuration(self.session, self.editor, self.status)
         self._is_stopped = False
+        self.show_life: Callable[[], None] = lambda: None
+        """Called now and then during long work for this connection."""
         self._log: ClientLog | None = None
 
     def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
@@ -57,11 +64,32 @@ class MercuryServer(LanguageServer):
         """Handle what the client sends until it sends exit or there is no more."""
         handling_server.set(self)
         async for message in messages:
+            await self._prepare(message)
             self.protocol.receive(message)
             # A request begins now, so that it sees the document as it was when it was sent.
             await asyncio.sleep(0)
             if self._is_stopped:
                 return
+
+    async def _prepare(self, message: Any) -> None:
+        """Cut a long text that is to be opened, in slices between which other connections are served."""
+        match message:
+            case {"method": types.TEXT_DOCUMENT_DID_OPEN, "params": {"textDocument": {"text": str(text)}}}:
+                if not SLICE_CHARS < len(text) <= MAX_DOCUMENT_CHARS:
+                    return
+            case _:
+                return
+        cutting, signed = ChunkedText.in_slices(text), monotonic()
+        while True:
+            try:
+                next(cutting)
+            except StopIteration as done:
+                self.session.prepared = text, done.value
+                return
+            if monotonic() - signed > SIGN_OF_LIFE_SECONDS:
+                signed = monotonic()
+                self.show_life()
+            await asyncio.sleep(0)
 
     def stop(self) -> None:
         """Leave the main loop once the current message is handled."""

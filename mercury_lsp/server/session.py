@@ -13,6 +13,7 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace import Workspace, is_secret
+from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import ContentChange, Snapshot
 from mercury_lsp.documents.uris import path_of
 from mercury_lsp.engine_host.engines import Engines
@@ -34,6 +35,8 @@ class Session:
         self.history = History(self.documents)
         self.places = Places(self.documents)
         self.other_files.on_change = self.history.files_changed
+        self.prepared: tuple[str | None, ChunkedText | None] = None, None
+        """A long text that is about to be opened, and its chunks."""
         self.folders: dict[str, Path] = {}
         """The workspace's folders, by uri."""
         self._lookup_text = LookupText()
@@ -54,7 +57,9 @@ class Session:
     def document_opened(self, item: types.TextDocumentItem) -> None:
         """Take over a document's text; a document that was open already is replaced."""
         self._forget_text(item.uri)
-        self.documents.open(item)
+        text, source = self.prepared
+        self.documents.open(item, source if text is item.text else None)
+        self.prepared = None, None
         self.history.opened(item.uri)
         self._pauses.wait_for_pause(item.uri)
 
@@ -149,7 +154,7 @@ class Session:
 
     def _user_paused(self, uri: str) -> None:
         """The user has paused: finish the parse, then read and index what suggestions may come from."""
-        if uri not in self.documents or is_secret_document(uri):  # closed meanwhile
+        if uri not in self.documents or is_secret_document(uri) or self.documents.oddity(uri):  # closed meanwhile
             return
         self.documents.finish_parsing(uri)
         self.other_files.prepare(uri)

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Awaitable
 from functools import partial
+from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 from lsprotocol import types
 from mercury_engine.api import OnStep
@@ -33,9 +35,9 @@ class Suggester:
         `feature` shows them; `automatic`: the editor asked by itself. `on_step` sees the denoising. Raises
         UnknownDocument and Cancelled.
         """
+        if self._is_left_alone(uri):
+            return [], self._session.documents.snapshot(uri)
         context, snapshot = self._session.documents.context_at(uri, at)
-        if is_secret_document(uri):
-            return [], snapshot
         observer = self._session.statistics.observer
         request = observer.requested(uri, context.offset, context.language_id, automatic)
         context = self._session.with_surroundings(context, snapshot)
@@ -57,6 +59,8 @@ class Suggester:
         large file. Raises UnknownDocument and Cancelled.
         """
         documents = self._session.documents
+        if self._is_left_alone(uri):
+            return [], documents.snapshot(uri)
         if at is None:
             documents.finish_parsing(uri)
         snapshot = documents.parsed(uri)
@@ -94,6 +98,8 @@ class Suggester:
         Other open documents take part if the workspace's rules let them be read. Raises UnknownDocument.
         """
         documents = self._session.documents
+        if self._is_left_alone(uri):
+            return []
         documents.finish_parsing(uri)
         snapshot = documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
@@ -108,7 +114,22 @@ class Suggester:
 
     def _allows_next_edits(self, snapshot: Snapshot) -> bool:
         settings = self._session.settings
-        return settings.next_edits and settings.allows(snapshot.language_id) and not is_secret_document(snapshot.uri)
+        if not settings.next_edits or not settings.allows(snapshot.language_id):
+            return False
+        return not is_secret_document(snapshot.uri) and not snapshot.source.has_long_line
+
+    def _is_left_alone(self, uri: str) -> bool:
+        """Whether nothing is suggested in a document; the user is told once, unless its name says so. Raises
+        UnknownDocument.
+        """
+        if is_secret_document(uri):
+            self._session.documents.snapshot(uri)
+            return True
+        if (oddity := self._session.documents.oddity(uri)) is None:
+            return False
+        name = PurePosixPath(unquote(uri)).name
+        self._editor.show_message(types.MessageType.Info, f"Mercury makes no suggestions in {name}, which {oddity}.")
+        return True
 
     async def _answer(self, asking: Awaitable[list[Suggestion]]) -> list[Suggestion] | None:
         """What the completer finds; None when the engine fails. Raises Cancelled."""

@@ -27,6 +27,7 @@ class StoredTensors(Mapping[str, NDArray[Any]]):
         self._opened: dict[str, tuple[Path, Any]] = {}
         for path in weight_files(folder, pattern):
             try:
+                _touch(path)
                 opened = safe_open(path, framework="np")
                 self._opened.update(dict.fromkeys(opened.keys(), (path, opened)))
             except (SafetensorError, OSError, ValueError) as error:
@@ -48,6 +49,12 @@ class StoredTensors(Mapping[str, NDArray[Any]]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._opened
+
+
+def _touch(path: Path) -> None:
+    """Read a byte, as Python does: without holding the interpreter, which `safe_open` holds while a disk is stalled."""
+    with path.open("rb", buffering=0) as file:
+        file.read(1)
 
 
 def weight_files(folder: Path, pattern: str = WEIGHT_FILES) -> list[Path]:

@@ -100,7 +100,7 @@ class Places:
 
     def _is_indexable(self, uri: str) -> bool:
         source = self._documents.snapshot(uri).source
-        return source.byte_length <= MAX_PARSED_BYTES and not source.has_long_line()
+        return source.byte_length <= MAX_PARSED_BYTES and not source.has_long_line
 
     def _known(self) -> list[str]:
         return [uri for uri in self._documents.uris if self._indexed.get(uri) is not None]

@@ -13,7 +13,7 @@ import pytest
 
 from mercury_lsp.commands import doctor
 from mercury_lsp.daemon import control, handshake
-from mercury_lsp.errors import SilentDaemon
+from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay import join
 from mercury_lsp.relay.session import Session
 from tests.support.editor import PATIENCE, Editor, Refused, script, span
@@ -299,20 +299,72 @@ def stopped(unix: Place) -> Iterator["subprocess.Popen[bytes]"]:
     made.send_signal(signal.SIGCONT)
 
 
+def stop_on_demand(place: Place) -> int:
+    """Stop the daemon that an editor started; its process."""
+    process = place.pid()
+    os.kill(process, signal.SIGSTOP)
+    return process
+
+
+def is_alive(process: int) -> bool:
+    """Whether the process exists and has not ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "XZ"
+    except FileNotFoundError:
+        return False
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@linux
 @pytest.mark.parametrize("sent", [0, 4_000_000], ids=["", "and takes nothing more"])
-def test_a_daemon_that_hangs_is_given_up_until_it_answers_again(unix: Place, stopped: subprocess.Popen, sent: int):
+def test_a_daemon_that_hangs_is_replaced_and_ended_if_an_editor_started_it(unix: Place, sent: int):
+    with unix.editor(None, "--hasty") as editor:
+        editor.initialize()
+        editor.open(URI, script() + "x = ")
+        editor.receive_all()
+        hung = stop_on_demand(unix)
+        editor.change(URI, 2, {"range": span((1, 0), (1, 0)), "text": "y" * sent})
+        assert editor.reply(editor.inline(URI, 1, 4))["error"]["code"] == CONTENT_MODIFIED
+        assert text_after_all(editor) == script() + "y" * sent + "x = "
+        assert unix.pid() != hung and not is_alive(hung)
+        assert editor.received("window/showMessage") == []
+
+
+@linux
+def test_a_daemon_that_hangs_and_was_started_by_hand_is_left_alone_and_ends_when_it_wakes(
+    unix: Place, stopped: subprocess.Popen
+):
     with unix.editor(None, "--hasty") as editor:
         editor.initialize()
         editor.open(URI, "x")
         editor.receive_all()
         stopped.send_signal(signal.SIGSTOP)
-        editor.change(URI, 2, {"range": span((0, 1), (0, 1)), "text": "y" * sent})
         assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
-        assert "mercury-lsp serve --stop" in editor.wait_for("window/showMessage")["message"]
-        assert editor.reply(editor.inline(URI, 0, 1))["error"]["code"] == CONTENT_MODIFIED
+        assert text_after_all(editor) == "x"
+        fresh = unix.pid()
+        assert fresh != stopped.pid and stopped.poll() is None
         stopped.send_signal(signal.SIGCONT)
-        assert text_after_all(editor) == "x" + "y" * sent
-        assert len(editor.received("window/showMessage")) == 1
+        assert stopped.wait(PATIENCE) == 0
+        assert unix.pid() == fresh  # its socket is not the other's to remove
+        assert text_after_all(editor) == "x"
+
+
+@linux
+def test_all_editors_leave_a_daemon_that_hangs_for_one_other(unix: Place):
+    with unix.editor(None, "--hasty") as one, unix.editor(None, "--hasty") as other:
+        for editor in (one, other):
+            editor.initialize()
+            editor.open(URI, f"of {editor.process.pid}")
+            editor.receive_all()
+        hung = stop_on_demand(unix)
+        for editor in (one, other):
+            editor.ask("test/text", {"uri": URI})
+        assert [text_after_all(editor) for editor in (one, other)] == [
+            f"of {each.process.pid}" for each in (one, other)
+        ]
+        assert (unix.status() or {})["connections"] == 2 and not is_alive(hung)
 
 
 def test_a_daemon_that_works_for_long_is_not_given_up(unix: Place, stopped: subprocess.Popen):
@@ -336,16 +388,12 @@ def test_shutdown_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: su
     editor.process.stdout.close()
 
 
-def test_initialize_does_not_wait_for_a_daemon_that_hangs(unix: Place, stopped: subprocess.Popen):
-    editor = unix.editor(None, "--hasty")
-    eventually(lambda: (unix.status() or {})["connections"])
-    stopped.send_signal(signal.SIGSTOP)
-    with pytest.raises(Refused, match="serve --stop"):
-        editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
-    editor.notify("exit", None)
-    assert editor.process.wait(PATIENCE) == 1
-    editor.process.stdin.close()
-    editor.process.stdout.close()
+def test_initialize_is_answered_by_another_daemon_if_the_first_hangs(unix: Place, stopped: subprocess.Popen):
+    with unix.editor(None, "--hasty") as editor:
+        eventually(lambda: (unix.status() or {})["connections"])
+        stopped.send_signal(signal.SIGSTOP)
+        assert editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})["serverInfo"]
+        assert unix.pid() != stopped.pid
 
 
 def test_what_a_daemon_says_after_its_part_was_taken_does_not_reach_the_editor():
@@ -357,15 +405,27 @@ def test_what_a_daemon_says_after_its_part_was_taken_does_not_reach_the_editor()
     assert [session.hear_daemon(late) for _ in range(2)] == [False, True]
 
 
-def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_no_other(
-    unix: Place, stopped: subprocess.Popen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(handshake, "TIMEOUT_SECONDS", 0.2)
+def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_another(unix: Place, stopped: subprocess.Popen):
     stopped.send_signal(signal.SIGSTOP)
+    with unix.editor(None, "--hasty") as editor:
+        editor.initialize()
+        assert unix.pid() != stopped.pid
+
+
+def test_a_daemon_that_is_slow_to_start_is_not_replaced(unix: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(handshake, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(join, "START_SECONDS", 2.0)
+    replaced: list[object] = []
+    monkeypatch.setattr(control, "replace", replaced.append)
     started = tmp_path / "started"
-    with pytest.raises(SilentDaemon, match="serve --stop"):
-        join.join(unix.address, ("touch", str(started)))
-    assert not started.exists()
+    silent = (
+        "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[-1]); s.listen(); time.sleep(9)"
+    )
+    serve = ("sh", "-c", f'echo $$ >> {started}; exec "$@"', "sh", sys.executable, "-c", silent)
+    with pytest.raises(DaemonError, match="no daemon answers"):
+        join.join(unix.address, serve)
+    assert len(started.read_text().split()) == 1 and not replaced
+    os.kill(int(started.read_text()), signal.SIGKILL)
 
 
 def test_a_daemon_that_hangs_can_be_stopped(unix: Place, stopped: subprocess.Popen, monkeypatch: pytest.MonkeyPatch):

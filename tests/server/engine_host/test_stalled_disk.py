@@ -1,0 +1,51 @@
+"""A disk that does not answer holds up nobody but who named it."""
+
+import asyncio
+from threading import Event
+
+import pytest
+
+from mercury_lsp.engine_host import stalled_disk
+from mercury_lsp.engine_host.stalled_disk import answered
+from mercury_lsp.errors import SettingsError
+from tests.support.editor import Editor, script
+
+
+async def test_it_returns_and_raises_what_the_call_does():
+    assert await answered(lambda: 7, "x") == 7
+    with pytest.raises(OSError, match="broken"):
+        await answered(_broken, "x")
+
+
+def _broken() -> None:
+    raise OSError("broken")
+
+
+async def test_the_loop_runs_on_while_a_disk_is_stalled_and_the_disk_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    stalled, turns = Event(), 0
+    monkeypatch.setattr(stalled_disk, "ANSWER_SECONDS", 0.2)
+    asking = asyncio.ensure_future(answered(stalled.wait, "/mnt/model"))
+    while not asking.done():
+        turns += 1
+        await asyncio.sleep(0.001)
+    with pytest.raises(SettingsError, match="/mnt/model does not answer"):
+        await asking
+    assert turns > 3
+    stalled.set()
+
+
+async def test_an_answer_that_comes_too_late_is_dropped(monkeypatch: pytest.MonkeyPatch):
+    late = Event()
+    monkeypatch.setattr(stalled_disk, "ANSWER_SECONDS", 0.0)
+    with pytest.raises(SettingsError):
+        await answered(late.wait, "x")
+    late.set()
+    await asyncio.sleep(0.05)
+
+
+def test_a_model_that_is_stuck_is_given_up_for_another_by_the_setting():
+    with Editor() as editor:
+        editor.initialize(options={"model": "stuck"})
+        uri = editor.opened(script() + "x = ")
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"model": None}}})
+        assert len(editor.items(uri, 1, 4)) == 1

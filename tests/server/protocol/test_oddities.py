@@ -1,0 +1,114 @@
+"""Documents beyond a limit are left alone and their users told; none holds up another connection."""
+
+import pytest
+
+from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, SLICE_CHARS, SLICE_CHUNKS, ChunkedText
+from mercury_lsp.relay.mirror import Mirror
+from tests.support.editor import Editor, script, span
+from tests.support.sharing import Place
+
+URI = "file:///large%20one.json"
+
+LINES = "x = 1\n" * (MAX_DOCUMENT_CHARS // 6 + 1)
+"""A document beyond the limit."""
+
+LONG = "x" * 129_000
+"""A line beyond the limit."""
+
+
+def told(editor: Editor) -> list[str]:
+    return [each["message"] for each in editor.received("window/showMessage")]
+
+
+@pytest.mark.parametrize(("text", "why"), [(LINES, "more than 12,000,000 characters"), (LONG, "a line of more than")])
+def test_a_document_beyond_a_limit_is_left_alone_and_its_user_told_once(text: str, why: str):
+    with Editor() as editor:
+        editor.initialize()
+        editor.open(URI, text)
+        for _ in range(2):
+            assert editor.items(URI, 0, 3) == []
+        [message] = told(editor)
+        assert why in message and "large one.json" in message
+        other = editor.opened(script() + "x = ")
+        assert len(editor.items(other, 1, 4)) == 1
+        assert editor.request("test/given", {})["elsewhere"] == []
+
+
+@pytest.mark.parametrize("text", [LINES, LONG])
+def test_a_document_that_is_usual_again_is_served_again(text: str):
+    with Editor() as editor:
+        editor.initialize()
+        editor.open(URI, text)
+        editor.change(URI, 2, {"range": span((0, 0), (0, 0)), "text": "typed"})
+        assert editor.items(URI, 0, 3) == []
+        editor.change(URI, 3, {"text": script() + "x = "}, {"range": span((1, 4), (1, 4)), "text": "y"})
+        assert editor.text(URI) == script() + "x = y"
+        assert len(editor.items(URI, 1, 5)) == 1
+
+
+def test_a_document_that_grows_beyond_the_limit_is_left_alone():
+    with Editor() as editor:
+        editor.initialize()
+        editor.open(URI, script() + "x = ")
+        assert len(editor.items(URI, 1, 4)) == 1
+        editor.change(URI, 2, {"text": LINES})
+        assert editor.items(URI, 1, 4) == [] and editor.text(URI) == ""
+        editor.change(URI, 3, {"text": script() + "x = "})
+        assert len(editor.items(URI, 1, 4)) == 1
+
+
+def test_another_daemon_leaves_it_alone_as_the_first_did():
+    copy = Mirror({"uri": URI, "languageId": "json", "version": 1, "text": LINES})
+    copy.change(2, [{"range": span((0, 0), (0, 0)), "text": "typed"}])
+    assert copy.item()["text"] == LINES
+    copy.change(3, [{"range": span((0, 0), (0, 0)), "text": "lost"}, {"text": "whole"}])
+    copy.change(4, [{"range": span((0, 0), (0, 0)), "text": "a "}])
+    assert copy.item() == {"uri": URI, "languageId": "json", "version": 4, "text": "a whole"}
+
+
+# Slices
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "a\r\n" * 9000, "é😀\r" * 9000, "x" * 70_000, "x = 1\n\n" * 9000, "\n" * 50_000]
+)
+def test_a_text_cut_in_slices_is_the_text(text: str):
+    cutting = ChunkedText.in_slices(text)
+    slices = 0
+    while True:
+        try:
+            next(cutting)
+        except StopIteration as done:
+            found = done.value
+            break
+        slices += 1
+    assert "".join(found.chunks) == text
+    assert found._measures == ChunkedText(found.chunks)._measures
+    assert not any(
+        a.endswith("\r") and b.startswith("\n") for a, b in zip(found.chunks, found.chunks[1:], strict=False)
+    )
+    assert slices >= len(text) / (SLICE_CHARS + 1) and len(found.chunks) <= slices * SLICE_CHUNKS
+
+
+def test_others_are_served_while_a_large_document_is_opened(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        one.initialize()
+        other.initialize()
+        other.open("file:///small.py", script() + "x = ")
+        text = LINES[:2_000_000]
+        one.open(URI, text)
+        asked = one.ask("test/text", {"uri": URI})
+        served = 0
+        while asked not in one.replies and served < 20:
+            assert len(other.items("file:///small.py", 1, 4)) == 1
+            one.until(lambda: True)
+            served += 1
+            _drain(one)
+        assert one.result(asked) == text
+        assert served >= 5
+
+
+def _drain(editor: Editor) -> None:
+    """Take what has arrived."""
+    while not editor._incoming.empty():
+        editor._take(editor._incoming.get())
