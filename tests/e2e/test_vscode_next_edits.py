@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tests.support.browser import ALT, CTRL
-from tests.support.vscode import EDITOR, Open, Window, head
+from tests.support.vscode import EDITOR, FAKE_SERVER, Open, Window, head
 
 SILENT = {"confidence": 0.1}
 """No ghost text is worth showing."""
@@ -183,3 +184,41 @@ def test_the_preview_compares_the_file_with_what_it_would_be(window: Open) -> No
     vscode.waits(lambda: any("next edit" in text for text in vscode.page.texts(".tab.active")))
     vscode.waits(lambda: "    x = total" in vscode.page.texts(".editor.modified .view-line"))
     assert "    x = count" in vscode.page.texts(".editor.original .view-line")
+
+
+def test_new_lines_stand_beside_the_line_that_they_replace(window: Open) -> None:
+    old, new = "    return dial(host)\n", "    line = dial(host)\n    line.wait(seconds)\n    return line\n"
+    rewriting = {"mercury.command": [*FAKE_SERVER, "--rewrites"]}
+    fill = SILENT | {"rewrites": [[old, new]]}
+    vscode = window(fill, f"def call(host):\n{old}", NO_LIST | rewriting).is_ready()
+    for key, modifiers in (("Home", CTRL), ("ArrowDown", 0), ("End", 0), ("ArrowLeft", 0), ("ArrowLeft", 0)):
+        vscode.page.press(key, modifiers)
+    vscode.page.type(", seconds")
+    drawn = vscode.draws("line = dial(host)\nline.wait(seconds)\nreturn line", "Tab to jump")
+    assert drawn.removed.replace("\xa0", " ") == "return dial(host)"
+    vscode.page.press("Tab")
+    vscode.waits(lambda: vscode.drawn().hints == ["Tab to apply"])
+    vscode.page.press("Tab")
+    vscode.reads(head(fill) + f"def call(host, seconds):\n{new}")
+    vscode.draws_nothing()
+
+
+def test_a_renaming_goes_on_in_another_open_file(window: Open, tmp_path: Path) -> None:
+    other = tmp_path / "0" / "b.py"
+    other.parent.mkdir()
+    other.write_text("from a import area\n\nprint(area)\n")
+    vscode = window(SILENT, "def area():\n    return 1\n", NO_LIST).is_ready()
+    for name in ("b.py", "a.py"):
+        vscode.page.press("p", CTRL)
+        vscode.page.type(name)
+        vscode.waits(lambda name=name: name in vscode.rows())
+        vscode.page.press("Enter")
+        vscode.waits(lambda name=name: any(name in text for text in vscode.page.texts(".tab.active")))
+    for key, modifiers in (("Home", CTRL), ("ArrowDown", 0), *2 * [("ArrowRight", CTRL)], ("d", CTRL)):
+        vscode.page.press(key, modifiers)
+    vscode.page.type("size")
+    vscode.waits(lambda: vscode.drawn().hints == ["→ b.py, line 1 · rename area to size (2 of 3) · Tab to jump"])
+    vscode.page.press("Tab")
+    vscode.draws("size", "2 of 3 · Tab to apply")
+    vscode.page.press("Tab")
+    vscode.waits(lambda: other.read_text().startswith("from a import size\n"))

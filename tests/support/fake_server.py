@@ -3,7 +3,8 @@
 A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last script before
 the gap counts. An echo is the first line of the engine's input. `steps` are canvases of [state, text] each, `step_ms`
 apart and played `rounds` times; `unsure_from` is passed on in the fill. `ScriptedEngine.score` says how texts are
-scored. With `--parses-once` no document is parsed after an edit.
+scored. With `--parses-once` no document is parsed after an edit. With `--rewrites` the engine rewrites regions too,
+also where a change is unlikely: `rewrites` are pairs of an old line and new text.
 
 `test/text` returns a document, `test/given` the engine's last input, and `test/opened` the files that the process has
 opened.
@@ -18,11 +19,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
-from mercury_engine.api import Fill, FillRequest, SlotView
+from mercury_engine.api import Fill, FillRequest, Rewrite, RewriteRequest, SlotView
 from mercury_engine.errors import Cancelled, ModelNotFound
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
+from mercury_lsp.completion.next_edits import rewritten_places
 from mercury_lsp.documents import document
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import parse
@@ -60,6 +62,15 @@ class ScriptedEngine(FakeEngine):
         _wait(request, script.get("ms", 0))
         text, confidence = script.get("text", "suggested"), script.get("confidence", 0.9)
         return Fill(text, confidence, 3, 0.001, is_finished=True, unsure_from=script.get("unsure_from"))
+
+    def rewrite(self, request: RewriteRequest) -> Rewrite:
+        """The region with the scripted pairs replaced, except in the line of the script."""
+        script = _script("".join((*request.far, request.near, request.text, *request.suffix)))
+        lines = request.text.splitlines(keepends=True)
+        for index, line in enumerate(lines):
+            for old, new in script.get("rewrites", ()) if "[[" not in line else ():
+                lines[index] = lines[index].replace(old, new)
+        return Rewrite("".join(lines), 0.9, 0.9, steps=1, elapsed=0.0, is_finished=True)
 
     def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
         """The last text scores higher by the scripted `nats`, unless the line before the gap contains `against`."""
@@ -147,6 +158,9 @@ if __name__ == "__main__":
     sys.addaudithook(note)
     if "--parses-once" in sys.argv:
         document.parse = parse_once
+    if "--rewrites" in sys.argv:
+        ScriptedEngine.edit_format = "scripted"
+        rewritten_places.MIN_CHANCE_UNASKED = 0.0
     BEYOND_LSP["test/text"] = text
     BEYOND_LSP["test/given"] = given
     BEYOND_LSP["test/opened"] = names

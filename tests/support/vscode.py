@@ -74,7 +74,8 @@ DRAWN = """
   const pseudo = spans.flatMap(e => ["::before", "::after"].map(name => getComputedStyle(e, name).content));
   const struck = spans.filter(e => getComputedStyle(e).textDecorationLine === "line-through").map(e => e.textContent);
   const arrows = [...document.querySelectorAll(".editor-instance .cgmr")].map(e => getComputedStyle(e).backgroundImage);
-  return { drawn: pseudo.filter(text => /^"/.test(text)).map(text => JSON.parse(text)), struck, arrows };
+  const plain = text => text.slice(1, -1).replace(/\\\\a /g, "\\n").replace(/\\\\(["\\\\])/g, "$1");
+  return { drawn: pseudo.filter(text => /^"/.test(text)).map(plain), struck, arrows };
 })()
 """
 

@@ -90,7 +90,7 @@ class Mercury {
     const { nextEdits } = this;
     return [
       commands.registerCommand("mercury.applyNextEdit", (by?: Key) => this.applyNextEdit(by)),
-      commands.registerCommand("mercury.jumpToNextEdit", (by?: Key) => nextEdits.jump() || otherwise(by)),
+      commands.registerCommand("mercury.jumpToNextEdit", (by?: Key) => this.jumpToNextEdit(by)),
       commands.registerCommand("mercury.applyNextEditWord", () => nextEdits.apply("word")),
       commands.registerCommand("mercury.applyNextEditLine", () => nextEdits.apply("line")),
       commands.registerCommand("mercury.applyAllNextEdits", () => nextEdits.applyAll()),
@@ -148,6 +148,10 @@ class Mercury {
     const editor = window.activeTextEditor;
     if (by?.key) await otherwise(by);
     else if (editor) await this.run(NEXT_EDIT, editor.document);
+  }
+
+  private async jumpToNextEdit(by?: Key): Promise<void> {
+    if (!(await this.nextEdits.jump())) await otherwise(by);
   }
 
   private async run(command: string, document: TextDocument, more: object = {}): Promise<void> {

@@ -1,5 +1,5 @@
 import { commands, QuickPickItemKind, window, workspace, type QuickPickItem } from "vscode";
-import { changedLines, type Pending } from "./nextedit/pending";
+import { changedLines, fileOf, type Pending } from "./nextedit/pending";
 import { serves } from "./server";
 import { sentence, type Status } from "./status";
 
@@ -33,7 +33,9 @@ function nextEdits(edit: Pending | undefined): Choice[] {
   if (!section.get("nextEdits")) return [separator, { label: "$(check) Switch next edits on", command }];
   const off = { label: "$(circle-slash) Switch next edits off", command };
   if (!edit) return [separator, off];
-  const label = `$(arrow-right) Go to the next edit, line ${(changedLines(edit)[0] + 1).toFixed()}`;
+  const isHere = window.activeTextEditor?.document.uri.toString() === edit.uri;
+  const place = `${isHere ? "" : `${fileOf(edit)}, `}line ${(changedLines(edit)[0] + 1).toFixed()}`;
+  const label = `$(arrow-right) Go to the next edit, ${place}`;
   const description = edit.renaming?.label ?? "";
   const jump = { label, description, command: "mercury.jumpToNextEdit" };
   const remaining = edit.renaming?.remaining ?? 0;

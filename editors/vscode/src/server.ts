@@ -209,7 +209,7 @@ function unlessCancelled(error: unknown): void {
 class QuietClient extends LanguageClient {
   constructor(server: ServerOptions, options: LanguageClientOptions) {
     super("mercury", "Mercury", server, options);
-    this.registerFeature(TAKES_STATUS);
+    this.registerFeature(OWN_CAPABILITIES);
   }
 
   override error(message: string, data?: unknown): void {
@@ -217,10 +217,10 @@ class QuietClient extends LanguageClient {
   }
 }
 
-/** Declares that the server may send `didChangeStatus`. */
-const TAKES_STATUS: StaticFeature = {
+/** Declares that the server may send `didChangeStatus`, and next edits of other documents than the one asked about. */
+const OWN_CAPABILITIES: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
-    capabilities.experimental = { mercury: { status: true } };
+    capabilities.experimental = { mercury: { status: true, editsElsewhere: true } };
   },
   initialize: () => {},
   getState: () => ({ kind: "static" }),

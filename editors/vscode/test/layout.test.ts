@@ -22,14 +22,16 @@ test("new lines are drawn as lines and the old ones stay as they are", () => {
   assert.deepEqual(drawn("a", "a\nnew").blocks, [{ first: 0, last: 0, place: "below", lines: ["new"] }]);
 });
 
-test("removed lines are drawn in place alone", () => {
-  assert.deepEqual(drawn("a\nb\nc", "a\nc"), { removed: [[2, 4]], inline: [], blocks: [] });
+test("removed lines are drawn in place alone, without the space around them", () => {
+  assert.deepEqual(drawn("a\n  b b\nc", "a\nc"), { removed: [[4, 7]], inline: [], blocks: [] });
 });
 
-test("a line that becomes several is drawn again as a whole", () => {
-  assert.deepEqual(drawn("x = f(a)", "x = f(\n  a,\n)").blocks, [
-    { first: 0, last: 0, place: "beside", lines: ["x = f(", "  a,", ")"] },
-  ]);
+test("a line that becomes several is drawn again as a whole, and all of it goes", () => {
+  assert.deepEqual(drawn("  x = f(a)", "  x = f(\n    a,\n  )"), {
+    removed: [[2, 10]],
+    inline: [],
+    blocks: [{ first: 0, last: 0, place: "beside", lines: ["  x = f(", "    a,", "  )"] }],
+  });
 });
 
 test("a line with many changes is drawn again as a whole", () => {
@@ -37,7 +39,7 @@ test("a line with many changes is drawn again as a whole", () => {
   const text = "move(right_x, same, by_x, speed, into_y, at, right_z)";
   const { inline, blocks, removed } = drawn(old, text);
   assert.deepEqual([inline, blocks], [[], [{ first: 0, last: 0, place: "beside", lines: [text] }]]);
-  assert.equal(removed.length, 4);
+  assert.deepEqual(removed, [[0, old.length]]);
 });
 
 test("changes of different lines are drawn each in its own", () => {

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
 
@@ -83,11 +83,15 @@ class RewrittenPlaces:
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """The user edited: an offer that an edit touches was taken or declined, and is not made again."""
         for edit in edits:
+            end = edit.start + len(edit.removed)
             for suggestion_id, offer in list(self._offered.items()):
-                if offer.uri != uri:
+                if offer.uri != uri or edit.start > offer.start + len(offer.old):
                     continue
-                if edit.start <= offer.start + len(offer.old) and edit.start + len(edit.removed) >= offer.start:
+                if end >= offer.start:
                     self.dismiss(suggestion_id)
+                else:
+                    moved = offer.start + len(edit.inserted) - len(edit.removed)
+                    self._offered[suggestion_id] = replace(offer, start=moved)
 
     def dismiss(self, suggestion_id: str) -> None:
         """Do not offer this edit again."""

@@ -119,6 +119,15 @@ def test_an_edit_that_was_taken_and_undone_is_not_offered_again():
 # Never
 
 
+def test_typing_on_above_an_offer_does_not_decline_it():
+    desk = RewriteDesk()
+    assert desk.found()
+    at = desk.text().index("    text = load(name)") - 1
+    for offset in range(len("load(name)") + 20):
+        desk.next_edits.edited(A, [Edit(at - 1 + offset, "", "x")])
+    assert desk.found()
+
+
 def test_nothing_and_white_space_alone_are_not_wanted():
     desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
     assert not wanted(desk, "load(name)", "load(name)")

@@ -1,11 +1,11 @@
-import { type CancellationToken, type TextEditor } from "vscode";
+import { workspace, type CancellationToken, type TextEditor } from "vscode";
 import { type Server } from "../server";
 import { pending, type Answer, type Pending } from "./pending";
 
 /** The server's request for edits; here without fills at the cursor, which are ghost text. */
 const METHOD = "textDocument/copilotInlineEdit";
 
-/** The next edit of an editor's document as it is now; undefined if there is none, or the document has changed. */
+/** The next edit after those in an editor's document, there or in another one; undefined if none is for their text as it is now. */
 export async function ask(server: Server, editor: TextEditor, token: CancellationToken): Promise<Pending | undefined> {
   const { document, selection } = editor;
   const { version } = document;
@@ -20,7 +20,8 @@ export async function ask(server: Server, editor: TextEditor, token: Cancellatio
   );
   const edit = answer?.edits[0];
   if (!edit || token.isCancellationRequested || document.isClosed || document.version !== version) return undefined;
-  return edit.textDocument.version === version ? pending(edit, version, document) : undefined;
+  const edited = workspace.textDocuments.find((each) => each.uri.toString() === edit.textDocument.uri);
+  return edited && pending(edit, edited);
 }
 
 /** The user does not want an edit: the server does not offer it again for the same change. */

@@ -10,7 +10,7 @@ import {
   type ThemableDecorationAttachmentRenderOptions,
 } from "vscode";
 import { expanded, layout, type Block } from "./layout";
-import { changedLines, placeAt, type Pending } from "./pending";
+import { changedLines, fileOf, placeAt, type Pending } from "./pending";
 import { direction, hintLine, isOn, type Lines } from "./tab";
 
 /** The colours that package.json declares. */
@@ -39,9 +39,8 @@ type Arrow = keyof typeof ARROWS;
 /** Draws one edit in one editor, with decorations alone. */
 export class Drawing implements Disposable {
   private readonly removed = window.createTextEditorDecorationType({
-    backgroundColor: new ThemeColor(COLOURS.removed),
-    textDecoration: `line-through 1px ${variable(COLOURS.removedLine)}`,
-    borderRadius: "2px",
+    // As a colour of the text itself: VS Code's own background would reach below the text that is drawn behind it.
+    textDecoration: `line-through 1px ${variable(COLOURS.removedLine)}; background: ${variable(COLOURS.removed)}; border-radius: 2px`,
   });
   private readonly added = window.createTextEditorDecorationType({});
   private readonly inserted = {
@@ -56,11 +55,11 @@ export class Drawing implements Disposable {
   };
   private editor: TextEditor | undefined;
 
-  /** Draw what the edit removes and adds. */
+  /** Draw what the edit removes and adds, unless it is in another document. */
   show(editor: TextEditor, edit: Pending): void {
     if (this.editor !== editor) this.clear();
     this.editor = editor;
-    this.showText(editor, edit);
+    if (isIn(editor, edit)) this.showText(editor, edit);
   }
 
   clear(): void {
@@ -72,16 +71,16 @@ export class Drawing implements Disposable {
   point(editor: TextEditor, edit: Pending, key: string): void {
     const lines = changedLines(edit);
     const view = editor.visibleRanges.map((range): Lines => [range.start.line, range.end.line]);
-    const where = direction(lines, view);
     const cursor = editor.selection.active.line;
+    const where = isIn(editor, edit) ? direction(lines, view) : "elsewhere";
     const at = where === "here" ? lines[0] : hintLine(where, cursor, view);
-    const pointer = { here: "", above: `↑ line ${(lines[0] + 1).toFixed()}`, below: `↓ line ${(lines[0] + 1).toFixed()}` };
-    const text = [pointer[where], said(edit, where), key].filter((each) => each).join(" · ");
-    const chipLine = where === "here" ? lastOfFirstChange(edit) : at;
-    editor.setDecorations(this.hint, text ? [endOfLine(editor, chipLine, chip(text))] : []);
+    const line = `line ${(lines[0] + 1).toFixed()}`;
+    const pointer = { here: "", above: `↑ ${line}`, below: `↓ ${line}`, elsewhere: `→ ${fileOf(edit)}, ${line}` }[where];
+    const text = [pointer, said(edit, where), key].filter((each) => each).join(" · ");
+    editor.setDecorations(this.hint, text ? [endOfLine(editor, at, chip(text))] : []);
+    const shown = where === "here" && isOn(cursor, lines) ? undefined : where === "elsewhere" ? "here" : where;
     for (const [name, type] of Object.entries(this.arrows)) {
-      const shown = name === where && !(where === "here" && isOn(cursor, lines));
-      editor.setDecorations(type, shown ? [new Range(at, 0, at, 0)] : []);
+      editor.setDecorations(type, name === shown ? [new Range(at, 0, at, 0)] : []);
     }
   }
 
@@ -105,11 +104,13 @@ export class Drawing implements Disposable {
       drawn.removed.map(([start, end]) => new Range(...at(start), ...at(end))),
     );
     const tabSize = Number(editor.options.tabSize) || 4;
-    const inline = drawn.inline.map(({ at: offset, text }) => ({
-      range: new Range(...at(offset), ...at(offset)),
-      // In front of a place, so that at the end of a line it comes before the hint, which stands behind that place.
-      renderOptions: { before: inserted(expanded(text, tabSize)) },
-    }));
+    const inline = drawn.inline.map(({ at: offset, text }) => {
+      const range = new Range(...at(offset), ...at(offset));
+      const attached = inserted(expanded(text, tabSize));
+      // Behind the cursor, except at the end of a line: what is attached behind that place may come after the hint.
+      const isEnd = editor.document.lineAt(range.end).range.end.isEqual(range.end);
+      return { range, renderOptions: isEnd ? { before: attached } : { after: attached } };
+    });
     const blocks = drawn.blocks.map((block) => beside(editor, edit.line, block, tabSize));
     editor.setDecorations(this.added, [...inline, ...blocks]);
     for (const place of ["above", "below"] as const) {
@@ -120,7 +121,7 @@ export class Drawing implements Disposable {
 }
 
 /** What an edit is, in words: out of view all of it, else how far a renaming is. */
-function said({ renaming, old, pieces }: Pending, where: Arrow): string {
+function said({ renaming, old, pieces }: Pending, where: Arrow | "elsewhere"): string {
   if (renaming) return where === "here" ? (/\((.*)\)$/.exec(renaming.label)?.[1] ?? "") : renaming.label;
   const [piece] = pieces;
   if (where === "here" || pieces.length !== 1 || !piece) return "";
@@ -128,9 +129,8 @@ function said({ renaming, old, pieces }: Pending, where: Arrow): string {
   return removed && added && !`${removed}${added}`.includes("\n") ? `${removed} → ${added}` : "";
 }
 
-/** The line behind which there is room for a word: that of the first change. */
-function lastOfFirstChange(edit: Pending): number {
-  return placeAt(edit, edit.pieces[0]?.start ?? 0).line;
+function isIn(editor: TextEditor, edit: Pending): boolean {
+  return editor.document.uri.toString() === edit.uri;
 }
 
 function endOfLine(editor: TextEditor, line: number, after: ThemableDecorationAttachmentRenderOptions): DecorationOptions {

@@ -24,7 +24,7 @@ const MOST_INLINE = 3;
 export function layout(old: string, changes: readonly Piece[]): Layout {
   const grouped = groups(old, changes);
   return {
-    removed: changes.filter(({ start, end }) => end > start).map(({ start, end }) => [start, end]),
+    removed: grouped.flatMap((group) => removed(old, group)),
     inline: grouped
       .filter(isInline)
       .flatMap((group) => group.pieces)
@@ -58,6 +58,24 @@ function groups(old: string, changes: readonly Piece[]): Group[] {
 
 function isInline({ first, last, pieces }: Group): boolean {
   return first === last && pieces.length <= MOST_INLINE && !pieces.some(({ text }) => text.includes("\n"));
+}
+
+/** What a group takes away: its words, or all of the lines beside which it has new ones. */
+function removed(old: string, group: Group): (readonly [number, number])[] {
+  const spans = group.pieces.filter(({ start, end }) => end > start).map(({ start, end }) => [start, end] as const);
+  if (isInline(group)) return spans;
+  if (block(old, group)?.place === "beside") {
+    const starts = lineStarts(old);
+    return textOf(old, starts[group.first] ?? 0, starts[group.last + 1] ?? old.length);
+  }
+  const texts = spans.flatMap(([start, end]) => textOf(old, start, end));
+  return texts.length > 0 ? texts : spans;
+}
+
+/** The text of each line of a span, without the white space around it. */
+function textOf(old: string, start: number, end: number): (readonly [number, number])[] {
+  const found = [...old.slice(start, end).matchAll(/\S(?:.*\S)?/g)];
+  return found.map((line) => [start + line.index, start + line.index + line[0].length]);
 }
 
 /** Whether whole lines are inserted or removed. */

@@ -37,6 +37,7 @@ export class NextEdits implements Disposable {
   /** Whether there is anything that a next edit could follow from. */
   private isEdited = false;
   private isApplying = false;
+  private isOpening = false;
 
   constructor(private readonly server: Server) {
     this.listening = [
@@ -47,32 +48,40 @@ export class NextEdits implements Disposable {
       window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
         if (textEditor === this.editor) this.update();
       }),
-      window.onDidChangeActiveTextEditor(() => this.restart()),
+      window.onDidChangeActiveTextEditor((editor) => {
+        if (!this.isOpening && editor !== this.editor) this.restart();
+      }),
       workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("mercury")) this.restart();
       }),
     ];
   }
 
-  /** The edit that is drawn, if the document still has the text that it was made for. */
-  get pending(): { readonly editor: TextEditor; readonly edit: Pending } | undefined {
+  /** The edit that is shown, if its document still has the text that it was made for. */
+  get pending(): { readonly editor: TextEditor; readonly edit: Pending; readonly document: TextDocument } | undefined {
     const { editor, edit } = this;
     if (!editor || !edit || editor !== window.activeTextEditor) return undefined;
-    return fits(edit, editor.document.version, editor.document) ? { editor, edit } : undefined;
+    const document = workspace.textDocuments.find((each) => fits(edit, each));
+    return document && { editor, edit, document };
   }
 
-  /** Put the cursor at the edit; whether there is one. */
-  jump(): boolean {
+  /** Put the cursor at the edit, in the file where it is; whether there is one. */
+  async jump(): Promise<boolean> {
     const found = this.pending;
     if (!found) return false;
-    const { editor, edit } = found;
+    const { edit, document } = found;
     const { line, character } = placeAt(edit, edit.pieces[0]?.start ?? 0);
     const at = new Position(line, character);
+    let { editor } = found;
+    if (document !== editor.document) {
+      editor = await this.open(document, at);
+      if (!fits(edit, document)) return true;
+    } else editor.selection = new Selection(at, at);
     this.jumpedTo = at;
-    editor.selection = new Selection(at, at);
     const [first, last] = changedLines(edit);
     editor.revealRange(new Range(first, 0, last, 0), TextEditorRevealType.InCenterIfOutsideViewport);
-    this.update();
+    if (editor !== found.editor) this.show(editor, edit);
+    else this.update();
     return true;
   }
 
@@ -80,7 +89,8 @@ export class NextEdits implements Disposable {
   async apply(amount?: Amount): Promise<boolean> {
     const found = this.pending;
     if (!found || this.isApplying) return found !== undefined;
-    const { editor, edit } = found;
+    const { editor, edit, document } = found;
+    if (document !== editor.document) return this.jump();
     const made = amount ? part(edit.old, edit.pieces, amount) : edit.pieces;
     const end = endOf(edit, made);
     this.isApplying = true;
@@ -100,9 +110,8 @@ export class NextEdits implements Disposable {
     } finally {
       this.isApplying = false;
     }
-    const { document } = editor;
     const left = rest(edit, made, document.version);
-    if (left && fits(left, document.version, document)) this.show(editor, left);
+    if (left && fits(left, document)) this.show(editor, left);
     else {
       void accept(this.server, edit);
       this.clear();
@@ -113,13 +122,10 @@ export class NextEdits implements Disposable {
 
   /** Make the renaming in all places that are left, in one step to undo. */
   async applyAll(): Promise<boolean> {
-    const found = this.pending;
-    if (!found?.edit.renaming) return false;
-    const { document } = found.editor;
+    const all = this.pending?.edit.renaming?.applyAll;
+    if (!all) return false;
     this.clear();
-    await this.server.run("mercury.applyAllEdits", (client) => ({
-      textDocument: client.code2ProtocolConverter.asVersionedTextDocumentIdentifier(document),
-    }));
+    await this.server.run(all.command, () => all.arguments[0]);
     return true;
   }
 
@@ -135,7 +141,7 @@ export class NextEdits implements Disposable {
   /** Compare the file with what the edit would make of it; whether there is one. */
   async compare(): Promise<boolean> {
     const found = this.pending;
-    if (found) await this.preview.open(found.editor.document, found.edit);
+    if (found) await this.preview.open(found.document, found.edit);
     return found !== undefined;
   }
 
@@ -146,14 +152,24 @@ export class NextEdits implements Disposable {
 
   private editOf(document: TextDocument): Pending | undefined {
     const found = this.pending;
-    return found?.editor.document === document ? found.edit : undefined;
+    return found?.document === document ? found.edit : undefined;
+  }
+
+  /** Show another document; its change of the active editor is ours. */
+  private async open(document: TextDocument, at: Position): Promise<TextEditor> {
+    this.isOpening = true;
+    try {
+      return await window.showTextDocument(document, { selection: new Range(at, at) });
+    } finally {
+      this.isOpening = false;
+    }
   }
 
   private changed(document: TextDocument): void {
     if (!serves(document)) return;
     this.isEdited = true;
-    if (this.isApplying || document !== window.activeTextEditor?.document) return;
-    this.restart();
+    const isShown = document === window.activeTextEditor?.document || document.uri.toString() === this.edit?.uri;
+    if (isShown && !this.isApplying) this.restart();
   }
 
   private moved(editor: TextEditor): void {
@@ -204,7 +220,7 @@ export class NextEdits implements Disposable {
     if (!edit || !editor) return;
     const { active, isEmpty } = editor.selection;
     if (!this.jumpedTo?.isEqual(active)) this.jumpedTo = undefined;
-    const lines = changedLines(edit);
+    const lines = edit.uri === editor.document.uri.toString() ? changedLines(edit) : NOWHERE;
     const before = editor.document.lineAt(active.line).text.slice(0, active.character);
     const tab = tabMeaning({ line: active.line, before, hasJumped: this.jumpedTo !== undefined }, lines);
     this.drawing.point(editor, edit, isEmpty && tab !== "indent" ? `Tab to ${tab}` : "");
@@ -224,6 +240,9 @@ export class NextEdits implements Disposable {
     setContexts(NONE);
   }
 }
+
+/** The lines of an edit in another document. */
+const NOWHERE = [-1, -1] as const;
 
 /** A line of a version of a document. */
 function placeOf({ document, selection }: TextEditor): string {

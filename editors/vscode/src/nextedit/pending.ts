@@ -4,6 +4,8 @@ import { apply, pieces, type Piece } from "./diff";
 export interface Progress {
   readonly label: string;
   readonly remaining: number;
+  /** The command that finishes it. */
+  readonly applyAll: { readonly command: string; readonly arguments: readonly unknown[] };
 }
 
 /** The server's answer to a request for next edits. */
@@ -22,6 +24,8 @@ interface Place {
 
 /** What an edit needs to know about its document. */
 export interface Text {
+  readonly uri: { toString(): string };
+  readonly version: number;
   readonly lineCount: number;
   lineAt(line: number): { readonly text: string };
 }
@@ -29,6 +33,7 @@ export interface Text {
 /** An edit of whole lines, for one version of a document. Its texts end their lines with "\n". */
 export interface Pending {
   readonly id: string;
+  readonly uri: string;
   readonly version: number;
   readonly line: number;
   readonly old: string;
@@ -37,8 +42,11 @@ export interface Pending {
   readonly renaming: Progress | undefined;
 }
 
-/** The server's edit on whole lines; undefined if it changes nothing or is beyond the document. */
-export function pending(answer: Answer, version: number, document: Text): Pending | undefined {
+/** The server's edit on whole lines; undefined if it changes nothing or is for another text than the document's. */
+export function pending(answer: Answer, document: Text): Pending | undefined {
+  const uri = document.uri.toString();
+  const { version } = document;
+  if (answer.textDocument.uri !== uri || answer.textDocument.version !== version) return undefined;
   const { start, end } = answer.range;
   if (end.line >= document.lineCount || end.line < start.line) return undefined;
   const old = linesOf(document, start.line, end.line);
@@ -46,8 +54,8 @@ export function pending(answer: Answer, version: number, document: Text): Pendin
   const tail = document.lineAt(end.line).text.slice(end.character);
   const text = head + answer.text.replace(/\r\n?/g, "\n") + tail;
   const id = answer.command?.arguments?.[0];
-  const made = { id: typeof id === "string" ? id : "", version, line: start.line, old, text, renaming: answer.mercury };
-  return differing(made);
+  const place = { uri, version, line: start.line };
+  return differing({ id: typeof id === "string" ? id : "", ...place, old, text, renaming: answer.mercury });
 }
 
 /** What is left of an edit after some of its pieces were made, in the version that has them. */
@@ -56,9 +64,15 @@ export function rest(edit: Pending, made: readonly Piece[], version: number): Pe
 }
 
 /** Whether a document still has the lines that an edit was made for. */
-export function fits(edit: Pending, version: number, document: Text): boolean {
+export function fits(edit: Pending, document: Text): boolean {
   const last = edit.line + edit.old.split("\n").length - 1;
-  return edit.version === version && last < document.lineCount && linesOf(document, edit.line, last) === edit.old;
+  if (edit.uri !== document.uri.toString()) return false;
+  return edit.version === document.version && last < document.lineCount && linesOf(document, edit.line, last) === edit.old;
+}
+
+/** The name of the file that an edit is in. */
+export function fileOf(edit: Pending): string {
+  return decodeURIComponent(edit.uri.split("/").at(-1) ?? "");
 }
 
 /** A position of a document, given an offset in an edit's old text. */

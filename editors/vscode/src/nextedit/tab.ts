@@ -35,8 +35,8 @@ export function direction([first, last]: Lines, view: readonly Lines[]): "above"
 /** Lines that sticky headers may cover at the top of an editor. */
 const STICKY_LINES = 5;
 
-/** The line that points to an edit out of view: the cursor's, or one near the edge where the edit is. */
-export function hintLine(where: "above" | "below", cursor: number, view: readonly Lines[]): number {
+/** The line that points to an edit out of view: the cursor's, or else one near the edge where the edit is. */
+export function hintLine(where: "above" | "below" | "elsewhere", cursor: number, view: readonly Lines[]): number {
   const top = view[0]?.[0] ?? 0;
   const bottom = view.at(-1)?.[1] ?? 0;
   if (isOn(cursor, [top, bottom])) return cursor;
