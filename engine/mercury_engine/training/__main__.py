@@ -1,4 +1,7 @@
-"""`python -m mercury_engine.training {corpus,pack,commits,places,compression,base,reader,train,draft,adapt,export}`."""
+"""`python -m mercury_engine.training STEP`, with a step of:
+
+corpus, pack, commits, places, compression, base, reader, train, draft, block, adapt, export.
+"""
 
 import sys
 
@@ -14,6 +17,7 @@ STEP_MODULES = {
     "reader": "optimisation.reader",
     "train": "optimisation.train",
     "draft": "drafting.run",
+    "block": "block.run",
     "adapt": "adapters.run",
     "export": "conversion.export",
 }
