@@ -22,7 +22,7 @@ from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.redaction import is_secret_line
+from mercury_lsp.documents.redaction import shows_secret
 from mercury_lsp.documents.syntax import first_error
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import HostedEngine
@@ -138,8 +138,8 @@ class Completer:
         anchor = self._typing_through(context.uri).shown_anchor
         if not (draft := old_suggestion(anchor, snapshot, context.offset) or self.drafts.draft(context)):
             return ""
-        lines = (context.line_prefix + draft).splitlines()
-        return "" if any(is_secret_line(line, context.language_id) for line in lines) else draft
+        above = context.near.removesuffix(context.line_prefix)
+        return "" if shows_secret(context.line_prefix + draft, context.language_id, above) else draft
 
     def _start(
         self, context: CompletionContext, snapshot: Snapshot, automatic: bool, on_step: OnStep | None

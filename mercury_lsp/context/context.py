@@ -12,15 +12,7 @@ from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 from mercury_lsp.context.scope import headers, wants_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
-from mercury_lsp.documents.redaction import (
-    after_cursor,
-    before_cursor,
-    begins_inside,
-    chunk_without_secrets,
-    is_secret_line,
-    without_secret_start,
-    without_secrets,
-)
+from mercury_lsp.documents.redaction import around_cursor, chunk_without_secrets, is_secret_line, without_secrets
 
 MAX_LINE_PREFIX_CHARS = 1600
 MAX_LINE_SUFFIX_CHARS = 800
@@ -52,6 +44,8 @@ class CompletionContext:
     """The rest of that line, without terminator; only its start if it is very long."""
     window: tuple[int, int] = (0, 0)
     """Range [first, end) of the document's chunks in these blocks."""
+    is_hidden: bool = False
+    """Whether the cursor's line is a secret together with other lines, or with parts of it that are far away."""
     snippets: tuple[str, ...] = ()
     """Blocks of other files."""
     lookup_text: tuple[str, ...] = ()
@@ -60,7 +54,7 @@ class CompletionContext:
     @property
     def on_secret(self) -> bool:
         """Whether the cursor's line looks like a secret; the model must not see it then."""
-        return is_secret_line(self.line_prefix + self.line_suffix, self.language_id)
+        return self.is_hidden or is_secret_line(self.line_prefix + self.line_suffix, self.language_id)
 
     def after(self, text: str) -> "CompletionContext":
         """The context as if `text` was typed at the cursor; the suffix and the position stay as they are."""
@@ -97,6 +91,7 @@ class ContextBuilder:
         start, end = self._window_start(snapshot.chunks, index), self._window_end(snapshot.chunks, index)
         preface = self._preface(snapshot, offset, index, start, path)
         line_start, line_end = source.line_bounds(offset)
+        around = around_cursor(snapshot.chunks, index, offset - source.starts[index], snapshot.language_id)
         line_prefix = source.slice(max(line_start, offset - MAX_LINE_PREFIX_CHARS), offset)
         return CompletionContext(
             uri=snapshot.uri,
@@ -104,13 +99,14 @@ class ContextBuilder:
             language_id=snapshot.language_id,
             offset=offset,
             position=source.position_at(offset),
-            near=_near(snapshot, offset, index),
+            near=around.before,
             far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
-            suffix=_suffix(snapshot, offset, index, end),
+            suffix=tuple(filter(None, (around.after, *_blocks(snapshot, range(index + 1, end))))),
             multiline=wants_lines(snapshot, offset),
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),
+            is_hidden=around.is_secret,
         )
 
     def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:
@@ -159,25 +155,6 @@ def _blocks(snapshot: Snapshot, numbers: range) -> Iterator[str]:
     """Chunks without secrets."""
     chunks, language_id = snapshot.chunks, snapshot.language_id
     return filter(None, (chunk_without_secrets(chunks, number, language_id) for number in numbers))
-
-
-def _near(snapshot: Snapshot, offset: int, index: int) -> str:
-    """Chunk `index`, the cursor's, up to the cursor."""
-    start = snapshot.source.starts[index]
-    text = snapshot.source.slice(start, offset)
-    if begins_inside(snapshot.chunks, index) and "\n" in text:
-        text = without_secret_start(snapshot.chunks[index - 1], text, snapshot.language_id)
-    return before_cursor(text, snapshot.language_id)
-
-
-def _suffix(snapshot: Snapshot, offset: int, index: int, end: int) -> tuple[str, ...]:
-    """The rest of chunk `index`, the cursor's, and the chunks up to `end`."""
-    source, chunks = snapshot.source, snapshot.chunks
-    if not chunks:
-        return ()
-    # Not cut shorter, because the next block must follow directly; a chunk is bounded anyway.
-    head = source.slice(offset, source.starts[index + 1])
-    return tuple(filter(None, (after_cursor(head, snapshot.language_id), *_blocks(snapshot, range(index + 1, end)))))
 
 
 def _reach(chunks: tuple[str, ...], order: range, budget: int, kept: str | None) -> int:

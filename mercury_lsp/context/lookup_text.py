@@ -4,14 +4,14 @@ It contains only chunks that were checked for lines that look like secrets, with
 (`work`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import perf_counter
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.redaction import holds_partial_line, without_secrets
+from mercury_lsp.documents.redaction import chunk_without_secrets, holds_partial_line, with_neighbours
 
 BOUNDARY = ""
 """Separates chunks that are not adjacent."""
@@ -26,6 +26,10 @@ WORK_SLICE_SECONDS = 0.001
 """Duration of one slice of work."""
 
 
+_Neighbours = tuple[str, str, str]
+"""A chunk between lines that decide, too, whether its own look like secrets."""
+
+
 @dataclass(slots=True, eq=False)
 class _DocumentText:
     """The checked chunks of one document."""
@@ -34,12 +38,14 @@ class _DocumentText:
     chunks: tuple[str, ...] = ()
     window: tuple[int, int] = (0, 0)
     """The last window, as in `CompletionContext`."""
-    clean: dict[str, str] = field(default_factory=dict)
-    """The checked chunks, mapped to their text without secrets."""
+    clean: dict[_Neighbours, str] = field(default_factory=dict)
+    """The checked chunks with their neighbours, mapped to their text without secrets."""
     whole: tuple[str, ...] = ()
     """Clean text in and around the window, for other documents."""
-    outside: tuple[str, ...] = ()
-    """The chunks last left out of the window."""
+    outside: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """The chunks last left out of the window, after it and before it, each with the one that follows or precedes."""
+    left_out: tuple[_Neighbours | None, ...] = ()
+    """Those chunks with their neighbours; None between the two parts."""
     clean_outside: tuple[str, ...] = ()
     """Those chunks without secrets, as far as they are checked."""
     is_done: bool = False
@@ -48,11 +54,11 @@ class _DocumentText:
     def work(self) -> None:
         """Check chunks for one slice of time."""
         end = perf_counter() + WORK_SLICE_SECONDS
-        for number in range(*self._near(REACH_CHUNKS).indices(len(self.chunks))):
-            chunk = self.chunks[number]
+        for number in self._numbers(self._near(REACH_CHUNKS)):
+            chunk = with_neighbours(self.chunks, number)
             if chunk in self.clean or holds_partial_line(self.chunks, number):
-                continue  # whether a line longer than a chunk is secret is not decided here
-            self.clean[chunk] = without_secrets(chunk, self.language_id)
+                continue  # parts of a line that is longer than a chunk are not looked up
+            self.clean[chunk] = chunk_without_secrets(self.chunks, number, self.language_id)
             if perf_counter() > end:
                 return
         self.is_done = True
@@ -62,28 +68,37 @@ class _DocumentText:
         """Switch to a version, and forget chunks of older ones."""
         self.chunks, self.is_done = chunks, False
         if len(self.clean) > 4 * REACH_CHUNKS:
-            kept = {*self.chunks[self._near(REACH_CHUNKS)]}
+            kept = {*self._chunks(self._near(REACH_CHUNKS))}
             self.clean = {chunk: clean for chunk, clean in self.clean.items() if chunk in kept}
         self._collect()
 
     def move(self, window: tuple[int, int], chunks: tuple[str, ...]) -> None:
         """Record the window in a version; most of the time it leaves out the same chunks as before."""
         self.window, (first, last) = window, window
-        outside = (*chunks[last : last + REACH_CHUNKS], BOUNDARY, *chunks[max(0, first - REACH_CHUNKS) : first])
+        before = max(0, first - REACH_CHUNKS - 1)
+        outside = chunks[max(0, last - 1) : last + REACH_CHUNKS + 1], chunks[before : first + 1]
         if outside != self.outside:
             self.chunks, self.outside, self.is_done = chunks, outside, False
+            after = self._chunks(slice(last, last + REACH_CHUNKS))
+            self.left_out = (*after, None, *self._chunks(slice(max(0, first - REACH_CHUNKS), first)))
             self._collect()
 
     def _near(self, reach: int) -> slice:
         return slice(max(0, self.window[0] - reach), self.window[1] + reach)
 
     def _collect(self) -> None:
-        self.whole = self._clean_text(self.chunks[self._near(OTHER_DOCUMENT_REACH_CHUNKS)])
-        self.clean_outside = self._clean_text(self.outside)
+        self.whole = self._clean_text(self._chunks(self._near(OTHER_DOCUMENT_REACH_CHUNKS)))
+        self.clean_outside = self._clean_text(self.left_out)
 
-    def _clean_text(self, chunks: Iterable[str]) -> tuple[str, ...]:
-        """The clean text of these chunks; an unchecked chunk becomes a boundary."""
-        return tuple(self.clean.get(chunk, BOUNDARY) for chunk in chunks)
+    def _clean_text(self, chunks: Iterable[_Neighbours | None]) -> tuple[str, ...]:
+        """The clean text of these chunks; None and an unchecked chunk become a boundary."""
+        return tuple(self.clean.get(chunk, BOUNDARY) if chunk is not None else BOUNDARY for chunk in chunks)
+
+    def _chunks(self, part: slice) -> Iterator[_Neighbours]:
+        return (with_neighbours(self.chunks, number) for number in self._numbers(part))
+
+    def _numbers(self, part: slice) -> range:
+        return range(*part.indices(len(self.chunks)))
 
 
 class LookupText:

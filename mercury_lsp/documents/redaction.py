@@ -1,70 +1,53 @@
-"""Keeps lines that look like secrets from the model, by the rules of detect-secrets.
+"""Keeps lines that look like secrets from the model: in chunks of a document, around the cursor, and in edits.
 
-All its rules apply except the one for public IP addresses; on 265,000 lines of real code they flag 12, none of them a
-secret. Only text is examined: the library's verification, which contacts servers, is never called.
+What looks like a secret is decided in `secret_text`. A line counts with its neighbours, because a value may stand on
+the next line and the end of a key looks like nothing by itself; so does a chunk.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import NamedTuple
 
-MIN_SECRET_LINE_CHARS = 8
-"""Shortest line, in characters, that may contain a secret."""
+from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.secret_text.blocks import LINE, MAX_REACH_CHARS, REACH_LINES, secret_lines
+from mercury_lsp.documents.secret_text.lines import is_secret_line
+from mercury_lsp.documents.secret_text.lines import load as load_rules
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+__all__ = ["is_secret_line", "load_rules"]
 
-_KEY_BODY = re.compile(r"[\s\"'#*/+-]*[A-Za-z0-9+/]{40,}={0,2}(?:\\n)?[\s\"',;+)]*\Z")
-"""A base64 line of a private key; the rules know only the key's first line."""
+MAX_SHARED_CHARS = 5
+"""Characters that a line may share with a secret line that it replaced, or that replaces it."""
 
-_FILE_TYPES = {
-    "c": "C",
-    "cpp": "C_PLUS_PLUS",
-    "go": "GO",
-    "java": "JAVA",
-    "yaml": "YAML",
-    "toml": "TOML",
-    **dict.fromkeys(("plaintext", "shellscript", "sh", "bash", "dotenv", "ini", "properties", "dockerfile"), "CONFIG"),
-}
-"""Languages that need their own rules for words like `password`; in those of type CONFIG, secrets need no quotes."""
+MAX_COMPARED_CHARS = 800
+"""Lines that are longer together count as alike: comparing them would take milliseconds."""
 
-LineTest = Callable[[str], object]
-"""Returns something true for a line that looks like a secret."""
+MAX_EDIT_REACH_CHARS = 4_000
+"""Characters on either side of an edit that decide about it, of the lines that it touches."""
 
-
-@dataclass(frozen=True, slots=True)
-class _SecretRules:
-    """The tests that mark a line as secret."""
-
-    everywhere: tuple[LineTest, ...]
-    keywords: Callable[[str, str], bool]
-    """Takes the line and its language."""
-
-
-def load_rules() -> None:
-    """Load the rules ahead of use; takes half a second the first time."""
-    _rules()
-
-
-@lru_cache(maxsize=16_384)
-def is_secret_line(line: str, language_id: str) -> bool:
-    """Whether a line looks like a secret."""
-    if len(line.strip()) < MIN_SECRET_LINE_CHARS:
-        return False
-    rules = _rules()
-    for is_secret in rules.everywhere:  # some thirty per key: a generator would take twice as long
-        if is_secret(line):
-            return True
-    return rules.keywords(line, language_id)
+REACH_CHUNKS = 16
+"""Chunks on either side of a part of a long line that are hidden with it: a key of 8,000 characters is hidden whole."""
 
 
 @lru_cache(maxsize=4096)
-def without_secrets(text: str, language_id: str) -> str:
-    """The text without the lines that look like secrets; the same object if there are none."""
-    lines = _LINE.findall(text)
-    kept = [line for line in lines if not is_secret_line(line, language_id)]
-    return text if len(kept) == len(lines) else "".join(kept)
+def without_secrets(text: str, language_id: str, above: str = "", below: str = "") -> str:
+    """The text without the lines that look like secrets; the same object if there are none.
+
+    The texts `above` and `below` are not shown, but decide, too.
+    """
+    hidden = _hidden(text, language_id, above, below)
+    return "".join(_kept(text, hidden)) if hidden else text
+
+
+def shows_secret(text: str, language_id: str, above: str = "", below: str = "") -> bool:
+    """Whether a line of the text looks like a secret."""
+    return bool(_hidden(text, language_id, above, below))
+
+
+def hidden_lines(text: str, language_id: str) -> list[str]:
+    """The lines of a text that look like secrets."""
+    hidden = secret_lines(text, language_id)
+    return [line for number, line in enumerate(LINE.findall(text)) if number in hidden] if hidden else []
 
 
 def begins_inside(chunks: Sequence[str], number: int) -> bool:
@@ -77,76 +60,152 @@ def holds_partial_line(chunks: Sequence[str], number: int) -> bool:
     return begins_inside(chunks, number) or begins_inside(chunks, number + 1)
 
 
+def with_neighbours(chunks: Sequence[str], number: int) -> tuple[str, str, str]:
+    """A chunk between the lines that decide about it, too."""
+    above = _last_lines(chunks[number - 1]) if number else ""
+    return above, chunks[number], _first_lines(chunks[number + 1]) if number + 1 < len(chunks) else ""
+
+
 def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
-    """A chunk without secrets, including its part of a line that is secret only together with the next chunk's part."""
+    """A chunk without secrets, and without parts of long lines that are secret elsewhere."""
+    hidden = _hidden_in_chunk(chunks, number, language_id)
+    return "".join(_kept(chunks[number], hidden)) if hidden else chunks[number]
+
+
+class AroundCursor(NamedTuple):
+    """The cursor's chunk without secrets; the cursor's own line stays."""
+
+    before: str
+    after: str
+    is_secret: bool
+    """Whether the cursor's line looks like a secret."""
+
+
+def around_cursor(chunks: Sequence[str], number: int, at: int, language_id: str) -> AroundCursor:
+    """The parts of chunk `number` before and after the character `at`."""
+    if not chunks:
+        return AroundCursor("", "", False)
+    hidden = _hidden_in_chunk(chunks, number, language_id)
     chunk = chunks[number]
-    if begins_inside(chunks, number):
-        chunk = without_secret_start(chunks[number - 1], chunk, language_id)
-    if begins_inside(chunks, number + 1):
-        head, tail = _across(chunk, chunks[number + 1])
-        if is_secret_line(head + tail, language_id):
-            chunk = chunk.removesuffix(head)
-    return without_secrets(chunk, language_id)
+    if not hidden:
+        return AroundCursor(chunk[:at], chunk[at:], False)
+    start = max(chunk.rfind("\n", 0, at), chunk.rfind("\r", 0, at)) + 1
+    line = len(LINE.findall(chunk[:start]))
+    lines = LINE.findall(chunk)
+    before = "".join(text for own, text in enumerate(lines[:line]) if own not in hidden)
+    after = "".join(text for own, text in enumerate(lines[line + 1 :], line + 1) if own not in hidden)
+    current = lines[line] if line < len(lines) else ""
+    return AroundCursor(before + current[: at - start], current[at - start :] + after, line in hidden)
 
 
-def without_secret_start(before: str, chunk: str, language_id: str) -> str:
-    """A chunk without the end of a line begun in the previous chunk, if the whole line looks like a secret."""
-    head, tail = _across(before, chunk)
-    return chunk.removeprefix(tail) if is_secret_line(head + tail, language_id) else chunk
+def change_without_secrets(before: str, after: str, language_id: str, above: str, below: str) -> tuple[str, str]:
+    """Lines before and after a change, without secrets, and without lines like them on the other side.
+
+    Half a secret, typed or deleted so far, looks like nothing.
+    """
+    sides = [(LINE.findall(text), _hidden(text, language_id, above, below)) for text in (before, after)]
+    secrets = [lines[number].strip() for lines, hidden in sides for number in hidden]
+    old, new = (
+        "".join(line for own, line in enumerate(lines) if own not in hidden and not _is_like_any(line, secrets))
+        for lines, hidden in sides
+    )
+    return old, new
 
 
-def _across(before: str, chunk: str) -> tuple[str, str]:
-    """Both parts of the line that spans two chunks."""
-    return (_LINE.findall(before) or [""])[-1], (_LINE.findall(chunk) or [""])[0]
+def _is_like_any(line: str, others: Iterable[str]) -> bool:
+    """Whether a line has a part of `MAX_SHARED_CHARS` and more of one of these lines."""
+    bare = line.strip()
+    for other in others:
+        if len(bare) + len(other) > MAX_COMPARED_CHARS:
+            return True
+        shared = SequenceMatcher(None, bare, other, autojunk=False).find_longest_match()
+        if shared.size > MAX_SHARED_CHARS:
+            return True
+    return False
 
 
-def before_cursor(text: str, language_id: str) -> str:
-    """A text that ends at the cursor, without secrets; the cursor's line stays."""
-    start = max(text.rfind("\n"), text.rfind("\r")) + 1
-    return without_secrets(text[:start], language_id) + text[start:]
+def lines_show_secret(snapshot: Snapshot, start: int, end: int) -> bool:
+    """Whether a line in [start, end), whole lines, looks like a secret."""
+    return _shows_secret(snapshot, start, end, (snapshot.source.slice(start, end),))
 
 
-def after_cursor(text: str, language_id: str) -> str:
-    """A text that starts at the cursor, without secrets; the cursor's line stays."""
-    line = _LINE.match(text)
-    end = line.end() if line else 0
-    return text[:end] + without_secrets(text[end:], language_id)
+def edit_shows_secret(snapshot: Snapshot, start: int, end: int, new: str) -> bool:
+    """Whether a line that the edit of [start, end) touches looks like a secret, as it is or as it would be."""
+    source = snapshot.source
+    first = max(source.line_bounds(start)[0], start - MAX_EDIT_REACH_CHARS)
+    last = min(source.offset_at(source.line_of(end) + 1, 0), end + MAX_EDIT_REACH_CHARS)
+    texts = (source.slice(first, last), source.slice(first, start) + new + source.slice(end, last))
+    return _shows_secret(snapshot, first, last, texts)
 
 
-@cache
-def _rules() -> _SecretRules:
-    # Imported here because it takes half a second and 20 MB.
-    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
-    from detect_secrets.filters import heuristic
-    from detect_secrets.plugins.base import RegexBasedDetector
-    from detect_secrets.plugins.high_entropy_strings import HighEntropyStringsPlugin
-    from detect_secrets.plugins.ip_public import IPPublicDetector
-    from detect_secrets.plugins.keyword import DENYLIST, REGEX_BY_FILETYPE, KeywordDetector
-    from detect_secrets.util.filetype import FileType
+def around_lines(snapshot: Snapshot, start: int, end: int) -> tuple[str, str]:
+    """The text before and after [start, end), whole lines, that decides whether they look like secrets."""
+    source = snapshot.source
+    return source.slice(max(0, start - MAX_REACH_CHARS), start), source.slice(end, end + MAX_REACH_CHARS)
 
-    kinds: list[Any] = [*get_mapping_from_secret_type_to_class().values()]
-    plugins = [kind() for kind in kinds if kind is not IPPublicDetector]
-    keyword = next(each for each in plugins if isinstance(each, KeywordDetector))
-    tables: Mapping[Any, Any] = REGEX_BY_FILETYPE
-    words = re.compile("|".join(DENYLIST), re.IGNORECASE)  # every rule in the table begins with one of these
 
-    def by_keyword(line: str, language_id: str) -> bool:
-        if words.search(line) is None:
-            return False
-        table = tables.get(FileType[_FILE_TYPES.get(language_id, "PYTHON")])
-        found = keyword.analyze_string(line, table)
-        return any(map(is_meant, found)) and not heuristic.is_indirect_reference(line)
+def _shows_secret(snapshot: Snapshot, start: int, end: int, texts: Iterable[str]) -> bool:
+    above, below = around_lines(snapshot, start, end)
+    return any(shows_secret(text, snapshot.language_id, above, below) for text in texts)
 
-    def is_meant(secret: str) -> bool:
-        return not heuristic.is_templated_secret(secret) and not heuristic.is_not_alphanumeric_string(secret)
 
-    def line_tests(plugin: Any) -> list[LineTest]:
-        if isinstance(plugin, HighEntropyStringsPlugin):
-            limit, entropy = plugin.entropy_limit, plugin.calculate_shannon_entropy
-            return [lambda line: any(entropy(each) > limit for each in plugin.analyze_string(line))]
-        if type(plugin).analyze_string is RegexBasedDetector.analyze_string:
-            return [regex.search for regex in plugin.denylist]
-        return [lambda line: any(True for _ in plugin.analyze_string(line))]
+def _kept(text: str, hidden: frozenset[int]) -> Iterable[str]:
+    return (line for number, line in enumerate(LINE.findall(text)) if number not in hidden)
 
-    everywhere = (test for each in plugins if each is not keyword for test in line_tests(each))
-    return _SecretRules((_KEY_BODY.match, *everywhere), by_keyword)
+
+@lru_cache(maxsize=4096)
+def _hidden(text: str, language_id: str, above: str, below: str) -> frozenset[int]:
+    """The numbers of the lines of a text that look like secrets."""
+    above, below = _last_lines(above), _first_lines(below) if text.endswith(("\n", "\r")) else ""
+    found = secret_lines(above + text + below, language_id)
+    if not found:
+        return found
+    before, count = len(LINE.findall(above)), len(LINE.findall(text))
+    return frozenset(number - before for number in found if 0 <= number - before < count)
+
+
+@lru_cache(maxsize=4096)
+def _last_lines(text: str) -> str:
+    """The lines at the end of a text that decide about what follows; none if its last line is not ended."""
+    return "".join(LINE.findall(text[-MAX_REACH_CHARS:])[-REACH_LINES:]) if text.endswith(("\n", "\r")) else ""
+
+
+@lru_cache(maxsize=4096)
+def _first_lines(text: str) -> str:
+    """The lines at the start of a text that decide about what precedes."""
+    return "".join(LINE.findall(text[:MAX_REACH_CHARS])[:REACH_LINES])
+
+
+def _hidden_in_chunk(chunks: Sequence[str], number: int, language_id: str) -> frozenset[int]:
+    """The numbers of the lines of a chunk that are hidden."""
+    above, chunk, below = with_neighbours(chunks, number)
+    hidden = _hidden(chunk, language_id, above, below)
+    if begins_inside(chunks, number) and _is_long_secret(chunks, number, language_id):
+        hidden |= {0}
+    if begins_inside(chunks, number + 1) and _is_long_secret(chunks, number + 1, language_id):
+        hidden |= {len(LINE.findall(chunk)) - 1}
+    return hidden
+
+
+def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> bool:
+    """Whether the line that crosses the border before chunk `border` is secret there or near by."""
+    for step in (1, -1):
+        at = border
+        while abs(at - border) <= REACH_CHUNKS and begins_inside(chunks, at):
+            if _is_secret_across(chunks[at - 1], chunks[at], language_id):
+                return True
+            if not _is_one_line(chunks[at if step > 0 else at - 1]):
+                break
+            at += step
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_across(before: str, chunk: str, language_id: str) -> bool:
+    """Whether the line that spans two chunks is secret by the parts in them."""
+    return is_secret_line((LINE.findall(before) or [""])[-1] + (LINE.findall(chunk) or [""])[0], language_id)
+
+
+@lru_cache(maxsize=4096)
+def _is_one_line(chunk: str) -> bool:
+    return "\n" not in chunk and "\r" not in chunk

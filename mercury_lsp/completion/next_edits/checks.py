@@ -1,11 +1,11 @@
 """Edits that are never shown: those that revert the user, only move white space, or break the parse."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.redaction import is_secret_line
+from mercury_lsp.documents.redaction import edit_shows_secret
 from mercury_lsp.documents.syntax import breaks_document
 
 MAX_EDIT_CHARS = 4_000
@@ -23,9 +23,7 @@ def is_wanted(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequenc
         return False
     if reverts(snapshot, start, old, new, hunks):
         return False
-    if any(is_secret_line(line, snapshot.language_id) for line in _lines(snapshot, start, end, new)):
-        return False
-    return not breaks_document(snapshot, start, end, new)
+    return not edit_shows_secret(snapshot, start, end, new) and not breaks_document(snapshot, start, end, new)
 
 
 def reverts(snapshot: Snapshot, start: int, old: str, new: str, hunks: Sequence[Hunk]) -> bool:
@@ -58,11 +56,3 @@ def _exchanged(old: str, new: str) -> tuple[frozenset[str], frozenset[str]]:
     """The words that only the old text has, and those that only the new one has."""
     before, after = frozenset(_WORD.findall(old)), frozenset(_WORD.findall(new))
     return before - after, after - before
-
-
-def _lines(snapshot: Snapshot, start: int, end: int, new: str) -> Iterator[str]:
-    """The lines that an edit touches, as they are and as they would be."""
-    source = snapshot.source
-    first, last = source.line_bounds(start)[0], source.line_bounds(end)[1]
-    yield from source.slice(first, last).splitlines()
-    yield from (source.slice(first, start) + new + source.slice(end, last)).splitlines()

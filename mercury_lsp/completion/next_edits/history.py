@@ -17,7 +17,7 @@ from mercury_lsp.completion.next_edits.change import Change, differing
 from mercury_lsp.completion.next_edits.history_edits import of_user
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.redaction import without_secrets
+from mercury_lsp.documents.redaction import around_lines, change_without_secrets
 from mercury_lsp.documents.uris import path_of
 
 MAX_HUNKS = 16
@@ -52,6 +52,8 @@ class Hunk:
     line: int
     before: str
     after: str
+    around: tuple[str, str] = ("", "")
+    """The text above and below these lines, which decides whether they look like secrets."""
 
     @property
     def before_lines(self) -> tuple[str, ...]:
@@ -205,7 +207,7 @@ def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
     """Hunks as a model reads them beside the document `uri`, without lines that look like secrets."""
     found = []
     for hunk in hunks:
-        before, after = (without_secrets(text, hunk.language_id) for text in (hunk.before, hunk.after))
+        before, after = change_without_secrets(hunk.before, hunk.after, hunk.language_id, *hunk.around)
         if before != after:
             found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path))
     return found
@@ -257,4 +259,6 @@ def _hunk(change: Change, snapshot: Snapshot, path: str) -> Hunk:
     before, after = lines_of(head + change.old + tail), lines_of(source.slice(start, end))
     same, last = equal_ends(before, after)
     old, new = ("".join(lines[same : len(lines) - last]) for lines in (before, after))
-    return Hunk(snapshot.uri, path, snapshot.language_id, first + same, old, new)
+    above, below = around_lines(snapshot, start, end)
+    around = above + "".join(after[:same]), "".join(after[len(after) - last :]) + below
+    return Hunk(snapshot.uri, path, snapshot.language_id, first + same, old, new, around)

@@ -13,7 +13,7 @@ from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.redaction import is_secret_line
+from mercury_lsp.documents.redaction import edit_shows_secret
 
 MIN_PROBABILITY = 0.2
 """Least probability of the new text for an offer; nine in ten unasked offers are then right."""
@@ -34,9 +34,7 @@ def scoring_request(site: EditSite, change: str, snapshot: Snapshot, path: str, 
     None if a line of the site looks like a secret, with the old text or the new one; the change's own line must not.
     """
     context = ContextBuilder().build(snapshot, site.start, path or None)
-    rest = snapshot.slice(site.end, snapshot.source.line_bounds(site.end)[1])
-    lines = (line for text in (site.old, site.new) for line in (context.line_prefix + text + rest).splitlines())
-    if any(is_secret_line(line, snapshot.language_id) for line in lines):
+    if context.on_secret or edit_shows_secret(snapshot, site.start, site.end, site.new):
         return None
     suffix = without_start(context.suffix, len(site.old))
     far = (*context.far, change) if change else context.far

@@ -9,7 +9,7 @@ from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind
 from mercury_lsp.documents.document import Snapshot, parse
 from mercury_lsp.documents.languages import parser
-from mercury_lsp.documents.redaction import is_secret_line
+from mercury_lsp.documents.redaction import edit_shows_secret
 
 MAX_RENAMED_PLACES = 2_000
 """Occurrences of a name in one document that are looked at to rename all."""
@@ -76,15 +76,9 @@ def renaming_of(replacement: Replacement, kind: SyntaxKind, scope: int | None, s
 def renamed(snapshot: Snapshot, sites: Sequence[EditSite]) -> RenamedDocument | None:
     """The document with all places renamed, without those in secret lines; None if that would break its syntax."""
     ordered = sorted(sites, key=lambda site: site.start)
-    open_to_all = [site for site in ordered if not _is_secret(site, snapshot)]
+    open_to_all = [each for each in ordered if not edit_shows_secret(snapshot, each.start, each.end, each.new)]
     found = RenamedDocument(snapshot, tuple(open_to_all), len(ordered) - len(open_to_all))
     return None if _breaks(found) else found
-
-
-def _is_secret(site: EditSite, snapshot: Snapshot) -> bool:
-    line, start = snapshot.line_at(site.start)
-    after = line[: site.start - start] + site.new + line[site.end - start :]
-    return any(is_secret_line(each, snapshot.language_id) for each in (line, after))
 
 
 def _breaks(found: RenamedDocument) -> bool:

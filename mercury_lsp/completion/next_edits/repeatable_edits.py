@@ -12,7 +12,7 @@ from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.spelling import are_alike, correction
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.redaction import is_secret_line
+from mercury_lsp.documents.redaction import edit_shows_secret
 
 MAX_OFFERED_SITES = 8
 """Sites offered for one change before the user accepts the next one."""
@@ -69,7 +69,7 @@ class RepeatableEdits:
         Nothing is recorded until the syntactic kind is known: the name would be taken to mean the same everywhere.
         """
         found = self._change_log.replacement(snapshot)
-        if found is None or _is_secret(found, snapshot):
+        if found is None or edit_shows_secret(snapshot, found.start, found.end, found.old):
             return None
         if self._repeated is not None and found.undoes(self._repeated):
             return None
@@ -83,8 +83,9 @@ class RepeatableEdits:
         """The misspelt name in the last change, to be replaced by the right one; None if there is none."""
         last = self._change_log.last
         found = correction(last.start, last.end, snapshot, self._kept_names) if last is not None else None
-        line = snapshot.line_at(found.start)[0] if found is not None else ""
-        return None if is_secret_line(line, snapshot.language_id) else found
+        if found is None or edit_shows_secret(snapshot, found.start, found.end, found.new):
+            return None
+        return found
 
     def is_unfinished(self, replacement: Replacement, cursor: int) -> bool:
         """Whether the cursor is in the new text and the user seems to be still typing or erasing it."""
@@ -236,8 +237,3 @@ def is_introduced(start: int, snapshot: Snapshot) -> bool:
 
 def _moved_scope(scope: int | None, edit: Edit) -> int | None:
     return None if scope is None else _moved(scope, edit)
-
-
-def _is_secret(replacement: Replacement, snapshot: Snapshot) -> bool:
-    """Whether the changed line looks like a secret, before or after the change."""
-    return any(is_secret_line(line, snapshot.language_id) for line in replacement.lines(snapshot))

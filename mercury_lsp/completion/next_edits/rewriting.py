@@ -10,7 +10,7 @@ from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.context.context import ContextBuilder, without_start
-from mercury_lsp.documents.redaction import is_secret_line
+from mercury_lsp.documents.redaction import lines_show_secret
 
 MIN_CHANCE = 0.2
 """Least chance of a rewrite that is returned; below it the engine stops writing."""
@@ -56,7 +56,7 @@ def rewrite_request(region: Place, history: Sequence[EditHunk], cancel: Event) -
     is_mixed = "\r" in plain or text.count("\r") not in (0, text.count("\n"))
     if len(text) > MAX_REGION_CHARS or text.count("\n") > MAX_REGION_LINES or is_mixed:
         return None
-    if any(is_secret_line(line, language_id) for line in plain.split("\n")):
+    if lines_show_secret(region.snapshot, start, end):
         return None
     context = ContextBuilder().build(region.snapshot, start, region.path or None)
     below = "".join(context.suffix)

@@ -1,7 +1,7 @@
 """Cuts the declarations and the first lines of files into snippets, and caches them by file version."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 from mercury_engine.lru import LeastRecentlyUsed
@@ -11,7 +11,7 @@ from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.ignored import IgnoreRules, inside
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
-from mercury_lsp.documents.redaction import without_secrets
+from mercury_lsp.documents.redaction import hidden_lines, without_secrets
 
 MAX_FILE_BYTES = 400_000
 """Largest file read."""
@@ -60,8 +60,10 @@ class FileSnippets:
     def _cut(self, path: str, text: str, rules: IgnoreRules | None) -> tuple[Snippet, ...]:
         language_id = language_of(path)
         shown_path = os.path.relpath(path, rules.root) if rules is not None else os.path.basename(path)
+        declarations = self._declarer.declarations(language_id, text)
+        hidden = hidden_lines(text, language_id)
         parts = {
-            SnippetKind.DECLARATIONS: self._declarer.declarations(language_id, text),
+            SnippetKind.DECLARATIONS: _without(declarations, hidden) if hidden else declarations,
             SnippetKind.CODE: _start(text),
         }
         snippets = (
@@ -83,6 +85,12 @@ def _read(path: str, rules: IgnoreRules | None) -> str:
     if len(data) > MAX_FILE_BYTES or b"\0" in data or max(map(len, data.split(b"\n"))) > MAX_SOURCE_LINE_BYTES:
         return ""
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _without(declarations: str, hidden: Iterable[str]) -> str:
+    """Declarations without lines that look like a secret where they stand in the file."""
+    bare = {line.strip() for line in hidden}
+    return "".join(line for line in declarations.splitlines(keepends=True) if line.strip() not in bare)
 
 
 def _start(text: str) -> str:

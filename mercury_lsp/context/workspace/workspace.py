@@ -16,7 +16,7 @@ from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.context.workspace.watching import Watcher
 from mercury_lsp.documents.document import Edit, Snapshot
-from mercury_lsp.documents.redaction import without_secrets
+from mercury_lsp.documents.redaction import chunk_without_secrets
 from mercury_lsp.documents.uris import path_of
 
 VISITED_DOCUMENTS = 3
@@ -213,8 +213,9 @@ class Workspace:
         for snapshot in map(self._documents.snapshot, self.offered(uri)):
             if snapshot.uri in self._edit_offsets and snapshot.chunks:
                 offset = min(self._edit_offsets[snapshot.uri], snapshot.length)
-                chunk = snapshot.chunks[snapshot.source.chunk_at(offset)]
-                path, lines = self._documents.path(snapshot.uri), without_secrets(chunk, snapshot.language_id)
+                number = snapshot.source.chunk_at(offset)
+                lines = chunk_without_secrets(snapshot.chunks, number, snapshot.language_id)
+                path = self._documents.path(snapshot.uri)
                 found.append(Snippet.of(SnippetKind.CODE, path, snapshot.language_id, lines))
         return found
 

@@ -46,8 +46,8 @@ def test_window_and_lookup_text_make_up_the_document():
 
 def test_there_is_no_lookup_text_before_the_check_which_runs_in_small_slices(monkeypatch):
     looked_at: list[str] = []
-    clean = module.without_secrets
-    monkeypatch.setattr(module, "without_secrets", lambda text, lang: (looked_at.append(text), clean(text, lang))[1])
+    clean = module.chunk_without_secrets
+    monkeypatch.setattr(module, "chunk_without_secrets", lambda *of: (looked_at.append(of[0][of[1]]), clean(*of))[1])
     monkeypatch.setattr(module, "WORK_SLICE_SECONDS", 0.0)
     made, snapshot = LookupText(), document(text_of(900)).snapshot()
     made.update(snapshot)

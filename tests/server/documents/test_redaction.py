@@ -5,7 +5,7 @@ import pytest
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
-from mercury_lsp.documents.redaction import after_cursor, before_cursor, is_secret_line, without_secrets
+from mercury_lsp.documents.redaction import around_cursor, is_secret_line, without_secrets
 
 KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
 
@@ -55,9 +55,12 @@ def test_a_text_without_secrets_is_the_same_object():
     assert without_secrets(text, "python") is text
 
 
-def test_the_cursors_line_stays():
-    assert before_cursor(KEY + 'token = "ghp_', "python") == 'token = "ghp_'
-    assert after_cursor('0123"\n' + KEY + "x = 1", "python") == '0123"\nx = 1'
+@pytest.mark.parametrize("at", [len(KEY), len(KEY) + 14, 2 * len(KEY) - 1])
+def test_the_cursors_line_stays(at: int):
+    around = around_cursor([KEY * 3 + "x = 1\n"], 0, at, "python")
+    assert around.before + around.after == KEY + "x = 1\n"
+    assert around.before == KEY[: at - len(KEY)]
+    assert around.is_secret
 
 
 def test_no_block_of_a_context_contains_a_secret():

@@ -1,0 +1,1 @@
+"""A corpus of planted secrets, none of them real, and where they reach."""

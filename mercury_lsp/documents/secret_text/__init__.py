@@ -1,0 +1,1 @@
+"""Finds secrets in text, line by line and across lines."""

@@ -1,0 +1,50 @@
+"""Secrets in URLs and in headers of requests."""
+
+import re
+
+from mercury_lsp.documents.secret_text.values import is_dense, is_password, looks_random
+
+MIN_TOKEN_CHARS = 16
+"""Shortest user name of a URL that is taken for a token."""
+
+_USER = re.compile(r"://(?P<user>[^\s/\"'`<>@:]{0,100})(?::(?P<password>[^\s/\"'`<>]{1,200}))?@[\w.\[\]${}-]")
+_QUERY = re.compile(
+    r"[?&;][\w.-]{0,30}?(?:token|key|secret|password|passwd|pwd|sig|signature|auth|code|credential|session|jwt|hmac)"
+    r"=(?P<value>[\w%.~+/=-]{8,})",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(
+    r"\b(?:bearer|basic|digest|token|apikey|api-key|negotiate|hmac)[ :=\\]{1,4}\s?[\"']?"
+    r"(?P<value>[A-Za-z0-9._~+/=-]{8,})",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(
+    r"(?:x-(?:[a-z]{1,20}-){0,3}(?:key|token|auth|secret|signature|password)|authorization|cookie|subscription-key"
+    r"|(?:private|job|deploy)-token)[\"'`]?\s{0,3}[:=,]\s{0,3}[\"'`]?(?:[a-z]{1,12} )?(?P<value>[^\s\"'`,;]{8,})",
+    re.IGNORECASE,
+)
+_RUN = re.compile(r"[A-Za-z0-9+/=_-]{16,}")
+
+
+def has_url_secret(line: str) -> bool:
+    """Whether a URL has a password, or a token as its user or in its query."""
+    for found in _USER.finditer(line):
+        password, user = found["password"], found["user"]
+        if password is not None and is_password(password):
+            return True
+        if len(user) >= MIN_TOKEN_CHARS and looks_random(user):
+            return True
+    return any(looks_random(found["value"]) for found in _QUERY.finditer(line))
+
+
+def has_header_secret(line: str) -> bool:
+    """Whether a header for authorisation has its value."""
+    values = [found["value"] for pattern in (_SCHEME, _HEADER) for found in pattern.finditer(line)]
+    if any(looks_random(value) or is_dense(value) or _is_padded(value) for value in values):
+        return True
+    return "uthorization" in line and any(looks_random(run) for run in _RUN.findall(line))
+
+
+def _is_padded(value: str) -> bool:
+    """Whether a value ends as base64 does."""
+    return value.endswith("=") and len(value) >= 12

@@ -1,0 +1,96 @@
+"""Passwords in commands, in calls that log in, in lines of .netrc, and in statements of SQL."""
+
+import re
+
+from mercury_lsp.documents.secret_text.values import is_password
+
+COMMANDS = (
+    *(
+        "passw",
+        "curl",
+        "wget",
+        "http ",
+        "sql",
+        "maria",
+        "mongo",
+        "redis",
+        "require",
+        "masterauth",
+        "sshpass",
+        "smbclient",
+    ),
+    *("ldap", "docker", "podman", "openssl", "oracle", "ftp", "zip", "7z", "gpg", "keytool", "jarsigner", "rabbit"),
+    *("ipmi", "npm", "twine", "az ", "vault", "net use", "sudo", "login", "logon", "auth", "connect", "credential"),
+    *("-u ", "identified", "insert", "user", "signin", "sign_in", "machine"),
+)
+"""Parts of commands and statements in lower case: a line without any of them is not examined here."""
+
+_PROGRAM = re.compile(
+    r"\b(?:curl|wget|http|xh|mysql(?:dump|admin|import)?|mariadb|psql|mongo(?:sh|dump)?|redis-(?:cli|server)|sshpass"
+    r"|smbclient|ldap\w{1,20}|docker|podman|helm|oc|az|htpasswd|openssl|sqlplus|sqlcmd|mssql-cli|l?ftp|rsync|svn|7z"
+    r"|(?:un)?zip|gpg|keytool|jarsigner|net use|vault|cf|kinit|expect|chpasswd|sudo|iscsiadm|ipmitool|snmp\w{1,20}"
+    r"|rabbitmqctl|influx|cqlsh|clickhouse-client|mosquitto_\w{1,10}|twine|npm|gh|glab)\b"
+)
+_PAIR = re.compile(
+    r"(?<!\S)(?:-[uaU]|--user|--proxy-user|--login)(?:[= ]\s{0,3}|(?=\S))[\"']?(?P<user>[\w.@{}\\-]{0,60})"
+    r"[\"']?[:%,][\"']?(?P<value>[^\s\"']{3,})"
+)
+_LONG = re.compile(
+    r"(?<!\S)--?(?:[a-z]{1,20}-){0,3}(?:password|passwd|pass|pwd|token|secret|key|api-key|auth|passphrase|passin|passout"
+    r"|storepass|keypass|requirepass)[= ]\s{0,3}[\"']?(?P<value>[^\s\"'-][^\s\"']{2,})"
+)
+_SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\s\"'=/.-][^\s\"']{3,})")
+"""Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
+
+_WORD = re.compile(
+    r"\b(?:rabbitmqctl\s+\w+\s+\S+|mysqladmin\b[^|;]{0,60}\spassword|vault\s+login|requirepass|masterauth"
+    r"|htpasswd\s+-\w{0,6}b\w{0,6}\s+\S+\s+\S+|net\s+use\b[^|;]{0,60}/user:\S+|login\s+\\?[\"'][^\"']{1,40}[\"'])"
+    r"\s+\\?[\"']?(?P<value>[^\s\"'\\]{4,})"
+)
+_ORACLE = re.compile(r"\b(?:sqlplus\s+|oracle:\w+:)\w+/(?P<value>[^\s@\"']{3,})@")
+_PIPED = re.compile(
+    r"\becho\s+(?:-\w+\s+){0,3}[\"']?(?P<value>[^\s\"'|$][^\s\"'|]{3,})[\"']?\s{0,3}\|\s{0,3}(?:\S{0,30}/)?"
+    r"(?:sudo\s+-S|docker|passwd|chpasswd|kinit|gpg|openssl|su|cryptsetup)\b"
+)
+_NETRC = re.compile(r"\b(?:login|user(?:name)?|account)\s+\S{1,100}\s+password\s+(?P<value>\S{3,})")
+_NETRC_LINE = re.compile(r"^\W*password\s+(?P<value>\S{4,})\s*\Z")
+_SQL = re.compile(
+    r"\b(?:identified\s+(?:with\s+\S{1,40}\s+)?by|(?:with\s+)?(?:encrypted\s+)?password|set\s+password\b[^=]{0,60})"
+    r"\s{0,3}[=(]?\s{0,3}\\?['\"](?P<value>[^'\"\\]{3,})",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?<![a-z])connect|(?:create|add)_?user|credentials?"
+    r"|password_?authentication|(?:plain|set|digest|proxy)_?auth)(?:::?\w{1,20})?\s{0,3}\(\s{0,3}[^()]{0,80}?"
+    r"[\"'`][^\"'`]{0,60}[\"'`]\s{0,3},\s{0,3}(?:\w{1,20}\s?\(\s?)?[bru]?[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
+    re.IGNORECASE,
+)
+"""A call with a user and a password, neither of which is named."""
+
+_INSERTED = re.compile(
+    r"\binsert\s+into\b[^;]{0,200}\bpass\w*[^;]{0,100}\bvalues\s{0,3}\((?P<values>[^;]*)", re.IGNORECASE
+)
+_STRING = re.compile(r"'([^']{4,60})'")
+
+_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN)
+
+
+def has_command_secret(line: str) -> bool:
+    """Whether a command, a call that logs in, a line of .netrc or a statement of SQL has a password."""
+    if any(is_password(found["value"]) for pattern in _CLEAR for found in pattern.finditer(line)):
+        return True
+    if any(_is_odd(value) for found in _INSERTED.finditer(line) for value in _STRING.findall(found["values"])):
+        return True
+    is_continued = line.lstrip(" \t\"'#*/").startswith("-")  # options of a command that begins further up
+    return (is_continued or _PROGRAM.search(line) is not None) and _has_option(line)
+
+
+def _has_option(line: str) -> bool:
+    if any(is_password(found["value"]) for pattern in (_PAIR, _LONG) for found in pattern.finditer(line)):
+        return True
+    return any(is_password(value) and _is_odd(value) for value in _SHORT.findall(line))
+
+
+def _is_odd(value: str) -> bool:
+    """Whether a value has letters and digits, as a password and no port, file or word."""
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and ":" not in value.removeprefix("pass:")

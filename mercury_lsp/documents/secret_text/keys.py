@@ -1,0 +1,49 @@
+"""Keys by their characters: blocks of base64 with marks around them, values in quotes that are random, hashes."""
+
+import re
+
+from mercury_lsp.documents.secret_text.values import is_dense, is_wordy
+
+_KINDS = r"[A-Z0-9 ]{0,40}(?:PRIVATE KEY|PGP MESSAGE|SECRET)"
+KEY_START = re.compile(rf"-----BEGIN {_KINDS}|PuTTY-User-Key-File|Private-Lines:|BEGIN SSH2 ENCRYPTED")
+KEY_END = re.compile(rf"-----END {_KINDS}|Private-MAC:")
+KEY_MARK = re.compile(rf"-----(?:BEGIN|END) {_KINDS}|PuTTY-User-Key-File|Private-(?:Lines|MAC):|BEGIN SSH2 ENCRYPTED")
+
+_BEFORE = r"[\s\"'`#*/+;,|.<>%rbuf-]{0,40}"
+_AFTER = r"(?:\\r)?(?:\\n)?[\s\"'`,;+).\\<]{0,20}\Z"
+"""Code around a line of a key: quotes, marks of comments, operators, an escaped line break."""
+
+_KEY_BODY = re.compile(rf"{_BEFORE}(?P<body>[A-Za-z0-9+/]{{40,}}={{0,2}}){_AFTER}")
+_KEY_TAIL = re.compile(rf"{_BEFORE}(?P<body>=?[A-Za-z0-9+/]{{1,76}}={{0,2}}){_AFTER}")
+"""A line of a key in base64, and what may be its last line or its checksum."""
+
+_QUOTED = re.compile(r"[\"'`]([A-Za-z0-9+/=_-]{20,})[\"'`]")
+_LONG_BODY = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}(?:\\r)?\\n|[A-Za-z0-9+/]{120,}")
+"""Part of a key in one line: rows that end in an escape, or one long row."""
+
+_HASHED = re.compile(
+    r"\$(?:2[abxy]|argon2\w{0,4}|[156y]|apr1|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+-]{20,}|\{S?SHA\d{0,3}\}[A-Za-z0-9+/=]{20,}"
+)
+"""Hashes of passwords."""
+
+
+def key_body(line: str) -> bool:
+    """Whether a line is a row of base64 and nothing else, as the rows of a key are."""
+    found = _KEY_BODY.match(line)
+    return found is not None and _is_mixed(found["body"])
+
+
+def key_tail(line: str) -> bool:
+    """Whether a line may be the last one of a key in base64."""
+    return _KEY_TAIL.match(line) is not None and any(map(str.isalnum, line))
+
+
+def has_dense_value(line: str) -> bool:
+    """Whether a quoted value is random by its characters, or a key lies in one line."""
+    if any(is_dense(value) for value in _QUOTED.findall(line)) or _HASHED.search(line):
+        return True
+    return any(_is_mixed(found[0]) for found in _LONG_BODY.finditer(line))
+
+
+def _is_mixed(body: str) -> bool:
+    return not body.islower() and not body.isupper() and any(map(str.isdigit, body)) and not is_wordy(body)

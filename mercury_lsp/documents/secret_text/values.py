@@ -1,0 +1,124 @@
+"""Whether a value looks like a password or a key, rather than a name, a placeholder or a sentence."""
+
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+
+MIN_PASSWORD_CHARS = 4
+"""Shortest value that is taken for a password."""
+
+MIN_RANDOM_CHARS = 8
+"""Shortest value that can look random."""
+
+MIN_RANDOM_BITS = 2.5
+"""Entropy per character of a value that looks random; words of ten different letters have 3.3, `aaaaaaaa` none."""
+
+MIN_MIXED_CHARS = 10
+"""Shortest value of small and capital letters that is taken for a password if it has no words in it."""
+
+MAX_WORDY_SHARE = 0.6
+"""Share of characters in words from which on a value is no key; a random text of letters has 0.2."""
+
+MAX_WORDED_SHARE = 0.8
+"""Share of words, each with a number of at most four digits, from which on a value is a name."""
+
+_WORD = re.compile(r"[A-Z]?[a-z]{3,}")
+_PLACEHOLDER = re.compile(
+    r"\$\{|\{\{|#\{|\$\(|<[\w\s./-]+>|\*{3}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}|(.)\1+$|[xX*.\-_]+$|@\w+@$)"
+)
+"""What stands for a value that comes from elsewhere."""
+
+_WORDS = frozenset(
+    """str string text bytes int integer number float bool boolean object array list dict any char varchar none null nil
+    true false yes no required optional hidden default value name names user username login email type id ids password
+    passwords passwd passphrase pass pwd secret secrets token tokens key keys auth basic bearer digest cookie session
+    credential credentials plain plaintext body header headers query path form json text/plain missing invalid empty
+    unknown undefined undef todo tbd same-origin include omit same off on write read""".split()  # noqa: SIM905
+)
+"""Words that describe a value in place of one."""
+
+_KEYWORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|api_?key|auth", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|-|/|:)[A-Za-z_$][\w$]*)*\(?\)?")
+"""An identifier, or several with dots, hyphens or slashes."""
+_PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\|https?:|file:|#|\.[a-z]|\[|\(|@|--?\w)")
+_VERSION = re.compile(r"[vV^~<>=]*\d+(?:[.\-_:]\w+)*\Z|\d{4}-\d\d-\d\d")
+_ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{20,}\Z")
+_HEX = re.compile(r"[0-9a-fA-F]{16,}\Z")
+
+
+def entropy(text: str) -> float:
+    """Bits per character, by the counts of its characters."""
+    size = len(text)
+    return -sum(count / size * math.log2(count / size) for count in Counter(text).values())
+
+
+def is_password(value: str) -> bool:
+    """Whether a value behind a word like `password` may be one: no placeholder, name of a field, path or sentence."""
+    bare = value.strip()
+    if not MIN_PASSWORD_CHARS <= len(bare) <= 400 or _PLACEHOLDER.search(bare) or bare.lower() in _WORDS:
+        return False
+    if " " in bare and not _is_passphrase(bare):
+        return False
+    has_sign = any(map(str.isdigit, bare)) or any(not each.isalnum() and each not in "_-./: " for each in bare)
+    if _NAME.fullmatch(bare):
+        return has_sign_of_password(bare)
+    return has_sign or not _PATH.match(bare)
+
+
+def has_sign_of_password(name: str) -> bool:
+    """Whether what could be a name is rather a password: one word, or with digits, but no word like `password`."""
+    if _KEYWORD.search(name):
+        return any(map(str.isdigit, name)) and not name.islower() and not name.isupper() and "_" not in name
+    is_word = name.isalpha() and (name.islower() or name.isupper() or name.istitle())
+    is_mixed = len(name) >= MIN_MIXED_CHARS and name.isalpha() and not is_wordy(name)
+    return is_word or is_mixed or any(map(str.isdigit, name))
+
+
+def _is_passphrase(text: str) -> bool:
+    """Whether a text with blanks is rather a passphrase than a sentence."""
+    return len(text.split()) >= 3 and text.islower() and all(map(str.isalpha, text.split()))
+
+
+def looks_random(value: str) -> bool:
+    """Whether a value looks like a key: long, of letters and digits, and no version, date, name or path."""
+    if len(value) < MIN_RANDOM_CHARS or _PLACEHOLDER.search(value) or " " in value or _VERSION.fullmatch(value):
+        return False
+    digits = sum(map(str.isdigit, value))
+    if not digits or digits == len(value) or not any(map(str.isalpha, value)):
+        return False
+    return entropy(value) > MIN_RANDOM_BITS and (digits >= 2 or len(value) >= 16) and not _is_worded(value)
+
+
+def _is_worded(value: str) -> bool:
+    """Whether a value is words with a number, as `sha256`, `utf-8-sig` or `test_case_12` are."""
+    parts = re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", value)
+    worded = sum(map(len, filter(_is_word_with_number, parts)))
+    return worded >= MAX_WORDED_SHARE * sum(map(len, parts)) and not re.search(r"\d[A-Za-z]+\d", value)
+
+
+def _is_word_with_number(part: str) -> bool:
+    letters = part.rstrip("0123456789")
+    if len(part) - len(letters) > 4 or not (letters.isalpha() or not letters):
+        return False
+    return letters.islower() or letters.isupper() or not letters or is_wordy(letters)
+
+
+def is_dense(value: str) -> bool:
+    """Whether a quoted value is a key by its characters alone: hexadecimal or base64, at least 20 of them."""
+    if _HEX.match(value):
+        return len(value) >= 20 and entropy(value) > 3.0 and any(map(str.isalpha, value))
+    if not _ENCODED.match(value) or not any(map(str.isdigit, value)) or is_wordy(value):
+        return False
+    return entropy(value) > 4.5 or (entropy(value) > 3.9 and _changes(value) >= len(value) // 3)
+
+
+def is_wordy(value: str) -> bool:
+    """Whether most of a value is in words, as in a name of several."""
+    return sum(map(len, _WORD.findall(value))) >= MAX_WORDY_SHARE * len(value)
+
+
+def _changes(value: str) -> int:
+    """How often the kind of character changes: often in a random text, seldom in words."""
+    kinds = ["d" if each.isdigit() else "u" if each.isupper() else "l" for each in value if each.isalnum()]
+    return sum(a != b for a, b in pairwise(kinds))

@@ -1,0 +1,128 @@
+"""None of the secrets that the project plants reaches the model, and ordinary lines do."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from on_secrets import corpus as planting  # noqa: E402
+from on_secrets import paths  # noqa: E402
+from planted_secrets import ordinary_record  # noqa: E402
+
+from mercury_lsp.documents.chunked_text import ChunkedText  # noqa: E402
+from mercury_lsp.documents.redaction import (  # noqa: E402
+    chunk_without_secrets,
+    edit_shows_secret,
+    is_secret_line,
+    shows_secret,
+    without_secrets,
+)
+from mercury_lsp.documents.secret_text.issuers import issuer_pattern  # noqa: E402
+
+EACH = list(planting.corpus())
+
+
+def shown(text: str, language: str) -> str:
+    chunks = ChunkedText.of(text).chunks
+    return "".join(chunk_without_secrets(chunks, number, language) for number in range(len(chunks)))
+
+
+def test_there_are_at_least_300_formats_in_13_languages():
+    assert planting.formats() >= 300 and len(planting.LANGUAGES) == 13
+    assert len(EACH) == planting.formats() * 13
+    assert all(each.parts and any(part in each.text for part in each.parts) for each in EACH)
+
+
+def test_the_corpus_is_the_same_each_time():
+    assert [each.text for each in planting.corpus(("go",))] == [each.text for each in planting.corpus(("go",))]
+
+
+@pytest.mark.parametrize("language", planting.LANGUAGES)
+def test_no_planted_secret_is_left_in_the_text_around_it(language: str):
+    around = "first = 1\nsecond = 2\n"
+    left = []
+    for each in (each for each in EACH if each.language == language):
+        text = shown(around + each.text + "\n" + around, language)
+        left += [(each.name, part) for part in each.parts if part in text]
+        assert text.startswith("first = 1\n") and text.endswith("second = 2\n")
+    assert left == []
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_no_planted_secret_is_in_a_prompt_a_lookup_a_snippet_or_a_next_edit(part: int):
+    """Every format in one of the languages; `benchmarks/planted_secrets.py` tries all of them."""
+    chosen = [each for number, each in enumerate(EACH) if number % (planting.formats() + 1) % 8 == part]
+    chosen = [each for number, each in enumerate(chosen) if number % 13 == part % 13]
+    found = {each.name: ways for each in chosen if any((ways := paths.leaks(each)).values())}
+    assert found == {} and len(chosen) > 50
+
+
+@pytest.mark.parametrize("at", [0, 400, 500, 1100])
+def test_a_secret_is_hidden_wherever_chunks_end(at: int):
+    filling = "value = 1\n" * (at // 10)
+    for each in (each for each in EACH if each.kind in ("block", "next line", "joined") and each.language == "python"):
+        text = shown(f"{filling}{each.text}\n{filling}", "python")
+        assert not any(part in text for part in each.parts), each.name
+
+
+def test_no_file_of_the_corpus_holds_what_looks_like_a_token():
+    folder = ROOT / "benchmarks" / "on_secrets"
+    for path in sorted(folder.iterdir()):
+        for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+            assert not issuer_pattern().search(line), (path.name, line)
+
+
+def test_of_the_ordinary_lines_of_this_repository_at_most_two_in_a_thousand_are_hidden():
+    record = ordinary_record(ROOT / "mercury_lsp", 0)
+    assert record["lines"] > 10_000
+    assert record["hidden"] <= 0.002 * record["lines"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'token = response.headers["x-request-id"]',
+        'password = getpass.getpass("Password: ")',
+        'parser.add_argument("--password", help="the password to log in with")',
+        'if key == "Enter":',
+        'key = f"{prefix}:{name}"',
+        'raise ValueError("the token must not be empty")',
+        'type="password"',
+        'assert "secret" not in caplog.text',
+        'headers["Authorization"] = f"Bearer {token}"',
+        'url = f"https://{user}:{password}@{host}"',
+        'self.tokenizer = Tokenizer.from_file("tokenizer.json")',
+        "def authenticate(self, user: str, password: str | None = None) -> Session:",
+        'cache_key = ("attention", layer, head_dim, "float16")',
+        '"openTypeOS2WidthClass": dict(type=int),',
+        "uses: actions/checkout@v4",
+        'password = os.environ["DB_PASSWORD"]',
+        "curl -fsSL https://example.com/install.sh | sh -s -- -p /usr/local",
+        "    secret: ${{ secrets.DEPLOY_KEY }}",
+        "INSERT INTO items (name, price) VALUES ('apple', '12')",
+    ],
+)
+def test_ordinary_lines_are_shown(line: str):
+    assert not is_secret_line(line, "python")
+
+
+def test_a_value_counts_with_the_line_above():
+    assert not shows_secret('    "swordfish",\n', "python")
+    assert shows_secret('    "swordfish",\n', "python", above="password = (\n")
+
+
+def test_the_last_line_of_a_key_counts_with_the_line_above_or_below():
+    body, end = "A1b2C3d4E5f6G7h8" * 4 + "\n", "-" * 5 + "END PRIVATE KEY" + "-" * 5 + "\n"
+    assert without_secrets("x9Yz==\n", "plaintext", above=body) == ""
+    assert without_secrets("x9Yz==\n", "plaintext", below=end) == ""
+    assert without_secrets("x9Yz==\n", "plaintext") == "x9Yz==\n"
+
+
+def test_an_edit_counts_with_its_neighbours_before_and_after():
+    document = paths.Document("file:///a.py", "python", 1, 'password = (\n    ""\n)\nx = 1\n').snapshot()
+    at = document.text.index('""') + 1
+    assert edit_shows_secret(document, at, at, "swordfish")
+    assert not edit_shows_secret(document, document.length - 2, document.length - 1, "2")
