@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from threading import Event
 from typing import Any
 
@@ -24,6 +25,7 @@ from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.rewritten_places import RewrittenPlaces, Surroundings
 from mercury_lsp.completion.next_edits.siblings import additions, sibling_sites
+from mercury_lsp.completion.next_edits.signatures import call_sites, signatures
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
@@ -150,9 +152,18 @@ class NextEdits:
         if hunks and hunks[-1].uri == snapshot.uri and not _is_complete(hunks[-1], snapshot):
             return
         documents = [(snapshot, path), *others]
-        for proposal in (*self._added(documents, hunks), *self._mirrored(documents, hunks)):
+        found = (self._signatures(documents, hunks), self._added(documents, hunks), self._mirrored(documents, hunks))
+        for proposal in chain.from_iterable(found):
             if not self.by_example.is_dismissed(proposal.snapshot.uri, proposal.site):
                 yield proposal
+
+    def _signatures(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:
+        """The declarations and calls of functions whose parameters the latest hunk's document changed."""
+        origin = next((snapshot for snapshot, _ in documents if hunks and snapshot.uri == hunks[-1].uri), None)
+        for signature in signatures(hunks, origin) if origin is not None else ():
+            for snapshot, path in documents:
+                for site in call_sites(signature, hunks, snapshot):
+                    yield self._by_example(snapshot, path, site, "", 0.0)
 
     def _added(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:
         """The items that the latest hunk's document got, where those beside them are listed."""

@@ -18,7 +18,7 @@ from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.context.scope import path_to
+from mercury_lsp.completion.next_edits.parameters import parameters_around
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 
@@ -276,7 +276,7 @@ def _field(
         return None
     if not any(":" in text for _, _, text in elements):
         return None
-    parameters = _parameters_around(snapshot, line_start + elements[0][0])
+    parameters = parameters_around(snapshot, line_start + elements[0][0])
     field = addition.renamed(keys[at])
     value = next((name for name in dict.fromkeys(addition.names.values()) if name in parameters), None)
     if value is None:
@@ -284,16 +284,6 @@ def _field(
     text = field if field == value and snapshot.language_id in _SHORTHANDS else f"{field}: {value}"
     start, end, _ = elements[at]
     return _inserted(addition, line_start, start, end, text)
-
-
-def _parameters_around(snapshot: Snapshot, offset: int) -> frozenset[str]:
-    """The words of the parameter lists of the functions around an offset."""
-    if snapshot.tree is None or not snapshot.is_parsed:
-        return frozenset()
-    path = path_to(snapshot.tree, snapshot.source.byte_of(offset) + 1)
-    found = [node.child_by_field_name("parameters") for node in path]
-    texts = ((node.text or b"").decode("utf-8", "replace") for node in found if node is not None)
-    return frozenset(word for text in texts for word in _NAME.findall(text))
 
 
 def _has_other(text: str, addition: Addition) -> bool:

@@ -1,0 +1,162 @@
+"""Carries a changed parameter list to its declaration elsewhere and to the calls whose new text is certain.
+
+    -def load(path, strict):              a removed argument goes, `strict=1` becomes `exact=1`, arguments change places,
+    +def load(path, exact):               and a new one is passed where a variable of its name is a parameter
+
+What a call would have to pass is not guessed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mercury_engine.places.candidates import KEYWORDS
+
+from mercury_lsp.completion.next_edits.calls import CallSite, calls
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.completion.next_edits.mirroring import paired
+from mercury_lsp.completion.next_edits.parameters import parameters_around
+from mercury_lsp.completion.next_edits.syntax_kind import kind_at
+from mercury_lsp.documents.document import Snapshot
+
+HUNKS_FOLLOWED = 4
+REACH_CHARS = 100_000
+MAX_SITES = 8
+MAX_CALLS = 100
+"""Occurrences of the function's name that are looked at."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_SELF = re.compile(r"(?:self|cls|&(?:mut )?self|mut self)\Z")
+_NAME_FIRST = ("python", "typescript", "typescriptreact", "javascript", "javascriptreact", "rust", "go", "lua")
+"""Languages in which a parameter's name stands before its type."""
+_FAMILIES = (("c", "cpp"), ("javascript", "javascriptreact", "typescript", "typescriptreact"))
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A function whose parameters the user changed: as they were written before and after, without `self`."""
+
+    hunk: Hunk
+    name: str
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    old_text: str
+    new_text: str
+    """The name with its list, as it stood in the line and as it stands."""
+
+
+def signatures(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Signature]:
+    """The functions of a document whose parameters the latest hunks changed, newest first; hunks come oldest first."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return
+    own = [each for each in hunks if each.uri == snapshot.uri]
+    for hunk in reversed(own[-HUNKS_FOLLOWED:]):
+        after = list(hunk.after_lines)
+        for old, new in paired(hunk.before_lines, hunk.after_lines):
+            start = snapshot.source.offset_at(hunk.line + after.index(new), 0)
+            for was, now in zip(_outer(old), _outer(new), strict=False):
+                if was.name == now.name and was.arguments != now.arguments and _is_header(start + now.start, snapshot):
+                    lists = (tuple(each for each in call.arguments if not _SELF.match(each)) for call in (was, now))
+                    yield Signature(hunk, now.name, *lists, was.text, now.text)
+
+
+def call_sites(signature: Signature, hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
+    """The declaration and the calls of a function that must follow, as far as their text is certain, nearest first."""
+    if not _is_same_language(signature.hunk.language_id, snapshot.language_id):
+        return
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return
+    source, own = snapshot.source, [each for each in hunks if each.uri == snapshot.uri]
+    at = source.offset_at(signature.hunk.line, 0) if signature.hunk.uri == snapshot.uri else 0
+    first = max(0, at - REACH_CHARS)
+    text = snapshot.slice(first, at + REACH_CHARS)
+    sites: list[EditSite] = []
+    for found, _ in zip(re.finditer(rf"(?<!\w){re.escape(signature.name)}\(", text), range(MAX_CALLS), strict=False):
+        start = first + found.start()
+        line = source.line_of(start)
+        if any(each.line <= line < max(each.end_line, each.line + 1) for each in own):
+            continue
+        rest = snapshot.slice(start, source.line_bounds(start)[1])
+        call = next((each for each in calls(rest) if each.start == 0), None)
+        if call is not None and (new := _followed(signature, call, start, snapshot)) not in (None, call.text):
+            assert new is not None
+            sites.append(EditSite(start, call.text, new))
+    below = [site for site in sites if site.start > at]
+    yield from (below + [site for site in reversed(sites) if site.start <= at])[:MAX_SITES]
+
+
+def _followed(signature: Signature, call: CallSite, start: int, snapshot: Snapshot) -> str | None:
+    """The text of a declaration or call after the change; None if it isn't certain."""
+    if (kind := kind_at(snapshot, start)) is None:
+        return None
+    if kind.is_defined or kind.is_field:
+        is_twin = " ".join(call.text.split()) == " ".join(signature.old_text.split())
+        return signature.new_text if is_twin else None
+    names = [[_name(each, signature.hunk.language_id) for each in side] for side in (signature.old, signature.new)]
+    arguments = _passed(names[0], names[1], signature, call.arguments, start, snapshot)
+    return None if arguments is None else f"{call.name}({', '.join(arguments)})"
+
+
+def _passed(
+    old: Sequence[str],
+    new: Sequence[str],
+    signature: Signature,
+    arguments: tuple[str, ...],
+    start: int,
+    snapshot: Snapshot,
+) -> tuple[str, ...] | None:
+    """A call's arguments after the change, by position and by keyword; None if they aren't certain."""
+    if len({*old}) < len(old) or len({*new}) < len(new) or any(each.startswith(("*", "...")) for each in arguments):
+        return None
+    gone, come = [name for name in old if name not in new], [name for name in new if name not in old]
+    keywords = [_keyword(each) for each in arguments]
+    if len(gone) == len(come) == 1 and old.index(gone[0]) == new.index(come[0]) and len(old) == len(new):
+        renamed = f"{come[0]}="
+        return tuple(renamed + a.partition("=")[2] if k == gone[0] else a for a, k in zip(arguments, keywords, strict=True))
+    if any(keywords) or len(arguments) != len(old) or (gone and come):
+        return None
+    by_name = dict(zip(old, arguments, strict=True))
+    if not come:
+        return tuple(by_name[name] for name in new)
+    if len(come) == 1 and not _has_default(signature.new[new.index(come[0])]):
+        if come[0] in parameters_around(snapshot, start) - {*old} and come[0] not in arguments:
+            return tuple(by_name.get(name, name) for name in new)
+    return None
+
+
+def _keyword(argument: str) -> str:
+    """The name by which an argument is passed; empty if it is passed by position."""
+    found = re.match(r"(\w+)\s*=(?!=)", argument)
+    return found[1] if found else ""
+
+
+def _name(parameter: str, language_id: str) -> str:
+    """A parameter's name, without type and default."""
+    names = [name for name in _NAME.findall(re.split(r"[=]", parameter)[0]) if name not in KEYWORDS]
+    if not names:
+        return parameter
+    return names[0] if language_id in _NAME_FIRST else names[-1]
+
+
+def _has_default(parameter: str) -> bool:
+    return "=" in parameter or "?" in parameter
+
+
+def _outer(line: str) -> list[CallSite]:
+    """The calls of a line that are within no other one, from left to right."""
+    found = sorted(calls(line), key=lambda call: call.start)
+    return [
+        each
+        for each in found
+        if not any(o.start < each.start and each.start + len(each.text) <= o.start + len(o.text) for o in found)
+    ]
+
+
+def _is_header(offset: int, snapshot: Snapshot) -> bool:
+    kind = kind_at(snapshot, offset)
+    return kind is not None and (kind.is_defined or kind.is_field)
+
+
+def _is_same_language(one: str, other: str) -> bool:
+    return one == other or any(one in family and other in family for family in _FAMILIES)

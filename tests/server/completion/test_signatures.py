@@ -1,0 +1,69 @@
+"""A changed parameter list is followed where the new text is certain, and nowhere else."""
+
+import pytest
+
+from mercury_lsp.completion.next_edits.signatures import call_sites, signatures
+from tests.server.completion.test_by_example import ExampleDesk
+
+
+def followed(desk: ExampleDesk, number: int = 0) -> list[str]:
+    """The new texts of declarations and calls."""
+    hunks, snapshot = desk.history.hunks(), desk.parsed(number)
+    return [site.new for each in signatures(hunks, desk.parsed()) for site in call_sites(each, hunks, snapshot)]
+
+
+PYTHON = """\
+def load(path, strict, depth=1):
+    return path
+
+
+def use(name, depth):
+    load(name, True)
+    load(name, True, 2)
+    load(name, strict=False)
+    load(*name)
+    x.unload(name, True, 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "calls"),
+    [
+        ("load(path, exact, depth=1)", ["load(name, exact=False)"]),
+        ("load(path, depth=1)", ["load(name, 2)"]),
+        ("load(strict, path, depth=1)", ["load(True, name, 2)"]),
+        ("load(path, strict, depth=1, name=None)", []),
+        ("load(path, strict, depth=1, size)", []),
+    ],
+    ids=["renamed", "removed", "moved", "with a default", "nothing to pass"],
+)
+def test_calls_follow_a_parameter_that_is(new: str, calls: list[str]):
+    assert followed(ExampleDesk(a__py=PYTHON).replace("load(path, strict, depth=1)", new)) == calls
+
+
+def test_a_new_parameter_is_passed_where_a_parameter_has_its_name():
+    text = "def load(path):\n    return path\n\ndef f(a, depth):\n    load(a)\n    load(a, 1)\n\ndef g(a):\n    load(a)\n"
+    assert followed(ExampleDesk(a__py=text).replace("load(path)", "load(path, depth)")) == ["load(a, depth)"]
+
+
+def test_a_method_is_called_without_self():
+    text = "class A:\n    def load(self, path, mode):\n        return path\n\nx.load(1, 2)\n"
+    assert followed(ExampleDesk(a__py=text).replace("self, path, mode", "self, path")) == ["load(1)"]
+
+
+def test_a_declaration_in_another_document_gets_the_same_list():
+    header = "size_t fill(struct pump *p, int litres);\nsize_t spill(struct pump *p, int litres);\n"
+    code = "size_t fill(struct pump *p, int litres)\n{\n    return litres;\n}\n"
+    desk = ExampleDesk(pump__c=code, pump__h=header).replace("int litres)", "int litres, int speed)")
+    assert followed(desk, 1) == ["fill(struct pump *p, int litres, int speed)"]
+
+
+def test_an_overload_and_a_call_that_only_looks_like_the_list_stay():
+    text = "int fill(int litres) { return litres; }\nint fill(long litres) { return fill(litres); }\n"
+    desk = ExampleDesk(a__cpp=text).replace("fill(int litres)", "fill(int litres, int speed)")
+    assert followed(desk) == []
+
+
+def test_a_call_that_changed_is_no_signature():
+    desk = ExampleDesk(a__py=PYTHON).replace("load(name, True)\n", "load(name, False)\n")
+    assert followed(desk) == []
