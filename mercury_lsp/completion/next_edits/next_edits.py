@@ -232,7 +232,7 @@ class _Step:
 
     def elsewhere(self) -> Iterator[Proposal]:
         """The renaming in other documents."""
-        renaming = self._renaming
+        renaming = self._renaming if self.others else None
         block = change_block(self.replacement, self.snapshot)
         for each in renaming.elsewhere if renaming is not None else ():
             names = self.replacement.old, self.replacement.new

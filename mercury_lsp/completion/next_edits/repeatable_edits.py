@@ -45,6 +45,7 @@ class RepeatableEdits:
         """Start and end of the last offer, and the starts of its sites, by suggestion id."""
         self._corrected: dict[str, str] = {}
         """The misspelt name of the last offer, by suggestion id."""
+        self._kinds: tuple[Snapshot | None, dict[Replacement, SyntaxKind | None]] = None, {}
         self._kept_names: set[str] = set()
         """Names that the user did not want corrected."""
         self._offered_elsewhere: dict[str, tuple[str, str, str]] = {}
@@ -63,6 +64,15 @@ class RepeatableEdits:
             self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
             self._offered = {name: tuple(_moved(at, edit) for at in each) for name, each in self._offered.items()}
 
+    def _kind(self, replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
+        """The syntactic kind of a replacement, looked up once in each version: a common name takes milliseconds."""
+        if self._kinds[0] is not snapshot:
+            self._kinds = snapshot, {}
+        known = self._kinds[1]
+        if replacement not in known:
+            known[replacement] = syntax_kind(replacement, snapshot)
+        return known[replacement]
+
     def replacement(self, snapshot: Snapshot) -> Replacement | None:
         """The replacement to offer elsewhere in this version; None if the user took the last change back.
 
@@ -73,7 +83,7 @@ class RepeatableEdits:
             return None
         if self._repeated is not None and found.undoes(self._repeated):
             return None
-        if (kind := syntax_kind(found, snapshot)) is not None:
+        if (kind := self._kind(found, snapshot)) is not None:
             if not self._continues(found, kind):
                 self._start_over(found, kind, snapshot)
             self._repeated = found
@@ -97,7 +107,7 @@ class RepeatableEdits:
     def sites(self, replacement: Replacement, snapshot: Snapshot, invoked: bool) -> list[EditSite]:
         """The sites found by rules alone, in the order to offer them; fewer if the user did not ask."""
         is_single_use = self._is_use and not invoked and not self.is_walked(replacement, snapshot)
-        if self._is_switch or is_single_use or (kind := syntax_kind(replacement, snapshot)) is None:
+        if self._is_switch or is_single_use or (kind := self._kind(replacement, snapshot)) is None:
             return []
         found = find_sites(replacement, kind, self._scope, snapshot)
         return list(islice((site for site in found if site.start not in self._finished_offsets), MAX_OFFERED_SITES))
@@ -109,7 +119,7 @@ class RepeatableEdits:
 
         `others` are documents, with their paths, that may have the name of this one, at `path`.
         """
-        kind = syntax_kind(replacement, snapshot)
+        kind = self._kind(replacement, snapshot)
         if self._is_switch or kind is None:
             return None
         found = renaming_of(replacement, kind, self._scope, snapshot)
@@ -152,7 +162,7 @@ class RepeatableEdits:
     def _same_before(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether an earlier change in the scope, which still stands, was the same."""
         earlier = (each for each in self._change_log.finished(snapshot) if each.is_same(replacement))
-        kinds = (syntax_kind(each, snapshot) for each in earlier)
+        kinds = (self._kind(each, snapshot) for each in earlier)
         return any(kind is not None and self._scope in (*kind.enclosing, *kind.classes) for kind in kinds)
 
     def _continues(self, replacement: Replacement, kind: SyntaxKind) -> bool:
@@ -173,7 +183,7 @@ class RepeatableEdits:
             earlier = [each for each in self._change_log.finished(snapshot) if each.is_same(replacement)]
             offsets = [each.start for each in (*earlier, replacement)]
             for each in (*earlier, replacement):
-                if (kind_there := syntax_kind(each, snapshot)) is not None:
+                if (kind_there := self._kind(each, snapshot)) is not None:
                     self._rename(each, kind_there, snapshot, offsets)
 
     def _rename(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot, offsets: Container[int]) -> None:

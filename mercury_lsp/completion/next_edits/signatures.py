@@ -1,14 +1,14 @@
 """Carries a changed parameter list to its declaration elsewhere and to the calls whose new text is certain.
 
-    -def load(path, strict):              a removed argument goes, `strict=1` becomes `exact=1`, arguments change places,
-    +def load(path, exact):               and a new one is passed where a variable of its name is a parameter
+    -def load(path, strict):        a removed argument goes, `strict=1` becomes `exact=1`, arguments change places,
+    +def load(path, exact):         and a new one is passed where a parameter has its name
 
 What a call would have to pass is not guessed.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mercury_engine.places.candidates import KEYWORDS
 
@@ -113,16 +113,18 @@ def _passed(
     keywords = [_keyword(each) for each in arguments]
     if len(gone) == len(come) == 1 and old.index(gone[0]) == new.index(come[0]) and len(old) == len(new):
         renamed = f"{come[0]}="
-        return tuple(renamed + a.partition("=")[2] if k == gone[0] else a for a, k in zip(arguments, keywords, strict=True))
+        return tuple(
+            renamed + a.partition("=")[2] if k == gone[0] else a for a, k in zip(arguments, keywords, strict=True)
+        )
     if any(keywords) or len(arguments) != len(old) or (gone and come):
         return None
     by_name = dict(zip(old, arguments, strict=True))
     if not come:
         return tuple(by_name[name] for name in new)
-    if len(come) == 1 and not _has_default(signature.new[new.index(come[0])]):
-        if come[0] in parameters_around(snapshot, start) - {*old} and come[0] not in arguments:
-            return tuple(by_name.get(name, name) for name in new)
-    return None
+    if len(come) > 1 or _has_default(signature.new[new.index(come[0])]) or come[0] in arguments:
+        return None
+    is_known = come[0] in parameters_around(snapshot, start)
+    return tuple(by_name.get(name, name) for name in new) if is_known else None
 
 
 def _keyword(argument: str) -> str:

@@ -42,7 +42,9 @@ def test_calls_follow_a_parameter_that_is(new: str, calls: list[str]):
 
 
 def test_a_new_parameter_is_passed_where_a_parameter_has_its_name():
-    text = "def load(path):\n    return path\n\ndef f(a, depth):\n    load(a)\n    load(a, 1)\n\ndef g(a):\n    load(a)\n"
+    text = (
+        "def load(path):\n    return path\n\ndef f(a, depth):\n    load(a)\n    load(a, 1)\n\ndef g(a):\n    load(a)\n"
+    )
     assert followed(ExampleDesk(a__py=text).replace("load(path)", "load(path, depth)")) == ["load(a, depth)"]
 
 

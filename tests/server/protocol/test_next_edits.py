@@ -283,6 +283,13 @@ def test_a_changed_expression_is_changed_again_where_the_model_agrees(editor: Ed
         assert (TITLE in titles(editor, uri)) is True
 
 
+def test_a_call_follows_a_removed_parameter(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "def f(path, strict, depth):\n    return path, depth\n\nf(1, True, 2)\n")
+    editor.change(uri, 2, {"range": span((1, 10), (1, 18)), "text": ""})
+    [edit] = edits(editor, uri, 2, 1, 10)
+    assert (edit["range"], edit["text"]) == (span((4, 0), (4, 13)), "f(1, 2)")
+
+
 def test_an_item_is_added_where_those_beside_it_are_listed_and_not_again_once_dismissed(editor: Editor):
     body = "class A:\n    def __init__(self, red, green):\n        self.red = red\n        self.green = green\n"
     uri = editor.opened(script(**SILENT) + body)
