@@ -79,3 +79,10 @@ def differing(change: Change) -> Change:
     while trail < min(len(old), len(new)) and old[-1 - trail] == new[-1 - trail]:
         trail += 1
     return Change(change.start + lead, old[: len(old) - trail], new[: len(new) - trail])
+
+
+def moved_offset(offset: int, edit: Edit) -> int:
+    """An offset after an edit; clamped to the edit's start if it lies within the removed text."""
+    if offset >= edit.start + len(edit.removed):
+        return offset + len(edit.inserted) - len(edit.removed)
+    return min(offset, edit.start)

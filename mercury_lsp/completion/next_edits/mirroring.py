@@ -43,6 +43,7 @@ MIN_ALIKE = 0.5
 _TOKEN = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)*\w*|[ \t]+|.")
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"\d")
+_OF_BODIES = frozenset({"async", "suspend"})
 _COMMENTS = ("#", "//", "/*", "*", "--", '"""')
 _QUOTES = "\"'`"
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -154,6 +155,8 @@ def _pattern(old: str, new: str, language_id: str) -> Pattern | None:
     start, end = _closed(before, after, start, end)
     tail = len(before) - end
     core, fresh = before[start:end], after[start : len(after) - tail]
+    if _OF_BODIES & {*fresh} - {*core}:
+        return None  # what it needs is in the function's body, which is another one elsewhere
     if not fresh or (_is_single_name(core) and _is_single_name(fresh)):
         return None  # perhaps being retyped; a renaming, or another name
     if _has_anchor(core, fresh):
@@ -282,25 +285,3 @@ def _is_alike(pattern: Pattern, found: re.Match[str]) -> bool:
     words = _NAME.findall(found["line"])
     changed = {found[f"h{number}"] for number in range(len(pattern.words))} - set(pattern.words)
     return sum(word not in changed for word in words) >= MIN_ALIKE * len(words)
-
-
-class OffersByExample:
-    """Edits that follow an example of the user's, and those that the user did not want."""
-
-    def __init__(self) -> None:
-        self._offered: dict[str, tuple[str, str, str]] = {}
-        self._dismissed: set[tuple[str, str, str]] = set()
-        """Uri, old and new text."""
-
-    def offer(self, suggestion_id: str, uri: str, site: EditSite) -> None:
-        """Record an offer."""
-        self._offered = {suggestion_id: (uri, site.old, site.new)}
-
-    def dismiss(self, suggestion_id: str) -> None:
-        """Do not offer this change again in its document."""
-        if (offer := self._offered.pop(suggestion_id, None)) is not None:
-            self._dismissed.add(offer)
-
-    def is_dismissed(self, uri: str, site: EditSite) -> bool:
-        """Whether the user did not want this change."""
-        return (uri, site.old, site.new) in self._dismissed

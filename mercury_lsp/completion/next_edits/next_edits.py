@@ -18,7 +18,8 @@ from mercury_lsp.completion.next_edits.judging import (
     change_block,
     hunk_block,
 )
-from mercury_lsp.completion.next_edits.mirroring import OffersByExample, mirrored
+from mercury_lsp.completion.next_edits.mirroring import mirrored
+from mercury_lsp.completion.next_edits.offers_by_example import OffersByExample
 from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, by_line, first_likely, joined
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
@@ -51,6 +52,7 @@ class NextEdits:
         self._documents[uri] = repeatable  # the last one is the one changed last
         repeatable.record(edits)
         self.rewritten_places.edited(uri, edits)
+        self.by_example.edited(uri, edits)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -154,7 +156,7 @@ class NextEdits:
         documents = [(snapshot, path), *others]
         found = (self._signatures(documents, hunks), self._added(documents, hunks), self._mirrored(documents, hunks))
         for proposal in chain.from_iterable(found):
-            if not self.by_example.is_dismissed(proposal.snapshot.uri, proposal.site):
+            if not self.by_example.is_declined(proposal.snapshot.uri, proposal.site):
                 yield proposal
 
     def _signatures(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from mercury_lsp.completion.next_edits.change import moved_offset
 from mercury_lsp.completion.next_edits.change_log import ChangeLog
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites, occurs_elsewhere, syntax_kind
 from mercury_lsp.completion.next_edits.elsewhere import sites_elsewhere
@@ -59,10 +60,10 @@ class RepeatableEdits:
             for suggestion_id, (start, end, *_) in list(self._offered.items()):
                 if edit.start <= end and edit.start + len(edit.removed) >= start:
                     self.dismiss(suggestion_id)
-            self._finished_offsets = [_moved(offset, edit) for offset in self._finished_offsets]
+            self._finished_offsets = [moved_offset(offset, edit) for offset in self._finished_offsets]
             self._scope = _moved_scope(self._scope, edit)
             self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
-            self._offered = {name: tuple(_moved(at, edit) for at in each) for name, each in self._offered.items()}
+            self._offered = {name: tuple(moved_offset(at, edit) for at in each) for name, each in self._offered.items()}
 
     def _kind(self, replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
         """The syntactic kind of a replacement, looked up once in each version: a common name takes milliseconds."""
@@ -232,13 +233,6 @@ class RepeatableEdits:
             self._finished_offsets += self._offered.pop(suggestion_id)[2:]
 
 
-def _moved(offset: int, edit: Edit) -> int:
-    """An offset after an edit; clamped to the edit's start if it lies within the removed text."""
-    if offset >= edit.start + len(edit.removed):
-        return offset + len(edit.inserted) - len(edit.removed)
-    return min(offset, edit.start)
-
-
 def is_introduced(start: int, snapshot: Snapshot) -> bool:
     """Whether the name that starts there is bound, defined or declared there."""
     kind = kind_at(snapshot, start)
@@ -246,4 +240,4 @@ def is_introduced(start: int, snapshot: Snapshot) -> bool:
 
 
 def _moved_scope(scope: int | None, edit: Edit) -> int | None:
-    return None if scope is None else _moved(scope, edit)
+    return None if scope is None else moved_offset(scope, edit)

@@ -57,8 +57,7 @@ def signatures(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Signature]
             start = snapshot.source.offset_at(hunk.line + after.index(new), 0)
             for was, now in zip(_outer(old), _outer(new), strict=False):
                 if was.name == now.name and was.arguments != now.arguments and _is_header(start + now.start, snapshot):
-                    lists = (tuple(each for each in call.arguments if not _SELF.match(each)) for call in (was, now))
-                    yield Signature(hunk, now.name, *lists, was.text, now.text)
+                    yield Signature(hunk, now.name, _without_self(was), _without_self(now), was.text, now.text)
 
 
 def call_sites(signature: Signature, hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
@@ -125,6 +124,10 @@ def _passed(
         return None
     is_known = come[0] in parameters_around(snapshot, start)
     return tuple(by_name.get(name, name) for name in new) if is_known else None
+
+
+def _without_self(header: CallSite) -> tuple[str, ...]:
+    return tuple(each for each in header.arguments if not _SELF.match(each))
 
 
 def _keyword(argument: str) -> str:

@@ -5,11 +5,13 @@ from textwrap import dedent
 import pytest
 from lsprotocol import types
 
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.mirroring import OffersByExample, mirrored
+from mercury_lsp.completion.next_edits.mirroring import mirrored
+from mercury_lsp.completion.next_edits.offers_by_example import OffersByExample
 from mercury_lsp.completion.next_edits.siblings import additions, sibling_sites
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.languages import language_of
 
 
@@ -135,8 +137,29 @@ def test_a_dismissed_change_is_dismissed_in_its_document():
     offers = OffersByExample()
     offers.offer("1", "file:///a.py", found.sites[0])
     offers.dismiss("1")
-    assert offers.is_dismissed("file:///a.py", found.sites[0])
-    assert not offers.is_dismissed("file:///b.py", found.sites[0])
+    assert offers.is_declined("file:///a.py", found.sites[0])
+    assert not offers.is_declined("file:///b.py", found.sites[0])
+
+
+def test_a_change_that_was_taken_and_taken_back_is_declined_at_its_place_only():
+    offers, uri, site, other = (
+        OffersByExample(),
+        "file:///a.py",
+        EditSite(50, "old", "newer"),
+        EditSite(90, "old", "newer"),
+    )
+    offers.offer("1", uri, site)
+    offers.edited(uri, [Edit(50, "old", "newer"), Edit(50, "newer", "old"), Edit(10, "", "four")])
+    assert offers.is_declined(uri, EditSite(54, "old", "newer"))
+    assert not offers.is_declined(uri, other)
+    offers.offer("2", uri, EditSite(20, "", "x\n"))
+    offers.edited(uri, [Edit(20, "", "x\n"), Edit(20, "x\n", "")])
+    assert offers.is_declined(uri, EditSite(20, "", "x\n"))
+
+
+def test_a_function_is_not_made_asynchronous_because_another_one_was():
+    text = "function load(a) {\n  return get(a);\n}\nfunction count(a) {\n  return get(a);\n}\n"
+    assert ExampleDesk(a__js=text).replace("function load", "async function load").mirrored() == []
 
 
 # An item beside another one
