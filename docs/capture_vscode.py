@@ -1,9 +1,10 @@
-"""Film a renaming and a changed signature in a real VS Code, walked to the end by Tab, with the real server.
+"""Film a renaming, a changed signature and a new field in a real VS Code, walked to the end by Tab.
 
     MERCURY_VSCODE=... python docs/capture_vscode.py [SERVER COMMAND...]
 
-Writes `vscode-rename.gif` and `vscode-signature.gif` beside this file. Without a command the server is this Python's
-`mercury_lsp`. Needs what the tests of the extension need (editors/vscode/README.md), and Pillow.
+Writes `vscode-rename.gif`, `vscode-signature.gif` and `vscode-field.gif` beside this file. Without a command the server
+is this Python's `mercury_lsp`, with the model of the settings. Needs what the tests of the extension need
+(editors/vscode/README.md), and Pillow.
 """
 
 from __future__ import annotations
@@ -107,6 +108,33 @@ def insertion(line: int, column: int, text: str) -> Callable[[Window], None]:
     return insert
 
 
+FIELD = """\
+class Order:
+    def __init__(self, name, price):
+        self.name = name
+        self.price = price
+
+    def total(self):
+        return self.price * 1.19
+
+    def to_dict(self):
+        return {"name": self.name, "price": self.price}
+"""
+
+FIELD_ADDED = """\
+class Order:
+    def __init__(self, name, price, quantity):
+        self.name = name
+        self.price = price
+        self.quantity = quantity
+
+    def total(self):
+        return self.price * 1.19
+
+    def to_dict(self):
+        return {"name": self.name, "price": self.price, "quantity": self.quantity}
+"""
+
 FILMS = (
     Film("vscode-rename", RENAMING, (rename,), RENAMING.replace("weight", "kilograms")),
     Film(
@@ -115,6 +143,7 @@ FILMS = (
         (insertion(0, 13, ", timeout"), insertion(1, 25, ", timeout=timeout"), insertion(5, 26, ", 5")),
         SIGNATURE_CHANGED,
     ),
+    Film("vscode-field", FIELD, (insertion(1, 34, ", quantity"),), FIELD_ADDED),
 )
 
 
@@ -134,7 +163,7 @@ def shoot(window: Window, film: Film, folder: Path) -> Image.Image:
     left, top = window.page.evaluate(
         "(({left, top}) => [left, top])(document.querySelector('.editor-instance').getBoundingClientRect())"
     )
-    height = LINE_HEIGHT * len(film.text.splitlines())
+    height = LINE_HEIGHT * max(text.count("\n") for text in (film.text, film.end))
     with Image.open(folder / "frame.png") as image:
         return image.convert("RGB").crop((int(left), int(top), int(left) + WIDTH, int(top) + height))
 

@@ -25,7 +25,13 @@ const COLOURS = {
 } as const;
 
 /** Columns between the longest line beside new lines and these. */
-const GAP_COLUMNS = 3;
+const GAP_COLUMNS = 2;
+
+/** Columns between new lines and the edge of their background. */
+const PADDING_COLUMNS = 1;
+
+/** Size of the hint, in that of the text. */
+const CHIP_SIZE = 0.85;
 
 /** The arrow in the gutter; VS Code takes no theme colour there. */
 const ARROWS = {
@@ -54,6 +60,8 @@ export class Drawing implements Disposable {
     below: arrow("below"),
   };
   private editor: TextEditor | undefined;
+  /** Columns from the end of a line to that of the new lines beside it. */
+  private boxEnds: ReadonlyMap<number, number> = new Map();
 
   /** Draw what the edit removes and adds, unless it is in another document. */
   show(editor: TextEditor, edit: Pending): void {
@@ -65,6 +73,7 @@ export class Drawing implements Disposable {
   clear(): void {
     for (const type of this.types()) this.editor?.setDecorations(type, []);
     this.editor = undefined;
+    this.boxEnds = new Map();
   }
 
   /** Show where the edit is, and the key that acts on it. */
@@ -77,7 +86,7 @@ export class Drawing implements Disposable {
     const line = `line ${(lines[0] + 1).toFixed()}`;
     const pointer = { here: "", above: `↑ ${line}`, below: `↓ ${line}`, elsewhere: `→ ${fileOf(edit)}, ${line}` }[where];
     const text = [pointer, said(edit, where), key].filter((each) => each).join(" · ");
-    editor.setDecorations(this.hint, text ? [endOfLine(editor, at, chip(text))] : []);
+    editor.setDecorations(this.hint, text ? [endOfLine(editor, at, chip(text, (this.boxEnds.get(at) ?? 0) + GAP_COLUMNS))] : []);
     const shown = where === "here" && isOn(cursor, lines) ? undefined : where === "elsewhere" ? "here" : where;
     for (const [name, type] of Object.entries(this.arrows)) {
       editor.setDecorations(type, name === shown ? [new Range(at, 0, at, 0)] : []);
@@ -111,8 +120,10 @@ export class Drawing implements Disposable {
       const isEnd = editor.document.lineAt(range.end).range.end.isEqual(range.end);
       return { range, renderOptions: isEnd ? { before: attached } : { after: attached } };
     });
-    const blocks = drawn.blocks.map((block) => beside(editor, edit.line, block, tabSize));
-    editor.setDecorations(this.added, [...inline, ...blocks]);
+    const boxes = drawn.blocks.map((block) => box(editor, edit.line, block, tabSize));
+    editor.setDecorations(this.added, [...inline, ...boxes.map((each) => boxed(editor, each, tabSize))]);
+    const ends = boxes.map((each) => [each.line, each.column + each.width - widthOf(editor, each.line, tabSize)] as const);
+    this.boxEnds = new Map(ends);
     for (const place of ["above", "below"] as const) {
       const lines = drawn.blocks.filter((block) => block.place === place).map((block) => edit.line + block.first);
       editor.setDecorations(this.inserted[place], lines.map((line) => new Range(line, 0, line, 0)));
@@ -149,34 +160,58 @@ function inserted(text: string): ThemableDecorationAttachmentRenderOptions {
   };
 }
 
-/** New lines to the right of the old ones, on a background of their own, so that they never cover half of a line. */
-function beside(editor: TextEditor, offset: number, block: Block, tabSize: number): DecorationOptions {
-  const top = offset + block.first;
-  const bottom = Math.min(top + block.lines.length, editor.document.lineCount);
-  const width = (line: number) => expanded(editor.document.lineAt(line).text, tabSize).length;
-  const widest = Math.max(...Array.from({ length: bottom - top }, (_, index) => width(top + index)), 0);
-  const indent = Math.min(...block.lines.filter((line) => line.trim()).map((line) => /^\s*/.exec(line)?.[0].length ?? 0));
-  const lines = block.lines.map((line) => expanded(line.slice(indent), tabSize));
+/** Where new lines stand: from a column of a line of the document on, so wide. */
+interface Box {
+  readonly line: number;
+  readonly column: number;
+  readonly width: number;
+  readonly lines: readonly string[];
+}
+
+/** New lines to the right of those beside which they come; beside empty lines, at their own indentation. */
+function box(editor: TextEditor, offset: number, block: Block, tabSize: number): Box {
+  const line = offset + block.first;
+  const bottom = Math.min(line + block.lines.length, editor.document.lineCount);
+  const widths = Array.from({ length: bottom - line }, (_, index) => widthOf(editor, line + index, tabSize));
+  const lines = block.lines.map((each) => expanded(each, tabSize));
+  const indents = lines.filter((each) => each.trim()).map((each) => each.length - each.trimStart().length);
+  const indent = indents.length > 0 ? Math.min(...indents) : 0;
+  const widest = Math.max(...widths, 0);
+  const column = Math.max(indent - PADDING_COLUMNS, widest > 0 ? widest + GAP_COLUMNS : 0);
+  const width = Math.max(...lines.map((each) => each.length - indent)) + 2 * PADDING_COLUMNS;
+  return { line, column, width, lines: lines.map((each) => each.slice(indent)) };
+}
+
+/** A box is out of the text's flow, on a background of its own, so that it never covers half of a line. */
+function boxed(editor: TextEditor, { line, column, lines }: Box, tabSize: number): DecorationOptions {
   const css = [
     `content: '${lines.map(quoted).join("\\A ")}'`,
-    "position: absolute; white-space: pre; z-index: 5; padding: 0 1ch; border-radius: 3px; box-sizing: content-box",
-    `margin-left: ${(widest - width(top) + GAP_COLUMNS).toFixed()}ch`,
+    "position: absolute; white-space: pre; z-index: 5; border-radius: 3px; box-sizing: content-box",
+    `padding: 0 ${PADDING_COLUMNS.toFixed()}ch`,
+    `margin-left: ${(column - widthOf(editor, line, tabSize)).toFixed()}ch`,
     `background: linear-gradient(${variable(COLOURS.added)}, ${variable(COLOURS.added)}), var(--vscode-editor-background)`,
     `box-shadow: -2px 0 0 ${variable(COLOURS.addedText)}`,
   ];
   const color = new ThemeColor(COLOURS.addedText);
-  return endOfLine(editor, top, { contentText: " ", color, textDecoration: `none; ${css.join("; ")}` });
+  const before = { contentText: " ", color, textDecoration: `none; ${css.join("; ")}` };
+  const { end } = editor.document.lineAt(line).range;
+  return { range: new Range(end, end), renderOptions: { before } };
 }
 
-/** A word at the end of a line. */
-function chip(text: string): ThemableDecorationAttachmentRenderOptions {
+/** How many columns a line takes. */
+function widthOf(editor: TextEditor, line: number, tabSize: number): number {
+  return expanded(editor.document.lineAt(line).text, tabSize).length;
+}
+
+/** A word at the end of a line, so many columns behind it. */
+function chip(text: string, columns: number): ThemableDecorationAttachmentRenderOptions {
   return {
     contentText: unbroken(text),
     color: new ThemeColor(COLOURS.hint),
     backgroundColor: new ThemeColor(COLOURS.hintBackground),
     border: `1px solid ${variable(COLOURS.hintBorder)}`,
-    margin: "0 0 0 2ch",
-    textDecoration: "none; font-size: 0.85em; padding: 0 0.6em; border-radius: 3px",
+    margin: `0 0 0 ${(columns / CHIP_SIZE).toFixed(1)}ch`,
+    textDecoration: `none; font-size: ${CHIP_SIZE.toFixed(2)}em; padding: 0 0.6em; border-radius: 3px`,
   };
 }
 
