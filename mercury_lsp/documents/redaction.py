@@ -10,7 +10,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.secret_text.blocks import LINE, MAX_REACH_CHARS, REACH_LINES, secret_lines
+from mercury_lsp.documents.secret_text.blocks import (
+    LINE,
+    MAX_REACH_CHARS,
+    REACH_LINES,
+    is_led_to,
+    leads_on,
+    secret_lines,
+)
 from mercury_lsp.documents.secret_text.lines import is_secret_line
 from mercury_lsp.documents.secret_text.lines import load as load_rules
 
@@ -156,7 +163,8 @@ def _kept(text: str, hidden: frozenset[int]) -> Iterable[str]:
 @lru_cache(maxsize=4096)
 def _hidden(text: str, language_id: str, above: str, below: str) -> frozenset[int]:
     """The numbers of the lines of a text that look like secrets."""
-    above, below = _last_lines(above), _first_lines(below) if text.endswith(("\n", "\r")) else ""
+    above = above if leads_on(above := _last_lines(above)) else ""
+    below = below if text.endswith(("\n", "\r")) and is_led_to(text, below := _first_lines(below)) else ""
     found = secret_lines(above + text + below, language_id)
     if not found:
         return found

@@ -27,12 +27,16 @@ LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _OPERATOR = r"(?:\+|\.{1,2}|&|<<|~|\|\|)?"
 _JOIN = re.compile(
     rf"(?P<quote>[\"'`])(?<=[^\s\"'`(\[{{,=:].)s?[ \t]{{0,8}}{_OPERATOR}[ \t]{{0,8}}\\?"
-    rf"(?:(?P<break>\r?\n)[ \t]{{0,80}}(?://|#|\*|--)?[ \t]{{0,8}}{_OPERATOR})?[ \t]{{0,8}}[bfruL]{{0,2}}(?P=quote)"
+    rf"(?:(?P<break>\r\n|\r|\n)[ \t]{{0,80}}(?://|#|\*|--)?[ \t]{{0,8}}{_OPERATOR})?"
+    r"[ \t]{0,8}[bfruL]{0,2}(?P=quote)"
 )
 """The end of one string and the start of the next one, which belong together."""
 
 _OPENERS = frozenset("=:(|>,?+&-[{\"'\\")
 """Last characters of a line that leaves its value to the next one."""
+
+_CONTINUERS = frozenset("+.&<|~\"'`")
+"""First characters of a line that goes on with the string of the line above."""
 
 _BLOCK_WORDS = ("if ", "elif ", "else", "for ", "while ", "case ", "when ", "def ", "class ", "} else")
 """Words that begin a line whose end opens a block, not a value."""
@@ -40,13 +44,24 @@ _BLOCK_WORDS = ("if ", "elif ", "else", "for ", "while ", "case ", "when ", "def
 _CONTINUED = re.compile(r"(?<=[\w+/=-])\\(?P<break>(?:\r\n|\r|\n))[ \t]*(?=[\w+/=-])")
 """A break inside a string, with a backslash before it."""
 
-_LISTED = re.compile(r"(?P<quote>[\"'])[ \t]*,[ \t]*(?:(?P<break>\r?\n)[ \t]*)?(?P=quote)")
+_LISTED = re.compile(r"(?P<quote>[\"'])[ \t]*,[ \t]*(?:(?P<break>\r\n|\r|\n)[ \t]*)?(?P=quote)")
 """The border of two strings in a list; only `concat` makes them one."""
 
 _NEXT_LINE = re.compile(
     NAMED_AT_END + r"(?P<break>[ \t]*\\?(?:\r\n|\r|\n)[ \t]*(?:(?://|#|--|\*)[ \t]*)?)", re.IGNORECASE
 )
 """The end of a line that names a secret and leaves its value to the next one."""
+
+
+def leads_on(above: str) -> bool:
+    """Whether lines may decide about what follows them: they leave a value open, or are of a key."""
+    last = above[above.rstrip().rfind("\n") + 1 :]
+    return last.rstrip()[-1:] in _OPENERS or "----" in above or key_body(last)
+
+
+def is_led_to(text: str, below: str) -> bool:
+    """Whether lines may decide about what precedes them: they go on with a string, or end a key."""
+    return below.lstrip()[:1] in _CONTINUERS or text.rstrip()[-1:] in _OPENERS or "----" in below
 
 
 @lru_cache(maxsize=4096)

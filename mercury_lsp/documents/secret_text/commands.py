@@ -37,7 +37,8 @@ _PAIR = re.compile(
 )
 _LONG = re.compile(
     r"(?<!\S)--?(?:[a-z]{1,20}-){0,3}(?:password|passwd|pass|pwd|token|secret|key|api-key|auth|passphrase|passin|passout"
-    r"|storepass|keypass|requirepass)[= ]\s{0,3}[\"']?(?P<value>[^\s\"'-][^\s\"']{2,})"
+    r"|storepass|keypass|requirepass)[= ]\s{0,3}[\"']?(?P<value>[^\s\"'-][^\s\"']{2,})",
+    re.IGNORECASE,
 )
 _SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\s\"'=/.-][^\s\"']{3,})")
 """Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
@@ -52,8 +53,8 @@ _PIPED = re.compile(
     r"\becho\s+(?:-\w+\s+){0,3}[\"']?(?P<value>[^\s\"'|$][^\s\"'|]{3,})[\"']?\s{0,3}\|\s{0,3}(?:\S{0,30}/)?"
     r"(?:sudo\s+-S|docker|passwd|chpasswd|kinit|gpg|openssl|su|cryptsetup)\b"
 )
-_NETRC = re.compile(r"\b(?:login|user(?:name)?|account)\s+\S{1,100}\s+password\s+(?P<value>\S{3,})")
-_NETRC_LINE = re.compile(r"^\W*password\s+(?P<value>\S{4,})\s*\Z")
+_NETRC = re.compile(r"\b(?:login|user(?:name)?|account)\s+\S{1,100}\s+password\s+(?P<value>\S{3,})", re.IGNORECASE)
+_NETRC_LINE = re.compile(r"^\W*password\s+(?P<value>\S{4,})\s*\Z", re.IGNORECASE)
 _SQL = re.compile(
     r"\b(?:identified\s+(?:with\s+\S{1,40}\s+)?by|(?:with\s+)?(?:encrypted\s+)?password|set\s+password\b[^=]{0,60})"
     r"\s{0,3}[=(]?\s{0,3}\\?['\"](?P<value>[^'\"\\]{3,})",

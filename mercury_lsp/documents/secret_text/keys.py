@@ -18,6 +18,11 @@ _KEY_TAIL = re.compile(rf"{_BEFORE}(?P<body>=?[A-Za-z0-9+/]{{1,76}}={{0,2}}){_AF
 """A line of a key in base64, and what may be its last line or its checksum."""
 
 _QUOTED = re.compile(r"[\"'`]([A-Za-z0-9+/=_-]{20,})[\"'`]")
+_VERSION = re.compile(
+    r"\b(?:commit|rev(?:ision)?|sha-?\d{0,3}|checksum|integrity|etag)[\"']?\s{0,4}[:=]\s{0,4}\Z", re.IGNORECASE
+)
+"""The name of a version or a checksum, before its value."""
+
 _LONG_BODY = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}(?:\\r)?\\n|[A-Za-z0-9+/]{120,}")
 """Part of a key in one line: rows that end in an escape, or one long row."""
 
@@ -40,10 +45,12 @@ def key_tail(line: str) -> bool:
 
 def has_dense_value(line: str) -> bool:
     """Whether a quoted value is random by its characters, or a key lies in one line."""
-    if any(is_dense(value) for value in _QUOTED.findall(line)) or _HASHED.search(line):
+    quoted = [found for found in _QUOTED.finditer(line) if not _VERSION.search(line, 0, found.start())]
+    if any(is_dense(found[1]) for found in quoted) or _HASHED.search(line):
         return True
     return any(_is_mixed(found[0]) for found in _LONG_BODY.finditer(line))
 
 
 def _is_mixed(body: str) -> bool:
-    return not body.islower() and not body.isupper() and any(map(str.isdigit, body)) and not is_wordy(body)
+    has_all = any(map(str.isupper, body)) and any(map(str.islower, body)) and any(map(str.isdigit, body))
+    return has_all and not is_wordy(body)

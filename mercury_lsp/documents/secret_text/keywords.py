@@ -16,6 +16,8 @@ WORDS = (
 )
 """Parts of the words below in lower case: a line without any of them is not examined here."""
 
+_WORD = re.compile("|".join(WORDS))
+
 _STRONG = (
     r"(?:pass(?:words?|wd|wort|phrase|code)|pwd|secret|(?<![a-z])(?:pass|pw)(?![a-z])|(?<![a-z])pin_?code"
     r"|(?-i:(?<=[a-z0-9])P(?:ass|wd|w)(?![a-z])))"
@@ -23,12 +25,13 @@ _STRONG = (
 """Words behind which almost any value is a secret."""
 
 _OWNERS = (
-    "api|access|account|private|signing|encryption|master|app|auth|client|consumer|deploy|license|service|shared"
-    "|storage"
+    *("api", "access", "account", "private", "signing", "encryption", "master", "app", "auth", "client", "consumer"),
+    *("deploy", "license", "service", "shared", "storage"),
 )
+_OWNED = r"(?:(?<![a-z])|" + "|".join(rf"(?<={owner})" for owner in _OWNERS) + ")"
 _WEAK = (
-    rf"(?:(?:{_OWNERS})[_.\s-]?(?:key|token)|token|bearer|credential|cred(?![a-z])|auth(?:orization)?(?![a-z])"
-    r"|session(?:[_-]?id)?|cookie|signature|salt|(?<![a-z])(?:key|jwt|sig|otp|seed|nonce|dsn|webhook))"
+    rf"(?:token|bearer|credential|cred(?![a-z])|auth(?:orization)?(?![a-z])"
+    rf"|session(?:[_-]?id)?|cookie|signature|salt|{_OWNED}key|(?<![a-z])(?:jwt|sig|otp|seed|nonce|dsn|webhook))"
 )
 """Words behind which only a value that looks random is a secret."""
 
@@ -51,6 +54,9 @@ _SETTING = re.compile(
 _SUBSTITUTED = re.compile(r"\{[\w.]{0,40}?" + _STRONG + r"[\w.]{0,40}:[-=]?(?P<value>[^\s{}\"'`]{4,})\}", re.IGNORECASE)
 """A reference to a setting with a default, as `${db.password:value}`."""
 
+_ELEMENT = re.compile(_STRONG + r"[\w.-]{0,40}[\"']?[^<>\n]{0,40}>(?P<value>[^<>\s]{4,})</", re.IGNORECASE)
+"""An element of markup whose name or attribute is a secret's."""
+
 NAMED_AT_END = (
     _NAME
     + r"\\?[\"'`\])>]{0,3}(?:[^\"'`;#\n]{0,60}?(?:=>?|:=?|->|\(|\||>-?|,|\?\?|\|\||\+)-?)[ \t]{0,8}(?:[(\[]|[\"']{3})?"
@@ -65,7 +71,7 @@ _LOOKED_UP = re.compile(
     r"|settings?|params?|args?|option|fields?|column|header|request|form|data|props|attr\w*|match\w*|test|search|split"
     r"|replace|join|has\w*|contains|pop|startswith|endswith|includes|encode|decode|strip|len|strlen|var|\bt|_)\s{0,4}[\[(]\s{0,4}[bfru]?\Z"
     r"|\b(?:help|label|message|msg|placeholder|description|title|prompt|hint|summary|metavar|dest|name|id|type|class\w*"
-    r"|autocomplete)\s{0,4}[=:]\s{0,4}[bfru]?\Z",
+    r"|autocomplete|path|href|src)\s{0,4}[=:]\s{0,4}\[?[bfru]?\Z",
     re.IGNORECASE,
 )
 """The end of a gap before a string that names a value or speaks to the user."""
@@ -82,15 +88,23 @@ def has_secret_value(line: str, language_id: str) -> bool:
         line = line.replace("'static", "")
     if _has_quoted(line, language_id) or _has_unquoted(line, language_id):
         return True
-    if any(is_password(_until(line, found.end(), found["quote"])) for found in _SETTING.finditer(line)):
+    if any(is_password(_until(line, found.end(), found["quote"])) for found in _named(_SETTING, line)):
+        return True
+    if "</" in line and any(is_password(found["value"]) for found in _named(_ELEMENT, line)):
         return True
     return any(is_password(found["value"]) for found in _SUBSTITUTED.finditer(line))
 
 
+def _named(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern that begins with the name of a secret; it is tried at parts of such names only."""
+    low = text.lower()
+    for word in _WORD.finditer(low if len(low) == len(text) else text):
+        if found := pattern.match(text, word.start()):
+            yield found
+
+
 def _has_quoted(line: str, language_id: str) -> bool:
-    at = 0
-    while found := _QUOTED.search(line, at):
-        at = found.end("rest")
+    for found in _named(_QUOTED, line):
         gap = found["gap"]
         if _LOOKED_UP.search(gap) or not (gap or found["close"]):
             continue
@@ -125,7 +139,7 @@ def _has_unquoted(line: str, language_id: str) -> bool:
     """Values without quotes: anywhere in languages of settings, else in comments and in strings."""
     is_settings = language_id in UNQUOTED_LANGUAGES
     for text in (line,) if is_settings else _free_texts(line):
-        for found in _UNQUOTED.finditer(text):
+        for found in _named(_UNQUOTED, text):
             value, is_assigned = found["value"].rstrip(".,:!?*/"), bool(found["gap"].strip())
             if looks_random(value):
                 return True

@@ -51,6 +51,25 @@ def test_no_planted_secret_is_left_in_the_text_around_it(language: str):
     assert left == []
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_other_characters_are_not_left_either(seed: int):
+    around = "first = 1\n"
+    found = [each for number, each in enumerate(planting.corpus(seed=seed)) if number % 7 == seed]
+    texts = ((each, shown(around + each.text + "\n" + around, each.language)) for each in found)
+    assert [each.name for each, text in texts if any(part in text for part in each.parts)] == []
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("indent", ["", "        ", "\t"])
+def test_line_ends_and_indentation_do_not_matter(line_end: str, indent: str):
+    left = []
+    for each in (each for number, each in enumerate(EACH) if number % 11 == 3):
+        lines = ["first = 1", *(indent + line for line in each.text.split("\n")), "last = 1", ""]
+        text = shown(line_end.join(lines), each.language)
+        left += [each.name for part in each.parts if part in text]
+    assert left == []
+
+
 @pytest.mark.parametrize("part", range(8))
 def test_no_planted_secret_is_in_a_prompt_a_lookup_a_snippet_or_a_next_edit(part: int):
     """Every format in one of the languages; `benchmarks/planted_secrets.py` tries all of them."""
