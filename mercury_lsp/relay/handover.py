@@ -3,11 +3,11 @@
     hub     {"mercury": 1, "build": ...}
     caller  {"folder": ..., "environment": ...}
     hub     {} once it has a daemon for this editor, or {"error": ...}
-    caller  standard input, output and error, as descriptors
+    caller  standard input, output and error, and the journal's two files, as descriptors
     hub     the exit code, when the session is over
 
 Until it sends the descriptors, the caller can still relay by itself. Then it becomes a shell that waits for the exit
-code.
+code. If the hub is killed, the shell runs the command again, which hands the journal to another hub.
 """
 
 import os
@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from mercury_lsp.daemon import control, handshake, lock
 from mercury_lsp.daemon.address import Address, UnixAddress, build, hub_address
 from mercury_lsp.errors import DaemonError
+from mercury_lsp.relay.journal import Journal
 from mercury_lsp.relay.origin import EditorOrigin
 
 POLL_SECONDS = 0.02
@@ -34,12 +35,37 @@ HUB_ANSWER_SECONDS = 60.0
 
 SHELL = "/bin/sh"
 
-WAIT_SCRIPT = 'read -r code && exit "$code"; exit 1'
+WAIT_SCRIPT = 'read -r code <&7 && exit "$code"; exec 7<&-; cd "$1" 2> /dev/null; shift; exec "$@"'
 """The shell's script; it takes 0.2 MB of memory, this process 13. If the hub dies, the shell reads end of file."""
 
+HUB_DESCRIPTOR, JOURNAL_DESCRIPTORS = 7, (8, 9)
+"""Numbers of the descriptors in the shell, which may know those of one digit only."""
 
-def hand_over(address: Address, serve: Sequence[str]) -> int | None:
+JOURNAL_VARIABLE = "MERCURY_JOURNAL"
+"""Environment variable of a command that was run again after its hub was killed."""
+
+RESTART_DELAYS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0)
+"""Wait before the command goes on with another hub, by the number of recent restarts; after more of them it ends."""
+
+
+def journal_left() -> Journal | None:
+    """The journal of a hub that was killed, in a command that was run again for it; None in any other."""
+    if os.environ.pop(JOURNAL_VARIABLE, None) is None:
+        return None
+    journal = Journal(JOURNAL_DESCRIPTORS)
+    restarts = journal.count_restart()
+    if restarts > len(RESTART_DELAYS_SECONDS):
+        sys.stderr.write("mercury-lsp: the process that relays for all editors keeps ending; see mercury-lsp doctor\n")
+        sys.stderr.flush()
+        os._exit(1)
+    time.sleep(RESTART_DELAYS_SECONDS[restarts - 1])
+    return journal
+
+
+def hand_over(address: Address, serve: Sequence[str], journal: Journal | None = None) -> int | None:
     """Have the hub serve the editor; the exit code. The hub is started if none runs.
+
+    `journal`: that of a hub that was killed.
 
     None if there can be no hub; then nothing was read or written. Raises DaemonError if the hub finds no daemon.
     """
@@ -50,22 +76,56 @@ def hand_over(address: Address, serve: Sequence[str]) -> int | None:
     except OSError:
         return None
     with hub:
+        journal = journal or Journal.make()
+        kept = journal.descriptors if journal is not None else ()
         try:
-            socket.send_fds(hub, [b"\n"], [0, 1, 2])
+            socket.send_fds(hub, [b"\n"], [0, 1, 2, *kept])
         except OSError:
             return None
-        return _wait(hub)
+        return _wait(hub, journal)
 
 
-def _wait(hub: socket.socket) -> int:
+def _wait(hub: socket.socket, journal: Journal | None) -> int:
     """The exit code that the hub sends; if there is a shell, it replaces this process to wait."""
-    with open(os.devnull, "r+b", buffering=0) as nothing:  # our copies would keep the editor's pipes open
-        for ours, descriptor in ((hub, 0), (nothing, 1), (nothing, 2)):
-            os.dup2(ours.fileno(), descriptor)
+    folder, command, environment = handshake.here(), _command_again(journal), dict(os.environ)
+    if journal is not None:
+        environment[JOURNAL_VARIABLE] = "kept"
+        _number((hub.fileno(), *journal.descriptors), (HUB_DESCRIPTOR, *JOURNAL_DESCRIPTORS))
+    else:
+        _number((hub.fileno(),), (HUB_DESCRIPTOR,))
+        _let_go()
     with suppress(OSError):
         os.chdir(os.sep)  # shells complain if their folder is removed
-        os.execve(SHELL, ["sh", "-c", WAIT_SCRIPT, "mercury-lsp"], {})
-    return int(hub.recv(16) or 1)
+        os.execve(SHELL, ["sh", "-c", WAIT_SCRIPT, "mercury-lsp", folder, *command], environment)
+    if code := os.read(HUB_DESCRIPTOR, 16):
+        return int(code)
+    os.close(HUB_DESCRIPTOR)
+    with suppress(OSError):
+        os.chdir(folder)
+    if journal is not None:
+        os.execve(command[0], command, environment)
+    return 1
+
+
+def _command_again(journal: Journal | None) -> list[str]:
+    """What to run if the hub is killed: the command that the editor started, or one that fails without a journal."""
+    return [sys.executable, *sys.orig_argv[1:]] if journal is not None else ["false"]
+
+
+def _let_go() -> None:
+    """Close the editor's pipes: if we kept them without needing them, the editor might wait for us."""
+    with open(os.devnull, "r+b", buffering=0) as nothing:
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing.fileno(), descriptor)
+
+
+def _number(descriptors: Sequence[int], numbers: Sequence[int]) -> None:
+    """Give open descriptors these numbers, in programs that we become too."""
+    import fcntl
+
+    for copy, number in zip([fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in descriptors], numbers, strict=True):
+        os.dup2(copy, number)
+        os.close(copy)
 
 
 def _introduced(address: Address, serve: Sequence[str]) -> socket.socket:

@@ -16,9 +16,11 @@ from mercury_lsp.daemon import handshake, lock
 from mercury_lsp.daemon.address import Address, build, hub_address, peer_user
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.join import join, log_name, open_log
+from mercury_lsp.relay.journal import Journal
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.origin import EditorOrigin
 from mercury_lsp.relay.relay import Relay
+from mercury_lsp.relay.resuming import resumed
 from mercury_lsp.relay.stdio import HandedStdio
 
 LINGER_SECONDS = 2.0
@@ -100,10 +102,11 @@ class Hub:
         return link
 
     def _relay(self, waiter: socket.socket, link: Link, origin: EditorOrigin) -> None:
-        _, descriptors, _, _ = socket.recv_fds(waiter, 1, 3)
+        _, descriptors, _, _ = socket.recv_fds(waiter, 1, 5)
         waiter.settimeout(None)
-        with HandedStdio(descriptors, waiter) as stdio:
-            code = Relay(link, lambda: self._link(origin), stdio, self._hint).run()
+        journal = Journal((descriptors[3], descriptors[4])) if len(descriptors) == 5 else None
+        with HandedStdio(descriptors[:3], waiter, journal) as stdio:
+            code = Relay(link, lambda: self._link(origin), stdio, self._hint, resumed(journal)).run()
         waiter.sendall(b"%d\n" % code)
 
     def _link(self, origin: EditorOrigin) -> Link:

@@ -5,12 +5,13 @@ import select
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
+from mercury_lsp.relay.journal import Journal
 from mercury_lsp.relay.link import READ_BYTES
 
 MAX_OFFER_BYTES = 512 if sys.platform == "win32" else select.PIPE_BUF
@@ -36,12 +37,25 @@ class Stdio(Protocol):
     def give_up(self, reason: str = "") -> None:
         """End the server; the reason goes to the editor's log."""
 
+    def keep(self, state: Callable[[], Any]) -> None:
+        """Nothing that was read is left to be handled: keep the session's state in place of what was said, if long."""
+
+    def finish(self, data: bytes) -> None:
+        """Write the rest of what was noted and not written. Raises OSError."""
+
 
 class OwnStdio:
     """The streams of this process, which serves no other editor."""
 
     def __init__(self) -> None:
         self._writing = Lock()
+
+    def keep(self, state: Callable[[], Any]) -> None:
+        """As `Stdio`: there is no journal."""
+
+    def finish(self, data: bytes) -> None:
+        """As `Stdio`."""
+        self.write(data)
 
     def read(self) -> bytes:
         """As `Stdio`."""
@@ -70,9 +84,10 @@ class HandedStdio:
     No thread waits for the editor after the waiter is gone.
     """
 
-    def __init__(self, descriptors: Sequence[int], waiter: socket.socket):
+    def __init__(self, descriptors: Sequence[int], waiter: socket.socket, journal: Journal | None = None):
         self._in, self._out, self._errors = descriptors
         self._waiter = waiter
+        self._journal = journal
         self._writing = Lock()
         self._is_over = False
 
@@ -84,18 +99,44 @@ class HandedStdio:
         with self._writing:
             for each in {self._in, self._out, self._errors}:
                 os.close(each)
+            if self._journal is not None:
+                self._journal.close()
 
     def read(self) -> bytes:
         """As `Stdio`."""
-        return os.read(self._in, READ_BYTES) if self._is_ready(self._in, select.POLLIN) else b""
+        if not self._is_ready(self._in, select.POLLIN):
+            return b""
+        return os.read(self._in, READ_BYTES) if self._journal is None else self._journal.take(self._in)
+
+    def keep(self, state: Callable[[], Any]) -> None:
+        """As `Stdio`; later if something is being written."""
+        if self._journal is None or not self._journal.is_long or not self._writing.acquire(blocking=False):
+            return
+        try:
+            self._journal.replace(state())
+        finally:
+            self._writing.release()
 
     def write(self, data: bytes) -> None:
         """As `Stdio`, in pieces that never block once there is room."""
         with self._writing:
-            left = memoryview(data)
-            while left:
-                if self._is_over or not self._is_ready(self._out, select.POLLOUT):
-                    raise BrokenPipeError("the editor's server has ended")
+            if self._journal is not None:
+                self._journal.note_output(data)
+            self._write(data)
+
+    def finish(self, data: bytes) -> None:
+        """As `Stdio`."""
+        if data:
+            self.write(data)  # noted once more: if we are killed now, the rest of this record counts
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            if self._is_over or not self._is_ready(self._out, select.POLLOUT):
+                raise BrokenPipeError("the editor's server has ended")
+            if self._journal is not None:
+                left = left[self._journal.send(self._out, min(len(left), select.PIPE_BUF)) :]
+            else:
                 left = left[os.write(self._out, left[: select.PIPE_BUF]) :]
 
     def offer(self, data: bytes) -> None:

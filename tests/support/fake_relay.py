@@ -1,10 +1,11 @@
 """The plain command, which starts `fake_daemon.py`: `fake_relay.py LOADS ADDRESS`.
 
 `--hasty`: with little patience; `--watchful`: pings often and waits for the pong; `--brief`: a hub that ends at once;
-`--no-shell`: on a system without one.
+`--no-shell`: on a system without one; `--tireless`: goes on at once however often hub and daemon end.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mercury_lsp.commands import relay, serve
 from mercury_lsp.daemon import handshake
-from mercury_lsp.relay import handover, hub, link
+from mercury_lsp.relay import handover, hub, journal, link
+from mercury_lsp.relay import relay as relaying
 from mercury_lsp.transport import standard_streams
 from tests.support.patient_link import await_pongs
 
@@ -22,7 +24,7 @@ if __name__ == "__main__":
     standard_streams.complete()
     parser = argparse.ArgumentParser()
     parser.add_argument("loads")
-    for option in ("--hasty", "--watchful", "--brief", "--no-shell"):
+    for option in ("--hasty", "--watchful", "--brief", "--no-shell", "--tireless"):
         parser.add_argument(option, action="store_true")
     serve.add_address_arguments(parser)
     arguments = parser.parse_args()
@@ -33,7 +35,12 @@ if __name__ == "__main__":
         await_pongs()
     if arguments.brief:
         hub.LINGER_SECONDS = 0.001
+    journal.MAX_BYTES = int(os.environ.get("MERCURY_TEST_JOURNAL_BYTES", journal.MAX_BYTES))
+    if arguments.tireless:
+        handover.RESTART_DELAYS_SECONDS = (0.0,) * 10**5
+        relaying.REJOIN_DELAYS_SECONDS = (0.0,) * len(relaying.REJOIN_DELAYS_SECONDS)
     if arguments.no_shell:
         handover.SHELL = "/nowhere/sh"
     address = serve.address_of(arguments)
-    serve.end_at_once(relay.relayed(address, (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1")))
+    daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1")
+    serve.end_at_once(relay.relayed(address, daemon, handover.journal_left()))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,14 @@ from mercury_lsp.commands import doctor
 from mercury_lsp.daemon import control, handshake
 from mercury_lsp.daemon.address import UnixAddress, build, default_address, hub_address
 from mercury_lsp.relay.stdio import HandedStdio
-from tests.support.editor import PATIENCE, Editor, frame, script
+from tests.support.editor import PATIENCE, Editor, Refused, frame, script, span
 from tests.support.sharing import Place, eventually
 
 URI = "file:///sample.py"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="descriptors cannot be handed over there")
+
+CONTENT_MODIFIED, CANCELLED = -32801, -32800
 
 PLAIN = [sys.executable, "-m", "mercury_lsp"]
 
@@ -38,6 +41,13 @@ def works(editor: Editor, text: str = "suggested") -> None:
     """What it opens is suggested in."""
     uri = editor.opened(script(text=text) + "x = ")
     assert [item["insertText"] for item in editor.items(uri, 1, 4)] == [text]
+
+
+def kill_hub(place: Place) -> int:
+    """End the hub as a crash does; its process."""
+    killed = eventually(place.hub)
+    os.kill(killed, signal.SIGKILL)
+    return killed
 
 
 # Sharing
@@ -56,9 +66,9 @@ def test_two_editors_share_one_hub_and_one_daemon(place: Place):
 def test_editors_that_start_at_once_share_one_hub(unix: Place):
     with ThreadPoolExecutor() as pool:
         editors = list(pool.map(lambda _: unix.editor().initialize(), range(6)))
-    os.kill(unix.hub(), signal.SIGKILL)
+    assert unix.hub() is not None and connections(unix) == 6
     for editor in editors:
-        assert editor.process.wait(PATIENCE) == 1
+        works(editor)
         editor.__exit__(None)
 
 
@@ -201,19 +211,6 @@ def test_an_editor_that_is_gone_is_forgotten(unix: Place):
         works(other)
 
 
-def test_a_killed_hub_ends_its_editors_servers_and_the_next_start_works(unix: Place):
-    editors = [unix.editor().initialize() for _ in range(2)]
-    killed = unix.hub()
-    os.kill(killed, signal.SIGKILL)
-    for editor in editors:
-        assert editor.process.wait(PATIENCE) == 1
-        editor.__exit__(None)
-    with unix.editor() as editor:
-        editor.initialize()
-        works(editor)
-        assert unix.hub() not in (None, killed)
-
-
 def test_the_hub_ends_after_the_last_editor_and_the_next_start_works(unix: Place):
     for _ in range(2):
         with unix.editor() as editor:
@@ -255,12 +252,12 @@ def test_nothing_is_left_of_an_editor_that_has_gone(unix: Place):
 
 
 @linux
-def test_neither_the_daemon_nor_who_waits_has_an_editors_pipes(unix: Place):
+def test_the_hub_and_who_waits_have_an_editors_pipes_and_the_daemon_has_not(unix: Place):
     with unix.editor() as editor:
         editor.initialize()
         ours = {f"pipe:[{os.fstat(each.fileno()).st_ino}]" for each in (editor.process.stdin, editor.process.stdout)}
-        for process, has in ((unix.hub(), ours), (unix.pid(), set()), (editor.process.pid, set())):
-            assert opened_by(process) & ours == has
+        for process, has in ((unix.hub(), ours), (unix.pid(), set()), (editor.process.pid, ours)):
+            assert opened_by(process) & ours == has  # who waits goes on with another hub if this one is killed
 
 
 def opened_by(process: int) -> set[str]:
@@ -281,6 +278,152 @@ def test_a_daemon_that_has_ended_is_no_zombie_while_its_editors_are_open(unix: P
         control.stop(unix.address)
         eventually(lambda: not Path(f"/proc/{ended}").exists())
         assert unix.status() is None
+
+
+# A hub that is killed
+
+
+def text_after_all(editor: Editor, uri: str = URI) -> str | None:
+    """The document as the daemon has it, asked until one answers."""
+    while True:
+        try:
+            return editor.text(uri)
+        except Refused as refused:
+            assert refused.code == CONTENT_MODIFIED
+
+
+@linux
+def test_editors_survive_a_killed_hub_with_their_documents_and_settings(unix: Place):
+    with unix.editor() as one, unix.editor() as other:
+        for editor in (one, other):
+            editor.initialize(options={"eagerness": "high"})
+            editor.open(URI, script(text="new", confidence=0.6) + "x = 😀\r\n")
+            editor.change(URI, 2, {"range": span((1, 4), (1, 6)), "text": "né"})
+            editor.receive_all()
+        killed, daemon = kill_hub(unix), unix.pid()
+        for editor in (one, other):
+            editor.change(URI, 3, {"range": span((1, 6), (1, 6)), "text": "w"})
+            assert text_after_all(editor) == script(text="new", confidence=0.6) + "x = néw\r\n"
+            assert [item["insertText"] for item in editor.items(URI, 1, 7)] == ["new"]
+            assert editor.received("window/showMessage") == []
+            assert editor.replies.get(1, []) == []  # initialize was answered once
+        assert unix.hub() not in (None, killed) and unix.pid() == daemon
+    assert one.process.returncode == other.process.returncode == 0
+
+
+@linux
+def test_a_killed_hub_and_a_killed_daemon_are_one_loss(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.open(URI, "text")
+        editor.receive_all()
+        os.kill(unix.pid(), signal.SIGKILL)
+        kill_hub(unix)
+        assert text_after_all(editor) == "text"
+
+
+@linux
+def test_a_request_that_the_hub_took_along_is_answered_once_by_a_harmless_error(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.open(URI, script(ms=60_000) + "x = ")
+        asked = editor.inline(URI, 1, 4)
+        editor.receive_all()
+        kill_hub(unix)
+        assert editor.reply(asked)["error"]["code"] == CONTENT_MODIFIED
+        text_after_all(editor)
+        assert not editor.replies.get(asked)
+
+
+@linux
+@pytest.mark.parametrize("size", [3, 30, 300, 3_000_000])
+def test_half_a_message_that_the_hub_took_along_is_not_lost(unix: Place, size: int):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.receive_all()
+        text = "é" * 2_000_000
+        opened = frame(
+            {
+                "jsonrpc": "2.0",
+                "method": "textDocument/didOpen",
+                "params": {"textDocument": {"uri": URI, "languageId": "text", "version": 1, "text": text}},
+            }
+        )
+        editor.write(opened[:size])
+        kill_hub(unix)
+        editor.write(opened[size:])
+        assert text_after_all(editor) == text
+
+
+KILLS = int(os.environ.get("MERCURY_KILLS", "8"))
+"""`make chaos` asks for more."""
+
+
+class Typist:
+    """Types into a document and asks for a suggestion behind every key."""
+
+    def __init__(self, editor: Editor):
+        self.editor, self.text, self.asked = editor, "", list[int]()
+        editor.open(URI, "")
+
+    def key(self) -> None:
+        letter = "abcdefg\n"[len(self.text) % 8]
+        at = self.text.count("\n"), len(self.text.rpartition("\n")[2])
+        self.editor.change(URI, len(self.text) + 2, {"range": span(at, at), "text": letter})
+        self.text += letter
+        self.asked.append(self.editor.inline(URI, 0, 0))
+
+    def answers(self) -> list[list[dict[str, Any]]]:
+        """The answers to every request, once all are there."""
+        self.editor.until(lambda: all(self.editor.replies.get(each) for each in self.asked))
+        return [self.editor.replies[each] for each in self.asked]
+
+
+@linux
+@pytest.mark.parametrize("journal_bytes", [2_000, 4 * 2**20], ids=["a short journal", "a long journal"])
+def test_no_key_is_lost_and_no_request_answered_twice_while_hubs_and_daemons_are_killed(
+    unix: Place, journal_bytes: int
+):
+    unix.env["MERCURY_TEST_JOURNAL_BYTES"] = str(journal_bytes)
+    with unix.editor(None, "--tireless") as editor:
+        typist = Typist(editor.initialize())
+        for number in range(KILLS):
+            for _ in range(20 + number % 7):
+                typist.key()
+            if number % 4 == 3:
+                os.kill(unix.pid(), signal.SIGKILL)
+            else:
+                kill_hub(unix)
+            for _ in range(20):
+                typist.key()
+            if number % 2:
+                assert text_after_all(editor) == typist.text
+        assert text_after_all(editor) == typist.text
+        answers = typist.answers()
+        assert {len(each) for each in answers} == {1}
+        codes = {answer.get("error", {}).get("code") for [answer] in answers}
+        assert codes <= {None, CONTENT_MODIFIED, CANCELLED}
+
+
+@linux
+def test_an_editor_that_left_while_its_hub_was_killed_leaves_nothing_behind(unix: Place):
+    editor = unix.editor().initialize()
+    editor.receive_all()
+    kill_hub(unix)
+    editor.process.stdin.close()
+    assert editor.process.wait(PATIENCE) == 1
+    editor.process.stdout.close()
+    eventually(lambda: unix.hub() is None)
+
+
+@linux
+def test_a_hub_that_is_killed_again_and_again_ends_its_editors_servers_at_last(unix: Place):
+    editor = unix.editor().initialize()
+    while editor.process.poll() is None:
+        if (hub := unix.hub()) is not None and connections(unix):
+            os.kill(hub, signal.SIGKILL)
+    assert editor.process.returncode == 1
+    editor.__exit__(None)
 
 
 # Where there is no hub
@@ -335,10 +478,13 @@ def test_without_a_shell_it_waits_itself(unix: Place):
         works(editor)
         assert unix.hub() is not None
     assert editor.process.returncode == 0
-    editor = unix.editor(None, "--no-shell").initialize()
-    os.kill(unix.hub(), signal.SIGKILL)
-    assert editor.process.wait(PATIENCE) == 1
-    editor.__exit__(None)
+    with unix.editor(None, "--no-shell") as editor:
+        editor.initialize()
+        editor.open(URI, "text")
+        kill_hub(unix)
+        assert text_after_all(editor) == "text"
+        works(editor)
+    assert editor.process.returncode == 0
 
 
 def test_where_no_daemon_starts_each_editor_is_told_and_served_in_its_own_process(unix: Place):
