@@ -5,7 +5,7 @@ CORPUS ?= tests/data/held_out
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try test ignored check check-python check-typescript check-lua format docs bench eval
+.PHONY: help try test ignored chaos fuzz soak check check-python check-typescript check-lua format docs bench eval
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -18,6 +18,15 @@ test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N process
 
 ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
 	MERCURY_IGNORE_TREES=1000 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 tests/server/context/test_ignored_files.py
+
+chaos: .venv/.ready  ## kill hub and daemon under continuous typing; KILLS=N
+	MERCURY_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest tests/server/relay/test_hub.py -k no_key_is_lost
+
+fuzz: .venv/.ready  ## random edits and messages against the server; EXAMPLES=N
+	MERCURY_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest tests/server/protocol/test_fuzz.py
+
+soak: .venv/.ready  ## type keys and watch memory, descriptors and threads; KEYS=N
+	MERCURY_SOAK_KEYS=$(or $(KEYS),200000) $(BIN)/python -m pytest -s tests/server/relay/test_soak.py
 
 check: check-python check-typescript check-lua  ## check formatting, lint, types and layers, in all three languages
 

@@ -5,7 +5,9 @@ import shlex
 import subprocess
 import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from urllib.parse import unquote, urlsplit
 
 NAME = "mercury-lsp"
@@ -20,7 +22,12 @@ def install_command(extra: str) -> str:
 
 
 def reinstall_command() -> str:
-    """The command that builds or downloads this program again, without its dependencies."""
+    """The command that builds or downloads this program again, without its dependencies.
+
+    Beside sources that were never installed, it only compiles: the project's name would install whatever an index has.
+    """
+    if _distribution() is None and not _is_clone():
+        return _joined([sys.executable, str(Path(__file__).resolve().parent / "cpu" / "build.py")])
     again = ["--reinstall", "--no-cache"] if _installer() == "uv" else ["--force-reinstall", "--no-cache-dir"]
     return _command([*again, "--no-deps"], None)
 
@@ -28,13 +35,20 @@ def reinstall_command() -> str:
 def _command(options: list[str], extra: str | None) -> str:
     pip = [sys.executable, "-m", "pip", "install"]
     start = ["uv", "pip", "install", "--python", sys.executable] if _installer() == "uv" else pip
-    arguments = [*start, *options, *_origin(f"[{extra}]" if extra else "")]
+    return _joined([*start, *options, *_origin(f"[{extra}]" if extra else "")])
+
+
+def _is_clone() -> bool:
+    return all((_CLONE / name).is_file() for name in ("pyproject.toml", "hatch_build.py"))
+
+
+def _joined(arguments: list[str]) -> str:
     return subprocess.list2cmdline(arguments) if sys.platform == "win32" else shlex.join(arguments)
 
 
 def _origin(extra: str) -> list[str]:
     """What this was installed from, as arguments for pip: a folder, a URL or the project's name."""
-    if all((_CLONE / name).is_file() for name in ("pyproject.toml", "hatch_build.py")):
+    if _is_clone():
         return ["-e", f"{_CLONE}{extra}"]
     found = _distribution()
     origin = json.loads((found.read_text("direct_url.json") if found else None) or "{}")
@@ -50,7 +64,9 @@ def _origin(extra: str) -> list[str]:
 
 def _installer() -> str:
     found = _distribution()
-    return ((found.read_text("INSTALLER") if found else None) or "pip").strip()
+    if found is None:
+        return "pip" if find_spec("pip") or not which("uv") else "uv"
+    return (found.read_text("INSTALLER") or "pip").strip()
 
 
 def _distribution() -> Distribution | None:

@@ -23,7 +23,7 @@ from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses, hub_address
 from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine
-from mercury_lsp.installed_models import listing, measuring
+from mercury_lsp.installed_models import checking, listing, measuring
 from mercury_lsp.installed_models.store import Store
 from mercury_lsp.settings import Settings
 
@@ -77,6 +77,8 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     engine: list[HostedEngine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
+        if (path := getattr(engine[0], "path", None)) is not None:
+            yield _guarded("weights", lambda: _weights(path), "fetch the model again, or name another with --model")
         yield _guarded("fill", lambda: _fill(engine[0]), "try --model with another model")
     if gpu.nvidia_gpus() and gpu.has_torch():  # after the fill, which may have found broken kernels
         yield _guarded("gpu kernels", _kernels, "reinstall mercury-lsp")
@@ -164,6 +166,13 @@ def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> 
     edits = f", edits in the format of {loaded[0].edit_format}" if loaded[0].edit_format else ""
     choice = f" ({loaded[0].choice})" if loaded[0].choice else ""
     return f"{loaded[0].name} ({path}) on {loaded[0].device} by {loaded[0].backend}{choice}{reads}{edits}"
+
+
+def _weights(path: Path) -> str:
+    """What was read: loading skips files and tensors that the first fill does not need."""
+    files = checking.check_values(path)
+    megabytes = sum(file.stat().st_size for file in files) / 1e6
+    return f"all values of {len(files)} file{'' if len(files) == 1 else 's'} were read, {megabytes:.0f} MB"
 
 
 def _fill(engine: HostedEngine) -> str:

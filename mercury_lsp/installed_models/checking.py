@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.gguf.file import gguf_of
-from mercury_engine.models.safetensors_files import weight_files
+from mercury_engine.models.safetensors_files import StoredTensors, weight_files
 
 
 def check_config(folder: Path) -> None:
@@ -23,6 +23,30 @@ def check_folder(folder: Path) -> None:
     if gguf_of(folder) is None:
         for path in weight_files(folder):
             _check_whole(path)
+
+
+def check_values(folder: Path) -> list[Path]:
+    """The model's weight files, with those of its reader, writer and adapters, after every value was read.
+
+    Takes seconds. Raises ModelError for a file that is damaged or holds values that are not finite.
+    """
+    from mercury_engine.models import adapters, weights
+    from mercury_engine.models.gguf.file import opened
+
+    config = weights.read_config(folder)
+    if (gguf := gguf_of(folder)) is not None:
+        file = opened(gguf)
+        for name in file.tensor_names:
+            stored = file.vector(name) if file.dimensions(name) == 1 else file.matrix(name).floats()
+            weights.checked(stored, stored.shape, name, gguf)
+        return [gguf]
+    files = sorted({*weight_files(folder), *(path for path in folder.glob("*.safetensors") if path.is_file())})
+    for path in files:
+        tensors = StoredTensors(folder, path.name)
+        for name in tensors:
+            weights.checked(tensors[name], tensors[name].shape, name, path)
+    adapters.read(folder, config)
+    return files
 
 
 def _check_whole(path: Path) -> None:

@@ -117,7 +117,15 @@ class Journal:
 
     def send(self, descriptor: int, most: int) -> int:
         """Write at most so many of the noted bytes; returns how many. Raises OSError."""
-        return os.sendfile(descriptor, self._file, None, most)
+        try:
+            return os.sendfile(descriptor, self._file, None, most)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some terminals, and files that are appended to
+                raise
+        at = os.lseek(self._file, 0, os.SEEK_CUR)
+        size = os.write(descriptor, os.pread(self._file, most, at))
+        os.lseek(self._file, at + size, os.SEEK_SET)
+        return size
 
     @property
     def is_long(self) -> bool:

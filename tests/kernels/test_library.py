@@ -183,6 +183,27 @@ def test_commands_name_where_this_was_installed_from(monkeypatch, tmp_path, inst
     assert installation.install_command("gpu") == f"{start} {with_extra}"
 
 
+def test_beside_sources_that_were_never_installed_nothing_is_fetched_by_name(monkeypatch, tmp_path):
+    monkeypatch.setattr(installation, "_CLONE", tmp_path)
+    monkeypatch.setattr(installation, "_distribution", lambda: None)
+    command = installation.reinstall_command()
+    assert "install" not in command and command.endswith("build.py")
+    assert Path(command.split()[-1]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("pip", "uv", "start"), [(True, True, "-m pip"), (False, True, "uv pip"), (False, False, "-m pip")]
+)
+def test_in_a_clone_that_was_not_installed_the_installer_is_one_that_is_there(monkeypatch, tmp_path, pip, uv, start):
+    for name in ("pyproject.toml", "hatch_build.py"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(installation, "_CLONE", tmp_path)
+    monkeypatch.setattr(installation, "_distribution", lambda: None)
+    monkeypatch.setattr(installation, "find_spec", lambda _: pip or None)
+    monkeypatch.setattr(installation, "which", lambda _: "/uv" if uv else None)
+    assert f"{start} install" in installation.reinstall_command()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")
 @pytest.mark.parametrize("installed", [True, False])
 def test_in_a_clone_commands_name_the_clone(monkeypatch, tmp_path, installed):

@@ -5,15 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
-from mercury_engine.models import gpu
+from mercury_engine.models import adapters, gpu, weights
 from mercury_engine.worth import Worth
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
 from mercury_kernels.installation import install_command
+from safetensors.numpy import load_file, save_file
 
 from mercury_lsp.cli import main
 from mercury_lsp.commands import doctor, loading, relay, try_
@@ -21,6 +23,7 @@ from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.errors import UsageError
 from mercury_lsp.settings import Settings
+from tests.support import tiny
 from tests.support.fake_engine import FakeEngine
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -179,6 +182,35 @@ def test_doctor_finds_nothing_wrong_with_a_model_that_works():
     found = {each.name: each for each in doctor.findings(Settings(), engine)}
     assert found["model"].fix is None and "fake" in found["model"].value
     assert found["fill"].fix is None and "2 steps" in found["fill"].value
+
+
+@pytest.mark.parametrize(
+    "name", [None, "model.safetensors", "adapter.safetensors", "reader.safetensors", "gap.adapter.safetensors"]
+)
+@pytest.mark.parametrize("damage", ["cut", "not a number"])
+def test_doctor_reads_every_weight_file(tmp_path: Path, name: str | None, damage: str):
+    folder = tiny.folder(tmp_path / "model")
+    config = weights.read_config(folder)
+    save_file({"x": np.ones((2, 2), np.float32)}, folder / "reader.safetensors")
+    factor = {"layers.0.qkv.down": np.ones((4, config.hidden_size), np.float32)}
+    adapters.write(folder / "gap.adapter.safetensors", config, factor)
+    if name is not None:
+        path = folder / name
+        if damage == "cut":
+            path.write_bytes(path.read_bytes()[:-3])
+        else:
+            last = sorted(load_file(path).items())[-1]
+            damaged = {last[0]: np.full(last[1].shape, np.nan, np.float16)}
+            save_file(load_file(path) | damaged, path, adapters._metadata(path))
+
+    class Loaded(FakeEngine):
+        path = folder
+
+    found = {each.name: each for each in doctor.findings(Settings(), lambda _: Loaded())}["weights"]
+    if name is None:
+        assert found.fix is None and "all values of 4 files were read" in found.value
+    else:
+        assert found.fix is not None and name in found.fix
 
 
 def test_doctor_says_how_to_fix_a_missing_model():

@@ -1,6 +1,7 @@
 """Random messages, well-formed or not, against the real process: it survives, answers and keeps documents right."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from copy import deepcopy
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 from tests.support.editor import INLINE, Editor, frame, place, span
 
-EXAMPLES = settings(max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+COUNT = int(os.environ.get("MERCURY_EXAMPLES", "50"))
+"""`make fuzz` asks for more."""
+
+EXAMPLES = settings(max_examples=COUNT, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 INTERNAL_ERROR = -32603
 

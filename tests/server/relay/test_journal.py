@@ -110,6 +110,15 @@ def test_the_rest_of_what_was_being_written_is_known(journal: Journal, pipe: tup
     assert again(journal).unwritten() == b""
 
 
+def test_an_editors_log_that_is_appended_to_is_written_as_a_pipe_is(journal: Journal, tmp_path):
+    with (tmp_path / "log").open("ab", buffering=0) as log:
+        for said in (b"one", b"two"):
+            journal.note_output(said)
+            assert journal.send(log.fileno(), 2) == 2 and again(journal).unwritten() == said[2:]
+            assert journal.send(log.fileno(), 10) == 1 and again(journal).unwritten() == b""
+    assert (tmp_path / "log").read_bytes() == b"onetwo"
+
+
 def test_a_state_takes_the_place_of_all_that_was_said(journal: Journal, pipe: tuple[int, int], monkeypatch):
     monkeypatch.setattr(journal_module, "MAX_BYTES", 150)
     for number in range(4):
