@@ -1,7 +1,7 @@
 """An open document as the ranking of places reads it: words and definitions by line, kept up to date chunk by chunk."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from sys import intern
@@ -113,11 +113,7 @@ class IndexedDocument:
         if not 0 <= number < self.line_count:
             return ""
         index = self._index_of(number)
-        rest = number - self._starts[index]
-        while index and self._starts[index] == number and not self._chunks[index - 1].text.endswith("\n"):
-            index -= 1
-            rest = number - self._starts[index]
-        text = self._chunks[index].line(rest)
+        text = self._chunks[index].line(number - self._starts[index])
         while index + 1 < len(self._chunks) and not text.endswith("\n"):
             index += 1
             text += self._chunks[index].line(0)
@@ -184,17 +180,32 @@ class IndexedDocument:
         for number, chunk in enumerate(self._chunks):
             chunk.number = number
         self._starts = list(accumulate([chunk.breaks for chunk in self._chunks], initial=0))
-        self._with_headers = [chunk.number for chunk in self._chunks if chunk.headers]
+        self._with_headers = [each.number for each in self._chunks if each.headers or not each.text.endswith("\n")]
         ends_in_break = not self._chunks or self._chunks[-1].text.endswith("\n")
         self.line_count = self._starts[-1] + (not ends_in_break)
 
     def _index_of(self, line: int) -> int:
-        return min(max(0, bisect_right(self._starts, line) - 1), max(0, len(self._chunks) - 1))
+        """The chunk in which a line begins."""
+        index = min(max(0, bisect_right(self._starts, line) - 1), max(0, len(self._chunks) - 1))
+        while index and self._starts[index] == line and not self._chunks[index - 1].text.endswith("\n"):
+            index -= 1
+        return index
 
     def _headers_in(self, index: int) -> list[Header]:
         if not self._chunks:
             return []
         if index not in self._headers:
-            start, found = self._starts[index], self._chunks[index].headers
-            self._headers[index] = [Header(start + line, indent, name) for line, indent, name in found]
+            self._headers[index] = list(self._read_headers(index))
         return self._headers[index]
+
+    def _read_headers(self, index: int) -> Iterator[Header]:
+        """The definitions in the lines that begin in a chunk; the last of them may end in a later one."""
+        chunk, start = self._chunks[index], self._starts[index]
+        continues = index > 0 and not self._chunks[index - 1].text.endswith("\n")
+        is_whole = chunk.text.endswith("\n")
+        for line, indent, name in chunk.headers:
+            if (line or not continues) and (line < chunk.breaks or is_whole):
+                yield Header(start + line, indent, name)
+        if not is_whole and (chunk.breaks or not continues):
+            last = start + chunk.breaks
+            yield from (Header(last, indent, name) for _, indent, name in definitions(self.line(last)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 from mercury_engine.places.head import PlaceHead
@@ -100,7 +100,12 @@ PIECES = st.sampled_from(
 )
 
 
+SPLIT = ["\n\n", "    y = x\n", "class A:\n", "    y = x\n", "\n", "\n\n"]
+"""After the edit of the example, chunks end inside lines."""
+
+
 @settings(max_examples=60, deadline=None)
+@example(SPLIT, [(122, 26, "x")])
 @given(st.lists(PIECES, max_size=30), st.lists(st.tuples(st.integers(0, 300), st.integers(0, 80), PIECES), max_size=5))
 def test_the_index_says_the_same_as_the_whole_text_after_any_edits(pieces, edits):
     open_document, indexed = OpenDocument(A, "plaintext", 1, "".join(pieces) * 5), IndexedDocument("a.py")
