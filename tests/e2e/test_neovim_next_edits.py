@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.support.editor import script
-from tests.support.neovim import Desk, until
+from tests.support.neovim import Desk, Neovim, until
 
 SERVER = [sys.executable, str(Path(__file__).parents[1] / "support" / "fake_server.py")]
 
@@ -32,3 +32,106 @@ def test_who_renamed_a_name_goes_on_to_its_other_places_until_there_is_none(desk
 def test_without_a_server_there_is_nobody_to_ask(desk: Desk) -> None:
     nvim = desk.start(TEXT, options="filetypes = { python = false }")
     assert nvim.lua("return require('mercury').next_edit()") is False
+
+
+def drawn(nvim: Neovim) -> str:
+    return nvim.ghost("mercury.next_edits")
+
+
+def renamed(desk: Desk, text: str = TEXT, options: str = "") -> Neovim:
+    """The name in the second line changed, and the next place drawn."""
+    nvim = desk.start_attached(text, cmd=SERVER, options=options)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
+    nvim.keys("ciwtotal<Esc>")
+    until(lambda: "total" in drawn(nvim))
+    return nvim
+
+
+def marks(nvim: Neovim) -> list[list[int]]:
+    """Where text is drawn as removed: row, first and last byte."""
+    return nvim.lua(
+        'local ns, found = vim.api.nvim_create_namespace("mercury.next_edits"), {} '
+        "for _, m in ipairs(vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })) do "
+        'if m[4].hl_group == "MercuryRemoved" then table.insert(found, { m[2], m[3], m[4].end_col }) end end '
+        "return found"
+    )
+
+
+def cursor(nvim: Neovim) -> list[int]:
+    return nvim.lua("return vim.api.nvim_win_get_cursor(0)")
+
+
+def test_the_next_edit_is_drawn_in_place_and_one_key_goes_there_and_makes_it(desk: Desk) -> None:
+    nvim = renamed(desk)
+    assert "total" in drawn(nvim) and "2 of 3 · <M-n>" in drawn(nvim)
+    assert marks(nvim) == [[2, len("    𝒳 = ".encode()), len("    𝒳 = count".encode())]]
+    assert nvim.lines()[2] == "    𝒳 = count"
+    nvim.keys("<M-n>")
+    until(lambda: cursor(nvim)[0] == 3)
+    assert nvim.lines()[2] == "    𝒳 = count", "the first key only goes there"
+    nvim.keys("<M-n>")
+    until(lambda: nvim.lines()[2] == "    𝒳 = total")
+    until(lambda: "total" in drawn(nvim))  # the next one, at once
+    nvim.keys("<M-n>")
+    until(lambda: cursor(nvim)[0] == 4)
+    nvim.keys("<M-n>")
+    until(lambda: nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"])
+    until(lambda: drawn(nvim) == "")
+
+
+def test_the_key_works_while_inserting_too_and_types_nothing(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys("i")
+    until(lambda: nvim.lua("return vim.fn.mode()") == "i")
+    nvim.keys("<M-n><M-n>")
+    until(lambda: nvim.lines()[2] == "    𝒳 = total")
+    assert nvim.lua("return vim.fn.mode()") == "i"
+
+
+def test_a_dismissed_edit_stays_away(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys(":Mercury dismiss<CR>")
+    until(lambda: drawn(nvim) == "")
+    nvim.keys("jjkk")
+    nvim.read_all_replies()
+    assert "2 of 3" not in drawn(nvim)
+    assert nvim.lines()[2] == "    𝒳 = count"
+
+
+def test_another_change_hides_it_and_nothing_stale_is_made(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys("gg0x")
+    nvim.lua("return require('mercury.next_edits').go_on()")
+    assert nvim.lines()[2] == "    𝒳 = count"
+
+
+def test_out_of_sight_the_cursors_line_says_where_it_is(desk: Desk) -> None:
+    far = TEXT.replace("    return count\n", "    pass\n" * 80).replace("𝒳 = count", "pass") + "    return count\n"
+    nvim = renamed(desk, far)
+    assert f"↓ line {len(far.splitlines())}" in drawn(nvim) and "rename count to total" in drawn(nvim)
+
+
+def test_all_that_is_left_of_a_renaming_is_made_by_one_command_and_undone_at_once(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys(":Mercury next_edit_all<CR>")
+    until(lambda: nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"])
+    nvim.keys("u")
+    until(lambda: nvim.lines()[2:] == ["    𝒳 = count", "    return count"])
+
+
+def test_a_preview_shows_the_whole_edit_as_a_diff(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys(":Mercury next_edit_preview<CR>")
+    windows = "local t = '' for _, w in ipairs(vim.api.nvim_list_wins()) do "
+    inside = "if vim.api.nvim_win_get_config(w).relative ~= '' then t = t .. table.concat("
+    text = "vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(w), 0, -1, true), '\\n') end end return t"
+    until(lambda: "-    𝒳 = count\n+    𝒳 = total" in nvim.lua(windows + inside + text))
+
+
+def test_switched_off_nothing_is_drawn(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=SERVER, options="next_edits = false")
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
+    nvim.keys("ciwtotal<Esc>")
+    until(lambda: nvim.lines()[1] == "def f(total):")
+    nvim.read_all_replies()
+    assert drawn(nvim) == ""

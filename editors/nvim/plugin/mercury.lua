@@ -24,7 +24,8 @@ local commands = {
 
 local takes_scope = { enable = true, disable = true, toggle = true }
 
-for _, key in ipairs({ "accept", "accept_line", "accept_word", "dismiss", "model", "next", "next_edit", "prev" }) do
+local plain = { "accept", "accept_line", "accept_word", "dismiss", "model", "next", "prev" }
+for _, key in ipairs(vim.list_extend(plain, { "next_edit", "next_edit_all", "next_edit_preview" })) do
   commands[key] = function(mercury)
     mercury[key]()
   end

@@ -7,6 +7,7 @@ local M = {}
 ---@field dismiss? string|false
 ---@field next? string|false
 ---@field prev? string|false
+---@field next_edit? string|false In normal mode, too.
 
 ---@class mercury.Opts
 ---@field cmd? string[] How the server is started.
@@ -17,6 +18,7 @@ local M = {}
 ---@field filetypes? table<string, boolean> `["*"]` applies to filetypes that are not named.
 ---@field ghost_text? "auto"|"own"|"builtin" "auto" takes Neovim's own inline completion where it exists.
 ---@field keys? mercury.Keys
+---@field next_edits? boolean Draw the edit that follows from the last ones.
 ---@field settings? table Sent to the server as its workspace configuration.
 
 ---@class mercury.Config : mercury.Opts all options, none left out
@@ -41,7 +43,9 @@ M.defaults = {
     dismiss = "<C-]>",
     next = "<M-]>",
     prev = "<M-[>",
+    next_edit = "<M-n>",
   },
+  next_edits = true,
   settings = {},
 }
 
@@ -69,7 +73,7 @@ function M.use(opts)
   local merged = vim.tbl_deep_extend("force", vim.deepcopy(M.defaults), opts)
   vim.validate("cmd", merged.cmd, "table")
   vim.validate("debounce_ms", merged.debounce_ms, "number")
-  for _, switch in ipairs({ "denoising", "dim_unsure", "enabled" }) do
+  for _, switch in ipairs({ "denoising", "dim_unsure", "enabled", "next_edits" }) do
     vim.validate(switch, merged[switch], "boolean")
   end
   vim.validate("filetypes", merged.filetypes, "table")

@@ -21,6 +21,8 @@ local function highlight()
     MercuryMask = "Whitespace",
     MercuryNote = "NonText",
     MercuryReplaced = "DiffDelete",
+    MercuryRemoved = "DiffDelete",
+    MercuryAdded = "DiffAdd",
   }) do
     vim.api.nvim_set_hl(0, group, { link = link, default = true })
   end
@@ -31,6 +33,17 @@ local function watch(ghost_text)
   local mercury_client = require("mercury.client")
   local group = vim.api.nvim_create_augroup("mercury", {})
   vim.api.nvim_create_autocmd("ColorScheme", { group = group, callback = highlight })
+  local changes = { "TextChanged", "TextChangedI", "TextChangedP", "InsertLeave" }
+  local moves = { "CursorMoved", "CursorMovedI", "WinScrolled", "BufEnter" }
+  vim.api.nvim_create_autocmd(vim.list_extend(changes, moves), {
+    group = group,
+    callback = function(args)
+      local bufnr = vim.api.nvim_get_current_buf()
+      if ghost_text.enabled and args.buf == bufnr and mercury_client.get(bufnr) then
+        require("mercury.next_edits").changed(bufnr)
+      end
+    end,
+  })
   vim.api.nvim_create_autocmd("InsertEnter", {
     group = group,
     callback = function(args)
@@ -70,6 +83,7 @@ function M.setup(opts)
   shower.enabled = config.enabled
   highlight()
   watch(shower)
+  require("mercury.next_edits").map(config.keys.next_edit, M.next_edit)
   require("mercury.keys").map(config.keys, {
     accept = M.accept,
     accept_word = M.accept_word,
@@ -106,7 +120,7 @@ end
 --- Hide the suggestion until the text changes.
 ---@return boolean dismissed false when nothing was shown
 function M.dismiss()
-  return shown_by().dismiss()
+  return shown_by().dismiss() or require("mercury.next_edits").dismiss()
 end
 
 --- Show the next suggestion, asking the server for more where only one is known.
@@ -121,10 +135,22 @@ function M.prev()
   return shown_by().cycle(-1)
 end
 
---- Make the last change in the next place where the model finds it likely, and go there; tells when there is none.
+--- Make the next edit and go there; where none is drawn the server looks for one, and tells when there is none.
 ---@return boolean asked false without a server
 function M.next_edit()
-  return require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
+  return require("mercury.next_edits").apply() or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
+end
+
+--- Make all places that are left of the renaming that is drawn, in one undo step.
+---@return boolean asked false when no renaming is drawn
+function M.next_edit_all()
+  return require("mercury.next_edits").apply_all()
+end
+
+--- Show the next edit as a diff in a floating window.
+---@return boolean shown false when none is drawn
+function M.next_edit_preview()
+  return require("mercury.next_edits").preview()
 end
 
 --- Let the user choose the model of all editors; one that is not installed is downloaded first.

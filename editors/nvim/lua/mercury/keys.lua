@@ -41,7 +41,7 @@ end
 ---@param actions table<string, fun(): boolean>
 function M.map(keys, actions)
   for name, lhs in pairs(keys) do
-    if lhs then
+    if lhs and actions[name] then
       local old = vim.fn.maparg(lhs, "i", false, true)
       if vim.startswith(old.desc or "", mark) then
         old = before[lhs]
