@@ -13,11 +13,11 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from mercury_engine.places.candidates import KEYWORDS
-from mercury_engine.text.brackets import CLOSING, OPENING, code_outside_strings
-from mercury_engine.text.common_prefix import common_prefix
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.completion.next_edits.items import COMMENTS, NAME, is_whole, kind, lists_on, names_apart, shape, tokens
+from mercury_lsp.completion.next_edits.name_styles import in_every_style
 from mercury_lsp.completion.next_edits.parameters import parameters_around
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
@@ -35,14 +35,9 @@ MAX_LINE_CHARS = 300
 MADE_WITHIN_LINES = 6
 """Lines around an item in which its new sibling may stand already."""
 
-_TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|[^\W\d]\w*|\d[\w.]*|\s+|.")
-_NAME = re.compile(r"[^\W\d]\w*")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_TYPES = frozenset(("bool", "boolean", "char", "double", "float", "int", "long", "string", "str", "unsigned"))
 _NEUTRAL = KEYWORDS | {"0", "0.0", '""', "''", "yes", "no", "Default", "default", "Some", "String"}
 _SHORTHANDS = ("javascript", "javascriptreact", "rust", "typescript", "typescriptreact")
 """Languages in which a field may be given by its name alone."""
-_COMMENTS = ("#", "//", "/*", "*", "--", '"""')
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +70,13 @@ def additions(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Addition]:
     own = [each for each in hunks if each.uri == snapshot.uri]
     for hunk in reversed(own[-HUNKS_FOLLOWED:]):
         before, after = ([line.strip() for line in lines] for lines in (hunk.before_lines, hunk.after_lines))
-        for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-            if kind == "insert" and d - c <= MAX_ADDED_LINES:
+        for change, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if change == "insert" and d - c <= MAX_ADDED_LINES:
                 above, below = range(c - 1, c - 1 - LIST_LINES, -1), range(d, d + LIST_LINES)
                 around = [_line(snapshot, hunk.line + number).strip() for number in (*above, *below)]
                 for line in after[c:d]:
                     yield from islice(_beside(hunk, line, around, snapshot, own), 1)
-            elif kind == "replace" and b - a == d - c == 1:
+            elif change == "replace" and b - a == d - c == 1:
                 yield from islice(_within(hunk, before[a], after[c], snapshot, own), 1)
 
 
@@ -113,21 +108,21 @@ def _beside(
 ) -> Iterator[Addition]:
     """The item that a new line is, beside the line above it or below it; `around` goes up from it, then down."""
     for at, is_below in ((0, True), (LIST_LINES, False)):
-        for names in _names(around[at], line):
+        for names in names_apart(around[at], line):
             if _is_new(names[1], snapshot, own):
-                yield Addition(hunk, _styles(*names), _others(around[at], names[0], around), is_below)
+                yield Addition(hunk, in_every_style(*names), _others(around[at], names[0], around), is_below)
 
 
 def _others(item: str, name: str, around: Sequence[str]) -> frozenset[str]:
     """The names of items like this one."""
-    pairs = (pair for other in around for pair in _names(item, other) if pair[0] == name)
-    return frozenset(style for pair in pairs for style in _styles(*pair).values())
+    pairs = (pair for other in around for pair in names_apart(item, other) if pair[0] == name)
+    return frozenset(style for pair in pairs for style in in_every_style(*pair).values())
 
 
 def _within(hunk: Hunk, before: str, after: str, snapshot: Snapshot, own: Sequence[Hunk]) -> Iterator[Addition]:
     """The item that was added to a list on one line."""
-    old = {text for _, each in _bracketed(before) for _, _, text in each}
-    for _, each in _bracketed(after):
+    old = {text for _, each in lists_on(before) for _, _, text in each}
+    for _, each in lists_on(after):
         fresh = [number for number, (_, _, text) in enumerate(each) if text not in old]
         if len(fresh) != 1 or len(each) < 2:
             continue
@@ -135,72 +130,9 @@ def _within(hunk: Hunk, before: str, after: str, snapshot: Snapshot, own: Sequen
         for other, is_below in ((number - 1, True), (number + 1, False)):
             if 0 <= other < len(each):
                 item, others = each[other][2], [text for n, (_, _, text) in enumerate(each) if n not in (other, number)]
-                for names in _names(item, each[number][2]):
+                for names in names_apart(item, each[number][2]):
                     if _is_new(names[1], snapshot, own):
-                        yield Addition(hunk, _styles(*names), _others(item, names[0], others), is_below)
-
-
-def _names(older: str, newer: str) -> list[tuple[str, str]]:
-    """The names in which two items differ that are alike: of the same shape, or equal before or behind the names."""
-    ours, theirs = _tokens(older), _tokens(newer)
-    if not ours or not theirs or older == newer or older.startswith(_COMMENTS) or newer.startswith(_COMMENTS):
-        return []
-    if _shape(older) == _shape(newer):
-        pairs = dict.fromkeys(pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1])
-        return [(old, new) for old, new in map(_unquoted, pairs) if _is_item(old) and _is_item(new)]
-    if ours[1:2] == theirs[1:2] == [":"] and _is_item(ours[0]) and _is_item(theirs[0]):
-        return [(ours[0], theirs[0])]
-    for old_tokens, new_tokens in ((ours, theirs), (ours[::-1], theirs[::-1])):
-        same = common_prefix(old_tokens, new_tokens)
-        if 0 < same < min(len(ours), len(theirs)) and _is_item(old_tokens[same]) and _is_item(new_tokens[same]):
-            return [(old_tokens[same], new_tokens[same])]
-    return []
-
-
-def _unquoted(pair: tuple[str, str]) -> tuple[str, str]:
-    return pair[0].strip("\"'"), pair[1].strip("\"'")
-
-
-def _is_item(token: str) -> bool:
-    return bool(_NAME.fullmatch(token)) and token not in KEYWORDS and len(token) > 2
-
-
-def _kind(token: str) -> str:
-    if token[0] in "\"'":
-        return "s"
-    if token[0].isdigit():
-        return "0"
-    return "n" if _NAME.fullmatch(token) and (token not in KEYWORDS or token in _TYPES) else token
-
-
-def _tokens(text: str) -> list[str]:
-    return [token for token in _TOKEN.findall(text) if not token.isspace()]
-
-
-def _styles(old: str, new: str) -> dict[str, str]:
-    """A name's mapping in every style: snake_case, kebab-case, camelCase, PascalCase and capitals."""
-    ours, theirs = ([part.lower() for part in _PARTS.findall(name)] for name in (old, new))
-    found = {old: new}
-    if ours and theirs:
-        for style in (_snake, _kebab, _camel, _pascal, lambda parts: _snake(parts).upper()):
-            found.setdefault(style(ours), style(theirs))
-    return found
-
-
-def _snake(parts: Sequence[str]) -> str:
-    return "_".join(parts)
-
-
-def _kebab(parts: Sequence[str]) -> str:
-    return "-".join(parts)
-
-
-def _camel(parts: Sequence[str]) -> str:
-    return parts[0] + "".join(map(str.capitalize, parts[1:]))
-
-
-def _pascal(parts: Sequence[str]) -> str:
-    return "".join(map(str.capitalize, parts))
+                        yield Addition(hunk, in_every_style(*names), _others(item, names[0], others), is_below)
 
 
 def _is_new(name: str, snapshot: Snapshot, own: Sequence[Hunk]) -> bool:
@@ -223,18 +155,18 @@ def _missing(addition: Addition, number: int, snapshot: Snapshot, is_beside: boo
     """
     line = _line(snapshot, number)
     bare = line.strip()
-    if len(line) > MAX_LINE_CHARS or bare.startswith(_COMMENTS) or bare.startswith(_imports(snapshot)):
+    if len(line) > MAX_LINE_CHARS or bare.startswith((*COMMENTS, *_imports(snapshot))):
         return None
     if addition.is_new.search(line):
         return None
     start = snapshot.source.offset_at(number, 0)
-    if not is_beside and _is_whole(bare) and _follows(bare, addition) and _is_listed(addition, number, snapshot):
+    if not is_beside and is_whole(bare) and _follows(bare, addition) and _is_listed(addition, number, snapshot):
         near = range(number - MADE_WITHIN_LINES, number + MADE_WITHIN_LINES + 1)
         text = addition.renamed(line)
         if any(_line(snapshot, other).strip() == text.strip() for other in near):
             return None
         return EditSite(snapshot.source.offset_at(number + addition.is_below, 0), "", f"{text}\n")
-    for opening, elements in _bracketed(line):
+    for opening, elements in lists_on(line):
         if opening == "(":
             continue  # a call takes what its function declares
         if (site := _element(addition, elements, start)) is not None:
@@ -253,7 +185,7 @@ def _element(addition: Addition, elements: Sequence[tuple[int, int, str]], line_
         is_string = text[:1] in "\"'"
         if not is_string and not addition.regex.fullmatch(text.partition(":")[0].strip()):
             continue
-        if any(_shape(other) == _shape(text) and _has_other(other, addition) for other in others):
+        if any(shape(other) == shape(text) and _has_other(other, addition) for other in others):
             new = addition.renamed(text)
             return _inserted(addition, line_start, start, end, new)
     return None
@@ -288,62 +220,25 @@ def _field(
 
 def _has_other(text: str, addition: Addition) -> bool:
     """Whether a text is about a further item of the list."""
-    return any(word in addition.others for word in re.findall(r"[\w-]+|\w+", text) + _NAME.findall(text))
-
-
-def _shape(text: str) -> list[str]:
-    return [_kind(token) for token in _tokens(text)]
+    return any(word in addition.others for word in re.findall(r"[\w-]+|\w+", text) + NAME.findall(text))
 
 
 def _follows(text: str, addition: Addition) -> bool:
     """Whether a text has no values but those that follow from the names."""
-    values = (token for token in _tokens(text) if _kind(token) in ("s", "0"))
+    values = (token for token in tokens(text) if kind(token) in ("s", "0"))
     return all(token in _NEUTRAL or addition.regex.search(token) for token in values)
-
-
-def _is_whole(bare: str) -> bool:
-    """Whether a line is a whole item: a statement, or an element of a list with one per line."""
-    depth = 0
-    for at in code_outside_strings(bare)[0]:
-        depth += (bare[at] in OPENING) - (bare[at] in CLOSING)
-        if depth < 0:
-            return False
-    return depth == 0 and not bare.endswith((":", "then", "do"))
 
 
 def _is_listed(addition: Addition, number: int, snapshot: Snapshot) -> bool:
     """Whether a line is in a list of like lines, or says nothing but the names."""
     bare = _line(snapshot, number).strip()
-    shape = _shape(bare)
+    own = shape(bare)
     for other in (_line(snapshot, number - 1).strip(), _line(snapshot, number + 1).strip()):
-        if _shape(other) == shape and _has_other(other, addition):
+        if shape(other) == own and _has_other(other, addition):
             return True
-    words = [token for token in _tokens(bare) if _kind(token) == "n"]
-    is_own = all(addition.regex.search(word) or word in ("self", "this") for word in words)
-    return len(words) > 1 and is_own
-
-
-def _bracketed(line: str) -> list[tuple[str, list[tuple[int, int, str]]]]:
-    """The lists on a line by their opening brackets: start, end and text of the elements, without blanks around."""
-    opened: list[tuple[int, list[int]]] = []
-    found: list[tuple[str, list[tuple[int, int, str]]]] = []
-    for at in code_outside_strings(line)[0]:
-        character = line[at]
-        if character in OPENING:
-            opened.append((at, [at]))
-        elif opened and character == ",":
-            opened[-1][1].append(at)
-        elif opened and character in CLOSING:
-            start, cuts = opened.pop()
-            pieces = zip(cuts, [*cuts[1:], at], strict=True)
-            found.append((line[start], [piece for a, b in pieces if (piece := _bare(line, a + 1, b))[2]]))
-    return found
-
-
-def _bare(line: str, start: int, end: int) -> tuple[int, int, str]:
-    text = line[start:end]
-    start += len(text) - len(text.lstrip())
-    return start, start + len(text.strip()), text.strip()
+    words = [token for token in tokens(bare) if kind(token) == "n"]
+    is_bare = all(addition.regex.search(word) or word in ("self", "this") for word in words)
+    return len(words) > 1 and is_bare
 
 
 def _line(snapshot: Snapshot, number: int) -> str:
