@@ -124,8 +124,9 @@ class Workbench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.settings = folder / "data" / "User" / "settings.json"
-        self.settings.parent.mkdir(parents=True)
+        self.settings = [folder / "data" / scope / "settings.json" for scope in ("User", "Machine")]
+        for path in self.settings:
+            path.parent.mkdir(parents=True)
         self.configure({})
         self._install()
         self.process, self.host = self._serve()
@@ -134,10 +135,14 @@ class Workbench:
         self.browser = Browser(chromium, folder / "chromium")
 
     def configure(self, settings: dict[str, Any]) -> None:
-        """The user's settings; windows that are open may see them or not."""
-        text = json.dumps(QUIET | settings)
-        if not self.settings.exists() or self.settings.read_text() != text:
-            self.settings.write_text(text)
+        """The user's settings; windows that are open may see them or not.
+
+        Settings of machine scope are read from the machine's own file alone, for a window of a server is a remote one.
+        """
+        for path in self.settings:
+            text = json.dumps(QUIET | settings)
+            if not path.exists() or path.read_text() != text:
+                path.write_text(text)
 
     def open(self, file: Path) -> Window:
         """A window of its own, on the file's folder; the cursor is at the end of the file."""
