@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.editor import Editor, span
-from tests.support.sharing import Place
+from tests.support.sharing import Place, eventually
 
 URI = "file:///soak.py"
 
@@ -19,6 +19,9 @@ LINE = "value = compute(other)"
 
 GROWTH_BYTES = 16 * 2**20
 """What allocator and caches may add after a quarter of the keys, beside a tenth."""
+
+STATISTICS_FILES = 3
+"""The database, its log and its shared memory, opened seconds after the first suggestion."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -36,6 +39,11 @@ def held(process: int) -> Held:
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     descriptors, threads = (len(os.listdir(f"/proc/{process}/{kind}")) for kind in ("fd", "task"))
     return Held(descriptors, threads, pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def descriptors_of_statistics(process: int) -> int:
+    """How many files of the statistics a process has open."""
+    return sum("statistics.sqlite" in os.path.realpath(link) for link in Path(f"/proc/{process}/fd").iterdir())
 
 
 def type_keys(editor: Editor, count: int, version: int) -> int:
@@ -62,6 +70,7 @@ def test_nothing_grows_with_the_number_of_keys(unix: Place):
         for _ in range(4):
             version = type_keys(editor, KEYS // 4, version)
             editor.receive_all()
+            eventually(lambda: descriptors_of_statistics(daemon) == STATISTICS_FILES)
             seen.append((held(hub), held(daemon)))
             editor.replies.clear()
             editor.notices.clear()
