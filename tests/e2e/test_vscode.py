@@ -215,10 +215,13 @@ def test_another_command_is_started_as_soon_as_it_is_set(window: Open, workbench
     suggests(vscode)
 
 
-def test_a_workspace_names_no_program(window: Open) -> None:
-    vscode = window(SUM).is_ready()
+def test_a_workspace_names_no_program(window: Open, tmp_path: Path) -> None:
+    mark = f"--of={tmp_path}"
+    vscode = window(SUM, settings={"mercury.command": [*FAKE_SERVER, mark]}).is_ready()
+    [first] = processes(mark)
     vscode.configure({"mercury.command": ["no-such-mercury-of-a-repository"]})
     vscode.run("Mercury: Restart Server")
+    vscode.waits(lambda: first not in processes(mark) and len(processes(mark)) == 1)
     vscode.is_ready()
     suggests(vscode)
 
