@@ -5,7 +5,7 @@ CORPUS ?= tests/data/held_out
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try test ignored chaos fuzz soak check check-python check-typescript check-lua format docs bench eval
+.PHONY: help try test ignored chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,18 @@ format: .venv/.ready  ## format Python and Lua
 
 docs: .venv/.docs  ## build the documentation site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+lock: .venv/.ready  ## pin with hashes what is installed beside the package
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt uv
+	$(BIN)/uv pip compile -q pyproject.toml -c constraints.txt --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--no-header --output-file requirements.lock
+
+sbom: .venv/.ready  ## the bill of materials of an installation from requirements.lock, into build/
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt cyclonedx-bom
+	rm -rf build/locked && $(PYTHON) -m venv build/locked
+	build/locked/bin/pip install --disable-pip-version-check -q --require-hashes -r requirements.lock
+	build/locked/bin/pip install --disable-pip-version-check -q --no-deps .
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file build/sbom.cdx.json build/locked
 
 bench: .venv/.ready  ## run every benchmark; each writes to benchmarks/results
 	set -e; for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python "$$script"; done

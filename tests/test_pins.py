@@ -1,0 +1,57 @@
+"""What is installed is pinned with hashes, and the weights come with their licence and a bill of materials."""
+
+import hashlib
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+WEIGHTS = ROOT / "engine" / "mercury_engine" / "assets" / "mercury-135m"
+
+
+def canonical(name: str) -> str:
+    """The name of a distribution as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(text: str) -> dict[str, str]:
+    """Versions by name."""
+    return {canonical(name): version for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", text, re.M)}
+
+
+LOCK = (ROOT / "requirements.lock").read_text()
+"""`make lock` writes it."""
+
+
+def test_the_lock_has_every_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {canonical(re.split(r"[<>=; ]", dependency)[0]) for dependency in project["dependencies"]}
+    assert names <= set(pins(LOCK))
+
+
+def test_the_lock_and_the_constraints_agree():
+    constraints = pins((ROOT / "constraints.txt").read_text())
+    locked = pins(LOCK)
+    assert {name for name in locked.keys() & constraints.keys() if locked[name] != constraints[name]} == set()
+
+
+def test_every_locked_package_has_hashes():
+    entries = re.split(r"\n(?=\S)", LOCK.strip())
+    assert len(entries) == len(pins(LOCK))
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "NOTICE"])
+def test_the_weights_have_their_licence_beside_them(name: str):
+    assert (WEIGHTS / name).read_text().strip()
+
+
+def test_the_bill_of_materials_names_every_file_of_the_weights():
+    bill = json.loads((WEIGHTS / "sbom.cdx.json").read_text())
+    named = {component["name"]: component["hashes"][0]["content"] for component in bill["components"]}
+    files = [*WEIGHTS.glob("*.safetensors"), WEIGHTS / "tokenizer.json"]
+    assert named == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
