@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import torch
 
     from mercury_engine.cuda.device_loop import DeviceLoop
+    from mercury_engine.cuda.verifying_loop import VerifyingLoop
 
 _SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
 """Longest canvas by effort."""
@@ -69,6 +70,7 @@ class Engine:
         self.rewriter = Rewriter(parts.reader, self.denoiser.vocabulary.texts)
         self.regions = RegionReader(self.context_reader, self.denoiser.stopping, parts.edit_format)
         self.loop = _device_loop(parts, self.denoiser)
+        self.verifying = _verifying_loop(parts, self.context_reader, self.denoiser)
 
     @classmethod
     def load(
@@ -90,6 +92,8 @@ class Engine:
     @property
     def backend(self) -> str:
         """The name of the implementation that runs the model, for people to read."""
+        if self.verifying is not None:
+            return f"{self.reader.backend}, pages"
         return self.reader.backend if self.loop is None else f"{self.reader.backend}, device loop"
 
     @property
@@ -183,6 +187,8 @@ class Engine:
             self.cache.clear()
             if self.loop is not None:
                 self.loop.filler.forget()
+            if self.verifying is not None:
+                self.verifying.contexts.forget()
             self.rest()
             raise DeviceError(
                 f"no memory left on {self.device} ({error}); what was cached is freed, try again, or set "
@@ -221,12 +227,15 @@ class Engine:
     def _written(self, request: FillRequest, started: float) -> ForwardSteps[tuple[list[Canvas], CachedContext] | None]:
         """The canvases after the last step and what they saw; None if the deadline came before the first."""
         cut = self.context_reader.cut(request)
+        canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
+        if self.verifying is not None and self.verifying.takes(request, canvases):
+            found = yield from self.verifying.run(request, canvases[0], cut.read, started)
+            return None if found is None else (canvases, found.context)
         deadline = None if request.deadline_ms is None else started + request.deadline_ms / 1e3
         prefill = self.context_reader.read(request, cut.read, len(cut.known))
         context = yield from batching.until(deadline, prefill)
         if context is None:
             return None
-        canvases = [self._canvas(request, cut, choice) for choice in range(max(1, request.candidates))]
         if self.loop is not None and self.loop.takes(request, canvases):
             self.loop.run(request, canvases[0], context, started)
         else:
@@ -263,3 +272,12 @@ def _device_loop(parts: ModelParts, denoiser: Denoiser) -> "DeviceLoop | None":
     from mercury_engine.cuda.device_loop import device_loop  # imports torch
 
     return device_loop(parts.writer, denoiser)
+
+
+def _verifying_loop(parts: ModelParts, context_reader: ContextReader, denoiser: Denoiser) -> "VerifyingLoop | None":
+    """The loop that verifies drafts on a GPU where the reader decides; None elsewhere."""
+    if parts.paged is None:
+        return None
+    from mercury_engine.cuda.verifying_loop import VerifyingLoop  # imports torch
+
+    return VerifyingLoop(parts.paged, context_reader, denoiser)

@@ -21,6 +21,8 @@ from mercury_engine.worth import Worth
 if TYPE_CHECKING:
     import torch
 
+    from mercury_engine.models.paged_reader import PagedReader
+
 T = TypeVar("T")
 
 
@@ -43,6 +45,8 @@ class ModelParts:
     """The format in which the model was trained to rewrite regions; None for the project's own layout."""
     choice: str = ""
     """Why the device was chosen, for people to read."""
+    paged: "PagedReader | None" = None
+    """The reader on a GPU, with contexts in pages; None elsewhere."""
 
 
 def load_model(
@@ -54,7 +58,7 @@ def load_model(
     """
     folder = find_model(path_or_name)
     tokenizer = _tokenizer(folder)
-    reader, writer, choice = networks(folder, device, dtype, threads, backend)
+    reader, writer, choice, paged = networks(folder, device, dtype, threads, backend)
     settings = weights.read_settings(folder)
     rule, worth = _fitted(DenoisingRule, settings.rule, folder), _fitted(Worth, settings.worth, folder)
     if writer is not None and "writer" in (rule.drafts, rule.decides):
@@ -66,7 +70,7 @@ def load_model(
     markers = _markers(folder, settings, tokenizer, reader.config)
     calibration = _fitted(Calibration, {"knots": settings.calibration}, folder)
     edit_format = format_of(folder, (reader.config.name, folder.name))
-    return ModelParts(folder, reader, writer, tokenizer, rule, calibration, worth, markers, edit_format, choice)
+    return ModelParts(folder, reader, writer, tokenizer, rule, calibration, worth, markers, edit_format, choice, paged)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:

@@ -3,13 +3,19 @@
 Dimensions: B requests, R canvas rows, M = B*R, W table columns.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_kernels.operands import Slots, Table
+from mercury_kernels.operands import Drafts, Slots, Table
+
+Shapes = dict[str, tuple[int, ...]]
+
+MOST_PAIRS = 256
+"""Tokens with a share in unread text that the rows of a request may have together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +27,29 @@ class Bucket:
     batch: int
 
 
-class Buffers:
-    """Everything that a chunk reads and writes, as one block of int32 that is copied at once."""
+class Block:
+    """Fields at fixed addresses, in one block of int32 that is copied at once; those of `back` return to the host."""
 
-    def __init__(self, bucket: Bucket, device: torch.device) -> None:
-        b, r, w = bucket.batch, bucket.rows, bucket.columns
-        shapes = {"ids": (b, r), "chance": (b, r), "open": (b,), "steps": (b,)}
-        back = sum(_aligned(shape) for shape in shapes.values())
-        shapes |= {"rows": (b,), "bound": (b,), "most": (b,), "near": (b, r), "away": (b, r), "places": (b, r)}
-        shapes |= {"ban": (b, r), "pages": (b, w), "counts": (b, w), "ends": (b, 2)}
-        total = sum(_aligned(shape) for shape in shapes.values())
+    def __init__(self, back: Shapes, more: Shapes, reals: Collection[str], device: torch.device) -> None:
+        """`reals` are the names of the fields of float32."""
+        shapes = back | more
+        self._back_size = sum(map(_aligned, back.values()))
+        total = sum(map(_aligned, shapes.values()))
         self._block = torch.zeros(total, dtype=torch.int32, device=device)
         same = device.type == "cpu"
         self._host = self._block if same else torch.zeros(total, dtype=torch.int32, pin_memory=True)
-        self._back = (self._host[:back], self._block[:back])
-        self.host = {name: view.numpy() for name, view in _views(self._host, shapes).items()}
-        d = _views(self._block, shapes)
-        self.slots = Slots(d["ids"], d["rows"], d["bound"], d["most"], d["chance"], d["open"], d["steps"])
-        self.near, self.away, self.places, self.ban = (d[n].view(-1) for n in ("near", "away", "places", "ban"))
-        self.table = Table(d["pages"], d["counts"], d["ends"])
+        self.host = {name: view.numpy() for name, view in _views(self._host, shapes, reals).items()}
+        self.fields = _views(self._block, shapes, reals)
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes that `send` copies."""
+        return self._block.nbytes - 4 * self._back_size
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes that `fetch` copies."""
+        return 4 * self._back_size
 
     def send(self) -> None:
         """Copy everything to the device."""
@@ -47,9 +57,42 @@ class Buffers:
             self._block.copy_(self._host, non_blocking=True)
 
     def fetch(self) -> None:
-        """Start copying ids, chances, open slots and steps back; they are valid after the stream is synchronised."""
+        """Start copying the fields of `back` to the host; they are valid after the stream is synchronised."""
         if self._host is not self._block:
-            self._back[0].copy_(self._back[1], non_blocking=True)
+            self._host[: self._back_size].copy_(self._block[: self._back_size], non_blocking=True)
+
+
+class Buffers(Block):
+    """Everything that a chunk of denoising steps reads and writes."""
+
+    def __init__(self, bucket: Bucket, device: torch.device) -> None:
+        b, r, w = bucket.batch, bucket.rows, bucket.columns
+        back: Shapes = {"ids": (b, r), "chance": (b, r), "open": (b,), "steps": (b,)}
+        more: Shapes = {"rows": (b,), "bound": (b,), "most": (b,), "near": (b, r), "away": (b, r), "places": (b, r)}
+        more |= {"ban": (b, r), "pages": (b, w), "counts": (b, w), "ends": (b, 2)}
+        super().__init__(back, more, ("chance", "bound"), device)
+        d = self.fields
+        self.slots = Slots(d["ids"], d["rows"], d["bound"], d["most"], d["chance"], d["open"], d["steps"])
+        self.near, self.away, self.places, self.ban = (d[n].view(-1) for n in ("near", "away", "places", "ban"))
+        self.table = Table(d["pages"], d["counts"], d["ends"])
+
+
+class RowBuffers(Block):
+    """Everything that a pass over rows of drafts reads and writes."""
+
+    def __init__(self, bucket: Bucket, device: torch.device) -> None:
+        b, r, w = bucket.batch, bucket.rows, bucket.columns
+        each = b, r
+        back: Shapes = {"token": each, "chance": each, "accepted": (b,)}
+        more: Shapes = dict.fromkeys(("ids", "near", "places", "limits"), each) | {"own": (b,)}
+        more |= {"pages": (b, w), "counts": (b, w), "ends": (b, 2), "first": (b,)}
+        more |= dict.fromkeys(("draft", "ban", "stop", "share", "pair_first", "pair_last"), each)
+        more |= {"pair_token": (b * MOST_PAIRS,), "pair_share": (b * MOST_PAIRS,)}
+        super().__init__(back, more, ("chance", "share", "pair_share"), device)
+        d = self.fields
+        self.ids, self.near, self.places = (d[name].view(-1) for name in ("ids", "near", "places"))
+        self.table = Table(d["pages"], d["counts"], d["ends"], d["own"], d["limits"].view(-1))
+        self.drafts = Drafts(*(d[field.name] for field in fields(Drafts)))
 
 
 def _aligned(shape: tuple[int, ...]) -> int:
@@ -57,10 +100,10 @@ def _aligned(shape: tuple[int, ...]) -> int:
     return -(-int(np.prod(shape)) // 4) * 4
 
 
-def _views(block: Tensor, shapes: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
+def _views(block: Tensor, shapes: Shapes, reals: Collection[str]) -> dict[str, Tensor]:
     views, start = {}, 0
     for name, shape in shapes.items():
         view = block[start : start + int(np.prod(shape))].view(shape)
-        views[name] = view.view(torch.float32) if name in ("chance", "bound") else view
+        views[name] = view.view(torch.float32) if name in reals else view
         start += _aligned(shape)
     return views

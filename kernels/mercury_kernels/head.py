@@ -29,6 +29,48 @@ from mercury_kernels.operands import Choice, Matrix
 FIELDS = 4
 
 
+@triton.jit
+def products(
+    x: tl.tensor,
+    norm: tl.tensor,
+    weight: tl.tensor,
+    scale: tl.tensor,
+    m: tl.tensor,
+    v: tl.tensor,
+    M: tl.tensor,
+    C: tl.tensor,
+    V: tl.tensor,
+    eps: tl.tensor,
+    HAS_NORM: tl.constexpr,
+    SCALED: tl.constexpr,
+    BM: tl.constexpr,
+    BV: tl.constexpr,
+    BC: tl.constexpr,
+    OVERLAP: tl.constexpr,
+) -> tl.tensor:
+    """Logits float32 [BM,BV] of the rows m and the tokens v."""
+    rows = x + m.to(tl.int64) * C
+    weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
+    logits = tl.zeros((BM, BV), tl.float32)
+    squares = tl.zeros((BM,), tl.float32)
+    prefetch(weights, 0, C, OVERLAP)
+    ready(OVERLAP)
+    for start in range(0, C, BC):
+        c = start + tl.arange(0, BC)
+        value = tl.load(rows[:, None] + c[None, :], (m < M)[:, None] & (c < C)[None, :], 0.0)
+        if HAS_NORM:
+            wide = value.to(tl.float32)
+            squares += tl.sum(wide * wide, 1)
+            value = (wide * tl.load(norm + c, c < C, 0.0).to(tl.float32)[None, :]).to(value.dtype)
+        w = tl.load(weights[:, None] + c[None, :], (v < V)[:, None] & (c < C)[None, :], 0.0)
+        logits = dot(value, tl.trans(operand(w, value)), logits)
+    if HAS_NORM:
+        logits *= tl.rsqrt(squares / C + eps)[:, None]
+    if SCALED:
+        logits *= tl.load(scale + v, v < V, 0.0)[None, :]
+    return logits
+
+
 @triton.jit(do_not_specialize=["M", "V"])
 def _tiles(
     x: tl.tensor,
@@ -52,25 +94,7 @@ def _tiles(
 ) -> None:
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     v = tl.program_id(1) * BV + tl.arange(0, BV)
-    rows = x + m.to(tl.int64) * C
-    weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
-    logits = tl.zeros((BM, BV), tl.float32)
-    squares = tl.zeros((BM,), tl.float32)
-    prefetch(weights, 0, C, OVERLAP)
-    ready(OVERLAP)
-    for start in range(0, C, BC):
-        c = start + tl.arange(0, BC)
-        value = tl.load(rows[:, None] + c[None, :], (m < M)[:, None] & (c < C)[None, :], 0.0)
-        if HAS_NORM:
-            wide = value.to(tl.float32)
-            squares += tl.sum(wide * wide, 1)
-            value = (wide * tl.load(norm + c, c < C, 0.0).to(tl.float32)[None, :]).to(value.dtype)
-        w = tl.load(weights[:, None] + c[None, :], (v < V)[:, None] & (c < C)[None, :], 0.0)
-        logits = dot(value, tl.trans(operand(w, value)), logits)
-    if HAS_NORM:
-        logits *= tl.rsqrt(squares / C + eps)[:, None]
-    if SCALED:
-        logits *= tl.load(scale + v, v < V, 0.0)[None, :]
+    logits = products(x, norm, weight, scale, m, v, M, C, V, eps, HAS_NORM, SCALED, BM, BV, BC, OVERLAP)
     if ONE_LIST:
         hidden = tl.load(banned + v, v < V, 1)[None, :]
     else:

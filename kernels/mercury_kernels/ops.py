@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import EIGHT_BIT, Choice, Frames, Matrix, Slots, Table
+from mercury_kernels.operands import EIGHT_BIT, Choice, Drafts, Frames, Matrix, Slots, Table
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
@@ -26,11 +26,13 @@ from mercury_kernels.reference import (
 
 __all__ = [
     "Choice",
+    "Drafts",
     "Frames",
     "Matrix",
     "Segment",
     "Slots",
     "Table",
+    "accept",
     "availability",
     "causal_attention",
     "choices",
@@ -46,6 +48,7 @@ __all__ = [
     "rotate_and_store",
     "segmented_attention",
     "swiglu",
+    "why_not",
 ]
 
 FUSED_ROWS = 128
@@ -162,6 +165,24 @@ def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
     kernels.commit(slots, choice, mask_id, end_id)
 
 
+def accept(
+    hidden: Tensor,
+    matrix: Matrix,
+    lists: Tensor,
+    drafts: Drafts,
+    end_id: int,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+) -> None:
+    """Decide what follows every row of hidden [B*R,C] over matrix [V,C], and how many drafts are right; in place.
+
+    A row's distribution is that of its logits and its pairs, by their shares. Its listed tokens may not follow; the
+    probability of its stop tokens is that of the end marker. lists bool [K,V].
+    """
+    kernels = _triton("accept") if hidden.is_cuda else reference
+    kernels.accept(hidden, matrix, lists, drafts, end_id, norm, eps)
+
+
 def availability() -> str:
     """One line that says whether the kernels run on this machine and, if not, why; tries one of them."""
     if not torch.cuda.is_available():
@@ -179,6 +200,15 @@ def availability() -> str:
         return f"{name}: torch twins are used for " + "; ".join(f"{k} ({why})" for k, why in launch.broken.items())
     fp8 = "bf16, int8 and fp8" if version >= launch.OLDEST_FP8_CAPABILITY else "bf16 and int8, no fp8 (8.9 is needed)"
     return f"{name}, compute capability {version[0]}.{version[1]}: kernels run; {fp8}"
+
+
+def why_not(device: torch.device) -> str | None:
+    """Why the kernels cannot run on a CUDA device, before one of them is tried; None if they can."""
+    if why := _import_error("accept"):
+        return f"Triton cannot be imported ({why}): pip install triton"
+    oldest = importlib.import_module("mercury_kernels.launch").OLDEST_CAPABILITY
+    found = torch.cuda.get_device_capability(device)
+    return None if found >= oldest else f"compute capability {found[0]}.{found[1]} is too old (8.0 is needed)"
 
 
 def _inference(*inputs: Tensor) -> bool:

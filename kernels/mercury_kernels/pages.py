@@ -3,6 +3,8 @@
 Dimensions: L layers, N pages, H key heads, P tokens per page, D head width, T tokens.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -10,6 +12,14 @@ from torch.nn import functional as F
 
 class OutOfPages(RuntimeError):
     """More pages were requested than are free."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRun:
+    """Consecutive pages and the number of tokens in each."""
+
+    pages: list[int]
+    counts: list[int]
 
 
 class PagePool:
@@ -56,6 +66,19 @@ class PagePool:
             padded = F.pad(source, (0, 0, 0, len(pages) * self.size - tokens))
             paged = padded.view(layers, heads, len(pages), self.size, width).transpose(1, 2)
             target[:, numbers] = paged.to(target.dtype)
+
+    def put(self, pages: list[int], start: int, keys: Tensor, values: Tensor) -> None:
+        """Write keys and values [L,H,T,D] into a run of pages, from its token `start` on."""
+        at = torch.arange(start, start + keys.shape[2], device=self.keys.device)
+        page, place = torch.tensor(pages, device=self.keys.device)[at // self.size], at % self.size
+        for target, source in ((self.keys, keys), (self.values, values)):
+            target[:, page, :, place] = source.permute(2, 0, 1, 3).to(target.dtype)
+
+    def copy(self, source: list[int], target: list[int]) -> None:
+        """Copy whole pages."""
+        numbers = [torch.tensor(pages, device=self.keys.device) for pages in (source, target)]
+        for each in (self.keys, self.values):
+            each[:, numbers[1]] = each[:, numbers[0]]
 
     def counts(self, tokens: int) -> list[int]:
         """Number of tokens in each page of a run of `tokens`."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import LARGEST_CODE, Choice, Frames, Matrix, Slots, Table
+from mercury_kernels.operands import LARGEST_CODE, Choice, Drafts, Frames, Matrix, Slots, Table
 
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
@@ -198,10 +198,7 @@ def choices(
 
     banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
     """
-    hidden = hidden if norm is None else rms_norm(hidden, norm, eps)
-    logits = hidden.float() @ matrix.weight.to(hidden.dtype).float().T
-    logits = logits if matrix.scale is None else logits * matrix.scale
-    logits = logits.masked_fill(banned[ban.long()], float("-inf"))
+    logits = _logits(hidden, matrix, norm, eps).masked_fill(banned[ban.long()], float("-inf"))
     top = logits.amax(-1)
     numbers = torch.arange(logits.shape[1], device=logits.device)
     token = numbers.masked_fill(logits < top[:, None], logits.shape[1]).amin(-1)
@@ -209,6 +206,42 @@ def choices(
     chance = (logits - total[:, None]).exp()
     entropy = total - (chance * logits.masked_fill(chance == 0, 0.0)).sum(-1)
     return Choice(token.int(), top, total, entropy)
+
+
+def _logits(hidden: Tensor, matrix: Matrix, norm: Tensor | None, eps: float) -> Tensor:
+    hidden = hidden if norm is None else rms_norm(hidden, norm, eps)
+    logits = hidden.float() @ matrix.weight.to(hidden.dtype).float().T
+    return logits if matrix.scale is None else logits * matrix.scale
+
+
+def accept(
+    hidden: Tensor,
+    matrix: Matrix,
+    lists: Tensor,
+    drafts: Drafts,
+    end_id: int,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+) -> None:
+    """Decide what follows every row of hidden [B*R,C] over matrix [V,C], and how many drafts are right; in place.
+
+    A row's distribution is that of its logits and its pairs, by their shares. Its listed tokens may not follow; the
+    probability of its stop tokens is that of the end marker. lists bool [K,V].
+    """
+    chance = _logits(hidden, matrix, norm, eps).softmax(-1) * (1 - drafts.share.view(-1, 1))
+    for row, (first, last) in enumerate(zip(drafts.pair_first.view(-1), drafts.pair_last.view(-1), strict=True)):
+        share = drafts.share.view(-1)[row] * drafts.pair_share[first:last]
+        chance[row, drafts.pair_token[first:last].long()] += share.to(chance.dtype)
+    ban, stop = (lists[numbers.view(-1).long()] for numbers in (drafts.ban, drafts.stop))
+    ending = chance.masked_fill(~stop, 0.0).sum(-1)
+    chance = chance.masked_fill(ban, 0.0)
+    best, token = chance.max(-1)
+    ends = ending > best
+    drafts.token.copy_(torch.where(ends, end_id, token).view_as(drafts.token))
+    drafts.chance.copy_((torch.where(ends, ending, best) / (chance.sum(-1) + ending)).view_as(drafts.chance))
+    rows = torch.arange(drafts.token.shape[1], device=hidden.device)
+    wrong = (rows >= drafts.first[:, None]) & (drafts.token != drafts.draft)
+    drafts.accepted.copy_(torch.where(wrong, rows, len(rows)).amin(-1) - drafts.first)
 
 
 def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:

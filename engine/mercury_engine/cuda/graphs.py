@@ -18,12 +18,12 @@ from mercury_kernels import ops
 from mercury_kernels.buffers import Bucket, Buffers
 from mercury_kernels.capture import Captures
 from mercury_kernels.ops import Choice, Frames
-from mercury_kernels.pages import PagePool
+from mercury_kernels.pages import PagePool, PageRun
 
-from mercury_engine.cuda.token_masks import TokenMasks
 from mercury_engine.errors import Cancelled, RequestError
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import KeyValueSegment
+from mercury_engine.models.token_masks import TokenMasks
 from mercury_engine.models.triton import TritonWeights, forward
 
 SLOT_BUCKETS = (8, 16, 32, 64, 96)
@@ -75,15 +75,6 @@ class FilledCanvas:
 Enough = Callable[[list[FilledCanvas]], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _PageRun:
-    """Consecutive pages and the number of tokens in each; `side` is stored there, None for a canvas."""
-
-    pages: list[int]
-    counts: list[int]
-    side: KeyValueSegment | None = None
-
-
 class GraphDenoiser:
     """Fills canvases with the writer alone. One caller at a time.
 
@@ -113,7 +104,7 @@ class GraphDenoiser:
         self._angles = ops.rotary_table(-self._origin, positions, width, config.rope_theta, self.device)
         self.captures = Captures(self.device, most)
         self._buffers: dict[Bucket, Buffers] = {}
-        self._placed: OrderedDict[int, _PageRun] = OrderedDict()
+        self._placed: OrderedDict[int, tuple[PageRun, KeyValueSegment]] = OrderedDict()
         self._canvases: list[list[int]] = []
         self.token_masks = TokenMasks(len(self.weights.table), self.mask_id, self.device)
 
@@ -148,7 +139,7 @@ class GraphDenoiser:
     def forget(self) -> None:
         """Free the pages of all sides; they are copied again when they are needed."""
         while self._placed:
-            self.pool.give(self._placed.popitem()[1].pages)
+            self.pool.give(self._placed.popitem()[1][0].pages)
 
     def step(self, buffers: Buffers) -> None:
         """One denoising step of every canvas in the buffers."""
@@ -212,7 +203,7 @@ class GraphDenoiser:
         canvas = self._canvases[number][: self.pool.needed(rows)]
         before = [self._place(side, used) for side in job.before]
         after = [self._place(side, used) for side in job.after]
-        own = _PageRun(canvas, self.pool.counts(rows))
+        own = PageRun(canvas, self.pool.counts(rows))
         columns = [*before, own, *after]
         pages, counts = [p for c in columns for p in c.pages], [n for c in columns for n in c.counts]
         place = np.arange(rows)
@@ -237,22 +228,25 @@ class GraphDenoiser:
         while len(self._canvases) < bucket.batch:
             self._canvases.append(self._take(size, set()))
 
-    def _place(self, side: KeyValueSegment, used: set[int]) -> _PageRun:
+    def _place(self, side: KeyValueSegment, used: set[int]) -> PageRun:
         """The pages of the side's keys and values; copied there if the side is new."""
         if id(side) not in self._placed:
             tokens = _tokens(side)
             pages = self._take(self.pool.needed(tokens), used)
             self.pool.write(pages, side.keys[:, 0], side.values[:, 0])
-            self._placed[id(side)] = _PageRun(pages, self.pool.counts(tokens), side)
+            self._placed[id(side)] = (
+                PageRun(pages, self.pool.counts(tokens)),
+                side,
+            )  # kept, so that its id stays its own
         self._placed.move_to_end(id(side))
-        return self._placed[id(side)]
+        return self._placed[id(side)][0]
 
     def _take(self, count: int, used: set[int]) -> list[int]:
         """Take free pages; sides unused for longest make room, except those in use. Raises RequestError."""
         for known in [k for k in self._placed if k not in used]:
             if self.pool.free >= count:
                 break
-            self.pool.give(self._placed.pop(known).pages)
+            self.pool.give(self._placed.pop(known)[0].pages)
         if self.pool.free < count:
             raise RequestError(f"context memory of {self.pool.keys.shape[1]} pages is full; make it larger")
         return self.pool.take(count)

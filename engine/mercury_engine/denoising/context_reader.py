@@ -1,12 +1,13 @@
 """Prepares a request's context: tokenizes it, trims it to the budget, prefills it and indexes its n-grams."""
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.ngram_lookup import IndexedText, NgramLookup
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import Cancelled
-from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, TokenIds
+from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, CachedContext, TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.memory import return_freed_memory
@@ -43,6 +44,18 @@ def lines_around(tokenizer: Tokenizer, request: FillRequest) -> tuple[TokenIds, 
     return tuple(head), tokenizer.block("".join(line))[:REST_TOKENS]
 
 
+class ContextCache(Protocol):
+    """Reads contexts and keeps what it read, as `BlockCache` does."""
+
+    def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
+        """See `BlockCache.affordable`."""
+
+    def context(
+        self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds], adapted: AdaptedTokens | None = None
+    ) -> ForwardSteps[CachedContext]:
+        """See `BlockCache.context`."""
+
+
 class ContextReader:
     """Reads contexts through the cache and remembers the n-gram lookups of the latest ones."""
 
@@ -59,6 +72,12 @@ class ContextReader:
 
         `near` is what `cut` said to read; in a gap format it belongs to the cursor's line.
         """
+        return self.read_into(self.cache, request, near, settled)
+
+    def read_into(
+        self, cache: ContextCache, request: FillRequest, near: list[int], settled: int
+    ) -> ForwardSteps[CanvasContext]:
+        """`read` with another cache."""
         line, below = rest_and_below(request.suffix)
         adapted: AdaptedTokens | None = None
         far = far_blocks(self.tokenizer, request)
@@ -72,11 +91,11 @@ class ContextReader:
             if request.adapter in self.cache.network.adapters:
                 lines = len(self.markers.parted(head, rest)[0])
                 adapted = AdaptedTokens(request.adapter, ids[lines:-1])
-        seen = far if request.unread_limit is None else self.cache.affordable(far, ids[:-1], request.unread_limit)
+        seen = far if request.unread_limit is None else cache.affordable(far, ids[:-1], request.unread_limit)
         if len(seen) < len(far):
             suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
         prefix = ids[:-1] if adapted is None else ids[: -1 - len(adapted.ids)]
-        context = yield from self.cache.context(seen, prefix, suffix, adapted)
+        context = yield from cache.context(seen, prefix, suffix, adapted)
         context.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
         if context.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
             return_freed_memory()

@@ -131,7 +131,7 @@ class Denoiser:
     def advance(self, canvas: Canvas) -> None:
         """Settle committed slots from the left; the slots behind a part of a word to spell are written again."""
         while not canvas.ended and canvas.settled in canvas.committed:
-            chance = _checked(canvas.committed.pop(canvas.settled))
+            chance = checked(canvas.committed.pop(canvas.settled))
             canvas.settle(canvas.ids[canvas.settled], chance)
             if canvas.spell:
                 canvas.write_again()
@@ -172,10 +172,10 @@ class Denoiser:
         if self.rule.decides == "writer":
             self._writer_decides(request, live, canvas_context)
             return
-        written = self.write(live, canvas_context) if self._asks_writer(request) else [None] * len(live)
+        written = self.write(live, canvas_context) if self.asks_writer(request) else [None] * len(live)
         is_last_step = _is_last_step(request, live[0])
         most = self.rule.window if is_last_step else self.rule.lookahead
-        drafts = [self._draft(request, c, w, most, canvas_context) for c, w in zip(live, written, strict=True)]
+        drafts = [self.draft(request, c, w, most, canvas_context) for c, w in zip(live, written, strict=True)]
         settled = [c.ids[canvas_context.settled : c.settled] for c in live]
         read = yield from verifier.verify(settled, [draft for draft, _ in drafts])
         for canvas, written_SV, (draft, is_whole), read_SV in zip(live, written, drafts, read, strict=True):
@@ -197,11 +197,11 @@ class Denoiser:
             self.advance(canvas)
             canvas.step_done(written_SV, offset)
 
-    def _asks_writer(self, request: FillRequest) -> bool:
+    def asks_writer(self, request: FillRequest) -> bool:
         seen = request.on_step is not None or request.max_steps is not None
         return self.writer is not None and (seen or self.rule.drafts == "writer")
 
-    def _draft(
+    def draft(
         self,
         request: FillRequest,
         canvas: Canvas,
@@ -218,7 +218,7 @@ class Denoiser:
             return canvas.draft[:most], False
         if written_SV is None:
             uses_ngrams = self.rule.drafts != "none" and not canvas.spell
-            return (_ngram_match(canvas_context, canvas).draft[:most] if uses_ngrams else []), False
+            return (ngram_match(canvas_context, canvas).draft[:most] if uses_ngrams else []), False
         guesses = [best(written_V) for written_V in written_SV[:most]]
         if canvas.spell and guesses:
             guesses[0] = best(self.masks.apply(SlotLimits(canvas.spell, request.multiline), written_SV[0]))
@@ -240,7 +240,7 @@ class Denoiser:
             mixed_V = self.mix(request, canvas, written_V, self._with_unread(read_V, canvas_context, canvas), i)
             rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
             token = best(mixed_V, rank)
-            canvas.settle(token, _checked(math.exp(float(mixed_V[token]))))
+            canvas.settle(token, checked(math.exp(float(mixed_V[token]))))
             canvas.ended |= not canvas.spell and self.goes_beyond(canvas)
             if canvas.ended or i >= len(draft) or (token != draft[i] and not is_last_step):
                 break
@@ -248,7 +248,7 @@ class Denoiser:
     def _with_unread(self, read_V: Array, canvas_context: CanvasContext, canvas: Canvas) -> Array:
         if not canvas_context.ngrams.has_unread:
             return read_V
-        return mix_in_unread(read_V, _ngram_match(canvas_context, canvas), self.rule.recall)
+        return mix_in_unread(read_V, ngram_match(canvas_context, canvas), self.rule.recall)
 
 
 def _end(text: str, canvas: Canvas) -> int | None:
@@ -263,12 +263,12 @@ def _is_last_step(request: FillRequest, canvas: Canvas) -> bool:
     return request.max_steps is not None and canvas.steps + 1 >= request.max_steps
 
 
-def _ngram_match(canvas_context: CanvasContext, canvas: Canvas) -> NgramMatch:
+def ngram_match(canvas_context: CanvasContext, canvas: Canvas) -> NgramMatch:
     """The match of the last tokens before the next slot."""
     return canvas_context.ngrams.find((*canvas_context.text, *canvas.ids[: canvas.settled]))
 
 
-def _checked(chance: float) -> float:
+def checked(chance: float) -> float:
     """The chance. Raises ModelCorrupt when it is NaN."""
     if math.isnan(chance):
         raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")

@@ -40,7 +40,7 @@ def mix_in_unread(read_V: Array, match: NgramMatch, recall: float) -> Array:
 
     The match's share is `recall` for each matching token beyond the first.
     """
-    share = min(LARGEST_LOOKUP_SHARE, recall * (match.length - 1))
+    share = lookup_share(match, recall)
     if share <= 0 or not match.unread:
         return read_V
     xp, tokens = namespace(read_V), beside([*match.unread], read_V)
@@ -48,6 +48,11 @@ def mix_in_unread(read_V: Array, match: NgramMatch, recall: float) -> Array:
     mixed_V = read_V + math.log1p(-share)
     mixed_V[tokens] = xp.log(xp.exp(mixed_V[tokens]) + unread)
     return mixed_V
+
+
+def lookup_share(match: NgramMatch, recall: float) -> float:
+    """The share of a match in unread text: `recall` for each matching token beyond the first; not positive for none."""
+    return min(LARGEST_LOOKUP_SHARE, recall * (match.length - 1))
 
 
 def _same_kind(values: Sequence[float], array: Array) -> Array:

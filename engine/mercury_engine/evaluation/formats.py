@@ -66,6 +66,7 @@ class CausalReader(ContextReader):
 def uncached(engine: Engine) -> Engine:
     """An engine with the same model that reads its gap format in one causal run."""
     other = copy(engine)
+    other.verifying = None
     cache = BlockCache(engine.reader, engine.cache.start_id)
     other.context_reader = CausalReader(cache, engine.tokenizer, engine.context_reader.markers)
     return other

@@ -4,7 +4,7 @@ Far and suffix blocks are read alone, so a text has the same keys and values whe
 a stack behind the far blocks: typing pushes tokens, deleting pops them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,11 +78,12 @@ class BlockCache:
     def __init__(self, network: Network, start_id: int, budget: int | None = None, stacks: int = 8) -> None:
         self.network, self.start_id = network, start_id
         self.tokens_read = 0
-        self._start = network.kept(read_start(network, start_id))
+        self.start = network.kept(read_start(network, start_id))
+        """The start token, which stands at the far end of every context."""
         on_cpu = network.device == "cpu"
         self._tokens_per_pass = 0 if on_cpu else PACKED_TOKENS
         tokens = KEPT_TOKENS if on_cpu else KEPT_TOKENS_GPU
-        self.budget = budget = budget or max(LEAST_BUDGET, tokens * _bytes(self._start))
+        self.budget = budget = budget or max(LEAST_BUDGET, tokens * _bytes(self.start))
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
         self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
@@ -105,7 +106,7 @@ class BlockCache:
         sides = {side: self._sides.get(side) for side in (ahead, behind)}
         nearest_first = ((ahead, ahead[1][::-1]), (behind, behind[1]))
         missing = [key for side, keys in nearest_first if sides[side] is None for key in keys]
-        blocks, read = yield from self._read(missing)  # in one go: a block may be part of both sides
+        blocks, read = yield from self.read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
         if near:
             side, pushed = yield from self._near((ahead[1], (), ""), near, before)
@@ -124,19 +125,33 @@ class BlockCache:
         That is all of them, those that are cached, or those in front of a near stack. If each of these needs more, the
         one that needs the fewest tokens.
         """
+        stacks: dict[tuple[TokenIds, ...], list[TokenIds]] = {}
+        for (blocks, prefix, adapter), found in zip(self._stacks, self._stacks.values(), strict=True):
+            stacks.setdefault(blocks, []).extend(() if prefix or adapter else [stack.ids for stack in found])
+        return self.affordable_behind(stacks, far, near, limit)
+
+    def affordable_behind(
+        self,
+        stacks: Mapping[tuple[TokenIds, ...], Sequence[Sequence[int]]],
+        far: list[TokenIds],
+        near: TokenIds,
+        limit: int,
+    ) -> list[TokenIds]:
+        """`affordable` with these near stacks, by the far blocks in front of them."""
         cached = [block for block in far if block in self._blocks]
-        ahead_of_stacks = [list(blocks) for blocks, _, _ in self._stacks if set(blocks) <= set(far)]
-        unread = [(self._unread(blocks, near), blocks) for blocks in (far, cached, *ahead_of_stacks)]
+        ahead_of_stacks = [list(blocks) for blocks in stacks if set(blocks) <= set(far)]
+        unread = [(self._unread(stacks, blocks, near), blocks) for blocks in (far, cached, *ahead_of_stacks)]
         within = [(tokens, blocks) for tokens, blocks in unread if tokens <= limit]
         if not within:
             return min(unread, key=lambda each: each[0])[1]
         return max(within, key=lambda each: (sum(map(len, each[1])), -each[0]))[1]
 
-    def _unread(self, far: list[TokenIds], near: TokenIds) -> int:
+    def _unread(
+        self, stacks: Mapping[tuple[TokenIds, ...], Sequence[Sequence[int]]], far: list[TokenIds], near: TokenIds
+    ) -> int:
         """Number of tokens that `context` would read for these blocks and this near prefix."""
-        stacks = dict(zip(self._stacks, self._stacks.values(), strict=True))
-        branches = stacks.get((tuple(block for block in far if block), (), "")) or ()
-        pushed = len(near) - max((common_prefix(stack.ids, near) for stack in branches), default=0)
+        branches = stacks.get(tuple(block for block in far if block)) or ()
+        pushed = len(near) - max((common_prefix(ids, near) for ids in branches), default=0)
         return pushed + sum(len(block) for block in set(far) if block not in self._blocks)
 
     def clear(self) -> None:
@@ -148,11 +163,11 @@ class BlockCache:
     def _assembled(self, which: SegmentKey, read: dict[TokenIds, KeyValueBlock]) -> KeyValueSegment:
         """Adjacent blocks, ending at position -1 (leading) or starting at 0."""
         leading, key = which
-        blocks = ([self._start] if leading else []) + [read[k] for k in key]
+        blocks = ([self.start] if leading else []) + [read[k] for k in key]
         return self._sides.put(which, side_by_side(self.network, blocks, leading))
 
-    def _read(self, keys: list[TokenIds]) -> ForwardSteps[tuple[dict[TokenIds, KeyValueBlock], int]]:
-        """The blocks, and how many of their tokens were read now."""
+    def read(self, keys: Sequence[TokenIds]) -> ForwardSteps[tuple[dict[TokenIds, KeyValueBlock], int]]:
+        """The blocks of these texts, the first to be read first, and how many of their tokens were read now."""
         found = {key: block for key in keys if (block := self._blocks.get(key)) is not None}
         missing = [key for key in dict.fromkeys(keys) if key not in found]
         for group in self._groups(missing):  # one by one, so that a cancelled request stops between two
@@ -180,7 +195,7 @@ class BlockCache:
         lengths = [len(key) for key in keys]
         owner, place = np.repeat(np.arange(len(keys)), lengths)[None], np.concatenate([*map(np.arange, lengths)])[None]
         packing = Packing(owner, place, np.repeat(lengths, lengths)[None])
-        start = self.network.rotated(self._start, 0)
+        start = self.network.rotated(self.start, 0)
         result = yield ForwardRequest(np.concatenate(keys), [start], 1, packing)
         ends = np.cumsum(lengths)
         parts = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]

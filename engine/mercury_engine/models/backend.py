@@ -50,7 +50,9 @@ def networks(
         raise RequestError(f"torch is not installed; {install_command('gpu')}, or leave out backend and dtype")
     from mercury_engine.models import torch_network
 
-    made = Networks(*torch_network.load(folder, device, dtype, count))
+    reader, writer = torch_network.load(folder, device, dtype, count)
+    paged = torch_network.paged(reader) if _reader_decides(folder) else None
+    made = Networks(reader, writer, paged=paged)
     if device == "cpu" or (wanted, dtype, backend) != ("auto", None, "auto") or not _reader_decides(folder):
         return made
     return faster(folder, made, lambda: _native(folder, count, backend))

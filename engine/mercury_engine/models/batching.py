@@ -9,10 +9,16 @@ import time
 from collections.abc import Generator, Sequence
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from mercury_engine.models.arrays import Array, namespace, parted
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
+from mercury_engine.models.paged_rows import Decided, PagedRows
 
 T = TypeVar("T")
+
+NO_TOKENS = np.empty((0, 0, 0, 0, 0), np.float32)
+"""Keys or values of no token."""
 
 
 class ForwardResult(NamedTuple):
@@ -20,6 +26,8 @@ class ForwardResult(NamedTuple):
 
     logp_WV: Array
     block: KeyValueBlock
+    decided: Decided = Decided()
+    """What was decided about rows in pages, which have no other result."""
 
 
 ForwardSteps = Generator[ForwardRequest, ForwardResult, T]
@@ -27,11 +35,29 @@ ForwardSteps = Generator[ForwardRequest, ForwardResult, T]
 
 def run(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
     """The results of all forwards, run in one pass where the network can; no result depends on the other forwards."""
+    if any(forward.paged is not None for forward in forwards):
+        return _run_beside_paged(network, forwards)
     read = network.read_together(forwards)
     hidden = [part[list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
     rows = namespace(hidden[0]).concatenate(hidden)
     logp = parted(network.log_probabilities(rows) if len(rows) else rows, hidden)
     return [ForwardResult(part, block) for part, (_, block) in zip(logp, read, strict=True)]
+
+
+def _run_beside_paged(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
+    """The results of forwards of which some are rows in pages; these share passes of their own."""
+    paged = [forward.paged for forward in forwards if forward.paged is not None]
+    others = [forward for forward in forwards if forward.paged is None]
+    nothing = KeyValueBlock(NO_TOKENS, NO_TOKENS)
+    decided = (ForwardResult(NO_TOKENS, nothing, each) for each in paged[0].reader.read_rows(paged))
+    results = iter(run(network, others) if others else [])
+    return [next(results if forward.paged is None else decided) for forward in forwards]
+
+
+def decided(rows: PagedRows) -> ForwardSteps[Decided]:
+    """What a reader decides about rows in pages."""
+    result = yield ForwardRequest(np.array(rows.ids), paged=rows)
+    return result.decided
 
 
 def until(deadline: float | None, steps: ForwardSteps[T]) -> ForwardSteps[T | None]:

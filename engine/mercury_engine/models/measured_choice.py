@@ -1,19 +1,22 @@
 """Chooses between a GPU and the C kernels by timing a pass of each, for models whose reader decides every token.
 
-Such a model runs layer by layer on a GPU, which for a small one takes longer than the C kernels do.
+Layer by layer, a small model takes longer on a GPU than the C kernels do; a captured pass should not, but may.
 """
 
 import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mercury_engine.models.arrays import on_host
 from mercury_engine.models.network import ForwardRequest, Network
 from mercury_engine.models.weights import weight_bytes
+
+if TYPE_CHECKING:
+    from mercury_engine.models.paged_reader import PagedReader
 
 CPU_BYTES_PER_SECOND = 100e9
 """More than a CPU reads of its memory in a second: a pass reads all weights, which gives its least duration."""
@@ -33,6 +36,8 @@ class Networks(NamedTuple):
     writer: Network | None
     choice: str = ""
     """Why this device was chosen, for people to read; empty if there was nothing to choose."""
+    paged: "PagedReader | None" = None
+    """The reader with contexts in pages, which on a GPU runs fills; None where it cannot."""
 
 
 def faster(folder: Path, on_gpu: Networks, on_cpu: Callable[[], Networks | None]) -> Networks:
@@ -40,7 +45,7 @@ def faster(folder: Path, on_gpu: Networks, on_cpu: Callable[[], Networks | None]
 
     They are not loaded for a model so large that the GPU wins anyway.
     """
-    gpu_seconds = pass_seconds(on_gpu.reader)
+    gpu_seconds = pass_seconds(on_gpu.reader) if on_gpu.paged is None else on_gpu.paged.pass_seconds()
     if gpu_seconds <= weight_bytes(folder) / CPU_BYTES_PER_SECOND or (other := on_cpu()) is None:
         return on_gpu
     cpu_seconds = pass_seconds(other.reader)

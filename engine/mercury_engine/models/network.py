@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from mercury_engine.models.arrays import Array, IdArray, namespace
+from mercury_engine.models.paged_rows import PagedRows
 
 LENGTH_CLASSES = 65
 """Classes of the length head: 0 to 64 slots before the end marker."""
@@ -135,6 +136,8 @@ class ForwardRequest:
     """Rows whose log-probabilities are returned."""
     adapter: str = ""
     """The adapter that changes the rows; one that the network lacks changes nothing."""
+    paged: PagedRows | None = None
+    """The same rows for a reader that keeps keys and values in pages and decides; nothing else then counts."""
 
     @property
     def rows(self) -> int:

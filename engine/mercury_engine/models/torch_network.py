@@ -3,11 +3,13 @@
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
+import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
 import torch
+from mercury_kernels import ops
 from torch import Tensor
 
 from mercury_engine.models import decoder_weights, element_type
@@ -15,7 +17,10 @@ from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
+from mercury_engine.models.paged_reader import PagedReader
 from mercury_engine.models.weights import has_adapter
+
+_log = logging.getLogger(__name__)
 
 
 class TorchNetwork:
@@ -96,6 +101,23 @@ class TorchNetwork:
         if packing is None:
             return None
         return Packing(*(self._tensor(each) for each in (packing.canvas, packing.place, packing.rows)))
+
+
+def paged(reader: TorchNetwork) -> PagedReader | None:
+    """The reader with contexts in pages, its passes captured; None off a GPU, for other families and without room."""
+    if reader.decoder.device.type != "cuda":
+        return None
+    why = ops.why_not(reader.decoder.device) if reader.config.is_plain else "they lack its norms or multipliers"
+    if why is not None:
+        _log.warning("the kernels do not run this model (%s): fills take plain passes (slower, same text)", why)
+        return None
+    try:
+        made = PagedReader(reader.decoder)
+        made.prepare()
+    except torch.OutOfMemoryError as error:
+        _log.warning("no room for pages on %s, fills take plain passes (slower, same text): %s", reader.device, error)
+        return None
+    return made
 
 
 def load(

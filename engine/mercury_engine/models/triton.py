@@ -47,8 +47,22 @@ class TritonWeights:
         assert network.config.adapter_rank == 0
         table = _lengthened(network.embedding, network.markers)
         rows = table if network.head is None else _lengthened(network.head, network.markers)
-        layers = tuple(_layer(layer, eight_bit) for layer in network.layers if isinstance(layer, Layer))
-        return cls(table, _matrix(rows, None, eight_bit), network.norm, layers, network.config.rms_norm_eps)
+        return cls(table, _matrix(rows, None, eight_bit), network.norm, _layers(network, eight_bit), _eps(network))
+
+    @classmethod
+    @torch.no_grad()
+    def of_reader(cls, network: Decoder) -> "TritonWeights":
+        """Weights of a reader, whose adapter is left out and whose vocabulary has neither mask nor end."""
+        head = Matrix(network.embedding if network.head is None else network.head)
+        return cls(network.embedding, head, network.norm, _layers(network, None), _eps(network))
+
+
+def _eps(network: Decoder) -> float:
+    return network.config.rms_norm_eps
+
+
+def _layers(network: Decoder, eight_bit: torch.dtype | None) -> tuple[TritonLayer, ...]:
+    return tuple(_layer(layer, eight_bit) for layer in network.layers if isinstance(layer, Layer))
 
 
 def _lengthened(rows: torch.nn.Parameter, markers: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ Dimensions: K masks, V vocabulary with mask and end.
 
 from collections.abc import Callable, Hashable
 
+import numpy as np
 import torch
 
 from mercury_engine.lru import LeastRecentlyUsed
@@ -15,25 +16,26 @@ MASK_ROWS = 16
 
 
 class TokenMasks:
-    """The most recently used masks. Number 0 forbids only the mask token; the others replace each other.
+    """The most recently used masks. Number 0 forbids only the mask token, if any; the others replace each other.
 
     `table`, bool [K,V], stays at one address because captured graphs refer to it.
     """
 
-    def __init__(self, vocabulary: int, mask_id: int, device: torch.device) -> None:
-        self.mask_id = mask_id
-        self.table = torch.zeros(MASK_ROWS, vocabulary, dtype=torch.bool, device=device)
-        self.table[:, mask_id] = True
-        self._numbers = LeastRecentlyUsed[Hashable, int](MASK_ROWS - 1)
+    def __init__(self, vocabulary: int, mask_id: int | None, device: torch.device, rows: int = MASK_ROWS) -> None:
+        self.table = torch.zeros(rows, vocabulary, dtype=torch.bool, device=device)
+        self._always: list[int] = [] if mask_id is None else [mask_id]
+        self.table[:, self._always] = True
+        self._numbers = LeastRecentlyUsed[Hashable, int](rows - 1)
 
     def number(self, name: Hashable, make_mask: Callable[[], MaskArray]) -> int:
         """The number of the mask with that name; `make_mask` returns it, bool [V], if the table lacks it."""
         return self._numbers.get_or_make(name, lambda: self._fill_row(make_mask))
 
     def _fill_row(self, make_mask: Callable[[], MaskArray]) -> int:
-        oldest = next(iter(self._numbers)) if len(self._numbers) == MASK_ROWS - 1 else None
+        oldest = next(iter(self._numbers)) if len(self._numbers) == self._numbers.limit else None
         number = len(self._numbers) + 1 if oldest is None else self._numbers.pop(oldest)
         assert number is not None
-        self.table[number] = torch.as_tensor(make_mask(), device=self.table.device)
-        self.table[number, self.mask_id] = True
+        hidden_V = np.array(make_mask())
+        hidden_V[self._always] = True
+        self.table[number].copy_(torch.from_numpy(hidden_V))
         return number

@@ -1,0 +1,304 @@
+"""With a deciding reader, the loop on pages gives the fills of the plain loop, token for token."""
+
+import time
+from dataclasses import replace
+from threading import Event
+
+import pytest
+import torch
+from mercury_engine.api import FillRequest
+from mercury_engine.cuda.verifying_loop import VerifyingLoop
+from mercury_engine.engine import Engine
+from mercury_engine.errors import Cancelled, ModelCorrupt
+from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
+from mercury_engine.models import torch_network
+from mercury_engine.models.paged_reader import LEAST_PAGES, PREFILL_ROWS, ROWS, PagedReader
+from mercury_engine.models.paged_rows import NextToken, PagedRows, TokenList
+from mercury_kernels import accept, attention, linear, ops, qkv
+from mercury_kernels.launch import INTERPRETED
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from tests.support import tiny
+
+REQUEST = FillRequest(
+    near="import os\n\n\ndef view(self):\n    return ", suffix=("(1)\n", "\n\nclass View:\n"), max_slots=12
+)
+SMALL_PAGE = 16
+
+
+def verifying(folder, device=None, page_size=SMALL_PAGE, pages=None):
+    """An engine whose fills run on pages; on a CPU, which would not use them, it gets them here."""
+    device = device or torch.device("cpu")
+    engine = Engine.load(folder, device=device.type, dtype=torch.float32)
+    reader = PagedReader(engine.reader.decoder, pages, page_size)
+    engine.verifying = VerifyingLoop(reader, engine.context_reader, engine.denoiser)
+    return engine
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny.folder(tmp_path_factory.mktemp("tiny") / "model", rank=0)
+
+
+@pytest.fixture
+def engine(folder):
+    return verifying(folder)
+
+
+@pytest.fixture
+def plain(folder):
+    return tiny.load(folder)
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Of every pass the number of rows of each request that shared it."""
+    seen, original = [], PagedReader._pass
+    monkeypatch.setattr(
+        PagedReader, "_pass", lambda self, group: (seen.append([len(r.ids) for r in group]), original(self, group))[1]
+    )
+    return seen
+
+
+@pytest.fixture
+def with_kernels(monkeypatch):
+    """The kernels, in the interpreter, in place of their twins."""
+    if not INTERPRETED.value:
+        pytest.skip("on a GPU every fill is made of kernels")
+    for name, module in {"project_qkv": qkv, "paged_attention": attention, "linear": linear, "accept": accept}.items():
+        monkeypatch.setattr(ops, name, getattr(module, name))
+
+
+def real_gaps(each, seed=0):
+    """Gaps of every kind in real files with the nearest part of their context; every other has text to look up."""
+    for number, gap in enumerate(gaps(tiny.HELD_OUT, each, seed, GAP_KINDS)):
+        lookup = (tiny.SAMPLE[:4000], tiny.SAMPLE[-4000:]) if number % 2 else ()
+        request = gap.request
+        yield replace(request, far=request.far[-2:], suffix=request.suffix[:3], lookup_text=lookup, max_slots=10)
+
+
+def alike(found, expected):
+    assert (found.text, found.steps, found.unsure_from) == (expected.text, expected.steps, expected.unsure_from)
+    assert found.confidence == pytest.approx(expected.confidence, rel=1e-3)
+
+
+@pytest.mark.parametrize("each", [4, pytest.param(75, marks=pytest.mark.slow)])
+def test_real_fills_are_those_of_the_plain_loop_token_for_token(engine, plain, passes, each):
+    texts, steps = set(), 0
+    for request in real_gaps(each):
+        found = engine.fill(request)
+        alike(found, plain.fill(request))
+        texts.add(found.text)
+        steps += found.steps
+    assert len(texts) > each
+    assert sum(rows[0] <= ROWS for rows in passes) >= steps  # every step was a pass on pages
+
+
+def test_the_kernels_fill_what_the_plain_loop_does(folder, plain, with_kernels):
+    engine = verifying(folder)
+    for request in [*real_gaps(1)][:2]:
+        short = replace(request, max_slots=3, far=(), near=request.near[-120:], draft="self.")
+        alike(engine.fill(short), plain.fill(short))
+
+
+@pytest.mark.slow
+def test_the_bundled_model_fills_what_its_plain_loop_does():
+    plain = Engine.load(device="cpu", dtype=torch.float32)
+    engine = verifying(None, page_size=64)
+    for request in real_gaps(1):
+        alike(engine.fill(request), plain.fill(request))
+
+
+@pytest.mark.gpu
+def test_a_gpu_fills_what_the_plain_loop_does(folder, device, plain):
+    if device.type == "cpu":
+        pytest.skip("about compiled kernels")
+    engine = verifying(folder, device, 64)
+    for request in real_gaps(4):
+        assert engine.fill(request).text == plain.fill(request).text
+
+
+def test_drafts_of_requests_and_gap_formats_are_verified_alike(tmp_path):
+    folder = tiny.folder(tmp_path / "model", rank=0, markers=tiny.QWEN_MARKERS)
+    engine, plain = verifying(folder), tiny.load(folder)
+    for number, request in enumerate(real_gaps(3, seed=1)):
+        drafted = replace(request, draft=plain.fill(request).text[: 3 * number])
+        alike(engine.fill(drafted), plain.fill(drafted))
+
+
+def test_a_syntax_error_is_filled_differently_in_both_loops(engine, plain):
+    differ = 0
+    for request in real_gaps(5, seed=2):
+        first = plain.fill(request)
+        checked = replace(request, check=lambda text, wrong=first.text: 0 if text == wrong else None)
+        found = engine.fill(checked)
+        alike(found, plain.fill(checked))
+        differ += found.text != first.text
+    assert differ
+
+
+def test_several_requests_share_passes_and_none_changes_another(engine, plain, passes):
+    requests = [*real_gaps(2, seed=3)][:5]
+    expected = [plain.fill(request) for request in requests]
+    waiting, outcomes = [requests], {}
+    bigger(engine, 5)
+    for request in requests:  # so that none has to wait for another one's prefill
+        engine.fill(request)
+    passes.clear()
+    engine.answer_all(
+        lambda: waiting.pop() if waiting else [], lambda request, told: outcomes.update({id(request): told})
+    )
+    for request, fill in zip(requests, expected, strict=True):
+        alike(outcomes[id(request)], fill)
+    assert max(map(len, passes)) == 5
+    assert sum(rows[0] <= ROWS for rows in passes) < sum(fill.steps for fill in expected)
+
+
+def bigger(engine, fills):
+    """Pages for so many fills at once."""
+    reader = PagedReader(engine.reader.decoder, fills * LEAST_PAGES, SMALL_PAGE)
+    engine.verifying = VerifyingLoop(reader, engine.context_reader, engine.denoiser)
+
+
+def test_two_requests_at_one_place_have_a_stack_each(engine, plain):
+    bigger(engine, 2)
+    requests = [replace(REQUEST, draft=draft) for draft in ("x", "self.view")]
+    waiting, outcomes = [requests], []
+    engine.answer_all(lambda: waiting.pop() if waiting else [], lambda _, told: outcomes.append(told))
+    alike(outcomes[0], plain.fill(requests[0]))
+    assert {fill.text for fill in outcomes} == {plain.fill(request).text for request in requests}
+
+
+def test_typing_and_deleting_across_pages_reads_only_what_is_new(engine, plain, passes):
+    text, builder = tiny.SAMPLE * 2, ContextBuilder()
+    new = 0
+    for cursor in (*range(900, 960, 3), *range(957, 890, -6), *range(890, 935, 9)):
+        snapshot = Document("file:///a.py", "python", 1, text).snapshot()
+        request = replace(builder.build(snapshot, cursor, "a.py").request(), max_slots=6)
+        passes.clear()
+        found, expected = engine.fill(request), plain.fill(request)
+        alike(found, expected)
+        assert found.tokens_read <= expected.tokens_read + ROWS  # of text popped before, which fits the first pass
+        new += found.tokens_read > ROWS
+    assert new <= 3  # where the near prefix begins elsewhere
+    assert max(len(s.pages) for side in engine.verifying.contexts._sides.values() for s in side.stacks) > 2
+
+
+def test_an_accepted_suggestion_is_not_read_again(engine, passes):
+    first = engine.fill(REQUEST)
+    assert first.text
+    passes.clear()
+    stack = next(iter(engine.verifying.contexts._sides.values())).stacks[-1]
+    held = len(stack.ids)
+    engine.fill(replace(REQUEST, near=REQUEST.near + first.text))
+    assert passes[0][0] <= 1 + engine.denoiser.rule.lookahead + 2  # a word's end may be cut differently
+    assert held > stack.near - 3
+
+
+def test_deleting_much_keeps_the_longer_text_for_when_it_returns(engine, plain, passes):
+    long = replace(REQUEST, near=REQUEST.near + "a.b.c.d(1, 2, 3) + " * 6)
+    for request in (long, REQUEST, long):
+        passes.clear()
+        alike(engine.fill(request), plain.fill(request))
+    assert max(rows[0] for rows in passes) <= ROWS
+
+
+def test_a_cancel_flag_takes_effect_before_the_next_pass_and_leaves_no_trace(engine, plain, passes, monkeypatch):
+    cancel, original = Event(), PagedReader._pass
+    monkeypatch.setattr(PagedReader, "_pass", lambda self, group: (original(self, group), cancel.set())[0])
+    longest = max(real_gaps(3), key=lambda request: plain.fill(request).steps)
+    with pytest.raises(Cancelled):
+        engine.fill(replace(longest, cancel=cancel))
+    assert len(passes) == 1
+    monkeypatch.setattr(PagedReader, "_pass", original)
+    alike(engine.fill(longest), plain.fill(longest))
+    assert not any(stack.taken for side in engine.verifying.contexts._sides.values() for stack in side.stacks)
+
+
+def test_a_deadline_returns_what_is_settled(engine, passes, monkeypatch):
+    assert engine.fill(replace(REQUEST, deadline_ms=0)).steps == 0
+    assert not passes
+    over = iter([0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0])
+    clock = type("Clock", (), {"perf_counter": staticmethod(lambda: next(over))})
+    monkeypatch.setattr("mercury_engine.cuda.verifying_loop.time", clock)
+    fill = engine.fill(replace(REQUEST, deadline_ms=time.perf_counter() * 1e3 * 2))
+    assert 0 < fill.steps < 6
+
+
+def test_a_failed_pass_leaves_the_stack_as_it_was(engine, plain, monkeypatch):
+    engine.fill(REQUEST)
+    original = PagedReader._pass
+    monkeypatch.setattr(PagedReader, "_pass", lambda *_: (_ for _ in ()).throw(ValueError("a fault")))
+    with pytest.raises(ValueError, match="a fault"):
+        engine.fill(replace(REQUEST, near=REQUEST.near + "os."))
+    monkeypatch.setattr(PagedReader, "_pass", original)
+    more = replace(REQUEST, near=REQUEST.near + "os.")
+    alike(engine.fill(more), plain.fill(more))
+
+
+def test_without_room_a_fill_takes_the_plain_loop(engine, plain, passes, monkeypatch):
+    monkeypatch.setattr(engine.verifying.contexts, "has_room", lambda: False)
+    alike(engine.fill(REQUEST), plain.fill(REQUEST))
+    assert not passes
+
+
+def test_contexts_unused_for_longest_make_room(engine, plain):
+    pool = engine.verifying.reader.pool
+    for number in range(30):
+        far = tuple(f"value_{number}_{part} = {part}\n" * 12 for part in range(4))
+        request = replace(REQUEST, far=far, max_slots=3)
+        alike(engine.fill(request), plain.fill(request))
+    sides = engine.verifying.contexts._sides
+    assert 1 < len(sides) < 30
+    held = sum(len(side.run.pages) + sum(len(stack.pages) for stack in side.stacks) for side in sides.values())
+    assert held + pool.free == LEAST_PAGES - 1
+    engine.verifying.contexts.forget()
+    assert pool.free == LEAST_PAGES - 1
+
+
+def test_fills_that_are_observed_counted_or_many_take_the_plain_loop(engine, passes):
+    tiny.watched(engine, REQUEST)
+    engine.fill(replace(REQUEST, candidates=2))
+    engine.fill(replace(REQUEST, max_steps=2))
+    assert not passes
+
+
+def test_after_loading_no_request_waits_for_a_capture(folder):
+    engine = verifying(folder, page_size=64)
+    engine.verifying.reader.prepare()
+    captured = engine.verifying.reader.captures.captured
+    assert captured == len(engine.verifying.reader.captures) == 30
+    for request in real_gaps(1):
+        engine.fill(request)
+    assert engine.verifying.reader.captures.captured == captured
+
+
+def test_more_requests_than_a_pass_takes_and_prefill_are_parted(engine, passes):
+    reader, lists = engine.verifying.reader, [TokenList(n, lambda: torch.zeros(500).bool().numpy()) for n in range(70)]
+    pages = reader.pool.take(40)
+
+    def rows(number):
+        following = [NextToken(lists[(number * 2 + row) % 70]) for row in range(2)]
+        return PagedRows(reader, [number, number], [pages[-1], pages[number]], [1], 0, [number], following)
+
+    prefill = PagedRows(reader, list(range(100)), [pages[-1], *pages[30:38]], [1], 0)
+    asked = [rows(0), prefill, *map(rows, range(1, 20))]
+    together = reader.read_rows(asked)
+    assert [len(group) for group in passes] == [1, 16, 4]
+    assert together == [reader.read_rows([each])[0] for each in asked]
+    assert not together[1].tokens
+
+
+def test_weights_that_compute_nan_are_an_error(engine):
+    with torch.no_grad():
+        engine.reader.decoder.norm.fill_(float("nan"))
+    with pytest.raises(ModelCorrupt, match="weights compute NaN"):
+        engine.fill(REQUEST)
+
+
+def test_off_a_gpu_there_are_no_pages(plain):
+    assert plain.verifying is None
+    assert torch_network.paged(plain.reader) is None
+    assert plain.backend == "torch"
+    assert PREFILL_ROWS[0] > ROWS
