@@ -14,6 +14,7 @@ from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
 from mercury_engine.models import torch_network
 from mercury_engine.models.paged_reader import LEAST_PAGES, PREFILL_ROWS, ROWS, PagedReader
 from mercury_engine.models.paged_rows import NextToken, PagedRows, TokenList
+from mercury_engine.models.torch_network import TorchNetwork
 from mercury_kernels import accept, attention, linear, ops, qkv
 from mercury_kernels.launch import INTERPRETED
 
@@ -31,6 +32,7 @@ def verifying(folder, device=None, page_size=SMALL_PAGE, pages=None):
     """An engine whose fills run on pages; on a CPU, which would not use them, it gets them here."""
     device = device or torch.device("cpu")
     engine = Engine.load(folder, device=device.type, dtype=torch.float32)
+    assert isinstance(engine.reader, TorchNetwork)
     reader = PagedReader(engine.reader.decoder, pages, page_size)
     engine.verifying = VerifyingLoop(reader, engine.context_reader, engine.denoiser)
     return engine
