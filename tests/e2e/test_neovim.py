@@ -548,13 +548,6 @@ def test_settings_reach_the_server_under_its_name(desk: Desk) -> None:
     assert nvim.lua(asked % context) == [{"effort": "high"}]
 
 
-def test_an_unknown_option_is_refused(desk: Desk) -> None:
-    nvim = desk.start_attached()
-    ok, message = nvim.lua("return { pcall(require('mercury').setup, { debounce = 1 }) }")
-    assert not ok
-    assert message == 'mercury: unknown option "debounce" in setup(); see :help mercury-options'
-
-
 def test_health_names_a_server_that_cannot_be_run(desk: Desk) -> None:
     nvim = desk.start(cmd=["no-such-server"])
     nvim.keys(":checkhealth mercury<CR>")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -135,3 +136,135 @@ def test_switched_off_nothing_is_drawn(desk: Desk) -> None:
     until(lambda: nvim.lines()[1] == "def f(total):")
     nvim.read_all_replies()
     assert drawn(nvim) == ""
+
+
+def test_the_key_for_a_word_makes_the_edit_only_where_the_cursor_is_in_it(desk: Desk) -> None:
+    nvim = renamed(desk)
+    nvim.keys("<M-w>")
+    nvim.read_all_replies()
+    assert nvim.lines()[2] == "    𝒳 = count"
+    nvim.keys("<M-n><M-w>")
+    until(lambda: nvim.lines()[2] == "    𝒳 = total")
+    nvim.keys("u")
+    until(lambda: nvim.lines()[2] == "    𝒳 = count")
+
+
+def shown(nvim: Neovim, old: str, new: str) -> None:
+    """Draw an edit that turns the document into another text."""
+    nvim.lua(
+        "local edits = require('mercury.edit') local asked = require('mercury.client').get(0) "
+        f"local old, new = {json.dumps(old)}, {json.dumps(new)} "
+        "local function at(line) return { line = line, character = 0 } end "
+        "local range = { start = at(0), ['end'] = at(#vim.split(old, '\\n')) } "
+        "local item = { text = new, range = range, textDocument = { uri = vim.uri_from_bufnr(0) } } "
+        "local request = asked.request "
+        "asked.request = function(self, method, params, done, bufnr) "
+        "if method ~= 'textDocument/copilotInlineEdit' then return request(self, method, params, done, bufnr) end "
+        "if item then done(nil, { edits = { item } }) end item = nil return true, 999 end return true"
+    )
+    nvim.keys("ggx")
+    nvim.keys("u")
+
+
+FIELDS = """\
+class Order:
+    def __init__(self, name):
+        self.name = name
+"""
+
+FIELDS_ADDED = """\
+class Order:
+    def __init__(self, name, price):
+        self.name = name
+        self.price = price
+        self.taxes = price * 2
+"""
+
+
+def test_several_spans_of_an_edit_are_drawn_and_made_line_by_line(desk: Desk) -> None:
+    nvim = desk.start_attached(FIELDS)
+    nvim.keys("ggxu")
+    nvim.read_all_replies()
+    shown(nvim, FIELDS, FIELDS_ADDED)
+    until(lambda: "price" in drawn(nvim))
+    assert drawn(nvim) == "  <M-n>, price\n        self.price = price\n        self.taxes = price * 2"
+    whole, lines = FIELDS_ADDED.splitlines(), FIELDS.splitlines()
+    nvim.keys(":Mercury next_edit_line<CR>")
+    until(lambda: nvim.lines() == [lines[0], whole[1], lines[2]])
+    nvim.keys(":Mercury next_edit_line<CR>")
+    until(lambda: nvim.lines() == whole[:4])
+    nvim.keys(":Mercury next_edit_word<CR>")
+    until(lambda: nvim.lines() == [*whole[:4], "        self"])
+    nvim.keys(":Mercury next_edit<CR>")
+    until(lambda: nvim.lines() == whole)
+    nvim.keys("uuuu")
+    until(lambda: nvim.lines() == lines)
+
+
+def project(desk: Desk) -> Neovim:
+    """A function renamed where it is declared; the next place is in another open document."""
+    (desk.folder / ".git").mkdir()
+    nvim = desk.start_attached("from tools import load\n\nx = load(2)\n", name="user.py", cmd=SERVER)
+    nvim.open(desk.folder / "tools.py", script(confidence=0.1) + "def load(a):\n    return a\n")
+    until(nvim.attached)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 4 })")
+    nvim.keys("ciwread<Esc>")
+    until(lambda: "user.py" in drawn(nvim))
+    return nvim
+
+
+def name(nvim: Neovim) -> str:
+    return nvim.lua("return vim.fn.expand('%:t')")
+
+
+def test_an_edit_in_another_document_is_announced_and_the_key_goes_there(desk: Desk) -> None:
+    nvim = project(desk)
+    assert "→ user.py, line 1 · rename load to read" in drawn(nvim) and "<M-n>" in drawn(nvim)
+    nvim.keys("<M-n>")
+    until(lambda: name(nvim) == "user.py" and "read" in drawn(nvim))
+    assert nvim.lines()[0] == "from tools import load" and cursor(nvim) == [1, 18]
+    nvim.keys("<M-n>")
+    until(lambda: nvim.lines()[0] == "from tools import read")
+    until(lambda: marks(nvim) == [[2, 4, 8]])  # the next one, at once
+    nvim.keys("<M-n><M-n>")
+    until(lambda: nvim.lines()[2] == "x = read(2)")
+
+
+def test_an_edit_in_another_document_is_made_by_the_command_too(desk: Desk) -> None:
+    nvim = project(desk)
+    nvim.keys(":Mercury next_edit<CR>")
+    until(lambda: name(nvim) == "user.py" and nvim.lines()[0] == "from tools import read")
+
+
+def test_all_places_of_several_documents_are_one_undo_step_in_each(desk: Desk) -> None:
+    nvim = project(desk)
+    other = "return vim.api.nvim_buf_get_lines(vim.fn.bufnr('user.py'), 0, -1, true)"
+    nvim.keys("<M-a>")
+    until(lambda: nvim.lua(other) == ["from tools import read", "", "x = read(2)"])
+    assert name(nvim) == "tools.py"
+    nvim.keys(":buffer user.py<CR>u")
+    until(lambda: nvim.lines() == ["from tools import load", "", "x = load(2)"])
+
+
+def test_escape_in_normal_mode_hides_the_edit_and_otherwise_does_what_it_did(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=SERVER, before="vim.keymap.set('n', '<Esc>', '<Cmd>let g:escaped = 1<CR>')")
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
+    nvim.keys("ciwtotal<Esc>")
+    until(lambda: "total" in drawn(nvim))
+    nvim.keys("<Esc>")
+    until(lambda: drawn(nvim) == "")
+    assert nvim.lua("return vim.g.escaped") is None
+    nvim.keys("<Esc>")
+    until(lambda: nvim.lua("return vim.g.escaped") == 1)
+
+
+def test_every_key_of_next_edits_can_be_another(desk: Desk) -> None:
+    keys = "next_edit = '<F2>', next_edit_word = '<F3>', next_edit_all = '<F5>', next_edit_dismiss = false"
+    nvim = renamed(desk, options=f"keys = {{ {keys} }}")
+    assert "<F2>" in drawn(nvim)
+    assert nvim.lua("return vim.fn.maparg('<Esc>', 'n') .. vim.fn.maparg('<M-n>', 'n')") == ""
+    nvim.keys("<F2><F3>")
+    until(lambda: nvim.lines()[2] == "    𝒳 = total")
+    until(lambda: "total" in drawn(nvim))
+    nvim.keys("<F5>")
+    until(lambda: nvim.lines()[3] == "    return total")

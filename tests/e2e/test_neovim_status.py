@@ -160,7 +160,7 @@ def test_health_tells_where_nothing_is_suggested_and_why(desk: Desk) -> None:
 
 
 def test_health_of_a_failed_set_up_says_that_and_no_more(desk: Desk) -> None:
-    told = health(desk.start(options="no_such_option = 1"))
+    told = health(desk.start(options="ghost_text = 'builtin'", before="vim.lsp.inline_completion = nil"))
     assert "mercury is not set up" in told
     assert told.count("ERROR") == 1 and "WARNING" not in told
 

@@ -1,27 +1,55 @@
 local config = require("mercury.config")
+local process = require("mercury.process")
 local status = require("mercury.status")
 
 local M = { name = "mercury", method = "textDocument/inlineCompletion" }
+
+--- Servers that hang and were given up, by client.
+---@type table<integer, true?>
+local left = {}
 
 --- One model in memory is enough: every project shares the running server.
 ---@param client vim.lsp.Client
 ---@param wanted vim.lsp.ClientConfig
 local function reuse(client, wanted)
-  return client.name == wanted.name and not client:is_stopped()
+  return client.name == wanted.name and not client:is_stopped() and not left[client.id]
+end
+
+---@param bufnr integer
+---@return boolean
+local function is_unnamed(bufnr)
+  return vim.api.nvim_buf_get_name(bufnr) == ""
+end
+
+--- Buffers without a name have the same URI: the server gets the one that the user is in.
+---@param client vim.lsp.Client?
+---@param bufnr integer the one to serve
+local function leave_other_unnamed(client, bufnr)
+  for other in pairs(client and is_unnamed(bufnr) and client.attached_buffers or {}) do
+    if client and other ~= bufnr and is_unnamed(other) then
+      vim.lsp.buf_detach_client(other, client.id)
+    end
+  end
 end
 
 ---@return lsp.ClientCapabilities
 local function capabilities()
   return {
     textDocument = { inlineCompletion = { dynamicRegistration = false } },
-    experimental = { mercury = { confidence = config.current.dim_unsure, denoising = config.current.denoising } },
+    experimental = {
+      mercury = {
+        confidence = config.current.dim_unsure,
+        denoising = config.current.denoising,
+        editsElsewhere = config.current.next_edits,
+      },
+    },
   }
 end
 
 --- Define the `mercury` configuration and let Neovim start it for every buffer that wants it.
 function M.start()
   vim.lsp.config(M.name, {
-    cmd = config.current.cmd,
+    cmd = process.spawn,
     capabilities = capabilities(),
     settings = { [M.name] = config.current.settings },
     handlers = {
@@ -31,15 +59,27 @@ function M.start()
       ["$/progress"] = require("mercury.denoising").on_progress,
     },
     on_init = status.started,
-    on_exit = vim.schedule_wrap(status.ended),
     reuse_client = reuse,
     root_dir = function(bufnr, on_dir)
-      if config.wants(bufnr) then
+      local is_another = is_unnamed(bufnr) and bufnr ~= vim.api.nvim_get_current_buf()
+      if config.wants(bufnr) and not is_another and not M.problem() then
+        leave_other_unnamed(M.get(), bufnr)
         on_dir(M.root(bufnr))
       end
     end,
   })
+  process.start = M.attach_wanting
   M.attach_wanting()
+end
+
+--- End the server and start a new one, which gets all documents.
+function M.restart()
+  process.restart(vim.lsp.get_clients({ name = M.name }), function(client)
+    left[client.id] = true
+    for bufnr in pairs(client.attached_buffers) do
+      vim.lsp.buf_detach_client(bufnr, client.id)
+    end
+  end)
 end
 
 --- The `mercury` configuration.
@@ -49,10 +89,17 @@ function M.configuration()
   return known[M.name]
 end
 
+--- How the server is started: by the option `cmd`, or what somebody put into the `mercury` configuration.
+---@return string[]|function
+function M.command()
+  local cmd = M.configuration().cmd --[[@as string[]|function]]
+  return cmd == process.spawn and config.current.cmd or cmd
+end
+
 --- What keeps the server from being started.
 ---@return string?
 function M.problem()
-  local cmd = M.configuration().cmd
+  local cmd = M.command()
   if type(cmd) == "table" and vim.fn.executable(cmd[1]) == 0 then
     return ("%s cannot be run; install mercury-lsp, or set the option `cmd` to its path"):format(cmd[1])
   end
@@ -63,8 +110,27 @@ end
 function M.tell_problem(bufnr)
   if vim.bo[bufnr].buftype == "" and config.wants(bufnr) and M.problem() then
     status.word = "error"
-    local cmd = M.configuration().cmd --[[@as string[] ]]
+    local cmd = M.command() --[[@as string[] ]]
     vim.notify_once(("mercury: %s cannot be run; see :checkhealth mercury"):format(cmd[1]), vim.log.levels.WARN)
+  end
+end
+
+--- Serve the buffer that the user entered, if it has no name and another one was served.
+---@param bufnr integer
+function M.enter(bufnr)
+  local client = M.get()
+  local is_new = client and is_unnamed(bufnr) and not client.attached_buffers[bufnr]
+  if client and is_new and vim.bo[bufnr].buftype == "" and vim.bo[bufnr].filetype ~= "" and config.wants(bufnr) then
+    leave_other_unnamed(client, bufnr)
+    vim.lsp.buf_attach_client(bufnr, client.id)
+  end
+end
+
+--- Say once why nothing is suggested in a new buffer.
+---@param bufnr integer
+function M.tell_no_filetype(bufnr)
+  if is_unnamed(bufnr) and vim.bo[bufnr].buftype == "" and vim.bo[bufnr].filetype == "" and config.wants(bufnr) then
+    vim.notify_once("mercury: suggestions start with a filetype, as by :setfiletype python", vim.log.levels.INFO)
   end
 end
 
@@ -132,7 +198,11 @@ end
 ---@param bufnr? integer
 ---@return vim.lsp.Client?
 function M.get(bufnr)
-  return vim.lsp.get_clients({ name = M.name, bufnr = bufnr })[1]
+  for _, client in ipairs(vim.lsp.get_clients({ name = M.name, bufnr = bufnr })) do
+    if not left[client.id] then
+      return client
+    end
+  end
 end
 
 return M

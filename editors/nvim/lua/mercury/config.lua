@@ -1,13 +1,18 @@
 local M = {}
 
----@class mercury.Keys Insert mode keys; `false` leaves a key alone.
+---@class mercury.Keys Insert mode keys, those of next edits in normal mode, too; `false` leaves a key alone.
 ---@field accept? string|false
 ---@field accept_word? string|false
 ---@field accept_line? string|false
 ---@field dismiss? string|false
 ---@field next? string|false
 ---@field prev? string|false
----@field next_edit? string|false In normal mode, too.
+---@field next_edit? string|false
+---@field next_edit_word? string|false
+---@field next_edit_line? string|false
+---@field next_edit_all? string|false
+---@field next_edit_preview? string|false
+---@field next_edit_dismiss? string|false Normal mode only.
 
 ---@class mercury.Opts
 ---@field cmd? string[] How the server is started.
@@ -22,6 +27,7 @@ local M = {}
 ---@field settings? table Sent to the server as its workspace configuration.
 
 ---@class mercury.Config : mercury.Opts all options, none left out
+---@field cmd string[]
 ---@field debounce_ms integer
 ---@field dim_unsure boolean
 ---@field filetypes table<string, boolean>
@@ -44,6 +50,11 @@ M.defaults = {
     next = "<M-]>",
     prev = "<M-[>",
     next_edit = "<M-n>",
+    next_edit_word = "<M-w>",
+    next_edit_line = "<M-l>",
+    next_edit_all = "<M-a>",
+    next_edit_preview = "<M-p>",
+    next_edit_dismiss = "<Esc>",
   },
   next_edits = true,
   settings = {},
@@ -52,37 +63,107 @@ M.defaults = {
 ---@type mercury.Config
 M.current = vim.deepcopy(M.defaults)
 
----@param given table
----@param known table
----@param where string
-local function refuse_unknown(given, known, where)
-  for name in pairs(given) do
-    if known[name] == nil then
-      error(("mercury: unknown option %q in %s; see :help mercury-options"):format(name, where), 0)
+--- Number of letters to insert, remove or replace to turn one word into another.
+---@param a string
+---@param b string
+---@return integer
+local function distance(a, b)
+  local row = {} ---@type table<integer, any>
+  for j = 0, #b do
+    row[j] = j
+  end
+  for i = 1, #a do
+    local diagonal = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local replaced = diagonal + (a:byte(i) == b:byte(j) and 0 or 1)
+      diagonal = row[j]
+      row[j] = math.min(replaced, row[j] + 1, row[j - 1] + 1)
     end
   end
+  return row[#b]
 end
 
---- Check the user's options and make them the current ones.
+---@param name string
+---@param known table<string, any>
+---@return string
+local function nearest(name, known)
+  local names = vim.tbl_keys(known)
+  table.sort(names, function(a, b)
+    local far_a, far_b = distance(name, a), distance(name, b)
+    return far_a < far_b or far_a == far_b and a < b
+  end)
+  return names[1]
+end
+
+--- Keys that are those of other actions unless they are set.
+local followers = { next_edit_word = "accept_word", next_edit_line = "accept_line" }
+
+---@param text string
+local function warn(text)
+  vim.notify("mercury: " .. text, vim.log.levels.WARN)
+end
+
+--- The options that exist; a warning names each other one, and the one that may be meant.
+---@param given table
+---@param known table<string, any>
+---@param where string
+---@return table
+local function without_unknown(given, known, where)
+  local kept = {}
+  for name, value in pairs(given) do
+    if known[name] ~= nil then
+      kept[name] = value
+    else
+      warn(("there is no option %q in %s; %q is the nearest"):format(name, where, nearest(tostring(name), known)))
+    end
+  end
+  return kept
+end
+
+---@param config mercury.Config
+---@return table<string, { [1]: any, [2]: any, [3]: string? }> what each option must be
+local function expectations(config)
+  local function is_shower(value)
+    return vim.list_contains({ "auto", "own", "builtin" }, value)
+  end
+  local expected = {
+    cmd = { "table" },
+    debounce_ms = { "number" },
+    filetypes = { "table" },
+    ghost_text = { is_shower, '"auto", "own" or "builtin"' },
+    keys = { "table" },
+    settings = { "table" },
+  }
+  for name in pairs(config) do
+    expected[name] = expected[name] or { "boolean" }
+  end
+  return expected
+end
+
+--- Check the user's options and make them the current ones. What is wrong is reported and left out.
 ---@param opts? mercury.Opts
 ---@return mercury.Config
 function M.use(opts)
-  opts = opts or {}
-  refuse_unknown(opts, M.defaults, "setup()")
-  refuse_unknown(opts.keys or {}, M.defaults.keys, "keys")
-  local merged = vim.tbl_deep_extend("force", vim.deepcopy(M.defaults), opts)
-  vim.validate("cmd", merged.cmd, "table")
-  vim.validate("debounce_ms", merged.debounce_ms, "number")
-  for _, switch in ipairs({ "denoising", "dim_unsure", "enabled", "next_edits" }) do
-    vim.validate(switch, merged[switch], "boolean")
+  local given = without_unknown(opts or {}, M.defaults, "setup()") ---@type table<string, any>
+  for name, expected in pairs(expectations(M.defaults)) do
+    local is_valid, problem = pcall(vim.validate, name, given[name], expected[1], true, expected[2])
+    if not is_valid then
+      warn(tostring(problem):gsub("^.-:%d+: ", ""))
+      given[name] = nil
+    end
   end
-  vim.validate("filetypes", merged.filetypes, "table")
-  vim.validate("ghost_text", merged.ghost_text, function(value)
-    return vim.list_contains({ "auto", "own", "builtin" }, value)
-  end, '"auto", "own" or "builtin"')
-  vim.validate("settings", merged.settings, "table")
-  M.current = merged
-  return merged
+  if given.keys then
+    given.keys = without_unknown(given.keys, M.defaults.keys, "keys")
+    for follower, leader in pairs(followers) do
+      if given.keys[follower] == nil then
+        given.keys[follower] = given.keys[leader]
+      end
+    end
+  end
+  ---@diagnostic disable-next-line: param-type-mismatch -- it takes any tables
+  M.current = vim.tbl_deep_extend("force", vim.deepcopy(M.defaults), given) --[[@as mercury.Config]]
+  return M.current
 end
 
 --- Whether suggestions are wanted in buffers of a filetype.

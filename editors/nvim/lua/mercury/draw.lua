@@ -23,10 +23,11 @@ local function expand_tabs(text, before)
   return shown:sub(#before + 1)
 end
 
+--- Chunks with their tabs as spaces.
 ---@param chunks mercury.Chunk[]
----@param before string
+---@param before string the text in front of them on the line
 ---@return mercury.Chunk[]
-local function without_tabs(chunks, before)
+function M.without_tabs(chunks, before)
   return vim.tbl_map(function(chunk)
     local text = expand_tabs(chunk[1], before)
     before = before .. text
@@ -147,9 +148,9 @@ function M.show(bufnr, place, chunks, replaced)
     local parts = slice(lines[1], strand.first, strand.last)
     if #parts > 0 then
       api.nvim_buf_set_extmark(bufnr, namespace, place.row, place.col + strand.at, {
-        virt_text = without_tabs(parts, before),
+        virt_text = M.without_tabs(parts, before),
         virt_text_pos = "inline",
-        hl_mode = "combine",
+        hl_mode = "replace", -- beside a matching bracket, "combine" would take the bracket's colours
       })
     end
   end

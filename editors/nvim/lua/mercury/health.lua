@@ -54,7 +54,7 @@ local function check_command()
     vim.health.error(assert(what), assert(advice))
     return false
   end
-  vim.health.ok("the server's command is " .. vim.inspect(mercury_client.configuration().cmd))
+  vim.health.ok("the server's command is " .. vim.inspect(mercury_client.command()))
   return true
 end
 
@@ -116,13 +116,15 @@ end
 ---@param lhs string
 ---@param action string
 local function check_key(lhs, action)
+  local mode = action == "next_edit_dismiss" and "n" or "i"
   for _, bufnr in ipairs(vim.tbl_filter(vim.api.nvim_buf_is_loaded, vim.api.nvim_list_bufs())) do
     local old = vim.api.nvim_buf_call(bufnr, function()
-      return vim.fn.maparg(lhs, "i", false, true)
+      return vim.fn.maparg(lhs, mode, false, true)
     end)
     if not vim.startswith(old.desc or "", "Mercury: ") then
       local taken = vim.tbl_isempty(old) and "not mapped" or "mapped to " .. (old.desc or old.rhs or "a function")
-      local advice = ("call require('mercury').%s() from that mapping, or set keys.%s"):format(action, action)
+      local verb = mode == "n" and "dismiss" or action
+      local advice = ("call require('mercury').%s() from that mapping, or set keys.%s"):format(verb, action)
       vim.health.warn(("%s is not the key for %s: it is %s (buffer %d)"):format(lhs, action, taken, bufnr), advice)
       return
     end

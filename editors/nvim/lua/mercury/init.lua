@@ -48,6 +48,13 @@ local function watch(ghost_text)
     group = group,
     callback = function(args)
       mercury_client.tell_problem(args.buf)
+      mercury_client.tell_no_filetype(args.buf)
+    end,
+  })
+  vim.api.nvim_create_autocmd("BufEnter", {
+    group = group,
+    callback = function(args)
+      mercury_client.enter(args.buf)
     end,
   })
   vim.api.nvim_create_autocmd("LspAttach", {
@@ -66,9 +73,38 @@ local function watch(ghost_text)
       local client = vim.lsp.get_client_by_id(args.data.client_id)
       if client and client.name == mercury_client.name then
         ghost_text.detach(args.buf)
+        require("mercury.next_edits").reset()
       end
     end,
   })
+end
+
+--- What the keys do; ghost text comes before a next edit with the same key.
+---@return mercury.Action[]
+local function actions()
+  local next_edits, insert, both = require("mercury.next_edits"), { "i" }, { "n", "i" }
+  local function here(piece)
+    return function()
+      return next_edits.apply_here(piece)
+    end
+  end
+  local function go_on()
+    return next_edits.go_on() or M.next_edit()
+  end
+  return {
+    { name = "accept", modes = insert, run = M.accept },
+    { name = "accept_word", modes = insert, run = M.accept_word },
+    { name = "accept_line", modes = insert, run = M.accept_line },
+    { name = "dismiss", modes = insert, run = M.dismiss },
+    { name = "next", modes = insert, run = M.next },
+    { name = "prev", modes = insert, run = M.prev },
+    { name = "next_edit", modes = both, run = go_on },
+    { name = "next_edit_word", modes = both, run = here("word") },
+    { name = "next_edit_line", modes = both, run = here("line") },
+    { name = "next_edit_all", modes = both, run = M.next_edit_all },
+    { name = "next_edit_preview", modes = both, run = M.next_edit_preview },
+    { name = "next_edit_dismiss", modes = { "n" }, run = next_edits.dismiss },
+  }
 end
 
 --- Start Mercury for the buffers that want it and map the keys. Call it once.
@@ -83,15 +119,7 @@ function M.setup(opts)
   shower.enabled = config.enabled
   highlight()
   watch(shower)
-  require("mercury.next_edits").map(config.keys.next_edit, M.next_edit)
-  require("mercury.keys").map(config.keys, {
-    accept = M.accept,
-    accept_word = M.accept_word,
-    accept_line = M.accept_line,
-    dismiss = M.dismiss,
-    next = M.next,
-    prev = M.prev,
-  })
+  require("mercury.keys").map(config.keys, actions())
   require("mercury.client").start()
 end
 
@@ -141,7 +169,19 @@ function M.next_edit()
   return require("mercury.next_edits").apply() or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
---- Make all places that are left of the renaming that is drawn, in one undo step.
+--- Make the next word of the edit that is drawn.
+---@return boolean applied false when none is drawn
+function M.next_edit_word()
+  return require("mercury.next_edits").apply("word")
+end
+
+--- Make the next line of the edit that is drawn.
+---@return boolean applied false when none is drawn
+function M.next_edit_line()
+  return require("mercury.next_edits").apply("line")
+end
+
+--- Make all places that are left of the renaming that is drawn, in one undo step a buffer.
 ---@return boolean asked false when no renaming is drawn
 function M.next_edit_all()
   return require("mercury.next_edits").apply_all()
@@ -151,6 +191,12 @@ end
 ---@return boolean shown false when none is drawn
 function M.next_edit_preview()
   return require("mercury.next_edits").preview()
+end
+
+--- End the server and start a new one, also where it hangs.
+function M.restart()
+  shown_by()
+  require("mercury.client").restart()
 end
 
 --- Let the user choose the model of all editors; one that is not installed is downloaded first.
@@ -228,7 +274,8 @@ function M.statusline()
   local bufnr, word = vim.api.nvim_get_current_buf(), require("mercury.status").word
   local wanted = shower.enabled and require("mercury.config").wants(bufnr)
   -- A server that ended or never ran is in no buffer.
-  local known = wanted and (shower.is_attached(bufnr) or word == "error")
+  local mercury_status = require("mercury.status")
+  local known = wanted and (shower.is_attached(bufnr) or word == "error" or mercury_status.comes_back)
   return "mercury " .. (known and word or "off")
 end
 

@@ -2,7 +2,12 @@ local M = {}
 
 local mark = "Mercury: "
 
---- What each key did before it was ours, so that mapping twice does not lose it.
+---@class mercury.Action what a key does
+---@field name string
+---@field modes string[]
+---@field run fun(): boolean false if there was nothing to do
+
+--- What each key of a mode did before it was ours, so that mapping twice does not lose it.
 ---@type table<string, table>
 local before = {}
 
@@ -36,24 +41,56 @@ local function fall_through(lhs, old)
   feed(translate and vim.keycode(result) or result, old.noremap ~= 1)
 end
 
---- Map the keys in insert mode. Each falls through when its action has nothing to do.
----@param keys mercury.Keys
----@param actions table<string, fun(): boolean>
-function M.map(keys, actions)
-  for name, lhs in pairs(keys) do
-    if lhs and actions[name] then
-      local old = vim.fn.maparg(lhs, "i", false, true)
-      if vim.startswith(old.desc or "", mark) then
-        old = before[lhs]
-      elseif old.buffer == 1 then
-        old = {}
+--- What a key did before it was ours.
+---@param mode string
+---@param lhs string
+---@return table as `maparg()` describes it; empty without a mapping
+local function meaning(mode, lhs)
+  local old = vim.fn.maparg(lhs, mode, false, true)
+  if vim.startswith(old.desc or "", mark) then
+    return before[mode .. lhs] or {}
+  end
+  return old.buffer == 1 and {} or old
+end
+
+---@param mode string
+---@param lhs string
+---@param actions mercury.Action[] tried in this order
+local function map(mode, lhs, actions)
+  local old = meaning(mode, lhs)
+  before[mode .. lhs] = old
+  local names = vim.tbl_map(function(action)
+    return (action.name:gsub("_", " "))
+  end, actions)
+  vim.keymap.set(mode, lhs, function()
+    for _, action in ipairs(actions) do
+      if action.run() then
+        return
       end
-      before[lhs] = old
-      vim.keymap.set("i", lhs, function()
-        if not actions[name]() then
-          fall_through(lhs, old)
-        end
-      end, { desc = mark .. name:gsub("_", " ") })
+    end
+    fall_through(lhs, old)
+  end, { desc = mark .. table.concat(names, ", ") })
+end
+
+--- Map the keys. Each falls through when none of its actions has anything to do.
+---@param keys mercury.Keys
+---@param actions mercury.Action[] of two with the same key the first is tried first
+function M.map(keys, actions)
+  local by_mode = vim.defaulttable() ---@type any tables of actions by mode and key
+  for _, action in ipairs(actions) do
+    local lhs = keys[action.name]
+    for _, mode in ipairs(lhs and action.modes or {}) do
+      table.insert(
+        by_mode[mode][
+          lhs --[[@as string]]
+        ],
+        action
+      )
+    end
+  end
+  for mode, by_key in pairs(by_mode) do
+    for lhs, here in pairs(by_key) do
+      map(mode, lhs, here)
     end
   end
 end

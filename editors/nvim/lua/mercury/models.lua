@@ -24,7 +24,7 @@ end
 ---@param ... string
 ---@return string[]?
 local function command(...)
-  local cmd = mercury_client.configuration().cmd
+  local cmd = mercury_client.command()
   if type(cmd) ~= "table" then
     say("the option `cmd` is a function; run mercury-lsp models in a shell", vim.log.levels.WARN)
     return nil

@@ -9,9 +9,12 @@ M.said = nil
 ---@type "loading"|"ready"|"busy"|"off"|"error"
 M.word = "off"
 
---- The exit code of a server that failed and was not restarted.
+--- The exit code of a server that failed, until another one has started.
 ---@type integer?
 M.exit_code = nil
+
+--- Whether the server ended a moment ago and a new one is on its way.
+M.comes_back = false
 
 ---@param said { kind?: string, busy?: boolean, message?: string }
 local function word_for(said)
@@ -35,7 +38,7 @@ end
 
 --- The server has started and will soon report its state.
 function M.started()
-  M.exit_code = nil
+  M.exit_code, M.comes_back = nil, false
   if not M.said then
     M.word = "loading"
   end
@@ -43,8 +46,11 @@ end
 
 --- The server has ended.
 ---@param code integer
-function M.ended(code)
-  M.said, M.word, M.exit_code = nil, code == 0 and "off" or "error", code ~= 0 and code or nil
+---@param comes_back? boolean whether a new one is on its way
+function M.ended(code, comes_back)
+  M.said, M.comes_back, M.exit_code = nil, comes_back == true, code ~= 0 and code or nil
+  M.word = comes_back and "loading" or code == 0 and "off" or "error"
+  vim.cmd.redrawstatus()
 end
 
 return M

@@ -1,0 +1,96 @@
+"""What somebody meets who uses the plugin for the first time."""
+
+import pytest
+
+from tests.support.neovim import Desk, Neovim, rule, shows, until
+
+MESSAGES = "return vim.api.nvim_exec2('messages', { output = true }).output"
+
+VERBS = [
+    "accept",
+    "accept_line",
+    "accept_word",
+    "disable",
+    "dismiss",
+    "enable",
+    "model",
+    "next",
+    "next_edit",
+    "next_edit_all",
+    "next_edit_line",
+    "next_edit_preview",
+    "next_edit_word",
+    "prev",
+    "restart",
+    "status",
+    "toggle",
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        ("debounce = 1", 'there is no option "debounce" in setup(); "debounce_ms" is the nearest'),
+        ("keys = { acept = '<C-y>' }", 'there is no option "acept" in keys; "accept" is the nearest'),
+        ("enabled = 1", "enabled: expected boolean, got number"),
+        ("ghost_text = 'mine'", 'ghost_text: expected "auto", "own" or "builtin", got mine'),
+    ],
+)
+def test_a_wrong_option_is_a_note_and_the_rest_works(desk: Desk, options: str, note: str) -> None:
+    desk.script([rule("", "text")])
+    nvim = desk.start_attached(options=options)
+    assert nvim.lua(MESSAGES) == "mercury: " + note
+    nvim.keys("ix")
+    shows(nvim, "text")
+
+
+def listed(nvim: Neovim) -> list[str]:
+    """The first word of every line but the last."""
+    return [line.split()[0] for line in nvim.lua(MESSAGES).splitlines()[:-1]]
+
+
+@pytest.mark.parametrize(("words", "last"), [("", "server attached"), (" strat", "no such command: strat")])
+def test_without_a_verb_that_exists_the_verbs_are_listed(desk: Desk, words: str, last: str) -> None:
+    nvim = desk.start_attached()
+    nvim.keys(f":Mercury{words}<CR>")
+    until(lambda: last in nvim.lua(MESSAGES))
+    assert listed(nvim) == VERBS
+    assert nvim.lua("return vim.fn.getcompletion('Mercury ', 'cmdline')") == VERBS
+
+
+def test_a_buffer_without_a_name_gets_suggestions_and_so_does_the_next_one(desk: Desk) -> None:
+    desk.script([rule("a", "first"), rule("b", "second")])
+    nvim = desk.start_attached()
+    nvim.keys(":enew<CR>:setfiletype python<CR>")
+    until(nvim.attached)
+    nvim.keys("ia")
+    shows(nvim, "first")
+    nvim.keys("<Esc>:enew<CR>:setfiletype python<CR>")
+    until(nvim.attached)
+    nvim.keys("ib")
+    shows(nvim, "second")
+    nvim.keys("<Esc>:buffer 2<CR>")
+    until(nvim.attached)
+    closed = [each["params"]["textDocument"]["uri"] for each in desk.received("textDocument/didClose")]
+    assert closed == ["file://", "file://"], "the server never has two documents of one URI"
+    nvim.keys("Aa")
+    shows(nvim, "first")
+    assert desk.received("textDocument/didOpen")[-1]["params"]["textDocument"]["text"] == "a\n"
+
+
+def test_a_buffer_without_name_and_filetype_says_what_it_needs(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    nvim.keys(":enew<CR>ix<Esc>ay<Esc>")
+    until(lambda: nvim.lua(MESSAGES) == "mercury: suggestions start with a filetype, as by :setfiletype python")
+
+
+def test_ghost_text_beside_a_matching_bracket_keeps_its_own_look(desk: Desk) -> None:
+    desk.script([rule("f(", "xyz")])
+    nvim = desk.start_attached()
+    nvim.keys("if()<Left>")
+    shows(nvim, "xyz")
+    nvim.lua("vim.api.nvim_set_hl(0, 'MatchParen', { fg = 0x112233 })")
+    nvim.lua("vim.api.nvim_set_hl(0, 'MercuryGhost', { fg = 0x445566 })")
+    nvim.lua("vim.fn.matchaddpos('MatchParen', { { 1, 2 }, { 1, 3 } })")
+    colour = "vim.cmd.redraw() return vim.api.nvim__inspect_cell(1, 0, %d)[2].foreground"
+    assert [nvim.lua(colour % column) for column in range(1, 6)] == [0x112233, *[0x445566] * 3, 0x112233]
