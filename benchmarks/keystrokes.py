@@ -12,6 +12,7 @@ import random
 import statistics
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from mercury_engine.api import FillRequest  # noqa: E402
+from mercury_engine.api import FillRequest, Source  # noqa: E402
 from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
@@ -171,8 +172,10 @@ def compared(
     """Every way at the same keystrokes: its times, and their ratios to ours."""
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
     ways = {"ours": peers.ours(engine), "left_to_right": peers.left_to_right(engine)}
+    if engine.denoiser.draft_choice is not None:
+        ways["repeats"] = peers.repeats(engine)
     ways |= {"recompute": peers.recompute(engine), **llama(options)}
-    took: dict[str, dict[tuple[int, int], peers.Timed]] = {name: {} for name in (*ways, "llama_cpp")}
+    took: dict[str, dict[tuple[int, int], peers.Timed]] = {name: {} for name in (*ways, "repeats", "llama_cpp")}
     spent = dict.fromkeys(took, 0.0)
     each, recomputed = (max(1, sizes[name] // len(scripts)) for name in ("fills", "recomputed"))
     for place, (document, script) in enumerate(suite.progress(scripts, "filling")):
@@ -225,7 +228,9 @@ def row(timed: dict[Any, peers.Timed]) -> dict[str, Any] | None:
     """The times of one way; None if it did not run."""
     if not timed:
         return None
-    means = {name: statistics.fmean(getattr(t, name) for t in timed.values()) for name in MEAN_NAMES}
+    means: dict[str, Any] = {name: statistics.fmean(getattr(t, name) for t in timed.values()) for name in MEAN_NAMES}
+    sources = sum((Counter(t.settled_from) for t in timed.values()), Counter[Source]())
+    means |= {"settled_from": {name: count / len(timed) for name, count in sources.items()}} if sources else {}
     return {"ms": figures.spread([1e3 * t.seconds for t in timed.values()])} | means
 
 

@@ -1,6 +1,7 @@
 """A fill of a fixed number of tokens while typing: the engine, and other ways to get as many from the same weights.
 
 - `ours`: the engine as it is;
+- `repeats`: the engine without its block drafter;
 - `left_to_right`: its reader alone with a KV cache, one token a step;
 - `recompute`: the engine's loop, but every step reads the whole context again, as a loop without caches does;
 - `llama_cpp`: llama.cpp with a GGUF file of the same base model, its own prompt cache on; text before the cursor only.
@@ -10,12 +11,12 @@ caches of its own, warm from the key before.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.api import FillRequest
+from mercury_engine.api import FillRequest, Source
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.verifier import CanvasContext, Verifier
@@ -40,6 +41,8 @@ class Timed:
     steps: int
     tokens: int
     tokens_read: int
+    settled_from: Mapping[Source, int] = field(default_factory=dict)
+    """Tokens by where they come from, in the engine's own ways."""
 
 
 Way = Callable[[FillRequest], Timed]
@@ -103,9 +106,16 @@ def ours(engine: Engine) -> Way:
     return _way(_with(engine, Endless, engine.writer))
 
 
+def repeats(engine: Engine) -> Way:
+    other = _with(engine, Endless, engine.writer)
+    other.denoiser.draft_choice = None
+    return _way(other)
+
+
 def left_to_right(engine: Engine) -> Way:
     other = _with(engine, Endless, None)
     other.denoiser.rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
+    other.denoiser.draft_choice = None
     return _way(other)
 
 
@@ -161,8 +171,10 @@ def _with(engine: Engine, kind: type[Endless], writer: Network | None) -> Engine
     """An engine on the same networks with its own cache and loop; it never gives up."""
     markers = engine.context_reader.markers
     other = Engine(ModelParts(engine.path, engine.reader, writer, engine.tokenizer, markers=markers))
-    rule = engine.denoiser.rule
-    other.denoiser = kind(engine.reader, writer, engine.tokenizer, rule, has_markers=markers is not None)
+    rule, choice = engine.denoiser.rule, engine.denoiser.draft_choice
+    other.denoiser = kind(
+        engine.reader, writer, engine.tokenizer, rule, has_markers=markers is not None, draft_choice=choice
+    )
     return other
 
 
@@ -182,6 +194,7 @@ def _way(engine: Engine) -> Way:
         finally:
             engine.denoiser.run = run  # type: ignore[method-assign]
         seconds = time.perf_counter() - started
-        return Timed(seconds, found.steps, counted[0].settled - counted[0].known, found.tokens_read)
+        tokens = counted[0].settled - counted[0].known
+        return Timed(seconds, found.steps, tokens, found.tokens_read, found.settled_from)
 
     return fill

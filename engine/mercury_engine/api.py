@@ -1,6 +1,6 @@
 """The engine's requests, answers and callbacks; no torch here."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal, Protocol
@@ -8,6 +8,9 @@ from typing import Literal, Protocol
 from mercury_engine.worth import Worth
 
 Effort = Literal["instant", "low", "medium", "high"]
+
+Source = Literal["pass", "request", "writer", "repeat", "block", "both"]
+"""Where a settled token comes from: the pass itself, or the source of its draft; "both": block and repeat agreed."""
 
 PART_OF_A_CHARACTER = "\ufffd"
 """Stands in decoded text for a character whose last bytes are in the next token."""
@@ -66,7 +69,10 @@ class FillRequest:
     The slots from there on are masked and filled again, once; what is still broken after that is cut off.
     """
     on_step: OnStep | None = None
-    """Called with the first candidate's canvas after every step, on the caller's thread; the fill waits for it."""
+    """Called with the first candidate's canvas after every step, on the caller's thread; the fill waits for it.
+
+    With a block drafter it is also called before a step, with the draft that the step verifies.
+    """
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`, after which it returns the confident part of what it has."""
     unread_limit: int | None = None
@@ -188,6 +194,8 @@ class Fill:
     """Context tokens that were not in the cache."""
     tokens_unread: int = 0
     """Context tokens that were left out because of the request's `unread_limit`."""
+    settled_from: Mapping[Source, int] = field(default_factory=dict)
+    """Number of tokens by where they come from."""
     others: tuple["Fill", ...] = ()
     """Further candidates with different texts, by falling confidence."""
 

@@ -42,6 +42,7 @@ def fill_from(canvas: Canvas, request: FillRequest, denoiser: Denoiser, started:
         unsure_from=_unsure_from(canvas, cut.text, denoiser),
         tokens_read=context.tokens_read,
         tokens_unread=context.tokens_unread,
+        settled_from=canvas.settled_from,
     )
 
 

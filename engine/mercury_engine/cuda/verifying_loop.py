@@ -18,6 +18,7 @@ from mercury_engine.api import FillRequest
 from mercury_engine.cuda.paged_contexts import FillContext, PagedContexts, PagedStack
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.context_reader import ContextReader
+from mercury_engine.denoising.draft_choice import Draft
 from mercury_engine.denoising.loop import Denoiser, checked, ngram_match
 from mercury_engine.denoising.mixing import lookup_share
 from mercury_engine.denoising.slot_masks import first_slot_limits
@@ -86,16 +87,17 @@ class VerifyingLoop:
         yield from self.contexts.catch_up(stack, tokens[:-1])
         unread = tokens[len(stack.ids) :]
         room = min(self._denoiser.rule.lookahead, ROWS - len(unread), len(canvas.ids) - canvas.settled - 1)
-        draft, _ = self._denoiser.draft(request, canvas, None, max(0, room), found)
-        following = self._following(request, canvas, found, draft)
-        draft = draft[: len(following) - 1]
-        decided = yield from self.contexts.push(stack, unread, draft, following)
-        self._accept(canvas, decided)
+        draft = self._denoiser.draft(request, canvas, None, max(0, room), found, None)
+        following = self._following(request, canvas, found, draft.ids)
+        draft = draft.first(len(following) - 1)
+        decided = yield from self.contexts.push(stack, unread, draft.ids, following)
+        self._accept(canvas, draft, decided)
         canvas.step_done(None, canvas.settled)
 
-    def _accept(self, canvas: Canvas, decided: Decided) -> None:
-        for token, chance in zip(decided.tokens, decided.chances, strict=True):
+    def _accept(self, canvas: Canvas, draft: Draft, decided: Decided) -> None:
+        for i, (token, chance) in enumerate(zip(decided.tokens, decided.chances, strict=True)):
             canvas.settle(token, checked(chance))
+            canvas.count(draft, i, token)
             canvas.ended |= not canvas.spell and self._denoiser.goes_beyond(canvas)
             if canvas.ended:
                 break

@@ -57,7 +57,7 @@ def read(folder: Path, config: ModelConfig) -> list[Adapter]:
 
 
 def _read(name: AdapterName, path: Path, config: ModelConfig) -> Adapter:
-    known = _metadata(path)
+    known = metadata(path)
     if known.get("format") != FORMAT:
         raise ModelCorrupt(f"{path} is no adapter of this version; delete it, or fetch the model again")
     if known.get("base") != base_shape(config):
@@ -89,7 +89,8 @@ def _packed(factor: StoredArray) -> tuple[StoredArray, StoredArray]:
     return np.clip(np.rint(steps), -_LARGEST_CODE, _LARGEST_CODE).astype(np.int8), scale
 
 
-def _metadata(path: Path) -> Mapping[str, str]:
+def metadata(path: Path) -> Mapping[str, str]:
+    """What a safetensors file says about itself. Raises ModelCorrupt."""
     try:
         with safe_open(path, framework="np") as opened:
             return opened.metadata() or {}

@@ -26,6 +26,8 @@ class ForwardResult(NamedTuple):
 
     logp_WV: Array
     block: KeyValueBlock
+    hidden_WC: Array = None
+    """Hidden states of the wanted rows; rows in pages have none."""
     decided: Decided = Decided()
     """What was decided about rows in pages, which have no other result."""
 
@@ -41,7 +43,7 @@ def run(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardRes
     hidden = [part[list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
     rows = namespace(hidden[0]).concatenate(hidden)
     logp = parted(network.log_probabilities(rows) if len(rows) else rows, hidden)
-    return [ForwardResult(part, block) for part, (_, block) in zip(logp, read, strict=True)]
+    return [ForwardResult(*each) for each in zip(logp, (block for _, block in read), hidden, strict=True)]
 
 
 def _run_beside_paged(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:
@@ -49,7 +51,7 @@ def _run_beside_paged(network: Network, forwards: Sequence[ForwardRequest]) -> l
     paged = [forward.paged for forward in forwards if forward.paged is not None]
     others = [forward for forward in forwards if forward.paged is None]
     nothing = KeyValueBlock(NO_TOKENS, NO_TOKENS)
-    decided = (ForwardResult(NO_TOKENS, nothing, each) for each in paged[0].reader.read_rows(paged))
+    decided = (ForwardResult(NO_TOKENS, nothing, decided=each) for each in paged[0].reader.read_rows(paged))
     results = iter(run(network, others) if others else [])
     return [next(results if forward.paged is None else decided) for forward in forwards]
 

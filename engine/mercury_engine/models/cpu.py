@@ -40,10 +40,12 @@ class CpuNetwork:
 
     def __init__(self, folder: Path, config: ModelConfig, layers: Layers) -> None:
         """Fill `layers` with the folder's weights. Raises ModelNotFound and ModelCorrupt."""
-        self.config, self._folder, self._stack = config, folder, layers
+        self.config, self.threads, self._folder, self._stack = config, layers.threads, folder, layers
         state = weights.read_model(folder)
         quantized_weights.put_reader(self._stack, config, state, weights.reader_change(folder), folder)
         self.embedding = Embedding(state, config, folder)
+        width, divisor = config.head_dim, np.array(config.rope_factors or 1.0)
+        self._frequencies = (config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
         self.length: FloatArray | None = None
         """The length head, once the writer is prepared; None for a writer trained without one."""
         self._writes = False
@@ -94,7 +96,7 @@ class CpuNetwork:
         x_RC = self.embedding.rows(np.concatenate([each.ids_T for each in forwards]))
         positions = np.concatenate([each.start + _places(each) for each in forwards])
         parts = [Part(each.rows, _kept(each.past), hidden_RR=_hidden(each)) for each in forwards]
-        out, keys, values = self._stack.run(x_RC, self._angles(positions), None, parts, adapter)
+        out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts, adapter)
         split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
         return [(part, KeyValueBlock(k, v)) for part, k, v in split]
 
@@ -110,9 +112,9 @@ class CpuNetwork:
         self.prepare()
         rows = len(ids_R)
         place, length = (np.arange(rows), rows) if packing is None else (packing.place[0], packing.rows[0])
-        hidden_RR = None if packing is None else _additive(packing.hidden()[0])
+        hidden_RR = None if packing is None else additive(packing.hidden()[0])
         part = Part(rows, _kept(before), _kept(after), hidden_RR)
-        near, away = self._angles(end + place), self._angles(place - length)
+        near, away = self.angles(end + place), self.angles(place - length)
         return self._stack.run(self.embedding.rows(ids_R), near, away, [part])[0]
 
     def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
@@ -144,23 +146,20 @@ class CpuNetwork:
 
     def side_by_side(self, blocks: Sequence[KeyValueBlock], start: int) -> KeyValueSegment:
         """See `Network.side_by_side`; in eight bits, without copying the blocks first, see `Layers.place`."""
-        angles = self._angles(np.arange(start, start + sum(block.tokens for block in blocks)))
+        angles = self.angles(np.arange(start, start + sum(block.tokens for block in blocks)))
         return KeyValueSegment(*self._stack.place([(block.keys, block.values) for block in blocks], angles))
 
-    def _angles(self, positions_R: IdArray) -> Angles:
+    def angles(self, positions_R: IdArray) -> Angles:
         """Rotary angles of positions, correctly rounded. arXiv 2104.09864."""
-        width = self.config.head_dim
-        divisor = np.array(self.config.rope_factors or 1.0)
-        frequency = (self.config.rope_theta ** (-np.arange(0, width, 2) / width) / divisor).astype(np.float32)
-        angle = (positions_R.astype(np.float32)[:, None] * frequency).astype(np.float64)
+        angle = (positions_R.astype(np.float32)[:, None] * self._frequencies).astype(np.float64)
         cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
         return np.concatenate((cos, cos), 1), np.concatenate((sin, sin), 1)
 
 
-def layers_for(config: ModelConfig, threads: int) -> Layers:
-    """Empty layers of the model's shape. Raises what `Layers` raises."""
-    layers = Layers(
-        config.num_hidden_layers,
+def layers_for(config: ModelConfig, threads: int, layers: int | None = None) -> Layers:
+    """Empty layers of the model's shape, by default all of them. Raises what `Layers` raises."""
+    made = Layers(
+        layers or config.num_hidden_layers,
         config.hidden_size,
         config.intermediate_size,
         config.num_key_value_heads,
@@ -170,8 +169,8 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
         threads,
         wide=2 * min(LARGE_PAIRS, config.head_dim // 2) if config.attention_bias else 0,
     )
-    layers.put_factors(config.score_factor, config.residual_multiplier, 1 / config.logits_scaling)
-    return layers
+    made.put_factors(config.score_factor, config.residual_multiplier, 1 / config.logits_scaling)
+    return made
 
 
 def _places(forward: ForwardRequest) -> IdArray:
@@ -181,11 +180,12 @@ def _places(forward: ForwardRequest) -> IdArray:
 def _hidden(forward: ForwardRequest) -> FloatArray | None:
     """Additive mask [R,R] that hides later rows and rows of other runs."""
     if forward.packing is not None:
-        return _additive(forward.packing.hidden(causal=True)[0])
-    return _additive(np.triu(np.ones((forward.rows, forward.rows), np.bool_), 1)) if forward.rows > 1 else None
+        return additive(forward.packing.hidden(causal=True)[0])
+    return additive(np.triu(np.ones((forward.rows, forward.rows), np.bool_), 1)) if forward.rows > 1 else None
 
 
-def _additive(hidden: MaskArray) -> FloatArray:
+def additive(hidden: MaskArray) -> FloatArray:
+    """The mask as numbers to add to scores."""
     return np.where(hidden, np.float32(-np.inf), np.float32(0))
 
 

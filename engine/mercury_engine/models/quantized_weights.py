@@ -45,10 +45,21 @@ def put_reader(layers: Layers, config: ModelConfig, state: State, change: Change
 
 def _put_head(layers: Layers, config: ModelConfig, state: State, folder: Path) -> None:
     layers.put_last_norm(_vector(state, "model.norm.weight", config.hidden_size, folder))
-    head = "model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"
+    layers.put_matrix(WHOLE_MODEL, "head", _head_codes(config, state, folder), split=True)
+
+
+def _head_codes(config: ModelConfig, state: State, folder: Path) -> list[QuantizedMatrix] | list[BlockMatrix]:
+    names = ["model.embed_tokens.weight" if config.tie_word_embeddings else "lm_head.weight"]
     shape = (config.vocab_size, config.hidden_size)
-    codes = stored(state, [head], shape, folder) or [_made(state, [head], shape, folder)]
-    layers.put_matrix(WHOLE_MODEL, "head", codes, split=True)
+    return stored(state, names, shape, folder) or [_made(state, names, shape, folder)]
+
+
+def head_rows(config: ModelConfig, state: State, folder: Path, rows: StoredArray) -> QuantizedMatrix:
+    """Some rows of the head. Raises ModelCorrupt, and ValueError for a head that is stored in GGUF's blocks."""
+    [whole] = _head_codes(config, state, folder)
+    if isinstance(whole, BlockMatrix):
+        raise ValueError("the drafter of a GGUF file cannot be run")
+    return QuantizedMatrix(whole.codes[rows], whole.scales[rows], whole.lows[rows])
 
 
 def put_writer(layers: Layers, config: ModelConfig, adapter: Change, path: Path) -> None:

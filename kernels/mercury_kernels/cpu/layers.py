@@ -34,9 +34,9 @@ ALL_ROWS, WRITER_ROWS, FIRST_ADAPTER = 0, 1, 2
 MAX_ADAPTERS = 2
 """Adapters that a model may have at once."""
 
-MATRICES = ("qkv", "out", "gate_up", "down")
-
 MatrixName = Literal["qkv", "out", "gate_up", "down", "head"]
+
+MATRICES: tuple[MatrixName, ...] = ("qkv", "out", "gate_up", "down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,7 @@ class Layers:
             )
         assert wide % self._lanes == 0 and wide <= head_width
         self.layers, self.width, self.heads, self.head_width, self.wide = layers, width, heads, head_width, wide
+        self.threads = threads
         self.stored_widths = head_width + FLOAT * (1 + wide), head_width + FLOAT
         """Bytes of a stored key and of a stored value."""
         self.outputs = 0

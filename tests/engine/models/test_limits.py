@@ -98,7 +98,7 @@ def test_scales_of_an_adapter_that_are_not_finite_are_refused(folder):
     adapters.write(path, config, {"layers.0.qkv.down": factor})
     assert len(adapters.read(folder, config)) == 1
     stored = load_file(path)
-    save_file(stored | {"layers.0.qkv.down.scale": np.full((4, 1), np.nan, np.float16)}, path, adapters._metadata(path))
+    save_file(stored | {"layers.0.qkv.down.scale": np.full((4, 1), np.nan, np.float16)}, path, adapters.metadata(path))
     with pytest.raises(ModelCorrupt, match="not finite"):
         adapters.read(folder, config)
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from mercury_engine.engine import Engine
 from mercury_engine.models import decoder_weights
 from mercury_engine.training.block.drafter import BlockDrafter, BlockRows, BlockShape
 from mercury_engine.training.block.loss import agreeing_rows, block_loss
 from mercury_engine.training.block.run import BlockRun, block_parser
 from mercury_engine.training.block.start import BlockStart, frequent_tokens
+from mercury_engine.training.conversion.export import export
 from mercury_engine.training.drafting.canvases import read_window
 from mercury_engine.training.drafting.windows import DraftingSettings, Window
 from mercury_engine.training.optimisation.plan import Setup
@@ -81,7 +83,8 @@ def test_drafts_are_tokens_of_the_vocabulary_drawn_behind_one_another(reader, bl
     assert bool((found % 2 == 1).all())
     hidden = block(reader, reading, BlockRows.whole(places, known, 3)).view(4, 3, -1)
     for slot, before in ((1, found[:, 0]), (2, found[:, 1])):
-        assert torch.equal(found[:, slot], block.vocabulary[block.logits(reader, hidden[:, slot], before).argmax(-1)])
+        logits = block.logits(reader, hidden[:, slot], before, torch.tensor([slot] * 4))
+        assert torch.equal(found[:, slot], block.vocabulary[logits.argmax(-1)])
 
 
 def test_a_row_learns_while_the_text_is_what_the_reader_chooses():
@@ -143,6 +146,30 @@ def test_the_kernels_read_for_a_run(tmp_path):
         *paths, PLAN, CPU, setup=Setup(clock=Clock()), settings=SETTINGS, shape=SHAPE, start=FIRST, kernels=True
     )
     assert run.one_step(run.steps[0])["loss"] > 0
+
+
+@tiny.needs_kernels
+def test_a_run_is_exported_to_a_file_that_the_engine_drafts_with(tmp_path):
+    base = tiny.folder(tmp_path / "base", rank=0, **tiny.WIDE)
+    training_data.corpus(tmp_path / "corpus")
+    paths, plan = (tmp_path / "base", tmp_path / "corpus", tmp_path / "run"), replace(PLAN, minutes=4)
+    shape = replace(SHAPE, rank=32)
+    run = BlockRun(*paths, plan, CPU, setup=Setup(clock=Clock()), settings=SETTINGS, shape=shape, start=FIRST)
+    run.leg(2)
+    export(base, run.folder, base, "tiny")
+    (base / "settings.json").write_text('{"rule": {"drafts": "block"}}')
+    engine = Engine.load(base, device="cpu", threads=1)
+    drafter = engine.denoiser.draft_choice.drafter
+    assert drafter.slots == 3 and drafter.vocabulary.tolist() == run.block.vocabulary.tolist()
+
+
+def test_features_begin_with_a_root_mean_square_of_one(tmp_path):
+    run = block_run(tmp_path)
+    window = next(run._windows(1))
+    found = run.block.features(
+        run.network, run.networks.read(window), torch.arange(40), torch.tensor(window.tokens[1:41])
+    )
+    assert float(found.detach().square().mean().sqrt()) == pytest.approx(1, rel=0.3)
 
 
 def test_the_reader_of_a_run_is_that_of_its_base(tmp_path):

@@ -201,7 +201,7 @@ def test_doctor_reads_every_weight_file(tmp_path: Path, name: str | None, damage
         else:
             last = sorted(load_file(path).items())[-1]
             damaged = {last[0]: np.full(last[1].shape, np.nan, np.float16)}
-            save_file(load_file(path) | damaged, path, adapters._metadata(path))
+            save_file(load_file(path) | damaged, path, adapters.metadata(path))
 
     class Loaded(FakeEngine):
         path = folder

@@ -72,6 +72,8 @@ class BlockDrafter(nn.Module):
         """Layers whose values are features."""
         width = config.hidden_size
         self.features_width = 2 * width + 3 * config.num_key_value_heads * config.head_dim
+        self.scale = nn.Parameter(torch.ones(self.features_width))
+        """Factors of the features."""
         self.fuse = nn.Parameter(torch.zeros(2, width, self.features_width))
         """Maps for known tokens and for masked slots."""
         self.places = nn.Parameter(torch.zeros(shape.slots, width))
@@ -82,18 +84,20 @@ class BlockDrafter(nn.Module):
         self.norm = nn.Parameter(reader.norm.detach().float().clone())
         self.before = nn.Parameter(torch.randn(config.vocab_size, shape.rank))
         self.after = nn.Parameter(torch.zeros(config.vocab_size, shape.rank))
+        self.gain = nn.Parameter(torch.ones(shape.slots))
+        """Factors of the Markov head's logits, by slot."""
         self.register_buffer("vocabulary", vocabulary, persistent=False)
         with torch.no_grad():
             self.layer.out.weight.mul_(FIRST_SHARE)
             self.layer.down.weight.mul_(FIRST_SHARE)
 
     def features(self, reader: Decoder, reading: WindowReading, places_P: Tensor, known_P: Tensor) -> Tensor:
-        """[P,F], each part of root mean square 1."""
+        """[P,F], scaled."""
         values = (
             reading.segment.values[layer, 0][:, 1 + places_P] for layer in self.featured
         )  # behind the start token
         parts = [reading.hidden[places_P], *(each.transpose(0, 1).flatten(1) for each in values), reader.embed(known_P)]
-        return torch.cat([F.rms_norm(part.float(), part.shape[1:]) for part in parts], 1)
+        return torch.cat([part.float() for part in parts], 1) * self.scale
 
     def forward(self, reader: Decoder, reading: WindowReading, rows: BlockRows) -> Tensor:
         """Hidden states [R,C] that predict the rows' slots."""
@@ -114,12 +118,12 @@ class BlockDrafter(nn.Module):
         bias = torch.zeros(hidden_RT.shape, device=at_R.device).masked_fill(hidden_RT, float("-inf"))
         return keys.float(), values.float(), bias.repeat(reader.groups, 1)[None, None]
 
-    def logits(self, reader: Decoder, hidden_RC: Tensor, before_R: Tensor) -> Tensor:
+    def logits(self, reader: Decoder, hidden_RC: Tensor, before_R: Tensor, slot_R: Tensor) -> Tensor:
         """Float32 [R,K] of the draft vocabulary; `before_R` are the tokens before the slots."""
         head = reader.embedding if reader.head is None else reader.head
         chosen = head[self.vocabulary]
         plain = reader.scaled(F.linear(hidden_RC.to(chosen.dtype), chosen).float())
-        return plain + F.linear(self.before[before_R], self.after[self.vocabulary])
+        return plain + self.gain[slot_R, None] * F.linear(self.before[before_R], self.after[self.vocabulary])
 
     @torch.no_grad()
     def draft(self, reader: Decoder, reading: WindowReading, places_P: Tensor, known_P: Tensor) -> Tensor:
@@ -128,5 +132,6 @@ class BlockDrafter(nn.Module):
         hidden_PSC = self(reader, reading, rows).view(len(places_P), self.shape.slots, -1)
         tokens = [known_P]
         for slot in range(self.shape.slots):
-            tokens.append(self.vocabulary[self.logits(reader, hidden_PSC[:, slot], tokens[-1]).argmax(-1)])
+            logits = self.logits(reader, hidden_PSC[:, slot], tokens[-1], torch.full_like(known_P, slot))
+            tokens.append(self.vocabulary[logits.argmax(-1)])
         return torch.stack(tokens[1:], 1)

@@ -51,7 +51,7 @@ def block_loss(
     rows = agreeing_rows(places_P, tokens_T, logits_TV.argmax(-1), block.shape.slots)
     at_R = places_P[rows.block] + 1 + rows.slot
     hidden_RC = block(reader, reading, rows)
-    written_RK = block.logits(reader, hidden_RC, tokens_T[at_R]).log_softmax(-1)
+    written_RK = block.logits(reader, hidden_RC, tokens_T[at_R], rows.slot).log_softmax(-1)
     expected_RK = logits_TV[at_R].softmax(-1)[:, block.vocabulary]
     choice_R = expected_RK.argmax(-1)
     known_R = block.vocabulary[choice_R] == logits_TV[at_R].argmax(-1)

@@ -92,6 +92,10 @@ class BlockRun(TrainingRun):
             windows = held_out_windows(self.tokenizer, held_out, DraftingSettings(), self.setup.validation_gaps)
             self.validation = BlockMeasure.of(self.networks, windows, self.shape.slots)
 
+    def also_saved(self) -> dict[str, Any]:
+        """The draft vocabulary, for the export."""
+        return {"vocabulary": self.block.vocabulary.cpu()}
+
     def _windows(self, count: int) -> Iterator[Window]:
         """The windows of the first steps."""
         return islice(chain.from_iterable(self.steps[step] for step in range(count)), count)

@@ -7,7 +7,7 @@ Dimensions: P places, F features, C width.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +21,9 @@ from mercury_engine.training.drafting.windows import Window
 
 RIDGE = 0.1
 """Penalty of squared weights, in mean squares of a feature."""
+
+SCALED, LEAST_FEATURE = 8, 1e-3
+"""Windows from which the features' scales are fitted, and the least root mean square that counts."""
 
 SIZE = 2.0
 """Root mean square of the residual with which rows begin, about."""
@@ -47,6 +50,8 @@ def frequent_tokens(windows: Iterable[Window], size: int) -> Tensor:
 @torch.no_grad()
 def fit_maps(block: BlockDrafter, reader: Decoder, networks: DraftingNetworks, windows: Iterable[Window]) -> None:
     """Fit the maps: known tokens to the reader's last residual there, masked slots to that of slot 1, by direction."""
+    windows = list(windows)
+    _fit_scale(block, reader, networks, windows[:SCALED])
     size, width = block.features_width + 1, reader.config.hidden_size
     square, product = (torch.zeros(size, n, dtype=torch.float64) for n in (size, 2 * width))
     places = 0
@@ -61,6 +66,12 @@ def fit_maps(block: BlockDrafter, reader: Decoder, networks: DraftingNetworks, w
     known, masked = solution[-1].view(2, width)
     block.places.copy_(masked)
     block.places[0] = known
+
+
+def _fit_scale(block: BlockDrafter, reader: Decoder, networks: DraftingNetworks, windows: Sequence[Window]) -> None:
+    """Give every feature a root mean square of 1."""
+    features = torch.cat([_pairs(block, reader, window, networks.read(window))[0][:, :-1] for window in windows])
+    block.scale.copy_(block.scale / features.square().mean(0).sqrt().clamp(min=LEAST_FEATURE))
 
 
 def _pairs(block: BlockDrafter, reader: Decoder, window: Window, reading: WindowReading) -> tuple[Tensor, Tensor]:

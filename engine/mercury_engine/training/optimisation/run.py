@@ -118,8 +118,12 @@ class TrainingRun(ABC):
             "corpus": self.corpus,
         }
         scratch = self.folder / "checkpoint.tmp"
-        torch.save(state, scratch)
+        torch.save(state | self.also_saved(), scratch)
         scratch.replace(self.folder / CHECKPOINT)
+
+    def also_saved(self) -> dict[str, Any]:
+        """What a checkpoint holds besides."""
+        return {}
 
     def one_step(self, batch: Batch) -> LogRow:
         """One optimiser step; returns figures for the log, empty if nothing could be learned."""
