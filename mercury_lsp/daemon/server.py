@@ -21,7 +21,7 @@ from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
 from mercury_lsp.server.server import MercuryServer
-from mercury_lsp.transport.framing import Decoder, framed
+from mercury_lsp.transport.framing import PAUSE, Decoder, framed
 
 logger = logging.getLogger(__name__)
 
@@ -160,8 +160,10 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     """The client's messages; its relay's pings are answered here."""
     decoder = Decoder()
     while data := await reader.read(READ_BYTES):
-        for message in decoder.feed(data):
-            if isinstance(message, dict) and message.get("method") == handshake.PING:
+        for message in decoder.feed_in_slices(data):
+            if message is PAUSE:
+                await asyncio.sleep(0)
+            elif isinstance(message, dict) and message.get("method") == handshake.PING:
                 writer.write(PONG)
             else:
                 yield message

@@ -14,7 +14,6 @@ The file of the higher generation counts.
 """
 
 import errno
-import json
 import os
 import stat
 import sys
@@ -24,6 +23,8 @@ from dataclasses import dataclass
 from struct import Struct
 from threading import Lock
 from typing import Any
+
+from mercury_lsp.transport.long_texts import encoded
 
 _HEADER = Struct("<QdQ")
 
@@ -134,7 +135,7 @@ class Journal:
 
     def replace(self, state: Any) -> None:
         """Begin the other file with a session's state. All that was noted must be part of it, and written."""
-        data = json.dumps(state).encode()
+        data = encoded(state)
         with self._lock:
             old, self._live = self._file, 1 - self._live
             os.ftruncate(self._file, 0)

@@ -6,9 +6,11 @@ as soon as that header has arrived, because a well-formed message cannot contain
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from mercury_lsp.transport import long_texts
 
 MAX_BODY_BYTES = 256 * 2**20
 """Longest message; a larger Content-Length is taken for a damaged header."""
@@ -33,6 +35,12 @@ _ANSWER = re.compile(
 """The usual beginning of an answer, which is recognised without decoding the rest."""
 
 PARSE_ERROR = -32700
+
+LARGE_BYTES = 2**20
+"""Longest message that is decoded in one step."""
+
+PAUSE: Final = object()
+"""Stands between the slices of a large message: others may be served now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,10 @@ class Decoder:
 
     def feed(self, data: bytes) -> Iterator[Any]:
         """Every message that is now complete, as decoded JSON, or `Unreadable` in place of a broken one."""
+        return (each for each in self.feed_in_slices(data) if each is not PAUSE)
+
+    def feed_in_slices(self, data: bytes) -> Iterator[Any]:
+        """As `feed`, with a `PAUSE` after every few milliseconds of work on one message."""
         self._buffer += data
         while True:
             if self._length is None:
@@ -70,12 +82,20 @@ class Decoder:
             elif (header := self._header_in_body(self._length)) is not None:
                 self._drop(header)
                 yield Unreadable("a message begins inside another one: its Content-Length was wrong")
-            elif len(self._buffer) >= self._length:
+            elif len(self._buffer) < self._length:
+                return
+            elif self._length > LARGE_BYTES:
+                yield from self._large(self._length)
+            else:
                 message, used = _decoded(bytes(self._buffer[: self._length]))
                 self._drop(used)
                 yield message
-            else:
-                return
+
+    def _large(self, length: int) -> Iterator[Any]:
+        """The large message at the beginning of the buffer, after as many pauses as it takes."""
+        body, self._buffer = self._buffer, self._buffer[length:]
+        self._drop(0)
+        yield (yield from _decoded_in_slices(body, length))
 
     def _drop(self, size: int) -> None:
         """Remove the beginning of the buffer; a header is awaited next."""
@@ -116,8 +136,23 @@ def messages(read: Callable[[], bytes]) -> Iterator[Any]:
 
 def framed(message: Any) -> bytes:
     """A message as bytes, with its header."""
-    body = json.dumps(message, separators=(",", ":")).encode()
+    if _has_long_text(message):
+        body = long_texts.encoded(message)
+    else:
+        body = json.dumps(message, separators=(",", ":")).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def _has_long_text(message: Any) -> bool:
+    """Whether a message brings a long document, or a long change of one."""
+    match message:
+        case {"params": {"textDocument": {"text": str(text)}}}:
+            return len(text) > long_texts.SLICE_BYTES
+        case {"params": {"contentChanges": [*changes]}}:
+            return any(
+                isinstance(each, dict) and len(str(each.get("text"))) > long_texts.SLICE_BYTES for each in changes
+            )
+    return False
 
 
 def _length(header: bytes) -> int | None:
@@ -141,10 +176,27 @@ def _decoded(body: bytes) -> tuple[Any, int]:
     return message, len(body)
 
 
-def _is_shallow(message: Any) -> bool:
-    """Whether a message has at most `MAX_NESTING` levels."""
+def _decoded_in_slices(body: bytearray, length: int) -> Generator[Any, None, Any]:
+    """As `_decoded`, for a large message."""
+    slices = long_texts.decoded(body, length)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            return done.value if _is_shallow([done.value], MAX_NESTING + 1) else _too_deep(bytes(body[:4096]))
+        except RecursionError:
+            return _too_deep(bytes(body[:4096]))
+        except long_texts.TooLong as error:
+            return Unreadable(str(error))
+        except ValueError as error:
+            return Unreadable(f"not JSON in UTF-8: {error}")
+        yield PAUSE
+
+
+def _is_shallow(message: Any, most: int = MAX_NESTING) -> bool:
+    """Whether a list or object has at most so many levels."""
     level = [message]
-    for _ in range(MAX_NESTING):
+    for _ in range(most):
         level = [
             child
             for each in level
