@@ -190,10 +190,23 @@ def log_file(address: Address) -> Path:
 
 def peer_user(connection: socket.socket) -> int | None:
     """The user at the other end of a Unix socket; None if the system does not report it."""
-    if sys.platform != "linux":
+    credentials = _credentials(connection)
+    return credentials[1] if credentials is not None else None
+
+
+def peer_process(connection: socket.socket) -> int | None:
+    """The process that opened a connection over a Unix socket; None if the system does not report it."""
+    credentials = _credentials(connection)
+    return (credentials[0] or None) if credentials is not None else None  # 0: in another namespace
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int, int] | None:
+    """Process, user and group at the other end; None if the system does not report them."""
+    if sys.platform != "linux" or connection.family != socket.AF_UNIX:
         return None
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return struct.unpack("3i", credentials)[1]
+    process, user, group = struct.unpack("3i", credentials)
+    return process, user, group
 
 
 def _runtime_folder() -> Path:

@@ -29,7 +29,7 @@ TIMEOUT_SECONDS = 5.0
 """For each side to send its lines."""
 
 PING, PONG = "mercury/ping", "mercury/pong"
-"""Notifications: the relay asks whether the daemon is alive, and the daemon answers at once."""
+"""Notifications: one side asks whether the other is alive, which answers at once."""
 
 GOODBYE = "mercury/goodbye"
 """The daemon's notification that it was asked to stop, so that relays do not start another at once."""

@@ -1,7 +1,8 @@
 """The plain command, which starts `fake_daemon.py`: `fake_relay.py LOADS ADDRESS`.
 
 `--hasty`: with little patience; `--watchful`: pings often and waits for the pong; `--brief`: a hub that ends at once;
-`--no-shell`: on a system without one; `--tireless`: goes on at once however often hub and daemon end.
+`--no-shell`: on a system without one; `--tireless`: goes on at once however often hub and daemon end; `--strict`: the
+daemon has little patience with the hub.
 """
 
 import argparse
@@ -24,7 +25,7 @@ if __name__ == "__main__":
     standard_streams.complete()
     parser = argparse.ArgumentParser()
     parser.add_argument("loads")
-    for option in ("--hasty", "--watchful", "--brief", "--no-shell", "--tireless"):
+    for option in ("--hasty", "--watchful", "--brief", "--no-shell", "--tireless", "--strict"):
         parser.add_argument(option, action="store_true")
     serve.add_address_arguments(parser)
     arguments = parser.parse_args()
@@ -42,5 +43,5 @@ if __name__ == "__main__":
     if arguments.no_shell:
         handover.SHELL = "/nowhere/sh"
     address = serve.address_of(arguments)
-    daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1")
+    daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1", *["--strict"] * arguments.strict)
     serve.end_at_once(relay.relayed(address, daemon, handover.journal_left()))

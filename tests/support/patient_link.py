@@ -4,6 +4,7 @@ from collections.abc import Callable
 from select import select
 from typing import Any
 
+from mercury_lsp.daemon.handshake import PING
 from mercury_lsp.relay import link
 from tests.support.editor import PATIENCE
 
@@ -11,11 +12,12 @@ from tests.support.editor import PATIENCE
 def await_pongs(replace: Callable[[object, str, object], None] = setattr) -> None:
     """After a ping, a link polls once, for `PATIENCE` seconds, until anything comes from the daemon."""
     pinged: set[int] = set()
-    ping = link.Link._ping
+    send = link.Link._send_if_room
 
-    def noted(self: link.Link) -> None:
-        pinged.add(self._connection.fileno())
-        ping(self)
+    def noted(self: link.Link, method: str) -> None:
+        if method == PING:
+            pinged.add(self._connection.fileno())
+        send(self, method)
 
     def patient(reading: Any, writing: Any, failing: Any, seconds: float) -> Any:
         descriptor = reading[0].fileno() if reading else -1
@@ -24,5 +26,5 @@ def await_pongs(replace: Callable[[object, str, object], None] = setattr) -> Non
             pinged.discard(descriptor)
         return found
 
-    replace(link.Link, "_ping", noted)
+    replace(link.Link, "_send_if_room", noted)
     replace(link, "select", patient)

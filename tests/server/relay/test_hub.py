@@ -7,7 +7,8 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -355,6 +356,54 @@ def test_half_a_message_that_the_hub_took_along_is_not_lost(unix: Place, size: i
         assert text_after_all(editor) == text
 
 
+# A hub that hangs
+
+
+@linux
+def test_a_hub_that_hangs_is_ended_and_its_editors_go_on_with_another(unix: Place):
+    with unix.editor(None, "--strict") as one, unix.editor(None, "--strict") as other:
+        for editor in (one, other):
+            editor.initialize()
+            editor.open(URI, f"of {editor.process.pid}")
+            editor.receive_all()
+        hung = eventually(unix.hub)
+        os.kill(hung, signal.SIGSTOP)
+        for editor in (one, other):
+            editor.change(URI, 2, {"range": span((0, 0), (0, 0)), "text": "typed "})
+            assert text_after_all(editor) == f"typed of {editor.process.pid}"
+        assert unix.hub() not in (None, hung)
+        assert not any("mercury/p" in f"{method}" for editor in (one, other) for method, _ in editor.notices)
+
+
+@linux
+def test_a_hub_that_was_stopped_for_a_moment_goes_on_itself(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        editor.open(URI, script() + "x = ")
+        for _ in range(3):
+            stopped = eventually(unix.hub)
+            os.kill(stopped, signal.SIGSTOP)
+            asked = editor.inline(URI, 1, 4)
+            os.kill(stopped, signal.SIGCONT)
+            assert len(editor.result(asked)["items"]) == 1
+            assert unix.hub() == stopped
+
+
+@linux
+def test_a_relay_that_is_stopped_along_with_its_editor_is_not_ended(unix: Place):
+    control.lock_path(hub_address(unix.address)).mkdir()  # so that each editor's process relays itself
+    with unix.editor(None, "--strict") as stopped, unix.editor(None, "--strict") as other:
+        for editor in (stopped, other):
+            editor.initialize()
+            editor.open(URI, "text")
+            editor.receive_all()
+        stopped.process.send_signal(signal.SIGSTOP)
+        time.sleep(3)  # six polls
+        stopped.process.send_signal(signal.SIGCONT)
+        assert stopped.text(URI) == other.text(URI) == "text"
+    control.lock_path(hub_address(unix.address)).rmdir()
+
+
 KILLS = int(os.environ.get("MERCURY_KILLS", "8"))
 """`make chaos` asks for more."""
 
@@ -379,6 +428,45 @@ class Typist:
         return [self.editor.replies[each] for each in self.asked]
 
 
+def kill_daemon(place: Place, typist: Typist) -> None:
+    """End the daemon, and the engine's thread with it, as a crash does."""
+    os.kill(place.pid(), signal.SIGKILL)
+
+
+def pause(place: Place, typist: Typist) -> None:
+    """Stop hub and daemon, one after the other, and let them go on after some keys."""
+    for process in (place.hub(), (place.status() or {}).get("pid")):
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
+            for _ in range(10):
+                typist.key()
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+
+def kill_another_editor(place: Place, typist: Typist) -> None:
+    """Another editor starts, and its server is killed while it types."""
+    with Editor(command=place.command("--tireless"), env=place.env) as other:
+        other.ask("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+        typist.key()
+        other.process.kill()
+        other.process.wait(PATIENCE)
+
+
+LOSSES: list[Callable[[Place, Typist], object]] = [
+    lambda place, _: kill_hub(place),
+    lambda place, _: kill_hub(place),
+    pause,
+    kill_daemon,
+    lambda place, _: kill_hub(place),
+    kill_another_editor,
+    kill_daemon,
+    lambda place, _: kill_hub(place),
+]
+"""What happens while somebody types: one after the other, again and again."""
+
+
 @linux
 @pytest.mark.parametrize("journal_bytes", [2_000, 4 * 2**20], ids=["a short journal", "a long journal"])
 def test_no_key_is_lost_and_no_request_answered_twice_while_hubs_and_daemons_are_killed(
@@ -390,10 +478,7 @@ def test_no_key_is_lost_and_no_request_answered_twice_while_hubs_and_daemons_are
         for number in range(KILLS):
             for _ in range(20 + number % 7):
                 typist.key()
-            if number % 4 == 3:
-                os.kill(unix.pid(), signal.SIGKILL)
-            else:
-                kill_hub(unix)
+            LOSSES[number % len(LOSSES)](unix, typist)
             for _ in range(20):
                 typist.key()
             if number % 2:
