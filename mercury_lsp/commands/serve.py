@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
 from mercury_lsp.errors import DaemonError, UsageError
+from mercury_lsp.transport import standard_streams
 
 if TYPE_CHECKING:
     from mercury_lsp.engine_host.worker import LoadEngine
@@ -89,6 +90,7 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     from mercury_lsp.engine_host.worker import load_engine
     from mercury_lsp.server.logs import RedactingFormatter
 
+    standard_streams.forgive()
     # A full collection over the imported modules took 30 ms, during which every editor waited.
     gc.collect()
     gc.freeze()

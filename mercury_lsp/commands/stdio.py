@@ -8,10 +8,12 @@ from typing import NoReturn
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine, load_engine
 from mercury_lsp.server.routes import create_server
+from mercury_lsp.transport import standard_streams
 
 
 def serve(load: LoadEngine = load_engine) -> NoReturn:
     """Serve one client until it sends exit or closes the pipe; then end the process."""
+    standard_streams.forgive()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     # The client reads file descriptor 1: a library that prints must not reach it.
     protocol_out = os.fdopen(os.dup(1), "wb")

@@ -1,7 +1,13 @@
 """Standard input, output and error of a process that may have been started without some of them."""
 
+import io
 import os
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 def complete() -> frozenset[int]:
@@ -14,3 +20,35 @@ def complete() -> frozenset[int]:
             setattr(sys, name, os.fdopen(taken, mode, encoding="utf-8", errors="backslashreplace"))
             closed.add(descriptor)
     return frozenset(closed)
+
+
+def forgive() -> None:
+    """From now on what cannot be printed is dropped: a full disk behind the log must not fail what prints to it."""
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        getattr(sys, name).flush()
+        lossy = io.TextIOWrapper(
+            _Lossy(descriptor),  # type: ignore[type-var]  # it is unbuffered
+            encoding="utf-8",
+            errors="backslashreplace",
+            write_through=True,
+        )
+        setattr(sys, name, lossy)
+
+
+class _Lossy(io.RawIOBase):
+    """Writes to a descriptor what can be written."""
+
+    def __init__(self, descriptor: int):
+        self._descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, data: "ReadableBuffer") -> int:
+        """Never fails."""
+        with suppress(OSError):
+            os.write(self._descriptor, data)
+        return memoryview(data).nbytes
