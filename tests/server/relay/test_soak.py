@@ -1,8 +1,10 @@
-"""Nothing grows with the number of keys: neither memory, descriptors nor threads, of the daemon and of the hub."""
+"""Nothing grows with the number of keys: memory, descriptors, threads and the cost of a key, of daemon and hub."""
 
 import os
 import sys
+import time
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import pytest
@@ -26,12 +28,25 @@ STATISTICS_FILES = 3
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
+MAX_COST_RATIO = 1.1 if KEYS >= 20_000 else 2.0
+"""What a key of the last quarter may cost beside one of the first three; a few keys tell little on a busy machine."""
+
+
 class Held(NamedTuple):
     """What a process has."""
 
     descriptors: int
     threads: int
     memory: int
+
+
+class Pace(NamedTuple):
+    """What a quarter's keys took, in milliseconds each."""
+
+    median: float
+    """From the key to the answer."""
+    processor: float
+    """Processor time of daemon and hub."""
 
 
 def held(process: int) -> Held:
@@ -41,23 +56,34 @@ def held(process: int) -> Held:
     return Held(descriptors, threads, pages * os.sysconf("SC_PAGE_SIZE"))
 
 
+def processor_ms(process: int) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
 def descriptors_of_statistics(process: int) -> int:
     """How many files of the statistics a process has open."""
     return sum("statistics.sqlite" in os.path.realpath(link) for link in Path(f"/proc/{process}/fd").iterdir())
 
 
-def type_keys(editor: Editor, count: int, version: int) -> int:
-    """Type lines in the second line of a document, delete each, and ask behind every key; returns the last version."""
-    column = 0
+def type_keys(editor: Editor, count: int, version: int) -> tuple[int, list[float]]:
+    """Type lines in the second line of a document, delete each, and ask behind every key.
+
+    Returns the last version, and the seconds to each answer.
+    """
+    column, seconds = 0, []
     for _ in range(count):
         letter = LINE[column] if column < len(LINE) else ""
         end = 0 if letter == "" else column
         version += 1
+        begun = time.perf_counter()
         editor.change(URI, version, {"range": span((1, end), (1, column)), "text": letter})
         column = column + 1 if letter else 0
         editor.result(editor.inline(URI, 1, column, 1))
+        seconds.append(time.perf_counter() - begun)
     editor.change(URI, version + 1, {"range": span((1, 0), (1, column)), "text": ""})
-    return version + 1
+    return version + 1, seconds
 
 
 def test_nothing_grows_with_the_number_of_keys(unix: Place):
@@ -66,10 +92,13 @@ def test_nothing_grows_with_the_number_of_keys(unix: Place):
         editor.open(URI, "def compute(other):\n\n    return other\n" * 20)
         hub, daemon = unix.hub(), unix.pid()
         assert hub is not None
-        version, seen = 1, list[tuple[Held, Held]]()
+        version, seen, paces = 1, list[tuple[Held, Held]](), list[Pace]()
         for _ in range(4):
-            version = type_keys(editor, KEYS // 4, version)
+            before = processor_ms(hub) + processor_ms(daemon)
+            version, seconds = type_keys(editor, KEYS // 4, version)
             editor.receive_all()
+            used = processor_ms(hub) + processor_ms(daemon) - before
+            paces.append(Pace(round(median(seconds) * 1000, 2), round(used / (KEYS // 4), 3)))
             eventually(lambda: descriptors_of_statistics(daemon) == STATISTICS_FILES)
             seen.append((held(hub), held(daemon)))
             editor.replies.clear()
@@ -78,4 +107,5 @@ def test_nothing_grows_with_the_number_of_keys(unix: Place):
         for first, last in zip(seen[0], seen[-1], strict=True):
             assert last.descriptors <= first.descriptors and last.threads <= first.threads + 1
             assert last.memory <= first.memory * 1.1 + GROWTH_BYTES
-        print(*seen, sep="\n")
+        print(*seen, *paces, sep="\n")
+        assert paces[-1].processor <= MAX_COST_RATIO * max(each.processor for each in paces[:-1])

@@ -1,0 +1,91 @@
+"""What must hold for any bytes at all; hypothesis tries some in the ordinary tests, atheris millions.
+
+`python -m tests.support.fuzz_targets NAME -runs=100000` runs one target by the coverage that it reaches.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+
+from mercury_lsp.documents.chunked_text import ChunkedText
+from mercury_lsp.documents.redaction import hidden_lines, without_secrets
+from mercury_lsp.documents.uris import path_of
+from mercury_lsp.transport import framing, long_texts
+from mercury_lsp.transport.framing import Decoder, Unreadable
+
+FIRST, LAST = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀"}
+
+KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
+
+
+def framed_messages(data: bytes) -> None:
+    """Whatever comes first, the second of two messages is read, in pieces of any size, and in slices too."""
+    size, data = data[0] + 1 if data else 1, data[1:]
+    sent = data + b"\r\n\r\n" + framing.framed(FIRST) + framing.framed(LAST)
+    for limit in (framing.LARGE_BYTES, 0):
+        before, framing.LARGE_BYTES = framing.LARGE_BYTES, limit
+        try:
+            decoder = Decoder()
+            read = [each for at in range(0, len(sent), size) for each in decoder.feed(sent[at : at + size])]
+        finally:
+            framing.LARGE_BYTES = before
+        assert [each for each in read if not isinstance(each, Unreadable)][-1:] == [LAST]
+
+
+def long_bodies(data: bytes) -> None:
+    """A body decoded in slices is the body decoded in one step, or an error as there."""
+    before, long_texts.SLICE_BYTES = long_texts.SLICE_BYTES, 14
+    try:
+        try:
+            expected = json.loads(data.decode())
+        except (ValueError, RecursionError):
+            expected = ValueError
+        steps = long_texts.decoded(data, len(data))
+        try:
+            while True:
+                next(steps)
+        except StopIteration as done:
+            assert repr(done.value) == repr(expected)
+            assert long_texts.encoded(done.value) == json.dumps(done.value, separators=(",", ":")).encode()
+        except (ValueError, RecursionError):
+            assert expected is ValueError
+    finally:
+        long_texts.SLICE_BYTES = before
+
+
+def positions(data: bytes) -> None:
+    """Edits at any position leave a text as a plain string would be, and no URI fails."""
+    numbers, text = list(data[:12]), data[12:].decode("utf-8", "replace").replace("~", "\r\n").replace("^", "\r")
+    path_of(text)
+    source, plain = ChunkedText.of(text), text
+    while len(numbers) >= 4:
+        ends = sorted(source.offset_at(numbers.pop(), numbers.pop() * 7) for _ in range(2))
+        new = text[: numbers[-1] % 9] if numbers else ""
+        assert 0 <= ends[0] <= ends[1] <= len(plain)
+        if ends[0] != ends[1] or new:
+            source = source.replace(*ends, new)
+        plain = plain[: ends[0]] + new + plain[ends[1] :]
+        assert "".join(source.chunks) == plain
+        line, column = source.position_at(ends[0])
+        assert source.offset_at(line, column) in (ends[0], ends[0] - 1)  # within \r\n is before it
+
+
+def secrets(data: bytes) -> None:
+    """Lines are kept or hidden whole, and a key is hidden whatever stands around it."""
+    text = data.decode("utf-8", "replace")
+    hidden = hidden_lines(text, "python")
+    kept = without_secrets(text, "python")
+    assert len(kept) + sum(map(len, hidden)) == len(text)
+    assert KEY not in without_secrets(f"{text}\n{KEY}{text}", "python")
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    each.__name__: each for each in (framed_messages, long_bodies, positions, secrets)
+}
+
+if __name__ == "__main__":
+    import atheris
+
+    atheris.instrument_all()
+    atheris.Setup([sys.argv[0], *sys.argv[2:]], TARGETS[sys.argv[1]])
+    atheris.Fuzz()
