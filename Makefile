@@ -19,11 +19,14 @@ test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N process
 ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
 	MERCURY_IGNORE_TREES=1000 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 tests/server/context/test_ignored_files.py
 
-chaos: .venv/.ready  ## kill hub and daemon under continuous typing; KILLS=N
+chaos: .venv/.ready  ## kill and stop hub and daemon under continuous typing; KILLS=N
 	MERCURY_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest tests/server/relay/test_hub.py -k no_key_is_lost
 
-fuzz: .venv/.ready  ## random edits and messages against the server; EXAMPLES=N
+fuzz: .venv/.ready  ## random edits, messages and bytes; EXAMPLES=N. With atheris (pip install -e '.[fuzz]') by coverage too
 	MERCURY_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest tests/server/protocol/test_fuzz.py
+	if $(BIN)/python -c "import atheris" 2> /dev/null; then set -e; mkdir -p runs; \
+		for target in framed_messages long_bodies positions secrets; do $(BIN)/python -m tests.support.fuzz_targets \
+			$$target -runs=$$((10 * $(or $(EXAMPLES),10000))) -max_len=400 -artifact_prefix=runs/$$target-; done; fi
 
 soak: .venv/.ready  ## type keys and watch memory, descriptors and threads; KEYS=N
 	MERCURY_SOAK_KEYS=$(or $(KEYS),200000) $(BIN)/python -m pytest -s tests/server/relay/test_soak.py

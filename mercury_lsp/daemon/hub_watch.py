@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +29,27 @@ class Peer:
 
     pings: list[Callable[[], None]] = field(default_factory=list)
     """Ping it, over each of its connections."""
+    waiting: int = 0
+    """How many of its connections we wait for; the others are being worked for, and may hold more of its messages."""
     was_heard: bool = False
     """Whether anything arrived since the last poll."""
     silent_polls: int = 0
+
+    async def heard(self, reading: Awaitable[bytes]) -> bytes:
+        """What is read from a connection."""
+        self.waiting += 1
+        try:
+            data = await reading
+        finally:
+            self.waiting -= 1
+        self.was_heard = True
+        return data
+
+    def poll(self) -> None:
+        """Count the polls since it was heard."""
+        is_silent = not self.was_heard and self.waiting == len(self.pings)
+        self.silent_polls = self.silent_polls + 1 if is_silent else 0
+        self.was_heard = False
 
 
 class HubWatch:
@@ -58,8 +76,7 @@ class HubWatch:
         while True:
             await asyncio.sleep(POLL_SECONDS)
             for process, peer in list(self._peers.items()):
-                peer.silent_polls = 0 if peer.was_heard else peer.silent_polls + 1
-                peer.was_heard = False
+                peer.poll()
                 if peer.silent_polls == POLLS_BEFORE_PING:
                     for ping in peer.pings:
                         ping()

@@ -21,7 +21,7 @@ from mercury_lsp.daemon.welcome import welcome
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
-from mercury_lsp.server.server import MercuryServer
+from mercury_lsp.server.server import SIGN_OF_LIFE_SECONDS, MercuryServer
 from mercury_lsp.transport.framing import PAUSE, Decoder, framed
 
 logger = logging.getLogger(__name__)
@@ -165,10 +165,13 @@ class _Bounded:
 async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer) -> AsyncIterator[Any]:
     """The client's messages; its relay's pings are answered here, and its pongs show that it lives."""
     decoder = Decoder()
-    while data := await reader.read(READ_BYTES):
-        peer.was_heard = True
+    while data := await peer.heard(reader.read(READ_BYTES)):
+        signed = monotonic()
         for message in decoder.feed_in_slices(data):
             if message is PAUSE:
+                if monotonic() - signed > SIGN_OF_LIFE_SECONDS:
+                    writer.write(PONG)
+                    signed = monotonic()
                 await asyncio.sleep(0)
             elif (method := message.get("method") if isinstance(message, dict) else None) == handshake.PING:
                 writer.write(PONG)

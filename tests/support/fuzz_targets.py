@@ -6,12 +6,21 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 
-from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.redaction import hidden_lines, without_secrets
-from mercury_lsp.documents.uris import path_of
-from mercury_lsp.transport import framing, long_texts
-from mercury_lsp.transport.framing import Decoder, Unreadable
+if __name__ == "__main__":
+    import atheris
+
+    instrumented = atheris.instrument_imports(include=["mercury_lsp.documents", "mercury_lsp.transport"])
+else:
+    instrumented = nullcontext()
+
+with instrumented:
+    from mercury_lsp.documents.chunked_text import ChunkedText
+    from mercury_lsp.documents.redaction import hidden_lines, without_secrets
+    from mercury_lsp.documents.uris import path_of
+    from mercury_lsp.transport import framing, long_texts
+    from mercury_lsp.transport.framing import Decoder, Unreadable
 
 FIRST, LAST = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀"}
 
@@ -84,8 +93,5 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 }
 
 if __name__ == "__main__":
-    import atheris
-
-    atheris.instrument_all()
     atheris.Setup([sys.argv[0], *sys.argv[2:]], TARGETS[sys.argv[1]])
     atheris.Fuzz()
