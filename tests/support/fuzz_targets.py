@@ -72,7 +72,7 @@ def positions(data: bytes) -> None:
         new = text[: numbers[-1] % 9] if numbers else ""
         assert 0 <= ends[0] <= ends[1] <= len(plain)
         if ends[0] != ends[1] or new:
-            source = source.replace(*ends, new)
+            source = source.replace(ends[0], ends[1], new)
         plain = plain[: ends[0]] + new + plain[ends[1] :]
         assert "".join(source.chunks) == plain
         line, column = source.position_at(ends[0])
