@@ -19,7 +19,7 @@ EXTENSION = ROOT / "editors" / "vscode"
 PACKAGE = json.loads((EXTENSION / "package.json").read_text("utf-8"))
 SOURCES = "\n".join(path.read_text("utf-8") for path in sorted((EXTENSION / "src").rglob("*.ts")))
 
-ITS_OWN = ("command", "trace.server")
+ITS_OWN = ("command", "nextEditKey", "trace.server")
 """Settings that are not the server's."""
 
 PROPERTIES = {

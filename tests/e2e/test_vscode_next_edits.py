@@ -46,6 +46,10 @@ def test_what_goes_is_struck_through_and_what_comes_stands_behind_it(window: Ope
     vscode.reads(head(SILENT) + BODY.replace("count", "total", 1))
 
 
+def test_the_hint_names_the_key_of_the_settings(window: Open) -> None:
+    renamed(window, settings=NO_LIST | {"mercury.nextEditKey": "Alt+J"}).draws("total", "2 of 4 · Alt+J to jump")
+
+
 def test_tab_jumps_and_applies_until_the_renaming_is_finished_and_then_indents(window: Open) -> None:
     vscode = renamed(window)
     for number in ("2", "3", "4"):

@@ -244,7 +244,9 @@ class Window:
         """What is drawn of a next edit."""
         found = self.page.evaluate(DRAWN)
         drawn = [text.replace("\xa0", " ") for text in found["drawn"]]
-        hints = [text for text in drawn if text.startswith(("↑", "↓")) or re.search(r"\d of \d|Tab to", text)]
+        hints = [
+            text for text in drawn if text.startswith(("↑", "↓")) or re.search(r"\d of \d| to (?:jump|apply)$", text)
+        ]
         arrows = [text for text in found["arrows"] if "svg" in text]
         return NextEdit("".join(found["struck"]), [text for text in drawn if text not in hints], hints, len(arrows))
 

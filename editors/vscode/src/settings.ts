@@ -1,10 +1,13 @@
 import { ConfigurationTarget, workspace } from "vscode";
 import { contributes } from "../package.json";
 
-/** The declared settings, without the extension's own two. */
+/** The extension's own settings. */
+const OWN: readonly string[] = ["command", "nextEditKey", "trace.server"];
+
+/** The declared settings that are the server's. */
 const NAMES = Object.keys(contributes.configuration.properties)
   .map((key) => key.replace(/^mercury\./, ""))
-  .filter((name) => name !== "command" && name !== "trace.server");
+  .filter((name) => !OWN.includes(name));
 
 /** The server's settings. The server rejects all of them if it does not know one. */
 export function serverSettings(): Record<string, unknown> {

@@ -223,7 +223,7 @@ export class NextEdits implements Disposable {
     const lines = edit.uri === editor.document.uri.toString() ? changedLines(edit) : NOWHERE;
     const before = editor.document.lineAt(active.line).text.slice(0, active.character);
     const tab = tabMeaning({ line: active.line, before, hasJumped: this.jumpedTo !== undefined }, lines);
-    this.drawing.point(editor, edit, isEmpty && tab !== "indent" ? `Tab to ${tab}` : "");
+    this.drawing.point(editor, edit, isEmpty && tab !== "indent" ? keyHint(tab) : "");
     setContexts({
       nextEditVisible: true,
       nextEditIsRenaming: (edit.renaming?.remaining ?? 0) > 1,
@@ -247,6 +247,12 @@ const NOWHERE = [-1, -1] as const;
 /** A line of a version of a document. */
 function placeOf({ document, selection }: TextEditor): string {
   return `${document.uri.toString()} ${document.version.toFixed()} ${selection.active.line.toFixed()}`;
+}
+
+/** What the key does; without a name of the key nothing. */
+function keyHint(verb: string): string {
+  const key = workspace.getConfiguration("mercury").get<string>("nextEditKey", "");
+  return key === "" ? "" : `${key} to ${verb}`;
 }
 
 function isWanted(): boolean {
