@@ -16,13 +16,11 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.counters import counters
-from mercury_kernels.head import products
-from mercury_kernels.launch import OLDEST_FP8_CAPABILITY, guarded, options, power, ready, require
+from mercury_kernels.head import head_tiles, products
+from mercury_kernels.launch import OLDEST_FP8_CAPABILITY, guarded, options, ready, require
 from mercury_kernels.operands import Drafts, Matrix
 
 FIELDS = 6
-
-TILE_TOKENS = 128
 
 
 @triton.jit(do_not_specialize=["M", "V"])
@@ -218,14 +216,14 @@ def accept(
         require(hidden.device, OLDEST_FP8_CAPABILITY)
     hidden, device = hidden.contiguous(), hidden.device
     (rows, channels), vocabulary, numbers = hidden.shape, matrix.outputs, lists.view(torch.uint8)
-    high, deep = power(rows, most=64), 64 if hidden.element_size() == 2 else 32
-    count = triton.cdiv(vocabulary, TILE_TOKENS)
+    high, wide, deep = head_tiles(rows, hidden.element_size())
+    count = triton.cdiv(vocabulary, wide)
     partial = torch.empty(FIELDS, rows, count, device=device)
     scale, weight = hidden if matrix.scale is None else matrix.scale, hidden if norm is None else norm
     kinds = norm is not None, matrix.scale is not None
     _opinions[(triton.cdiv(rows, high), count)](
         hidden, weight, matrix.weight, scale, numbers, drafts.ban, drafts.stop, partial, rows, channels, vocabulary,
-        eps, *kinds, high, TILE_TOKENS, deep, **options(device, 8 if high == 64 else 4, 4),
+        eps, *kinds, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
     )  # fmt: skip
     _accept[(rows,)](
         hidden, weight, matrix.weight, scale, numbers, partial, drafts.token, drafts.chance, drafts.accepted,

@@ -30,6 +30,9 @@ from mercury_kernels.operands import Table
 
 LOG2_E = 1.4426950408889634
 
+MOST_SHARES = 8
+"""Shares that the last program joins; each is a round trip to memory unless the loads overlap."""
+
 
 @triton.jit
 def _span(
@@ -105,6 +108,8 @@ def _attend(
     P: tl.constexpr,
     BM: tl.constexpr,
     BD: tl.constexpr,
+    SHARES: tl.constexpr,
+    UNROLL: tl.constexpr,
     OVERLAP: tl.constexpr,
 ) -> None:
     tile, head, batch = tl.program_id(0), tl.program_id(1) // shares, tl.program_id(2)
@@ -148,18 +153,18 @@ def _attend(
         tl.store(state + (piece + share * BM) * 2 + 1, total)
         tl.debug_barrier()
         if tl.atomic_add(counter + number, 1, sem="acq_rel") == shares - 1:
+            each_s = tl.arange(0, SHARES)[:, None]
+            known = each_s < shares
+            spot = state + (piece[None, :] + each_s * BM) * 2
+            tops = tl.load(spot, known, float("-inf"), cache_modifier=".cg")
+            base = tl.max(tops, 0)
+            base = tl.where(base == float("-inf"), 0.0, base)
+            total = tl.sum(tl.load(spot + 1, known, 0.0, cache_modifier=".cg") * tl.exp2(tops - base[None, :]), 0)
             acc = tl.zeros((BM, BD), tl.float32)
-            top, total = tl.full((BM,), float("-inf"), tl.float32), tl.zeros((BM,), tl.float32)
-            for s in range(shares):
-                other = tl.load(state + (piece + s * BM) * 2, cache_modifier=".cg")
-                amount = tl.load(state + (piece + s * BM) * 2 + 1, cache_modifier=".cg")
+            for s in tl.range(shares, loop_unroll_factor=UNROLL):  # the loads of several are on their way together
+                gain = tl.exp2(tl.load(state + (piece + s * BM) * 2, cache_modifier=".cg") - base)
                 value = tl.load(partial + (piece + s * BM)[:, None] * BD + d[None, :], cache_modifier=".cg")
-                higher = tl.maximum(top, other)
-                base = tl.where(higher == float("-inf"), 0.0, higher)
-                keep, gain = tl.exp2(top - base), tl.exp2(other - base)
-                acc = acc * keep[:, None] + value * gain[:, None]
-                total = total * keep + amount * gain
-                top = higher
+                acc += value * gain[:, None]
             total = tl.where(total == 0.0, 1.0, total)
             tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), inside)
             tl.store(counter + number, 0)
@@ -173,7 +178,7 @@ def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Te
     groups, rows = q.shape[2] // heads, q.shape[1] // max(batch, 1)
     q = q.contiguous()
     out = q.new_empty(q.shape[1], q.shape[2] * width)
-    tile = power(rows * groups, most=32 if batch * heads < 32 else 64)
+    tile, warps, stages = _tile(rows * groups, batch * heads, power(width), q.element_size())
     tiles = triton.cdiv(rows * groups, tile)
     splits = _splits(q.device, batch * heads * tiles, columns)
     block = power(width)
@@ -186,9 +191,16 @@ def paged_attention(q: Tensor, keys: Tensor, values: Tensor, table: Table) -> Te
             q, keys, values, out, table.pages, table.counts, table.ends, table.own if causal else table.ends,
             table.limits if causal else table.ends, partial, state, counters(q.device), width**-0.5 * LOG2_E, rows,
             columns, heads, width, q.stride(0), splits, groups, splits > 1, causal, size, tile, block,
-            **options(q.device, 4, 3 if block <= 64 else 2),
+            MOST_SHARES, 2, **options(q.device, warps, stages),
         )  # fmt: skip
     return out
+
+
+def _tile(rows: int, programs: int, width: int, bytes_: int) -> tuple[int, int, int]:
+    """Query rows of a program, its warps and stages; float32 takes small tiles, which just fit into registers."""
+    if bytes_ == 4:
+        return 16, 4 if width <= 64 else 8, 1
+    return power(rows, most=32 if programs < 32 else 64), 4, 3 if width <= 64 else 2
 
 
 def _splits(device: torch.device, programs: int, columns: int) -> int:
@@ -196,4 +208,4 @@ def _splits(device: torch.device, programs: int, columns: int) -> int:
     if programs > COUNTERS:
         return 1
     wanted = -(-2 * multiprocessors(device) // max(programs, 1))
-    return max(1, min(wanted, columns, 16))
+    return max(1, min(wanted, columns, MOST_SHARES))

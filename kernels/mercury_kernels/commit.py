@@ -34,6 +34,7 @@ def _commit(
     mask_id: tl.tensor,
     end_id: tl.tensor,
     BLOCK: tl.constexpr,
+    PART: tl.constexpr,
     OVERLAP: tl.constexpr,
 ) -> None:
     batch = tl.program_id(0)
@@ -46,14 +47,23 @@ def _commit(
     draft = inside & (ids != mask_id) & (tl.load(chance + at + 1, inside, 1.0) == 0.0)
     judging = tl.max(draft.to(tl.int32), 0)
     risk = tl.where(masked, tl.load(entropy + at, inside, 0.0), float("inf"))
-    sooner = (risk[None, :] < risk[:, None]) | ((risk[None, :] == risk[:, None]) & (slot[None, :] < slot[:, None]))
-    sooner = sooner & masked[None, :]
-    before = tl.sum(tl.where(sooner, risk[None, :].to(tl.float64), 0.0), 1).to(tl.float32)
-    leading = tl.sum(sooner.to(tl.int32), 1) == 0
+    before, rank = tl.zeros((BLOCK,), tl.float64), tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, BLOCK, PART):  # a whole square of slots would not fit into registers
+        other = start + tl.arange(0, PART)
+        there = other + 1 < tl.load(rows + batch)
+        open_ = there & (tl.load(first + batch * R + other + 1, there, 0) == mask_id)
+        rival = tl.where(open_, tl.load(entropy + batch * R + other, open_, 0.0), float("inf"))
+        sooner = (rival[None, :] < risk[:, None]) | (
+            (rival[None, :] == risk[:, None]) & (other[None, :] < slot[:, None])
+        )
+        sooner = sooner & open_[None, :]
+        before += tl.sum(tl.where(sooner, rival[None, :].to(tl.float64), 0.0), 1)
+        rank += tl.sum(sooner.to(tl.int32), 1)
+    leading = rank == 0
     done = tl.load(steps + batch) + tl.max((masked | draft).to(tl.int32), 0)
     is_last_step = done >= tl.load(most + batch)
     best = tl.load(token + at, inside, 0)
-    sure_enough = masked & (judging == 0) & (leading | (before <= tl.load(bounds + batch)))
+    sure_enough = masked & (judging == 0) & (leading | (before.to(tl.float32) <= tl.load(bounds + batch)))
     chosen = sure_enough | (draft & (best == ids)) | ((masked | draft) & is_last_step)
     ids = tl.where(chosen, best, tl.where(draft, mask_id, ids))
     sure = tl.exp(tl.load(top + at, inside, 0.0) - tl.load(total + at, inside, 0.0))
@@ -72,5 +82,6 @@ def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
     batch, rows = slots.ids.shape
     _commit[(batch,)](
         slots.ids, choice.token, choice.top, choice.total, choice.entropy, slots.rows, slots.bound, slots.most,
-        slots.chance, slots.open, slots.steps, rows, mask_id, end_id, power(rows), **options(slots.ids.device, 4, 1),
+        slots.chance, slots.open, slots.steps, rows, mask_id, end_id, power(rows), 16,
+        **options(slots.ids.device, 4, 1),
     )  # fmt: skip

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.launch import (
+    AHEAD,
     OLDEST_FP8_CAPABILITY,
     dot,
     guarded,
@@ -53,7 +54,7 @@ def products(
     weights = weight + tl.minimum(v, V - 1).to(tl.int64) * C
     logits = tl.zeros((BM, BV), tl.float32)
     squares = tl.zeros((BM,), tl.float32)
-    prefetch(weights, 0, C, OVERLAP)
+    prefetch(weights, 0, tl.minimum(C, AHEAD * BC), OVERLAP)
     ready(OVERLAP)
     for start in range(0, C, BC):
         c = start + tl.arange(0, BC)
@@ -162,7 +163,7 @@ def choices(
     hidden, device = hidden.contiguous(), hidden.device
     rows, channels = hidden.shape
     vocabulary = matrix.outputs
-    high, wide, deep = power(rows, most=64), 128, 64 if hidden.element_size() == 2 else 32
+    high, wide, deep = head_tiles(rows, hidden.element_size())
     count = triton.cdiv(vocabulary, wide)
     partial = torch.empty(count * rows * FIELDS, device=device)
     token = torch.empty(rows, dtype=torch.int32, device=device)
@@ -173,5 +174,12 @@ def choices(
             banned.view(torch.uint8), ban, partial, rows, channels, vocabulary, eps, norm is not None,
             matrix.scale is not None, len(banned) == 1, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
         )  # fmt: skip
-        _join[(rows,)](partial, token, top, total, entropy, rows, count, power(count), **options(device, 1, 1))
+        warps = 8 if count > 1024 else 4 if count > 256 else 1
+        _join[(rows,)](partial, token, top, total, entropy, rows, count, power(count), **options(device, warps, 1))
     return Choice(token, top, total, entropy)
+
+
+def head_tiles(rows: int, bytes_: int) -> tuple[int, int, int]:
+    """Rows and words of a tile of logits, and channels at a time, few enough for half of the registers."""
+    high = power(rows, most=64)
+    return high, 128 if high < 64 else 64, 64 if bytes_ == 2 else 32

@@ -39,6 +39,9 @@ DEVICE_FAULTS = ("illegal memory access", "misaligned address", "illegal instruc
 broken: dict[str, str] = {}
 """Kernels that could not run, and why; their twins answer instead."""
 
+AHEAD = tl.constexpr(4)
+"""Steps of a product whose weights are prefetched; all of a large model's would push each other out of the cache."""
+
 _overlap = False
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from mercury_kernels import reference
 from mercury_kernels.counters import COUNTERS, counters
 from mercury_kernels.launch import (
+    AHEAD,
     OLDEST_FP8_CAPABILITY,
     dot,
     guarded,
@@ -30,6 +31,10 @@ from mercury_kernels.operands import Matrix
 
 COMPUTE_BOUND_ROWS = 256
 """Number of rows above which the multiplications take longer than reading the weights."""
+
+
+LARGE = 2048
+"""Least side of a matrix whose tiles have at least twice as many outputs as rows: they read fewer rows than weights."""
 
 
 @triton.jit
@@ -104,17 +109,18 @@ def _linear(
     BK: tl.constexpr,
     OVERLAP: tl.constexpr,
 ) -> None:
-    m = tl.program_id(1) * BM + tl.arange(0, BM)
-    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    m = tl.program_id(0) * BM + tl.arange(0, BM)  # tiles of rows are neighbours, so they share the weights in the cache
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
     share = tl.program_id(2)
     acc, up = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
     squares = tl.zeros((BM,), tl.float32)
     rows = x + m.to(tl.int64) * K
     weights = weight + tl.minimum(n, N - 1).to(tl.int64) * K
     first, last = share * each, tl.minimum(share * each + each, K)
-    prefetch(weights, first, last, OVERLAP)
+    early = tl.minimum(first + AHEAD * BK, last)
+    prefetch(weights, first, early, OVERLAP)
     if GATED:
-        prefetch(weights + N.to(tl.int64) * K, first, last, OVERLAP)
+        prefetch(weights + N.to(tl.int64) * K, first, early, OVERLAP)
     ready(OVERLAP)
     for start in range(first, last, BK):
         k = start + tl.arange(0, BK)
@@ -150,7 +156,7 @@ def _linear(
         if tl.atomic_add(counter + number, 1, sem="acq_rel") == shares - 1:
             acc, up = tl.zeros((BM, BN), tl.float32), tl.zeros((BM, BN), tl.float32)
             squares = tl.zeros((BM,), tl.float32)
-            for s in range(shares):
+            for s in tl.range(shares, loop_unroll_factor=4):  # their loads are on their way together
                 acc += tl.load(mine + s * area + cell, cache_modifier=".cg")
                 if GATED:
                     up += tl.load(mine + s * area + BM * BN + cell, cache_modifier=".cg")
@@ -181,24 +187,26 @@ def linear(
     out = torch.empty(len(x), outputs, dtype=x.dtype, device=x.device)
     if not out.numel():
         return out
-    rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, weight.element_size(), x.element_size())
-    grid = (triton.cdiv(outputs, columns), triton.cdiv(len(x), rows), splits)
+    bytes_ = weight.element_size(), x.element_size()
+    rows, columns, depth, splits = tiles(x.device, len(x), outputs, inner, *bytes_, gated)
+    grid = (triton.cdiv(len(x), rows), triton.cdiv(outputs, columns), splits)
     each = triton.cdiv(triton.cdiv(inner, depth), splits) * depth
     cells = grid[0] * grid[1] * splits * rows * columns * (2 if gated else 1) if splits > 1 else 1
     partial = torch.empty(cells, dtype=torch.float32, device=x.device)
     squares = torch.empty(grid[0] * grid[1] * splits * rows if splits > 1 else 1, device=x.device)
+    warps = 8 if rows * columns * (1 + gated) > 4096 else 4
     _linear[grid](
         x, weight, out, _or(matrix.bias, x), _or(norm, x), _or(residual, x), _or(matrix.scale, x),
         partial, squares, counters(x.device), len(x), outputs, inner, each, splits, eps,
         norm is not None,
         matrix.bias is not None, residual is not None, gated, matrix.scale is not None, splits > 1,
-        rows, columns, depth, **options(x.device, 8 if rows * columns > 4096 else 4, 3 if rows == 128 else 4),
+        rows, columns, depth, **options(x.device, warps, 3 if rows == 128 else 4),
     )  # fmt: skip
     return out
 
 
 def tiles(
-    device: torch.device, rows: int, outputs: int, inner: int, weight_bytes: int, bytes_: int
+    device: torch.device, rows: int, outputs: int, inner: int, weight_bytes: int, bytes_: int, gated: bool = False
 ) -> tuple[int, int, int, int]:
     """Tile sizes BM, BN, BK and the number of shares.
 
@@ -206,12 +214,16 @@ def tiles(
     """
     deep = 128 // max(weight_bytes, bytes_) * 2 if bytes_ < 4 else 32
     if rows > COMPUTE_BOUND_ROWS:
-        return 128, 128, min(deep, 64), 1
+        return 128, 64 if gated else 128, min(deep, 64), 1
     high = power(rows, most=64)
-    wide = 64 if outputs >= 64 * multiprocessors(device) else 32
+    processors = multiprocessors(device)
+    wide = 64 if outputs >= 64 * processors else 32
+    large = min(outputs, inner) >= LARGE
+    if large:
+        wide = max(64, high if gated else 2 * high)  # a gated product has as many outputs again
     programs = triton.cdiv(outputs, wide) * triton.cdiv(rows, high)
     most = max(1, inner // (2 * deep))
-    splits = max(1, min(multiprocessors(device) // programs, most, 8))
+    splits = max(1, min(triton.cdiv(processors, programs) if large else processors // programs, most, 8))
     return high, wide, deep, splits if programs <= COUNTERS else 1
 
 

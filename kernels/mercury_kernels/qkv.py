@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from mercury_kernels import reference
-from mercury_kernels.launch import dot, guarded, multiprocessors, operand, options, power, prefetch, ready
+from mercury_kernels.launch import AHEAD, dot, guarded, multiprocessors, operand, options, power, prefetch, ready
 from mercury_kernels.operands import Frames, Matrix
 
 
@@ -178,16 +178,17 @@ def _project_qkv(
     OVERLAP: tl.constexpr,
 ) -> None:
     tiles = tl.cdiv(E, BE)
-    head = tl.program_id(0) // tiles
-    pair = tl.program_id(0) % tiles * BE + tl.arange(0, BE)
-    m = tl.program_id(1) * BM + tl.arange(0, BM)
+    head = tl.program_id(1) // tiles
+    pair = tl.program_id(1) % tiles * BE + tl.arange(0, BE)
+    m = tl.program_id(0) * BM + tl.arange(0, BM)  # tiles of rows are neighbours, so they share the weights in the cache
     c = tl.arange(0, BC)
     rows = x + m.to(tl.int64)[:, None] * C
     upper = weight + (head * 2 * E + tl.minimum(pair, E - 1)).to(tl.int64) * C
     left, right = tl.zeros((BM, BE), tl.float32), tl.zeros((BM, BE), tl.float32)
     squares = tl.zeros((BM,), tl.float32)
-    prefetch(upper, 0, C, OVERLAP)
-    prefetch(upper + E * C, 0, C, OVERLAP)
+    early = tl.minimum(C, AHEAD * BC)
+    prefetch(upper, 0, early, OVERLAP)
+    prefetch(upper + E * C, 0, early, OVERLAP)
     ready(OVERLAP)
     for start in range(0, C, BC):
         at = start + c
@@ -237,7 +238,7 @@ def rotate_and_store(
     _rotate_and_store[grid](
         qkv, out, frames.near, frames.away, frames.cos, frames.sin, keys, values, slots, *weights, eps,
         frames.origin, len(qkv), width // 2, size, queries, heads, qk_norm is not None, rows, block,
-        **options(qkv.device, 4, 1),
+        **options(qkv.device, 8, 1),
     )  # fmt: skip
     return out
 
@@ -262,7 +263,7 @@ def project_qkv(
     weights = qk_norm or (x, x)
     rows = power(len(x), most=64)
     block = power(width // 2) if qk_norm else _pairs(x.device, width // 2, queries + 2 * heads)
-    grid = ((queries + 2 * heads) * triton.cdiv(width // 2, block), triton.cdiv(len(x), rows))
+    grid = (triton.cdiv(len(x), rows), (queries + 2 * heads) * triton.cdiv(width // 2, block))
     _project_qkv[grid](
         x, norm, matrix.weight, x if matrix.bias is None else matrix.bias, x if matrix.scale is None else matrix.scale,
         out, frames.near, frames.away, frames.cos, frames.sin, keys, values, slots, *weights, eps, frames.origin,

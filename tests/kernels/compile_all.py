@@ -1,27 +1,46 @@
-"""Compiles every kernel for Hopper on a machine without a GPU, at the shapes of the bundled model and of a 7 B one.
+"""Compiles every kernel for one generation of GPUs on a machine without any, at the shapes of four models.
 
-Run as a script, it prints one JSON line a kernel: registers, bytes of stack (spilled registers), how often it copies
-asynchronously and multiplies matrices.
+Run as a script with a compute capability (80, 90 or 100), it prints one JSON line a kernel: registers, bytes of stack
+(spilled registers), how often it copies asynchronously and multiplies matrices.
 """
 
 import json
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import torch
 import triton
-from mercury_kernels import attention, commit, head, launch, linear, norm, qkv, quantize, swiglu
-from mercury_kernels.operands import Choice, Frames, Matrix, Slots, Table
+from mercury_kernels import accept, attention, commit, head, launch, linear, norm, qkv, quantize, swiglu
+from mercury_kernels.operands import Choice, Drafts, Frames, Matrix, Slots, Table
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
 BINARIES = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
-class Hopper:
+MULTIPROCESSORS = {80: 108, 90: 132, 100: 148}
+
+MODELS = {  # channels, inner channels, query heads, key heads, head width, vocabulary with mask and end
+    "135M": (576, 1536, 9, 3, 64, 23176),
+    "0.5B": (896, 4864, 14, 2, 64, 151938),
+    "1.5B": (1536, 8960, 12, 2, 128, 151938),
+    "7B": (3584, 18944, 28, 4, 128, 152066),
+}
+
+ROWS = (16, 33, 65, 97)
+"""Rows of a verifying pass and of canvases."""
+
+KERNELS = (accept, attention, commit, head, linear, norm, qkv, quantize, swiglu)
+
+
+class Target:
     """The part of a driver that compiling needs."""
+
+    def __init__(self, capability: int) -> None:
+        self.capability = capability
 
     def get_current_device(self) -> int:
         return 0
@@ -30,7 +49,11 @@ class Hopper:
         return 0
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", 90, 32)
+        return GPUTarget("cuda", self.capability, 32)
+
+
+now = {"model": ""}
+"""The model whose shapes are compiled now."""
 
 
 def compile_only(kernel: JITFunction, grid: object):
@@ -45,8 +68,15 @@ def compile_only(kernel: JITFunction, grid: object):
             told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         registers, stack = (int(re.search(rf"{name}:(\d+)", told)[1]) for name in ("REG", "STACK"))
         ptx = made.asm["ptx"]
-        row = {"kernel": kernel.fn.__name__, "grid": grid, "overlap": kwargs["OVERLAP"], "registers": registers}
+        row = {
+            "kernel": kernel.fn.__name__,
+            **now,
+            "grid": grid,
+            "overlap": kwargs["OVERLAP"],
+            "registers": registers,
+        }
         row |= {
+            "float32": args[0].dtype is torch.float32,
             "stack": stack,
             "copies": ptx.count("cp.async.c"),
             "dots": ptx.count("wgmma.mma") + ptx.count("mma.sync"),
@@ -57,27 +87,38 @@ def compile_only(kernel: JITFunction, grid: object):
 
 
 def weights(outputs: int, inputs: int, format_: torch.dtype) -> Matrix:
-    plain = format_ is torch.bfloat16
-    return Matrix(torch.zeros(outputs, inputs, dtype=format_), None, None if plain else torch.zeros(outputs))
+    plain = format_.itemsize > 1
+    return Matrix(torch.empty(outputs, inputs, dtype=format_), None, None if plain else torch.empty(outputs))
 
 
-def layer(rows: int, channels: int, inner: int, queries: int, heads: int, width: int, format_: torch.dtype) -> None:
-    """One layer's kernels for `rows` canvas rows."""
-    x, scale = torch.zeros(rows, channels, dtype=torch.bfloat16), torch.zeros(channels, dtype=torch.bfloat16)
-    keys = torch.zeros(30, heads, 64, width, dtype=torch.bfloat16)
-    cos = torch.zeros(2048, width // 2)
+def layer(rows: int, shape: tuple[int, ...], format_: torch.dtype, plain: torch.dtype = torch.bfloat16) -> None:
+    """One layer's kernels for `rows` rows, of a canvas and of drafts."""
+    channels, inner, queries, heads, width, _ = shape
+    x, scale = torch.empty(rows, channels, dtype=plain), torch.empty(channels, dtype=plain)
+    keys = torch.empty(30, heads, 64, width, dtype=plain)
+    cos = torch.empty(2048, width // 2)
     places = torch.zeros(rows, dtype=torch.int32)
     frames = Frames(places, places, cos, cos, 100)
     matrix = weights((queries + 2 * heads) * width, channels, format_)
     q = qkv.project_qkv(x, scale, 1e-5, matrix, frames, keys, keys, places)
-    table = Table(*(torch.zeros(1, n, dtype=torch.int32) for n in (29, 29, 2)))
-    attended = attention.paged_attention(q, keys, keys, table)
+    table = [torch.zeros(1, n, dtype=torch.int32) for n in (29, 29, 2)]
+    attended = attention.paged_attention(q, keys, keys, Table(*table))
+    attention.paged_attention(q, keys, keys, Table(*table, places[:1], places))
     linear.linear(attended, weights(channels, queries * width, format_), residual=x)
     h = linear.linear(x, weights(2 * inner, channels, format_), scale, 1e-5, gated=True)
     linear.linear(h, weights(channels, inner, format_), residual=x)
 
 
-def others(rows: int, channels: int, vocabulary: int) -> None:
+def verification(requests: int, channels: int, vocabulary: int) -> None:
+    """The head that decides about drafts."""
+    x, lists = torch.empty(16 * requests, channels, dtype=torch.bfloat16), torch.empty(64, vocabulary, dtype=torch.bool)
+    numbers, reals = torch.zeros(requests, 16, dtype=torch.int32), torch.zeros(requests, 16)
+    one, flat = numbers[:, 0].contiguous(), (numbers.view(-1), reals.view(-1))
+    drafts = Drafts(numbers, reals, one, numbers, one, numbers, numbers, reals, numbers, numbers, *flat)
+    accept.accept(x, weights(vocabulary, channels, torch.bfloat16), lists, drafts, vocabulary, x[0], 1e-5)
+
+
+def others(rows: int, channels: int, vocabulary: int, eight_bit: tuple[torch.dtype, ...]) -> None:
     """Head, commit and the kernels for many rows."""
     x, scale = torch.zeros(rows, channels, dtype=torch.bfloat16), torch.zeros(channels, dtype=torch.bfloat16)
     banned = torch.zeros(2, vocabulary, dtype=torch.bool)
@@ -92,35 +133,46 @@ def others(rows: int, channels: int, vocabulary: int) -> None:
     frames = Frames(places, places, torch.zeros(99, 32), torch.zeros(99, 32), 9)
     many = torch.zeros(rows, 15 * 64, dtype=torch.bfloat16)
     qkv.rotate_and_store(many, frames, keys, keys, places, (scale[:64], scale[:64]), 1e-5)
-    for format_ in (torch.int8, torch.float8_e4m3fn):
+    for format_ in eight_bit:
         quantize.quantize_rows(x, format_, scale, 1e-5)
 
 
-def aim(overlap: bool) -> None:
-    """Launch options of a Hopper GPU with 132 multiprocessors."""
+def aim(overlap: bool, capability: int) -> None:
+    """Launch options of a GPU of the capability."""
     more = {"launch_pdl": True} if overlap else {}
-    for module in (attention, commit, head, linear, norm, qkv, quantize, swiglu):
+    for module in KERNELS:
         module.options = lambda _, warps, stages: {  # type: ignore[attr-defined]
             "num_warps": warps, "num_stages": stages, "OVERLAP": overlap, **more
         }  # fmt: skip
     for module in (attention, linear, qkv):
-        module.multiprocessors = lambda _: 132  # type: ignore[attr-defined]
+        module.multiprocessors = lambda _: MULTIPROCESSORS[capability]  # type: ignore[attr-defined]
 
 
-def main() -> None:
-    triton.runtime.driver.set_active(Hopper())
+def main(capability: int) -> None:
+    triton.runtime.driver.set_active(Target(capability))
     JITFunction.__getitem__ = compile_only
     launch.compile_failure = lambda _: False  # let failures show
-    for overlap in (False, True):
-        aim(overlap)
-        layer(33, 576, 1536, 9, 3, 64, torch.bfloat16)
-        others(33, 576, 23176)
-    layer(17, 3584, 18944, 28, 4, 128, torch.float8_e4m3fn)
-    layer(64, 3584, 18944, 28, 4, 128, torch.int8)
-    for format_ in (torch.int8, torch.float8_e4m3fn):
-        many = torch.zeros(2112, 896, dtype=torch.bfloat16)
+    eight_bit = (torch.int8, torch.float8_e4m3fn) if capability > 80 else (torch.int8,)
+    for overlap in (False, True) if capability >= 90 else (False,):
+        aim(overlap, capability)
+        for model, shape in MODELS.items():
+            now["model"] = model
+            for rows in ROWS if not overlap else ROWS[:1]:
+                layer(rows, shape, torch.bfloat16)
+                others(rows, shape[0], shape[-1], eight_bit)
+            for requests in (1, 4):
+                verification(requests, shape[0], shape[-1])
+    aim(False, capability)
+    for format_ in eight_bit:
+        for model in ("135M", "7B"):
+            now["model"] = model
+            layer(64, MODELS[model], format_)
+        many = torch.empty(2112, 896, dtype=torch.bfloat16)
         linear.linear(many, weights(2 * 4864, 896, format_), many[0], 1e-5, gated=True)
+    for model in ("135M", "7B"):
+        now["model"] = model
+        layer(16, MODELS[model], torch.float32, torch.float32)
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

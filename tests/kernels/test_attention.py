@@ -107,3 +107,8 @@ def test_shares_are_joined_in_the_same_order_whichever_finishes_last(device, mon
     first = attention.paged_attention(q, keys, values, table)
     for _ in range(3):  # every run leaves the counters at zero
         assert torch.equal(attention.paged_attention(q, keys, values, table), first)
+
+
+def test_the_last_program_joins_few_shares(monkeypatch):
+    monkeypatch.setattr(attention, "multiprocessors", lambda _: 132)
+    assert attention._splits(torch.device("cpu"), 3, 128) == attention.MOST_SHARES == 8

@@ -1,6 +1,7 @@
 """The graph denoiser commits the tokens of the plain loop, within its buckets, deadlines and memory."""
 
 import time
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -218,3 +219,30 @@ def test_eight_bit_weights_change_little(networks, format_):
     (whole,) = filler(networks).fill([one])
     (packed,) = GraphDenoiser(network, pages=40, positions=300, page_size=16, eight_bit=format_).fill([one])
     assert sum(a != b for a, b in zip(whole.ids, packed.ids, strict=True)) <= 3
+
+
+def test_a_chunk_takes_no_more_steps_than_slots_are_left(networks, monkeypatch):
+    left, original = [], GraphDenoiser._run_chunk
+    monkeypatch.setattr(
+        GraphDenoiser, "_run_chunk", lambda self, *given: (left.append(given[-1]), original(self, *given))[1]
+    )
+    made = filler(networks, chunk=4)
+    made.fill([job(networks[0], slots=6, bound=0.0)])
+    assert left == [6, 2]
+    left.clear()
+    made.fill([job(networks[0], slots=6, bound=0.0, most=3)])
+    assert left == [3]
+    left.clear()
+    drafted = job(networks[0], known=(3,), slots=3, bound=0.0)
+    made.fill([replace(drafted, drafts=[0])])
+    assert left[0] == len(drafted.ids) + 1  # the first step only judges
+
+
+def test_after_preparing_no_fill_waits_for_a_capture(networks):
+    made = filler(networks)
+    made.prepare_all()
+    captured = made.captures.captured
+    assert captured == len(made.captures) == len(graphs.SLOT_BUCKETS) * len(graphs.PAGE_BUCKETS)
+    for slots in (3, 20, 90):
+        made.fill([job(networks[0], slots=slots)])
+    assert made.captures.captured == captured

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from mercury_kernels import linear, reference
-from mercury_kernels.operands import Matrix
+from mercury_kernels import linear, qkv, reference
+from mercury_kernels.operands import Frames, Matrix
 
 from tests.support.close import close, randn, wide
 
@@ -85,3 +85,45 @@ def test_default_tiles_cover_every_input(bytes_):
 def test_no_rows_give_no_rows(device):
     x, matrix, kwargs = made((1, 16, 8), torch.float32, device)
     assert linear.linear(x[:0], matrix, **kwargs).shape == (0, 16)
+
+
+def launched(monkeypatch, kernel, work):
+    """The grid of the one launch of the kernel, which does not run."""
+    grids = []
+
+    class Recorded:
+        def __getitem__(self, grid):
+            return lambda *_, **__: grids.append(grid)
+
+    monkeypatch.setattr(*kernel, Recorded())
+    work()
+    (grid,) = grids
+    return grid
+
+
+def test_tiles_of_rows_that_read_the_same_weights_are_neighbours(monkeypatch):
+    x, keys = torch.zeros(65, 32), torch.zeros(4, 2, 16, 16)
+    grid = launched(monkeypatch, (linear, "_linear"), lambda: linear.linear(x, Matrix(torch.zeros(96, 32))))
+    assert grid[0] == 2
+    places = torch.zeros(65, dtype=torch.int32)
+    frames = Frames(places, places, torch.zeros(9, 8), torch.zeros(9, 8), 0)
+    grid = launched(
+        monkeypatch,
+        (qkv, "_project_qkv"),
+        lambda: qkv.project_qkv(x, x[0], 1e-5, Matrix(torch.zeros(96, 32)), frames, keys, keys, places),
+    )
+    assert grid[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("outputs", "inner", "gated"), [(3584, 3584, False), (3584, 18944, False), (18944, 3584, True)]
+)
+@pytest.mark.parametrize("rows", [16, 33, 64])
+@pytest.mark.parametrize("processors", [108, 132, 148])
+def test_a_large_product_reads_at_most_half_as_much_of_its_rows_as_of_its_weights(
+    monkeypatch, outputs, inner, gated, rows, processors
+):
+    monkeypatch.setattr(linear, "multiprocessors", lambda _: processors)
+    high, wide, _, splits = linear.tiles(torch.device("cpu"), rows, outputs, inner, 2, 2, gated)
+    assert high <= wide * (1 + gated) / 2
+    assert -(-outputs // wide) * splits >= processors  # every processor streams weights

@@ -38,8 +38,7 @@ class Launches(TorchDispatchMode):
             given = dict(zip(inspect.signature(function.fn).parameters, args, strict=False))
             self.kernels[function.fn.__name__] += 1
             if function.fn.__name__ in ("_linear", "_project_qkv", "_opinions"):
-                tiles = grid[0] if function.fn.__name__ == "_opinions" else grid[1]  # of rows: each reads all weights
-                self.weight_bytes += given["weight"].nbytes * tiles
+                self.weight_bytes += given["weight"].nbytes * grid[0]  # each tile of rows reads all weights
             self._inside = True
             try:
                 return original(function, *args, grid=grid, warmup=warmup, **kwargs)

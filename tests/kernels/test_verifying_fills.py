@@ -109,7 +109,8 @@ def test_the_bundled_model_fills_what_its_plain_loop_does():
     plain = Engine.load(device="cpu", dtype=torch.float32)
     engine = verifying(None, page_size=64)
     for request in real_gaps(1):
-        alike(engine.fill(request), plain.fill(request))
+        few = replace(request, max_slots=4)
+        alike(engine.fill(few), plain.fill(few))
 
 
 @pytest.mark.gpu

@@ -38,7 +38,9 @@ def device_loop(writer: Network, denoiser: Denoiser) -> "DeviceLoop | None":
         _log.warning("the GPU kernels lack this model's norms or multipliers: fills take the plain loop (same text)")
         return None
     try:
-        return DeviceLoop(writer.decoder, denoiser)
+        loop = DeviceLoop(writer.decoder, denoiser)
+        loop.filler.prepare_all()
+        return loop
     except torch.OutOfMemoryError as error:
         _log.warning(
             "no room for graphs on %s, fills take the plain loop (slower, same text): %s", writer.device, error

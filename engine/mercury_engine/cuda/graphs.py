@@ -1,8 +1,8 @@
 """Fills canvases on a GPU with the writer alone: steps and decisions stay on the device, the host checks each chunk.
 
-A chunk is a few denoising steps captured as a CUDA graph, one for each bucket of canvas length, context and batch. A
-fill's inputs are sent in one copy and its results fetched in another. A cancel flag or a deadline therefore takes
-effect within one chunk. On a CPU the same code runs step by step.
+A denoising step is a CUDA graph, one for each bucket of canvas length, context and batch, and a chunk is a few of them:
+no more than open slots are left. A fill's inputs are sent in one copy and its results fetched in another. A cancel flag
+or a deadline therefore takes effect within one chunk. On a CPU the same code runs step by step.
 """
 
 import time
@@ -89,7 +89,7 @@ class GraphDenoiser:
         pages: int = 512,
         positions: int = 8192,
         chunk: int = 4,
-        most: int = 12,
+        most: int = len(SLOT_BUCKETS) * len(PAGE_BUCKETS) + 12,
         eight_bit: torch.dtype | None = None,
         page_size: int = PAGE_TOKENS,
     ) -> None:
@@ -125,16 +125,31 @@ class GraphDenoiser:
         bucket = self.bucket(jobs)
         buffers = self.prepare(bucket)
         self._load(jobs, bucket, buffers)
-        for _ in range(-(-bucket.rows // self.chunk)):
+        judged = any(job.drafts for job in jobs)
+        for number in range(-(-bucket.rows // self.chunk)):
             if deadline is not None and time.perf_counter() >= deadline:
                 break
-            self.captures.run(bucket)
-            if self.device.type == "cuda":
-                torch.cuda.current_stream(self.device).synchronize()
+            self._run_chunk(bucket, buffers, _steps_left(buffers, jobs) + (judged and not number))
             _check(cancel)
             if (enough and enough(_filled(buffers, jobs))) or not buffers.host["open"].any():
                 break
         return _filled(buffers, jobs)
+
+    def _run_chunk(self, bucket: Bucket, buffers: Buffers, left: int) -> None:
+        """As many steps as a chunk has, or as are left, and fetch what they did."""
+        for _ in range(min(self.chunk, left)):
+            self.captures.run(bucket)
+            if self.device.type == "cpu" and not buffers.host["open"].any():
+                break
+        buffers.fetch()
+        if self.device.type == "cuda":
+            torch.cuda.current_stream(self.device).synchronize()
+
+    def prepare_all(self) -> None:
+        """Capture the steps of one canvas in every bucket, so that no request waits for one."""
+        for slots in SLOT_BUCKETS:
+            for columns in PAGE_BUCKETS:
+                self.prepare(Bucket(slots + 1, columns, 1))
 
     def forget(self) -> None:
         """Free the pages of all sides; they are copied again when they are needed."""
@@ -150,19 +165,12 @@ class GraphDenoiser:
         )
         ops.commit(buffers.slots, choice, self.mask_id, self.end_id)
 
-    def _steps(self, buffers: Buffers) -> None:
-        for _ in range(self.chunk):
-            self.step(buffers)
-            if self.device.type == "cpu" and not buffers.host["open"].any():
-                break
-        buffers.fetch()
-
     @torch.inference_mode()
     def prepare(self, bucket: Bucket) -> Buffers:
-        """The bucket's buffers, with its chunk captured; capturing takes a while on a GPU and is worth doing ahead."""
+        """The bucket's buffers, with its step captured."""
         if bucket not in self.captures:
             self._buffers[bucket] = Buffers(bucket, self.device)
-        self.captures.prepare(bucket, partial(self._steps, self._buffers[bucket]))
+        self.captures.prepare(bucket, partial(self.step, self._buffers[bucket]))
         self._buffers = {known: kept for known, kept in self._buffers.items() if known in self.captures}
         return self._buffers[bucket]
 
@@ -260,6 +268,12 @@ def _tokens(side: KeyValueSegment) -> int:
 def _wanted(job: CanvasJob, mask_id: int) -> list[int]:
     """Slots that are open or drafts."""
     return [slot for slot, token in enumerate(job.ids) if token == mask_id or slot in job.drafts]
+
+
+def _steps_left(buffers: Buffers, jobs: Sequence[CanvasJob]) -> int:
+    """The most steps that any canvas may still take: each commits a slot at least."""
+    host = buffers.host
+    return max(min(int(host["open"][n]), job.most - int(host["steps"][n])) for n, job in enumerate(jobs))
 
 
 def _check(cancel: Event | None) -> None:
