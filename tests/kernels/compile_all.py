@@ -79,7 +79,7 @@ def compile_only(kernel: JITFunction, grid: object):
             "float32": args[0].dtype is torch.float32,
             "stack": stack,
             "copies": ptx.count("cp.async.c"),
-            "dots": ptx.count("wgmma.mma") + ptx.count("mma.sync"),
+            "dots": sum(map(ptx.count, ("mma.sync", "wgmma.mma", "tcgen05.mma"))),
         }
         print(json.dumps(row), flush=True)
 
