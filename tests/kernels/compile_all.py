@@ -101,9 +101,9 @@ def layer(rows: int, shape: tuple[int, ...], format_: torch.dtype, plain: torch.
     frames = Frames(places, places, cos, cos, 100)
     matrix = weights((queries + 2 * heads) * width, channels, format_)
     q = qkv.project_qkv(x, scale, 1e-5, matrix, frames, keys, keys, places)
-    table = [torch.zeros(1, n, dtype=torch.int32) for n in (29, 29, 2)]
-    attended = attention.paged_attention(q, keys, keys, Table(*table))
-    attention.paged_attention(q, keys, keys, Table(*table, places[:1], places))
+    pages, ends = (torch.zeros(1, n, dtype=torch.int32) for n in (29, 2))
+    attended = attention.paged_attention(q, keys, keys, Table(pages, pages, ends))
+    attention.paged_attention(q, keys, keys, Table(pages, pages, ends, places[:1], places))
     linear.linear(attended, weights(channels, queries * width, format_), residual=x)
     h = linear.linear(x, weights(2 * inner, channels, format_), scale, 1e-5, gated=True)
     linear.linear(h, weights(channels, inner, format_), residual=x)
