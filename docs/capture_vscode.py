@@ -202,8 +202,9 @@ def frames(window: Window, film: Film, folder: Path) -> Iterator[Image.Image]:
     yield shoot(window, film, folder)
 
 
-def save(film: Film, images: Sequence[Image.Image]) -> Path:
-    path = Path(__file__).with_name(f"{film.name}.gif")
+def save(name: str, images: Sequence[Image.Image]) -> Path:
+    """Write the frames with one palette, beside this file."""
+    path = Path(__file__).with_name(f"{name}.gif")
     sheet = Image.new("RGB", (images[0].width, images[0].height * len(images)))
     for number, image in enumerate(images):
         sheet.paste(image, (0, number * image.height))
@@ -225,7 +226,7 @@ def main() -> None:
             for film in FILMS:
                 with opened(workbench, film, folder, command) as window:
                     images = list(frames(window, film, folder))
-                path = save(film, images)
+                path = save(film.name, images)
                 sys.stdout.write(f"{path.name}: {len(images)} frames, {path.stat().st_size / 1000:.0f} KB\n")
         finally:
             workbench.close()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from mercury_lsp.documents.document import Edit
 
@@ -23,10 +23,20 @@ def of_user(edits: Sequence[Edit]) -> tuple[Sequence[Edit], bool]:
     """
     if len(edits) > 1 or _lines_replaced(edits[0]) >= MIN_COMPARED_LINES:
         edits = [part for edit in edits for part in _parts(edit)]
-        if len(edits) > MAX_EDITS_AT_ONCE and len({(each.removed, each.inserted) for each in edits}) > 1:
+        if _places(edits) > MAX_EDITS_AT_ONCE and len({(each.removed, each.inserted) for each in edits}) > 1:
             return edits, False
         return edits, not all(map(_moves_white_space, edits))
     return edits, True
+
+
+def _places(edits: Sequence[Edit]) -> int:
+    """The number of places; Neovim sends keys typed within 150 ms in one notification, each as an edit."""
+    return 1 + sum(not _touches(after, before) for before, after in pairwise(edits))
+
+
+def _touches(edit: Edit, before: Edit) -> bool:
+    """Whether an edit is at the text that the one before it inserted, as the next key is."""
+    return before.start - len(edit.removed) <= edit.start <= before.start + len(before.inserted)
 
 
 def _lines_replaced(edit: Edit) -> int:

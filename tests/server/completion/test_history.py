@@ -165,6 +165,13 @@ def test_many_different_edits_at_once_are_a_formatters():
     assert desk.put(*edits).hunks() == []
 
 
+def test_many_keys_sent_at_once_are_the_users():
+    desk = HistoryDesk()
+    at = desk.text().index("count + 1") + len("count")
+    desk.put(*((at + n, "", key) for n, key in enumerate("_of_items")), (at + 8, "s", ""))
+    assert desk.hunks() == [("a.py", 1, "    x = count + 1\n", "    x = count_of_item + 1\n")]
+
+
 def test_a_formatted_document_sent_as_one_edit_is_a_formatters():
     text = "".join(f"a{n} = 'x{n}'\nb{n} = 1\n" for n in range(20))
     desk = HistoryDesk(a=text)

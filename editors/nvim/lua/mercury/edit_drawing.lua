@@ -23,11 +23,13 @@ local function mark(bufnr, row, col, options)
   api.nvim_buf_set_extmark(bufnr, namespace, row, col, options)
 end
 
+--- New lines as they are drawn; their indentation has no colour.
 ---@param lines string[]
 ---@return mercury.Chunk[][]
 local function added(lines)
   return vim.tbl_map(function(line)
-    return draw.without_tabs({ { line, "MercuryAdded" } }, "")
+    local indent = line:match("^%s*") or ""
+    return draw.without_tabs({ { indent, "" }, { line:sub(#indent + 1), "MercuryAdded" } }, "")
   end, lines)
 end
 
@@ -35,21 +37,34 @@ end
 ---@param bufnr integer
 ---@param row integer the row that they push down
 ---@param lines string[]
-local function show_between(bufnr, row, lines)
-  mark(bufnr, math.max(0, row - 1), 0, { virt_lines = added(lines), virt_lines_above = false })
+---@param hint? mercury.Chunk goes behind the first of them
+local function show_between(bufnr, row, lines, hint)
+  local drawn = added(lines)
+  table.insert(drawn[1], hint)
+  mark(bufnr, math.max(0, row - 1), 0, { virt_lines = drawn, virt_lines_above = false })
+end
+
+--- Whether it only adds whole lines.
+---@param edit mercury.NextEdit
+---@param span mercury.Span
+---@return boolean
+local function adds_lines(edit, span)
+  local _, end_col = edits.place(edit, span.stop)
+  return span.text:sub(-1) == "\n" and end_col == 0
 end
 
 ---@param edit mercury.NextEdit
 ---@param span mercury.Span
-local function show_span(edit, span)
+---@param hint? mercury.Chunk
+local function show_span(edit, span, hint)
   local row, col = edits.place(edit, span.start)
   local end_row, end_col = edits.place(edit, span.stop)
   if span.stop > span.start then
     mark(edit.bufnr, row, col, { end_row = end_row, end_col = end_col, hl_group = "MercuryRemoved" })
   end
   local lines = vim.split(span.text, "\n", { plain = true })
-  if #lines > 1 and end_col == 0 and lines[#lines] == "" then
-    show_between(edit.bufnr, end_row, vim.list_slice(lines, 1, #lines - 1))
+  if adds_lines(edit, span) then
+    show_between(edit.bufnr, end_row, vim.list_slice(lines, 1, #lines - 1), hint)
     return
   end
   if lines[1] ~= "" then
@@ -64,39 +79,45 @@ local function show_span(edit, span)
   end
 end
 
---- Draw what it removes and adds.
----@param edit mercury.NextEdit
-function M.show(edit)
-  for _, span in ipairs(edit.spans) do
-    show_span(edit, span)
-  end
-end
-
---- Say behind its line, or the cursor's if it is out of sight, how far a renaming is and which key leads on.
+--- Where the edit is as seen from the cursor, how far a renaming is, and which key leads on.
 ---@param edit mercury.NextEdit
 ---@param key? string|false
-function M.point(edit, key)
-  local bufnr, row = api.nvim_get_current_buf(), edits.rows(edit)
-  local first, last, at = vim.fn.line("w0") - 1, vim.fn.line("w$") - 1, api.nvim_win_get_cursor(0)[1] - 1
-  local words, label = {}, edit.renaming and edit.renaming.label
-  if bufnr ~= edit.bufnr then
+---@return string text
+---@return boolean is_seen whether the edit is in view
+local function hint_of(edit, key)
+  local row, label = edits.rows(edit), edit.renaming and edit.renaming.label
+  local first, last = vim.fn.line("w0") - 1, vim.fn.line("w$") - 1
+  local is_here = api.nvim_get_current_buf() == edit.bufnr
+  local is_seen = is_here and row >= first and row <= last
+  local words = {}
+  if not is_here then
     table.insert(words, ("→ %s, line %d"):format(vim.fs.basename(api.nvim_buf_get_name(edit.bufnr)), row + 1))
-  elseif row < first or row > last then
+  elseif not is_seen then
     table.insert(words, (row < first and "↑ line %d" or "↓ line %d"):format(row + 1))
-  else
-    at, label = row, label and (label:match("%((.*)%)$") or label)
   end
   if label then
-    table.insert(words, label)
+    table.insert(words, is_seen and label:match("%((.*)%)$") or label)
   end
   if key then
     table.insert(words, key)
   end
-  if #words > 0 then
-    mark(bufnr, at, 0, {
-      virt_text = { { "  " .. table.concat(words, " · "), "MercuryNote" } },
-      virt_text_pos = "eol",
-    })
+  return table.concat(words, " · "), is_seen
+end
+
+--- Draw what it removes and adds, and the hint: behind its first line, or the cursor's if it is out of sight.
+---@param edit mercury.NextEdit
+---@param key? string|false
+function M.show(edit, key)
+  local text, is_seen = hint_of(edit, key)
+  local first = edit.spans[1] --[[@as mercury.Span]]
+  local hint = text ~= "" and { "  " .. text, "MercuryNote" } or nil ---@type mercury.Chunk?
+  local is_beside_lines = is_seen and adds_lines(edit, first)
+  for _, span in ipairs(edit.spans) do
+    show_span(edit, span, span == first and is_beside_lines and hint or nil)
+  end
+  if hint and not is_beside_lines then
+    local row = is_seen and edits.rows(edit) or api.nvim_win_get_cursor(0)[1] - 1
+    mark(api.nvim_get_current_buf(), row, 0, { virt_text = { hint }, virt_text_pos = "eol" })
   end
 end
 

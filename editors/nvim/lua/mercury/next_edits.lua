@@ -61,8 +61,7 @@ local function draw()
   local edit = current()
   if edit then
     erase()
-    drawing.show(edit)
-    drawing.point(edit, config.current.keys.next_edit)
+    drawing.show(edit, config.current.keys.next_edit)
   end
 end
 
