@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
+from mercury_kernels.installation import install_command
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -94,7 +95,7 @@ def _plot(records: Sequence[Record], path: Path) -> None:
     try:
         from mercury_lsp.statistics import plot
     except ImportError as error:
-        raise UsageError(f"--plot needs {error.name}: pip install 'mercury-lsp[plots]'") from error
+        raise UsageError(f"--plot needs {error.name}: {install_command('plots')}") from error
     if path.suffix.lower() != ".png":
         raise UsageError(f"{path} does not end in .png, the only format that --plot writes")
     if not records:

@@ -13,7 +13,7 @@ from rich.text import Text
 from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
-from mercury_lsp.completion.postprocessing import postprocess
+from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.settings import Settings
 
@@ -47,9 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
         _play(console, context, steps, arguments.delay)
     else:
         _list(console, steps)
-    shown = postprocess(fill.text, context, snapshot)
-    if shown != fill.text:
-        console.print(Text(f"an editor shows {shown!r} of it"), soft_wrap=True)
+    # An editor does not watch, and a model whose writer drafts only for watchers may answer it something else.
+    shown = Shown.of(engine.fill(replace(request, on_step=None)), engine.worth, context, snapshot)
+    if shown.text not in ("", fill.text):
+        console.print(Text(f"an editor shows {shown.text!r}{' of it' * (shown.text in fill.text)}"), soft_wrap=True)
+    if shown.reason is not None:
+        console.print(Text(shown.complaint().rstrip()), soft_wrap=True)
     console.print(
         f"{fill.steps} steps, {fill.elapsed * 1000:.1f} ms, confidence {fill.confidence:.2f}, "
         f"{engine.name} on {engine.device}",

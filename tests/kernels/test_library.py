@@ -1,6 +1,7 @@
 """The library for this processor is found without torch; one that does not fit or is broken is refused with advice."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -213,3 +214,11 @@ def test_in_a_clone_commands_name_the_clone(monkeypatch, tmp_path, installed):
     monkeypatch.setattr(installation, "_distribution", lambda: Installed("pip", None) if installed else None)
     assert installation.reinstall_command().endswith(f"--no-deps -e {tmp_path}")
     assert installation.install_command("gpu").endswith(f"install -e '{tmp_path}[gpu]'")
+
+
+def test_no_message_names_the_project_to_pip_which_would_install_whatever_an_index_has():
+    root = Path(__file__).parents[2]
+    sources = [path for folder in ("mercury_lsp", "engine", "kernels") for path in (root / folder).rglob("*.py")]
+    assert sources and not [
+        path for path in sources if re.search(r"pip install '?mercury-lsp", path.read_text("utf-8"))
+    ]

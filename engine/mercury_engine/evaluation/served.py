@@ -14,5 +14,7 @@ from mercury_engine.errors import RequestError
 def run_suite(name: str, argv: list[str]) -> int:
     """Run one of the server's suites; returns its exit status. Raises RequestError if the server is not installed."""
     if find_spec("mercury_lsp") is None:
-        raise RequestError(f"{name} judges what the language server shows: pip install mercury-lsp")
+        raise RequestError(
+            f"{name} judges what the language server shows, and the server is not installed beside the engine"
+        )
     return subprocess.call([sys.executable, "-m", "mercury_lsp.evaluation", name, *argv])

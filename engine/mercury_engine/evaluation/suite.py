@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from mercury_kernels.installation import install_command
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -100,7 +101,7 @@ def deliver(
         try:
             plot(record, options.plots)
         except ModuleNotFoundError as error:
-            raise RequestError(f"--plots needs {error.name}: pip install 'mercury-lsp[training]'") from error
+            raise RequestError(f"--plots needs {error.name}: {install_command('training')}") from error
     if options.json:
         sys.stdout.write(text + "\n")
     else:

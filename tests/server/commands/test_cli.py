@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,29 @@ def test_watch_says_which_part_an_editor_shows(sample: Path, capsys):
     sample.write_text("x =  + 1\n")
     assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
     assert "an editor shows '1' of it" in capsys.readouterr().out
+
+
+def test_watch_says_what_an_editor_gets_as_complete_does(sample: Path, capsys, monkeypatch):
+    class Writer(FakeEngine):
+        """One whose writer drafts something else for those who watch."""
+
+        def fill(self, request: FillRequest) -> Fill:
+            filled = super().fill(request)
+            return filled if request.on_step is None else replace(filled, text="2 * 2")
+
+    monkeypatch.setattr(loading, "load_engine", lambda settings: Writer("1 + 1"))
+    assert main(["complete", f"{sample}:1:5"]) == 0
+    assert capsys.readouterr().out == "1 + 1\n"
+    assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
+    assert "an editor shows '1 + 1'\n" in capsys.readouterr().out
+
+
+def test_watch_says_when_an_editor_would_not_show_it_as_complete_does(sample: Path, capsys, monkeypatch):
+    monkeypatch.setattr(FakeEngine, "worth", Worth(10.0, 8.0))
+    main(["complete", f"{sample}:1:5"])
+    [said] = capsys.readouterr().err.splitlines()
+    main(["watch", f"{sample}:1:5", "--delay", "0"])
+    assert said in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(("terminal", "lines"), [(True, 1), (False, 0)])

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mercury_kernels.installation import install_command
 
 from mercury_lsp.cli import main
 from mercury_lsp.statistics import Record, store
@@ -137,7 +138,7 @@ def test_without_matplotlib_the_error_says_what_to_install(state: Path, capsys, 
     monkeypatch.delattr("mercury_lsp.statistics.plot", raising=False)
     monkeypatch.delitem(sys.modules, "mercury_lsp.statistics.plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    assert "pip install 'mercury-lsp[plots]'" in refused(capsys, "--plot", str(state / "x.png"))
+    assert install_command("plots") in refused(capsys, "--plot", str(state / "x.png"))
 
 
 def test_a_plot_that_cannot_be_written_is_one_line(state: Path, capsys):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from mercury_kernels.cpu.blocks import GROUP
+from mercury_kernels.installation import install_command
 
 from mercury_engine.errors import RequestError
 
@@ -16,7 +17,7 @@ try:
     from gguf import GGUFReader as GGUFReader
     from gguf.quants import dequantize
 except ModuleNotFoundError as error:
-    raise RequestError(f"GGUF files need {error.name}: pip install 'mercury-lsp[training]'") from error
+    raise RequestError(f"GGUF files need {error.name}: {install_command('training')}") from error
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

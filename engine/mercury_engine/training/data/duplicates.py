@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+from mercury_kernels.installation import install_command
+
 from mercury_engine.training.data.sources import SourceError
 
 MINHASH_PERMUTATIONS = 64
@@ -41,7 +43,7 @@ class Duplicates:
             from datasketch import MinHash, MinHashLSH
         except ImportError as error:
             raise SourceError(
-                f"near duplicates need {error.name}: pip install 'mercury-lsp[training]', or use --no-near-dedup"
+                f"near duplicates need {error.name}: {install_command('training')}; or use --no-near-dedup"
             ) from error
         if not isinstance(self._index, MinHashLSH):
             self._index = MinHashLSH(threshold=NEAR_DUPLICATE_SIMILARITY, num_perm=MINHASH_PERMUTATIONS)
