@@ -1,9 +1,11 @@
 """The pages for newcomers name paths that exist, fit on a screen or two, and are all reachable in the site."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from mercury_engine.worth import Worth
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (ROOT / "mercury_lsp", ROOT / "engine" / "mercury_engine", ROOT / "kernels" / "mercury_kernels")
@@ -50,3 +52,22 @@ def test_every_page_is_in_the_navigation_of_the_site():
     docs = ROOT / "docs"
     navigation = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8")))
     assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} == navigation
+
+
+def table_row(page: str, start: str) -> list[str]:
+    """The cells of the only row of a page's tables that begins so."""
+    [row] = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith(f"| {start} |")]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_the_readme_gives_the_memory_that_was_measured():
+    measured = [int(cell.removesuffix(" MB").replace(",", "")) for cell in table_row("docs/figures.md", "resident")[1:]]
+    given = [
+        table_row("README.md", name)[2] for name in ("bundled, 135M", "`qwen2.5-coder-0.5b`", "`qwen2.5-coder-1.5b`")
+    ]
+    assert [float(cell.removesuffix(" GB")) for cell in given] == [round(megabytes / 1000, 2) for megabytes in measured]
+
+
+def test_the_bundled_models_gate_is_the_same_in_its_settings_and_in_the_code():
+    settings = json.loads((ROOT / "engine/mercury_engine/assets/mercury-135m/settings.json").read_text("utf-8"))
+    assert Worth(**settings["worth"]) == Worth()
