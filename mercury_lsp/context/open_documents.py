@@ -43,6 +43,14 @@ class OpenDocuments:
         """Apply the client's changes; returns the edits, or None if one replaced the whole document."""
         return self._find(uri).document.apply(changes, version)
 
+    def inserted_by(self, uri: str, text: str) -> str:
+        """The part of a whole new text that differs from the present one."""
+        return self._find(uri).document.inserted_by(text)
+
+    def prepare(self, uri: str, text: str, cut: ChunkedText) -> None:
+        """Take over a long text of the next change, cut beforehand."""
+        self._find(uri).document.prepare(text, cut)
+
     def close(self, uri: str) -> None:
         """Forget a document."""
         self._find(uri)

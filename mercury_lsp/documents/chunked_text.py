@@ -153,11 +153,14 @@ class ChunkedText:
 
         return read
 
-    def replace(self, start: int, end: int, new: str) -> "ChunkedText":
+    def replace(self, start: int, end: int, new: str, cut: "ChunkedText | None" = None) -> "ChunkedText":
         """The text with `new` in place of [start, end); only touched chunks, and at most their neighbours, change.
 
-        An insertion between two chunks goes to the first one, so that typing leaves the next one alone.
+        An insertion between two chunks goes to the first one, so that typing leaves the next one alone. `cut`: the new
+        text, if it is long and has been cut already.
         """
+        if cut is not None and not self._joins_crlf(start, end, new):
+            return self._with_cut(start, end, cut)
         if not self.chunks:
             return ChunkedText.of(new)
         first, last = self._touched(start, end)
@@ -170,6 +173,30 @@ class ChunkedText:
             (*self.chunks[:first], *pieces, *self.chunks[last + 1 :]),
             (*self._measures[:first], *map(_measure, pieces), *self._measures[last + 1 :]),
         )
+
+    def _with_cut(self, start: int, end: int, cut: "ChunkedText") -> "ChunkedText":
+        """As `replace`, with the chunks of the new text as they are."""
+        if not self.chunks:
+            return cut
+        first, last = self._touched(start, end)
+        before, after = self.slice(self.starts[first], start), self.slice(end, self.starts[last + 1])
+        head, tail = ([before] if before else []), ([after] if after else [])
+        return ChunkedText(
+            (*self.chunks[:first], *head, *cut.chunks, *tail, *self.chunks[last + 1 :]),
+            (
+                *self._measures[:first],
+                *map(_measure, head),
+                *cut._measures,
+                *map(_measure, tail),
+                *self._measures[last + 1 :],
+            ),
+        )
+
+    def _joins_crlf(self, start: int, end: int, new: str) -> bool:
+        """Whether a line break of two characters arises at an edge of the new text; no chunk may end within one."""
+        joins_before = new.startswith("\n") and self.slice(max(0, start - 1), start) == "\r"
+        joins_after = new.endswith("\r") and self.slice(end, min(end + 1, self.length)) == "\n"
+        return joins_before or joins_after
 
     def difference(self, text: str) -> tuple[int, int, str]:
         """The single edit (start, end, new) that turns this text into another, found chunk by chunk from both ends."""

@@ -106,6 +106,16 @@ class Document:
         self._tried: ChunkedText | None = None
         """The newest version for which a tree was requested."""
         self._snapshot: Snapshot | None = None
+        self._cut: tuple[str, ChunkedText] | None = None
+        """The text of the next change, if it is long and has been cut already."""
+
+    def inserted_by(self, text: str) -> str:
+        """The part of a whole new text that differs from the present one."""
+        return self._source.difference(text)[2]
+
+    def prepare(self, text: str, cut: ChunkedText) -> None:
+        """Take over a long text of the next change, cut beforehand."""
+        self._cut = text, cut
 
     def apply(self, changes: Sequence[ContentChange], version: int) -> list[Edit] | None:
         """Apply LSP content changes in order; each range refers to the text after the previous change.
@@ -186,7 +196,8 @@ class Document:
     def _replace(self, start: int, end: int, new: str) -> None:
         if start == end and not new:
             return
-        old, self._source = self._source, self._source.replace(start, end, new)
+        cut = self._cut[1] if self._cut is not None and self._cut[0] == new else None
+        old, self._source, self._cut = self._source, self._source.replace(start, end, new, cut), None
         self._is_parsed = False
         self.has_new_lines = self.has_new_lines or not _BREAKS.isdisjoint(old.slice(start, end) + new)
         if self._tree is not None:

@@ -72,20 +72,30 @@ class MercuryServer(LanguageServer):
                 return
 
     async def _prepare(self, message: Any) -> None:
-        """Cut a long text that is to be opened, in slices between which other connections are served."""
+        """Cut a long text that is to be opened or inserted, in slices between which other connections are served."""
         match message:
             case {"method": types.TEXT_DOCUMENT_DID_OPEN, "params": {"textDocument": {"text": str(text)}}}:
-                if not SLICE_CHARS < len(text) <= MAX_DOCUMENT_CHARS:
-                    return
-            case _:
-                return
+                if (cut := await self._cut(text)) is not None:
+                    self.session.prepared = text, cut
+            case {
+                "method": types.TEXT_DOCUMENT_DID_CHANGE,
+                "params": {"textDocument": {"uri": str(uri)}, "contentChanges": [{"text": str(text), **more}]},
+            } if len(text) > SLICE_CHARS and uri in self.session.documents:
+                new = text if more.get("range") is not None else self.session.documents.inserted_by(uri, text)
+                if (cut := await self._cut(new)) is not None:
+                    self.session.documents.prepare(uri, new, cut)
+
+    async def _cut(self, text: str) -> ChunkedText | None:
+        """The text in chunks; None if it is short, or too long to be served."""
+        if not SLICE_CHARS < len(text) <= MAX_DOCUMENT_CHARS:
+            return None
         cutting, signed = ChunkedText.in_slices(text), monotonic()
         while True:
             try:
                 next(cutting)
             except StopIteration as done:
-                self.session.prepared = text, done.value
-                return
+                found: ChunkedText = done.value
+                return found
             if monotonic() - signed > SIGN_OF_LIFE_SECONDS:
                 signed = monotonic()
                 self.show_life()
