@@ -11,6 +11,9 @@ from mercury_engine.models.network import BlockDrafter, ForwardRequest, Network,
 CONTEXT_TOKENS, ROWS = 32, 5
 """Tokens in front of a timed pass, and rows of the longer one."""
 
+SLOTS_DRAWN = 2
+"""Slots of a block that are drawn on average; the others are not worth a row."""
+
 SAMPLES = 4
 """Samples from which on the least times count."""
 
@@ -47,7 +50,7 @@ class CostMeter:
 
     def _draft(self, state: ReaderState) -> None:
         made = self._drafter.denoise(state, 0)
-        for slot in range(self._drafter.slots):
+        for slot in range(min(SLOTS_DRAWN, self._drafter.slots)):
             made.best(slot, slot, None)
 
 
