@@ -122,3 +122,13 @@ def test_a_server_that_could_not_be_found_is_started_once_it_is_there(desk: Desk
     Path(script).chmod(0o755)
     nvim.keys(":Mercury restart<CR>")
     until(nvim.attached)
+
+
+def test_a_server_that_ended_stays_away_once_neovim_may_not_start_it(desk: Desk) -> None:
+    starts = desk.folder / "starts"
+    nvim = desk.start(cmd=["sh", "-c", f"echo >> {starts}; exit 3"])
+    until(lambda: nvim.lua(LINE) == "mercury error")
+    nvim.lua("vim.lsp.enable('mercury', false)")
+    before = len(starts.read_text().splitlines())
+    nvim.lua("vim.wait(2500)")
+    assert len(starts.read_text().splitlines()) == before

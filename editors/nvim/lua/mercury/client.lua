@@ -59,6 +59,11 @@ function M.start()
       ["$/progress"] = require("mercury.denoising").on_progress,
     },
     on_init = status.started,
+    on_exit = vim.schedule_wrap(function(code)
+      if M.configuration().cmd ~= process.spawn then
+        status.ended(code)
+      end
+    end),
     reuse_client = reuse,
     root_dir = function(bufnr, on_dir)
       local is_another = is_unnamed(bufnr) and bufnr ~= vim.api.nvim_get_current_buf()

@@ -33,6 +33,12 @@ local successor
 ---@type fun()
 M.start = function() end
 
+--- Whether Neovim may still start it; 0.11.0 cannot tell.
+---@return boolean
+local function may_start()
+  return not vim.lsp.is_enabled or vim.lsp.is_enabled("mercury")
+end
+
 ---@param lives integer short lives in a row
 ---@return integer milliseconds
 function M.pause_ms(lives)
@@ -73,7 +79,11 @@ local function ended(code, asked, worked)
     short_lives = vim.fn.reltimefloat(vim.fn.reltime(started_at)) > SHORT_LIFE_S and 1 or short_lives + 1
     status.ended(code, worked and short_lives < SHORT_LIVES_BEFORE_WARNING)
     report(code, worked)
-    after(M.pause_ms(short_lives), M.start)
+    after(M.pause_ms(short_lives), function()
+      if may_start() then
+        M.start()
+      end
+    end)
   end
 end
 
@@ -102,6 +112,10 @@ function M.spawn(dispatchers)
   started_at = vim.fn.reltime()
   local rpc = vim.lsp.rpc.start(config.current.cmd, own --[[@as vim.lsp.rpc.Dispatchers]])
   local watched = {
+    request = function(method, ...)
+      asked = asked or method == "shutdown"
+      return rpc.request(method, ...)
+    end,
     notify = function(method, params)
       asked = asked or method == "exit"
       worked = worked or method == "initialized"
