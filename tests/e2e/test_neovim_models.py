@@ -39,7 +39,7 @@ def test_the_models_are_listed_with_what_they_need(desk: Desk) -> None:
 
 def test_the_model_that_is_chosen_is_used_and_the_server_reads_the_choice(desk: Desk) -> None:
     nvim = start(desk)
-    before = len(desk.received("workspace/didChangeConfiguration"))
+    before = len(until(lambda: desk.received("workspace/didChangeConfiguration")))
     nvim.lua(PICK % 2)
     [[text, _]] = said(nvim)
     assert "large is the model of all your editors now" in text

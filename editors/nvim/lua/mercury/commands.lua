@@ -15,7 +15,7 @@ local verbs = {
   { name = "accept_word", help = "insert its next word" },
   {
     name = "disable",
-    help = "stop suggesting: everywhere, in this buffer, or in its filetype",
+    help = "stop suggesting",
     takes_scope = true,
     run = function(mercury, scope)
       mercury.disable(scope)
