@@ -11,8 +11,8 @@ from types import ModuleType
 
 import torch
 from mercury_engine.models.network import ModelConfig
-from mercury_kernels import attention, commit, head, linear, norm, qkv, quantize, reference, swiglu
-from mercury_kernels.operands import Choice, Frames, Matrix, Slots, Table
+from mercury_kernels import accept, attention, commit, head, linear, norm, qkv, quantize, reference, swiglu
+from mercury_kernels.operands import Choice, Drafts, Frames, Matrix, Slots, Table
 from torch import Tensor
 
 from on_gpu.clock import Clock, spread
@@ -66,6 +66,7 @@ class Cases:
         for format_ in (None, torch.int8, torch.float8_e4m3fn):
             yield self.linear("gate_up", 2 * inner, c, format_, norm=True, gated=True)
         yield self.head()
+        yield self.accept()
         yield self.commit()
 
     @property
@@ -165,6 +166,22 @@ class Cases:
             return made.top, made.total, made.entropy
 
         return self._product("choices (head)", head, call, vocabulary, inputs, self.size)
+
+    def accept(self) -> Case:
+        vocabulary, inputs, rows = self.shape.vocab_size, self.shape.hidden_size, 16
+        matrices, x = self.matrices(vocabulary, inputs), self.x[:1].repeat(rows, 1)
+        lists = torch.zeros(2, vocabulary, dtype=torch.bool, device=self.device)
+        numbers = torch.zeros(1, rows, dtype=torch.int32, device=self.device)
+        reals, one = torch.zeros(1, rows, device=self.device), numbers[:, 0].clone()
+
+        def call(module: ModuleType, i: int) -> tuple[Tensor, ...]:
+            pairs = numbers.view(-1), reals.view(-1)
+            made = Drafts(numbers.clone(), reals.clone(), one.clone(), numbers, one, *[numbers] * 2, reals,
+                          *[numbers] * 2, *pairs)  # fmt: skip
+            module.accept(x, matrices[i % len(matrices)], lists, made, vocabulary + 1, self.scale, 1e-6)
+            return made.chance, made.accepted
+
+        return self._product("accept (with three small torch kernels)", accept, call, vocabulary, inputs, self.size)
 
     def commit(self) -> Case:
         rows = self.rows

@@ -1,4 +1,4 @@
-"""Run the bundled model on real code with its writer deciding: device loop and plain loop, and the cost of a key.
+"""Run the bundled model on real code, as shipped or with its writer deciding, on the device and by the plain loop.
 
 Text and chances of both ways must be the same in float32. A key is timed inside the engine, in the model's own dtype:
 from the request to its fill, with caches warm from the key before, so the reading of what was typed is part of it.
@@ -11,10 +11,12 @@ from functools import cache
 from pathlib import Path
 
 import torch
-from mercury_engine.api import FillRequest
+from mercury_engine.api import Fill, FillRequest
 from mercury_engine.cuda.device_loop import DeviceLoop
+from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
 from mercury_engine.evaluation.gaps import GAP_KINDS, Gap, gaps
+from mercury_engine.models.paged_reader import PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
 
 from on_gpu.clock import Clock, spread
@@ -26,10 +28,13 @@ TYPED_KEYS = 2
 
 
 class RealFills:
-    """`count` fills of real gaps, or as many as fit in `seconds`; a rehearsal shortens contexts."""
+    """`count` fills of real gaps, or as many as fit in `seconds`; a rehearsal shortens contexts.
 
-    def __init__(self, clock: Clock, count: int, seconds: float, tiny: bool) -> None:
-        self.clock, self.seconds, self.tiny = clock, seconds, tiny
+    `shipped`: the reader decides, in passes over pages; otherwise the writer does, in its loop.
+    """
+
+    def __init__(self, clock: Clock, count: int, seconds: float, tiny: bool, shipped: bool) -> None:
+        self.clock, self.seconds, self.tiny, self.shipped = clock, seconds, tiny, shipped
         self.gaps = [self._short(gap) for gap in gaps(HELD_OUT, max(1, count // len(GAP_KINDS)), 0, GAP_KINDS)][:count]
         self.engine = cache(self._engine)
 
@@ -46,7 +51,7 @@ class RealFills:
         for gap in self.gaps:
             if steps and time.monotonic() > end:
                 break
-            found, plain = (self._fill(engine, gap.request, loop) for loop in (engine.loop, None))
+            found, plain = engine.fill(gap.request), self._plain(engine, gap.request)
             same += found.text == plain.text and abs(found.confidence - plain.confidence) < 1e-3
             steps.append(found.steps)
         return {"compared": len(steps), "same": same / len(steps), "steps": sum(steps) / len(steps)}
@@ -82,14 +87,20 @@ class RealFills:
     def _engine(self, dtype: torch.dtype | None) -> Engine:
         backend = "torch" if dtype is None else "auto"
         engine = Engine.load(device=self.clock.device.type, dtype=dtype, backend=backend)
-        assert isinstance(engine.writer, TorchNetwork)
-        engine.denoiser.rule = replace(engine.denoiser.rule, decides="writer")
-        engine.loop = DeviceLoop(engine.writer.decoder, engine.denoiser)
+        if self.shipped and engine.verifying is None:  # on the CPU, where a rehearsal runs
+            assert isinstance(engine.reader, TorchNetwork)
+            paged = PagedReader(engine.reader.decoder)
+            engine.verifying = VerifyingLoop(paged, engine.context_reader, engine.denoiser)
+        if not self.shipped:
+            assert isinstance(engine.writer, TorchNetwork)
+            engine.denoiser.rule = replace(engine.denoiser.rule, decides="writer")
+            engine.loop = DeviceLoop(engine.writer.decoder, engine.denoiser)
         return engine
 
-    def _fill(self, engine: Engine, request: FillRequest, loop: DeviceLoop | None):
-        kept, engine.loop = engine.loop, loop
+    def _plain(self, engine: Engine, request: FillRequest) -> Fill:
+        """The fill by the plain loop."""
+        kept, engine.loop, engine.verifying = (engine.loop, engine.verifying), None, None
         try:
             return engine.fill(request)
         finally:
-            engine.loop = kept
+            engine.loop, engine.verifying = kept

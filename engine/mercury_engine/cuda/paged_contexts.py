@@ -130,7 +130,8 @@ class PagedContexts:
 
     def _free(self, count: int, used: _Side | None = None) -> list[int]:
         """Free pages; what was unused for longest makes room."""
-        self._evict(count, used)
+        if count > self._pool.free:
+            self._evict(count, used)
         return self._pool.take(max(0, count))
 
     def _evict(self, count: int, used: _Side | None) -> None:

@@ -46,6 +46,15 @@ class NgramMatch:
     """Shares of the tokens that follow matches in unread text; empty if read text has a match as long."""
 
 
+@dataclass(frozen=True, slots=True)
+class _RunMatch:
+    """The longest match in one text, and the positions behind all matches of that length."""
+
+    run_T: TokenArray
+    length: int
+    positions_P: PositionArray
+
+
 class NgramLookup:
     """Finds matches in the blocks that the model reads and in unread text; in each, later text is nearer."""
 
@@ -53,6 +62,9 @@ class NgramLookup:
         self._read_T = np.array([BOUNDARY, *(token for block in read for token in (*block, BOUNDARY))], np.int32)
         self._unread = lookup_text
         self._latest: tuple[TokenSequence, NgramMatch] = ((), NgramMatch())
+        self._longest: list[_RunMatch] = []
+        """The matches of the latest lookup: in the text before, in read and in unread text, as far as they matter."""
+        self._is_crowded = False
 
     @property
     def has_unread(self) -> bool:
@@ -62,18 +74,42 @@ class NgramLookup:
     def find(self, before: TokenSequence) -> NgramMatch:
         """The match for the last tokens of `before`; `before` itself is searched too, as read text."""
         if before != self._latest[0]:
-            self._latest = before, self._found(before)
+            was_crowded, self._is_crowded = self._is_crowded, self._crowds(before)
+            continued = [] if was_crowded or self._is_crowded else self._continued(before)
+            self._longest = continued or self._searched(before)
+            self._latest = before, self._match()
         return self._latest[1]
 
-    def _found(self, before: TokenSequence) -> NgramMatch:
+    def _crowds(self, before: TokenSequence) -> bool:
+        """Whether the last token has more positions in unread text than are considered."""
+        return self._unread is not None and len(before) > 0 and self._unread.is_crowded(np.int32(before[-1]))
+
+    def _searched(self, before: TokenSequence) -> list[_RunMatch]:
         last_T = np.array([BOUNDARY, *before], np.int32)
         found = [
-            (run_T, *_longest(run_T, last_T, _all_positions(run_T, last_T[-1]))) for run_T in (last_T, self._read_T)
+            _RunMatch(run_T, *_longest(run_T, last_T, _all_positions(run_T, last_T[-1])))
+            for run_T in (last_T, self._read_T)
         ]
         if self._unread is not None:
             run_T = self._unread.run_T
-            found.append((run_T, *_longest(run_T, last_T, self._unread.positions(last_T[-1]))))
-        run_T, length, positions_P = max(found, key=lambda each: each[1])  # the first of equals
+            found.append(_RunMatch(run_T, *_longest(run_T, last_T, self._unread.positions(last_T[-1]))))
+        return found
+
+    def _continued(self, before: TokenSequence) -> list[_RunMatch]:
+        """The matches for the latest text and one token more, where the longest match goes on with it; else none.
+
+        It is then the longest one again, and shorter ones that end do not matter. Takes a fifth of a search.
+        """
+        known, match = self._latest
+        if len(before) != len(known) + 1 or not 0 < match.length < LONGEST_MATCH or before[:-1] != known:
+            return []
+        longer = [_with_token(each, np.int32(before[-1])) for each in self._longest]
+        longest = max(each.length for each in longer)
+        return longer if longest == match.length + 1 else []
+
+    def _match(self) -> NgramMatch:
+        best = max(self._longest, key=lambda each: each.length)  # the first of equals
+        run_T, length, positions_P = best.run_T, best.length, best.positions_P
         if not length:
             return NgramMatch()
         at = int(positions_P[-1])
@@ -101,10 +137,32 @@ class IndexedText:
 
     def positions(self, token: np.int32) -> PositionArray:
         """Positions of a token; the last `MOST_POSITIONS` if there are more."""
-        half = token.astype(np.uint16)
-        first, last = (int(np.searchsorted(self._sorted_T, half, side)) for side in ("left", "right"))
+        first, last = self._range(token)
         positions_P = self._order_T[max(first, last - MOST_POSITIONS) : last]
         return positions_P[self.run_T[positions_P] == token]
+
+    def is_crowded(self, token: np.int32) -> bool:
+        """Whether there may be positions of the token that are not considered."""
+        first, last = self._range(token)
+        return last - first > MOST_POSITIONS
+
+    def _range(self, token: np.int32) -> tuple[int, int]:
+        """Where the tokens with its lower half stand in order."""
+        half = token.astype(np.uint16)
+        first, last = (int(np.searchsorted(self._sorted_T, half, side)) for side in ("left", "right"))
+        return first, last
+
+
+def _with_token(match: _RunMatch, token: np.int32) -> _RunMatch:
+    """The matches that the token continues and that something follows; of length 0 if there are none."""
+    is_before = match.run_T[-1] != BOUNDARY
+    run_T = np.append(match.run_T, token) if is_before else match.run_T  # the text before the token ends with it now
+    if not match.length:
+        return _RunMatch(run_T, 0, match.positions_P)
+    behind_P = match.positions_P[match.run_T[match.positions_P] == token] + 1
+    behind_P = behind_P[behind_P < len(run_T)]
+    behind_P = behind_P[run_T[behind_P] != BOUNDARY]
+    return _RunMatch(run_T, match.length + 1 if len(behind_P) else 0, behind_P)
 
 
 def _all_positions(run_T: TokenArray, token: np.int32) -> PositionArray:
