@@ -175,9 +175,9 @@ class Cases:
         reals, one = torch.zeros(1, rows, device=self.device), numbers[:, 0].clone()
 
         def call(module: ModuleType, i: int) -> tuple[Tensor, ...]:
-            pairs = numbers.view(-1), reals.view(-1)
-            made = Drafts(numbers.clone(), reals.clone(), one.clone(), numbers, one, *[numbers] * 2, reals,
-                          *[numbers] * 2, *pairs)  # fmt: skip
+            found = numbers.clone(), reals.clone(), one.clone()
+            none = numbers, numbers, numbers.view(-1), reals.view(-1)  # no pairs
+            made = Drafts(*found, numbers, one, numbers, numbers, reals, *none)
             module.accept(x, matrices[i % len(matrices)], lists, made, vocabulary + 1, self.scale, 1e-6)
             return made.chance, made.accepted
 

@@ -6,15 +6,17 @@ from threading import Event
 
 import pytest
 import torch
-from mercury_engine.api import FillRequest
+from mercury_engine.api import MAX_SLOTS, FillRequest
 from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
+from mercury_engine.kv_cache.cache import KEPT_BRANCHES
 from mercury_engine.models import torch_network
-from mercury_engine.models.paged_reader import LEAST_PAGES, PREFILL_ROWS, ROWS, PagedReader
+from mercury_engine.models.paged_reader import LEAST_PAGES, PAGE_BUCKETS, PREFILL_ROWS, ROWS, PagedReader
 from mercury_engine.models.paged_rows import NextToken, PagedRows, TokenList
 from mercury_engine.models.torch_network import TorchNetwork
+from mercury_engine.prompt.budget import NEAR_TOKENS, REST_TOKENS, SEGMENT_TOKENS
 from mercury_kernels import accept, attention, linear, ops, qkv
 from mercury_kernels.launch import INTERPRETED
 
@@ -238,6 +240,14 @@ def test_a_failed_pass_leaves_the_stack_as_it_was(engine, plain, monkeypatch):
     monkeypatch.setattr(PagedReader, "_pass", original)
     more = replace(REQUEST, near=REQUEST.near + "os.")
     alike(engine.fill(more), plain.fill(more))
+
+
+def test_the_longest_context_fits_the_pages_of_a_request(engine):
+    pool = PagedReader(engine.reader.decoder).pool
+    head_line_and_rest = 2 * NEAR_TOKENS + REST_TOKENS + 2 * MAX_SLOTS
+    far, near = pool.needed(1 + SEGMENT_TOKENS), pool.needed(head_line_and_rest)
+    assert far + near <= PAGE_BUCKETS[-1]
+    assert far + (1 + KEPT_BRANCHES) * near <= LEAST_PAGES
 
 
 def test_without_room_a_fill_takes_the_plain_loop(engine, plain, passes, monkeypatch):

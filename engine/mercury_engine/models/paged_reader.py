@@ -31,8 +31,8 @@ ROWS = 16
 PREFILL_ROWS = (64, 128, 256)
 """Rows of the passes that only read."""
 
-PAGE_BUCKETS = (8, 16, 32, 64, 128)
-"""Pages that a request may see."""
+PAGE_BUCKETS = (8, 16, 32, 64, 192)
+"""Pages that a request may see; the most that `prompt.budget` allows take 140."""
 
 BATCHES = (1, 4, 16)
 """Requests in a pass."""
@@ -46,8 +46,11 @@ LISTS = 64
 MEMORY_SHARE = 8
 """Pages take at most one part in so many of the memory that is free."""
 
-LEAST_PAGES, MOST_PAGES = 2 * PAGE_BUCKETS[-1], 2 * PAGE_BUCKETS[-1] * BATCHES[-1]
-"""Pages for one request and for as many as share a pass; each may hold on to two near stacks beside its own."""
+LEAST_PAGES = 320
+"""Pages for one request, which may hold on to two near stacks beside its own."""
+
+MOST_PAGES = LEAST_PAGES * BATCHES[-1]
+"""Pages for as many requests as share a pass."""
 
 WARM_UP_PASSES, TIMED_PASSES = 2, 5
 
