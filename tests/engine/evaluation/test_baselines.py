@@ -173,7 +173,7 @@ def test_a_file_at_hand_is_not_downloaded(tmp_path, monkeypatch):
 def test_without_the_gguf_package_the_error_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
     monkeypatch.delitem(sys.modules, "mercury_engine.training.conversion.gguf_weights")
-    with pytest.raises(RequestError, match=r"pip install 'mercury-lsp\[training\]'"):
+    with pytest.raises(RequestError, match=r"GGUF files need gguf: .*-m pip install .*\[training\]"):
         import_module("mercury_engine.training.conversion.gguf_weights")
 
 
