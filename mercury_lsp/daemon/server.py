@@ -22,7 +22,8 @@ from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
 from mercury_lsp.server.server import SIGN_OF_LIFE_SECONDS, MercuryServer
-from mercury_lsp.transport.framing import PAUSE, Decoder, framed
+from mercury_lsp.transport.framing import Decoder, framed
+from mercury_lsp.transport.long_texts import PAUSE
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,10 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from mercury_lsp.transport import long_texts
+from mercury_lsp.transport.long_texts import PAUSE
 
 MAX_BODY_BYTES = 256 * 2**20
 """Longest message; a larger Content-Length is taken for a damaged header."""
@@ -38,9 +39,6 @@ PARSE_ERROR = -32700
 
 LARGE_BYTES = 2**20
 """Longest message that is decoded in one step."""
-
-PAUSE: Final = object()
-"""Stands between the slices of a large message: others may be served now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,21 +174,17 @@ def _decoded(body: bytes) -> tuple[Any, int]:
     return message, len(body)
 
 
-def _decoded_in_slices(body: bytearray, length: int) -> Generator[Any, None, Any]:
+def _decoded_in_slices(body: bytearray, length: int) -> Generator[object, None, Any]:
     """As `_decoded`, for a large message."""
-    slices = long_texts.decoded(body, length)
-    while True:
-        try:
-            next(slices)
-        except StopIteration as done:
-            return done.value if _is_shallow([done.value], MAX_NESTING + 1) else _too_deep(bytes(body[:4096]))
-        except RecursionError:
-            return _too_deep(bytes(body[:4096]))
-        except long_texts.TooLong as error:
-            return Unreadable(str(error))
-        except ValueError as error:
-            return Unreadable(f"not JSON in UTF-8: {error}")
-        yield PAUSE
+    try:
+        message = yield from long_texts.decoded(body, length)
+    except RecursionError:
+        return _too_deep(bytes(body[:4096]))
+    except long_texts.TooLong as error:
+        return Unreadable(str(error))
+    except ValueError as error:
+        return Unreadable(f"not JSON in UTF-8: {error}")
+    return message if _is_shallow([message], MAX_NESTING + 1) else _too_deep(bytes(body[:4096]))
 
 
 def _is_shallow(message: Any, most: int = MAX_NESTING) -> bool:

@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import Any, Final
 
 SLICE_BYTES = 2**18
 """Bytes, or characters, that one step decodes or encodes; about 2 ms."""
@@ -28,6 +28,10 @@ _COLON = re.compile(rb"[ \t\r\n]*:")
 _HALF_OF_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
+PAUSE: Final = object()
+"""Stands between the slices of a message: others may be served now."""
+
+
 class Malformed(ValueError):
     """The body is not JSON; the ordinary decoder can say why."""
 
@@ -36,7 +40,7 @@ class TooLong(ValueError):
     """Too much of the body is no long text."""
 
 
-def decoded(body: bytes | bytearray, length: int) -> Generator[None, None, Any]:
+def decoded(body: bytes | bytearray, length: int) -> Generator[object, None, Any]:
     """The message in the first `length` bytes, one slice a step. Raises Malformed, TooLong, ValueError, RecursionError.
 
     The skeleton of the message has names in place of the long texts.
@@ -63,7 +67,7 @@ def decoded(body: bytes | bytearray, length: int) -> Generator[None, None, Any]:
             rested = at
             if len(skeleton) > MAX_OTHER_BYTES:
                 raise TooLong(f"a message with more than {MAX_OTHER_BYTES >> 20} MB beside its long texts")
-            yield
+            yield PAUSE
     message = [json.loads(skeleton.decode())]
     named = {f"{mark}{number}": text for number, text in enumerate(texts)}
     for container, key, value in _strings(message):
@@ -72,7 +76,7 @@ def decoded(body: bytes | bytearray, length: int) -> Generator[None, None, Any]:
     return message[0]
 
 
-def _text(body: bytes | bytearray, start: int, end: int, length: int) -> Generator[None, None, tuple[str, int]]:
+def _text(body: bytes | bytearray, start: int, end: int, length: int) -> Generator[object, None, tuple[str, int]]:
     """A long string, whose first slice ends at `end`; returns it and where its closing quote is."""
     pieces, chars = list[str](), 0
     while True:
@@ -81,7 +85,7 @@ def _text(body: bytes | bytearray, start: int, end: int, length: int) -> Generat
             chars += len(pieces[-1])
         if body[end : end + 1] == b'"':
             return "".join(pieces), end
-        yield
+        yield PAUSE
         start, end = end, _slice_end(body, end, length)
 
 
