@@ -4,7 +4,6 @@ Layer by layer, a small model takes longer on a GPU than the C kernels do; a cap
 """
 
 import logging
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 
 from mercury_engine.models.arrays import on_host
 from mercury_engine.models.network import ForwardRequest, Network
+from mercury_engine.models.timing import least_seconds
 from mercury_engine.models.weights import weight_bytes
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ CPU_BYTES_PER_SECOND = 100e9
 
 CONTEXT_TOKENS, DRAFT_TOKENS = 64, 4
 """Tokens in front of a timed pass, and rows of it: a token and three drafts."""
-
-WARM_UP_PASSES, TIMED_PASSES = 2, 5
 
 _log = logging.getLogger(__name__)
 
@@ -60,11 +58,9 @@ def pass_seconds(network: Network) -> float:
     """The least duration of a pass of a few rows, until its log-probabilities are on the host."""
     _, block = network.read_together([ForwardRequest(np.arange(CONTEXT_TOKENS))])[0]
     rows = ForwardRequest(np.arange(DRAFT_TOKENS), [network.rotated(block, 0)], CONTEXT_TOKENS)
-    return min([_pass(network, rows) for _ in range(WARM_UP_PASSES + TIMED_PASSES)][WARM_UP_PASSES:])
 
+    def run() -> None:
+        [(hidden, _)] = network.read_together([rows])
+        on_host(network.log_probabilities(hidden))
 
-def _pass(network: Network, rows: ForwardRequest) -> float:
-    started = time.perf_counter()
-    [(hidden, _)] = network.read_together([rows])
-    on_host(network.log_probabilities(hidden))
-    return time.perf_counter() - started
+    return least_seconds(run)

@@ -7,7 +7,6 @@ by passes of more rows, which decide nothing. `prepare` captures all graphs; on 
 Dimensions as in `network.py`.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -22,6 +21,7 @@ from mercury_kernels.pages import PagePool, PageRun
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.models.paged_rows import Decided, NextToken, PagedRows, TokenList
+from mercury_engine.models.timing import least_seconds
 from mercury_engine.models.token_masks import TokenMasks
 from mercury_engine.models.triton import TritonWeights, forward
 
@@ -51,8 +51,6 @@ LEAST_PAGES = 320
 
 MOST_PAGES = LEAST_PAGES * BATCHES[-1]
 """Pages for as many requests as share a pass."""
-
-WARM_UP_PASSES, TIMED_PASSES = 2, 5
 
 
 class PagedReader:
@@ -107,13 +105,9 @@ class PagedReader:
         nothing = TokenList((), lambda: np.zeros(self._decoder.config.vocab_size, np.bool_))
         pages = self.pool.take(2)
         rows = PagedRows(self, [0, 0, 0], pages, [1], 0, [0, 0], [NextToken(nothing)] * 3)
-        seconds = []
-        for _ in range(WARM_UP_PASSES + TIMED_PASSES):
-            started = time.perf_counter()
-            self.read_rows([rows])
-            seconds.append(time.perf_counter() - started)
+        least = least_seconds(lambda: self.read_rows([rows]))
         self.pool.give(pages)
-        return min(seconds[WARM_UP_PASSES:])
+        return least
 
     def _pass(self, group: Sequence[PagedRows]) -> list[Decided]:
         shape = self._shape(group)
