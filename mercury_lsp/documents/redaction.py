@@ -163,8 +163,8 @@ def _kept(text: str, hidden: frozenset[int]) -> Iterable[str]:
 @lru_cache(maxsize=4096)
 def _hidden(text: str, language_id: str, above: str, below: str) -> frozenset[int]:
     """The numbers of the lines of a text that look like secrets."""
-    above = above if leads_on(above := _last_lines(above)) else ""
-    below = below if text.endswith(("\n", "\r")) and is_led_to(text, below := _first_lines(below)) else ""
+    above, below = _last_lines(above), _first_lines(below) if text.endswith(("\n", "\r")) else ""
+    above, below = above if leads_on(above) else "", below if is_led_to(text, below) else ""
     found = secret_lines(above + text + below, language_id)
     if not found:
         return found

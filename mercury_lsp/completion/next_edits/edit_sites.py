@@ -42,6 +42,18 @@ class EditSite:
         return self.start + len(self.old)
 
 
+def text_around(at: int, snapshot: Snapshot) -> tuple[int, str]:
+    """The text that is searched around an offset, and where it begins."""
+    first = max(0, at - SEARCH_REACH_CHARS)
+    return first, snapshot.slice(first, at + SEARCH_REACH_CHARS)
+
+
+def below_first(sites: Sequence[EditSite], at: int) -> list[EditSite]:
+    """The sites below an offset from the top down, then the others from the bottom up; they come in order."""
+    below = [site for site in sites if site.start > at]
+    return below + [site for site in reversed(sites) if site.start <= at]
+
+
 def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
     """The kind of the changed name or call; None if it is neither, or the document is not parsed (yet).
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from mercury_lsp.completion.next_edits.edit_sites import MAX_CLASSIFIED_OCCURRENCES, EditSite, sites_of_kind
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.languages import language
+from mercury_lsp.documents.languages import C_FAMILY, SCRIPT_FAMILY, language, share_names
 
 _FOLDER_NAMES = ("index", "__init__", "init", "mod", "lib", "main")
 """Names of files that are imported by the name of their folder."""
@@ -15,8 +15,6 @@ _FOLDER_NAMES = ("index", "__init__", "init", "mod", "lib", "main")
 _BY_FOLDER = ("go", "java")
 """Languages in which files of one folder see each other's names."""
 
-_HEADERS = ("c", "cpp")
-_SCRIPTS = ("javascript", "javascriptreact", "typescript", "typescriptreact")
 
 _PLAIN_NAME = SyntaxKind("name", "", (), is_type=False, is_defined=False)
 
@@ -34,23 +32,23 @@ def sites_elsewhere(
     Plain names that it imports, members of the module, and fields of structures that it knows.
     """
     old, new = names
-    if other.tree is None or not other.is_parsed or not _is_same_language(language_id, other.language_id):
+    if other.tree is None or not other.is_parsed or not share_names(language_id, other.language_id):
         return []
     origin = PurePosixPath(path)
     by_folder = origin.stem in _FOLDER_NAMES or language_id == "go"
     module = origin.parent.name if by_folder else origin.stem
     imports = [text for text in _imports(other) if _has_word(text, module)]
     is_near = language_id in _BY_FOLDER and PurePosixPath(other_path).parent == origin.parent
-    is_near = is_near or (language_id in _HEADERS and PurePosixPath(other_path).stem == origin.stem)
+    is_near = is_near or (language_id in C_FAMILY and PurePosixPath(other_path).stem == origin.stem)
     if not (imports or is_near):
         return []
     found = list(_uses(old, new, other))
     if kind.is_field:
         return _fields(found, kind, other)
-    if language_id not in _HEADERS and any(each.is_defined and not each.enclosing for _, each in found):
+    if language_id not in C_FAMILY and any(each.is_defined and not each.enclosing for _, each in found):
         return []
     owners = {module, *(alias for text in imports for alias in _aliases(text))}
-    by_name = is_near or language_id in _HEADERS or any(_has_word(text, old) for text in imports)
+    by_name = is_near or language_id in C_FAMILY or any(_has_word(text, old) for text in imports)
     plain = list(sites_of_kind(found, _PLAIN_NAME, None, other)) if by_name else []
     members = [site for site, each in found if each.role == "member" and each.owner in owners and imports]
     imported = [site for site, _ in found if by_name and _is_in_import(other, site)]
@@ -78,7 +76,7 @@ def _imports(snapshot: Snapshot) -> Iterator[str]:
     for node in snapshot.tree.root_node.named_children:
         if node.type in language(snapshot.language_id).imports:
             yield (node.text or b"").decode("utf-8", "replace")
-    if snapshot.language_id in (*_SCRIPTS, "lua"):
+    if snapshot.language_id in (*SCRIPT_FAMILY, "lua"):
         yield from _REQUIRED.findall(snapshot.text)
 
 
@@ -90,10 +88,6 @@ def _aliases(text: str) -> list[str]:
 def _is_in_import(snapshot: Snapshot, site: EditSite) -> bool:
     line, _ = snapshot.line_at(site.start)
     return line.lstrip().startswith(language(snapshot.language_id).import_words or ("\0",))
-
-
-def _is_same_language(one: str, other: str) -> bool:
-    return any(one in family and other in family for family in ((one,), _HEADERS, _SCRIPTS))
 
 
 def _has_word(text: str, word: str) -> bool:

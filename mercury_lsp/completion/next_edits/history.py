@@ -70,6 +70,14 @@ class Hunk:
         """One past the last line of `after`."""
         return self.line + len(self.after_lines)
 
+    def covers(self, line: int) -> bool:
+        """Whether it changed a line of its document; where it removed lines, that is the one behind them."""
+        return self.line <= line < max(self.end_line, self.line + 1)
+
+    def offset_in(self, snapshot: Snapshot) -> int:
+        """Where it begins in its document, as an offset; 0 in any other."""
+        return snapshot.source.offset_at(self.line, 0) if self.uri == snapshot.uri else 0
+
 
 @dataclass(frozen=True, slots=True)
 class _Tracked:

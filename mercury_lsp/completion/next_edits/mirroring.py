@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from mercury_engine.places.candidates import KEYWORDS
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.edit_sites import SEARCH_REACH_CHARS, EditSite, below_first
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
@@ -31,7 +31,6 @@ MAX_LINE_CHARS = 300
 
 MAX_SITES = 8
 
-REACH_CHARS = 100_000
 """Characters on either side of the example that are searched."""
 
 NEAR_LINES = 60
@@ -252,26 +251,25 @@ def _is_single_name(tokens: Sequence[str]) -> bool:
 def _sites(pattern: Pattern, hunk: Hunk, own: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
     """The matches outside of changed lines, those below the example first."""
     source = snapshot.source
-    at = source.offset_at(hunk.line, 0) if hunk.uri == snapshot.uri else 0
+    at = hunk.offset_in(snapshot)
     if pattern.is_of_line:
         first = source.offset_at(max(0, hunk.line - NEAR_LINES), 0)
         last = source.offset_at(hunk.end_line + NEAR_LINES, 0)
     else:
-        first, last = max(0, at - REACH_CHARS), at + REACH_CHARS
+        first, last = max(0, at - SEARCH_REACH_CHARS), at + SEARCH_REACH_CHARS
     text = snapshot.slice(first, last)
     sites: list[EditSite] = []
     for found in pattern.regex.finditer(text):
         start, end = found.span("line" if pattern.is_of_line else 0)
         line = source.line_of(first + start)
-        if any(each.line <= line < max(each.end_line, each.line + 1) for each in own):
+        if any(each.covers(line) for each in own):
             continue
         if pattern.is_of_line and not _is_alike(pattern, found):
             continue
         old, new = text[start:end], pattern.rewritten(found)
         if old != new and not _is_made(text, start, old, new):
             sites.append(EditSite(first + start, old, new))
-    below = [site for site in sites if site.start > at]
-    yield from (below + [site for site in reversed(sites) if site.start <= at])[:MAX_SITES]
+    yield from below_first(sites, at)[:MAX_SITES]
 
 
 def _is_made(text: str, start: int, old: str, new: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.checks import reverts
@@ -32,6 +32,8 @@ from mercury_lsp.documents.document import Edit, Snapshot
 
 SITES_JUDGED_UNASKED = 4
 """Sites that the model judges when the editor asks on its own; 0.15 s each with a warm KV cache."""
+
+T = TypeVar("T")
 
 Others = Sequence[tuple[Snapshot, str]]
 """Other documents, with their paths, that may be edited together with the one at hand."""
@@ -154,25 +156,24 @@ class NextEdits:
         if hunks and hunks[-1].uri == snapshot.uri and not _is_complete(hunks[-1], snapshot):
             return
         documents = [(snapshot, path), *others]
-        found = (self._signatures(documents, hunks), self._added(documents, hunks), self._mirrored(documents, hunks))
-        for proposal in chain.from_iterable(found):
+        called = self._following(documents, hunks, signatures, call_sites)
+        listed = self._following(documents, hunks, additions, sibling_sites)
+        for proposal in chain(called, listed, self._mirrored(documents, hunks)):
             if not self.by_example.is_declined(proposal.snapshot.uri, proposal.site):
                 yield proposal
 
-    def _signatures(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:
-        """The declarations and calls of functions whose parameters the latest hunk's document changed."""
+    def _following(
+        self,
+        documents: Others,
+        hunks: Sequence[Hunk],
+        examples: Callable[[Sequence[Hunk], Snapshot], Iterator[T]],
+        sites: Callable[[T, Sequence[Hunk], Snapshot], Iterator[EditSite]],
+    ) -> Iterator[Proposal]:
+        """The sites in all documents that follow an example in the latest hunk's document."""
         origin = next((snapshot for snapshot, _ in documents if hunks and snapshot.uri == hunks[-1].uri), None)
-        for signature in signatures(hunks, origin) if origin is not None else ():
+        for example in examples(hunks, origin) if origin is not None else ():
             for snapshot, path in documents:
-                for site in call_sites(signature, hunks, snapshot):
-                    yield self._by_example(snapshot, path, site, "", 0.0)
-
-    def _added(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:
-        """The items that the latest hunk's document got, where those beside them are listed."""
-        origin = next((snapshot for snapshot, _ in documents if hunks and snapshot.uri == hunks[-1].uri), None)
-        for addition in additions(hunks, origin) if origin is not None else ():
-            for snapshot, path in documents:
-                for site in sibling_sites(addition, hunks, snapshot):
+                for site in sites(example, hunks, snapshot):
                     yield self._by_example(snapshot, path, site, "", 0.0)
 
     def _mirrored(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:

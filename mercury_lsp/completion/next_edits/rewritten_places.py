@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Event
 from time import perf_counter
 
 from mercury_engine.api import EditHunk
 
 from mercury_lsp.completion.next_edits.checks import is_wanted
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk, shown
+from mercury_lsp.completion.next_edits.offer import Offer
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewriting import Rewrite
 from mercury_lsp.completion.suggestions import Suggestion
@@ -39,21 +41,13 @@ class Surroundings:
     find_places: Callable[[], Sequence[Place]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    uri: str
-    start: int
-    old: str
-    new: str
-
-
 class RewrittenPlaces:
     """The rewritten places of one connection, and what the user did not want; for the event loop's thread."""
 
     def __init__(self) -> None:
         self.rewrite: RewritePlace | None = None
         """Nothing is offered without it."""
-        self._offered: dict[str, _Offer] = {}
+        self._offered: dict[str, Offer] = {}
         self._dismissed: dict[tuple[str, str, str], None] = {}
         """By uri, the old texts and new texts of edits that were dismissed, oldest first."""
 
@@ -72,8 +66,8 @@ class RewrittenPlaces:
             if found is None or not is_wanted(place.snapshot, found.start, found.end, found.text, hunks):
                 continue
             old = place.snapshot.slice(found.start, found.end)
-            offer = _Offer(place.snapshot.uri, found.start, old, found.text)
-            if _key(offer) not in self._dismissed:
+            offer = Offer(place.snapshot.uri, EditSite(found.start, old, found.text))
+            if offer.key not in self._dismissed:
                 span, seconds = (place.snapshot, found.start, found.end), perf_counter() - started
                 suggestion = Suggestion.replacing(*span, found.text, found.confidence, seconds)
                 self._offered = {suggestion.id: offer}
@@ -83,23 +77,15 @@ class RewrittenPlaces:
     def edited(self, uri: str, edits: Sequence[Edit]) -> None:
         """The user edited: an offer that an edit touches was taken or declined, and is not made again."""
         for edit in edits:
-            end = edit.start + len(edit.removed)
             for suggestion_id, offer in list(self._offered.items()):
-                if offer.uri != uri or edit.start > offer.start + len(offer.old):
-                    continue
-                if end >= offer.start:
+                if offer.is_touched_by(uri, edit):
                     self.dismiss(suggestion_id)
                 else:
-                    moved = offer.start + len(edit.inserted) - len(edit.removed)
-                    self._offered[suggestion_id] = replace(offer, start=moved)
+                    self._offered[suggestion_id] = offer.moved(uri, edit)
 
     def dismiss(self, suggestion_id: str) -> None:
         """Do not offer this edit again."""
         if (offer := self._offered.pop(suggestion_id, None)) is not None:
-            self._dismissed[_key(offer)] = None
+            self._dismissed[offer.key] = None
             for oldest in list(self._dismissed)[:-DISMISSED_KEPT]:
                 del self._dismissed[oldest]
-
-
-def _key(offer: _Offer) -> tuple[str, str, str]:
-    return offer.uri, offer.old, offer.new

@@ -14,7 +14,7 @@ from itertools import islice
 
 from mercury_engine.places.candidates import KEYWORDS
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.items import COMMENTS, NAME, is_whole, kind, lists_on, names_apart, shape, tokens
 from mercury_lsp.completion.next_edits.name_styles import in_every_style
@@ -26,7 +26,6 @@ HUNKS_FOLLOWED = 4
 MAX_ADDED_LINES = 2
 """Lines added at one place that are taken for items of a list."""
 
-REACH_CHARS = 100_000
 LIST_LINES = 4
 """Lines on either side of an added one that may be items of the same list."""
 
@@ -83,9 +82,8 @@ def additions(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Addition]:
 def sibling_sites(addition: Addition, hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
     """Where the new item is missing, those below the change first."""
     source = snapshot.source
-    at = source.offset_at(addition.hunk.line, 0) if addition.hunk.uri == snapshot.uri else 0
-    first = max(0, at - REACH_CHARS)
-    text = snapshot.slice(first, at + REACH_CHARS)
+    at = addition.hunk.offset_in(snapshot)
+    first, text = text_around(at, snapshot)
     own = [each for each in hunks if each.uri == snapshot.uri]
     seen: set[int] = set()
     sites: list[EditSite] = []
@@ -94,13 +92,12 @@ def sibling_sites(addition: Addition, hunks: Sequence[Hunk], snapshot: Snapshot)
         if number in seen:
             continue
         seen.add(number)
-        if any(each.line <= number < max(each.end_line, each.line + 1) for each in own):
+        if any(each.covers(number) for each in own):
             continue
         is_beside = any(each.line - 1 <= number <= each.end_line for each in own)
         if (site := _missing(addition, number, snapshot, is_beside)) is not None:
             sites.append(site)
-    below = [site for site in sites if site.start > at]
-    yield from (below + [site for site in reversed(sites) if site.start <= at])[:MAX_SITES]
+    yield from below_first(sites, at)[:MAX_SITES]
 
 
 def _beside(
@@ -139,9 +136,8 @@ def _is_new(name: str, snapshot: Snapshot, own: Sequence[Hunk]) -> bool:
     """Whether only the user's changes have a name."""
     pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     source = snapshot.source
-    at = source.offset_at(own[-1].line, 0) if own else 0
-    first = max(0, at - REACH_CHARS)
-    for found in pattern.finditer(snapshot.slice(first, at + REACH_CHARS)):
+    first, text = text_around(own[-1].offset_in(snapshot) if own else 0, snapshot)
+    for found in pattern.finditer(text):
         line = source.line_of(first + found.start())
         if not any(each.line <= line < each.end_line for each in own):
             return False

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from mercury_engine.places.candidates import KEYWORDS
 
 from mercury_lsp.completion.next_edits.calls import CallSite, calls
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.mirroring import paired
 from mercury_lsp.completion.next_edits.parameters import parameters_around
 from mercury_lsp.completion.next_edits.syntax_kind import kind_at
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.languages import share_names
 
 HUNKS_FOLLOWED = 4
-REACH_CHARS = 100_000
 MAX_SITES = 8
 MAX_CALLS = 100
 """Occurrences of the function's name that are looked at."""
@@ -30,7 +30,6 @@ _NAME = re.compile(r"[^\W\d]\w*")
 _SELF = re.compile(r"(?:self|cls|&(?:mut )?self|mut self)\Z")
 _NAME_FIRST = ("python", "typescript", "typescriptreact", "javascript", "javascriptreact", "rust", "go", "lua")
 """Languages in which a parameter's name stands before its type."""
-_FAMILIES = (("c", "cpp"), ("javascript", "javascriptreact", "typescript", "typescriptreact"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +61,25 @@ def signatures(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Signature]
 
 def call_sites(signature: Signature, hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
     """The declaration and the calls of a function that must follow, as far as their text is certain, nearest first."""
-    if not _is_same_language(signature.hunk.language_id, snapshot.language_id):
+    if not share_names(signature.hunk.language_id, snapshot.language_id):
         return
     if snapshot.tree is None or not snapshot.is_parsed:
         return
     source, own = snapshot.source, [each for each in hunks if each.uri == snapshot.uri]
-    at = source.offset_at(signature.hunk.line, 0) if signature.hunk.uri == snapshot.uri else 0
-    first = max(0, at - REACH_CHARS)
-    text = snapshot.slice(first, at + REACH_CHARS)
+    at = signature.hunk.offset_in(snapshot)
+    first, text = text_around(at, snapshot)
     sites: list[EditSite] = []
     for found, _ in zip(re.finditer(rf"(?<!\w){re.escape(signature.name)}\(", text), range(MAX_CALLS), strict=False):
         start = first + found.start()
         line = source.line_of(start)
-        if any(each.line <= line < max(each.end_line, each.line + 1) for each in own):
+        if any(each.covers(line) for each in own):
             continue
         rest = snapshot.slice(start, source.line_bounds(start)[1])
         call = next((each for each in calls(rest) if each.start == 0), None)
         if call is not None and (new := _followed(signature, call, start, snapshot)) not in (None, call.text):
             assert new is not None
             sites.append(EditSite(start, call.text, new))
-    below = [site for site in sites if site.start > at]
-    yield from (below + [site for site in reversed(sites) if site.start <= at])[:MAX_SITES]
+    yield from below_first(sites, at)[:MAX_SITES]
 
 
 def _followed(signature: Signature, call: CallSite, start: int, snapshot: Snapshot) -> str | None:
@@ -161,7 +158,3 @@ def _outer(line: str) -> list[CallSite]:
 def _is_header(offset: int, snapshot: Snapshot) -> bool:
     kind = kind_at(snapshot, offset)
     return kind is not None and (kind.is_defined or kind.is_field)
-
-
-def _is_same_language(one: str, other: str) -> bool:
-    return one == other or any(one in family and other in family for family in _FAMILIES)
