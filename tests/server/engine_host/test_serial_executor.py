@@ -1,6 +1,7 @@
 """Calls on a separate thread."""
 
 import logging
+import sys
 from threading import Event, current_thread
 
 import pytest
@@ -31,3 +32,12 @@ def test_a_failing_call_is_logged_or_reported_and_the_next_one_runs(caplog):
     with pytest.raises(ZeroDivisionError):
         thread.result(lambda: 1 / 0).result(10)
     thread.close()
+
+
+def test_a_waiting_call_asks_for_the_interpreters_lock_sooner_than_a_slice_of_long_work_ends(monkeypatch):
+    """With Python's interval, a loop that gives the lock back more often than that is never asked for it."""
+    monkeypatch.setattr(sys, "setswitchinterval", (asked := []).append)
+    thread = SerialExecutor("mercury-test")
+    thread.result(list).result(10)
+    thread.close()
+    assert asked and max(asked) <= 0.0005

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS
 from mercury_lsp.transport import framing, long_texts
-from mercury_lsp.transport.framing import MAX_NESTING, PAUSE, Decoder, Unreadable
-from mercury_lsp.transport.long_texts import MAX_TEXT_CHARS, Malformed
+from mercury_lsp.transport.framing import MAX_NESTING, Decoder, Unreadable
+from mercury_lsp.transport.long_texts import MAX_TEXT_CHARS, PAUSE, Malformed
 from tests.server.transport.test_framing import nested
 from tests.support.editor import frame
 
