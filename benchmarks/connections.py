@@ -12,13 +12,10 @@ with the real model and one editor with that of a daemon with all of them.
 import argparse
 import asyncio
 import random
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from mercury_engine.errors import MercuryError  # noqa: E402
 from mercury_engine.evaluation import suite  # noqa: E402
 from mercury_engine.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
+from on_connections.daemons import INSTANT_DAEMON, daemon  # noqa: E402
 from on_connections.typists import connected  # noqa: E402
 from on_keys import editor, figures  # noqa: E402
 from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
@@ -40,8 +38,6 @@ from mercury_lsp.daemon.address import UnixAddress, hub_address  # noqa: E402
 
 PARSING_SECONDS = 4.0
 """Seconds for parsing new documents and searching them for drafts; typing is timed, not opening."""
-
-INSTANT_DAEMON = (sys.executable, str(HERE / "on_connections" / "instant_daemon.py"))
 
 
 def main() -> int:
@@ -91,19 +87,6 @@ def sample_scripts(options: argparse.Namespace, seconds: float) -> list[Script]:
         retyped(each.text, *lines_to_type(each.text, keys, options.seed + number), options.seed)
         for number, each in enumerate(chosen)
     ]
-
-
-@contextmanager
-def daemon(address: UnixAddress, command: Sequence[str]) -> Iterator[int]:
-    """A running daemon that answers; gives its process id."""
-    process = subprocess.Popen([*command, *address.arguments])
-    try:
-        while control.ask(address, "status") is None:
-            time.sleep(0.02)
-        yield process.pid
-    finally:
-        control.stop(address)
-        process.wait()
 
 
 def typed(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mercury_lsp.errors import UsageError
+from mercury_lsp.transport.framing import framed
 
 
 class Client:
@@ -60,9 +61,12 @@ class Client:
 
     def send(self, message: dict[str, Any]) -> None:
         """Write one JSON-RPC message."""
+        self.write(framed({"jsonrpc": "2.0"} | message))
+
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are."""
         assert self._process.stdin is not None
-        body = json.dumps({"jsonrpc": "2.0"} | message).encode()
-        self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        self._process.stdin.write(data)
         self._process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:

@@ -1,23 +1,17 @@
 """A thread for work that must never run concurrently."""
 
 import logging
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
+from mercury_lsp import interpreter_lock
+
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-SWITCH_SECONDS = 0.0005
-"""Longest wait for the interpreter's lock before its holder is asked for it; less than a slice of long work takes.
-
-The event loop releases the lock between two slices and takes it back before another thread wakes up, whose wait begins
-again. With Python's 5 ms and slices of 1.2 ms a call waited 0.3 to 1 s for a text to be cut.
-"""
 
 
 class SerialExecutor:
@@ -35,7 +29,7 @@ class SerialExecutor:
             raise RuntimeError(f"the thread {self._thread.name} takes no more calls")
         if not self._is_started:
             self._is_started = True
-            sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
+            interpreter_lock.share()
             self._thread.start()
         self._calls.put(function)
 

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
+from mercury_lsp import interpreter_lock
 from mercury_lsp.daemon import handshake, lock
 from mercury_lsp.daemon.address import Address, build, hub_address, peer_user
 from mercury_lsp.errors import DaemonError
@@ -38,6 +39,7 @@ def run(address: Address, serve: Sequence[str], listening: socket.socket, taken:
     try:
         _release_inherited(address, {listening.fileno(), taken})
         lock.sign(taken)
+        interpreter_lock.share()
         Hub(address, serve).run(listening)
         hub_address(address).path.unlink(missing_ok=True)  # before our exit releases the lock
     except BaseException:
