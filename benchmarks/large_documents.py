@@ -32,8 +32,9 @@ SECONDS = 4.0
 
 LINE = "value = compute(other)\n"
 
-PASTED, LARGEST, REFUSED = 2_000_000, 11_900_000, 50_000_000
-"""Characters of a paste, of about the longest document that is served, and of one that is refused."""
+PARSED, PASTED, LARGEST, REFUSED = 1_900_000, 2_000_000, 11_900_000, 50_000_000
+"""Characters of about the longest document that is parsed, of a paste, of about the longest document that is served,
+and of one that is refused."""
 
 
 def main() -> int:
@@ -75,6 +76,7 @@ def held() -> Iterator[tuple[str, list[float]]]:
             other.send(opened("pasted", LINE * 20))
             yield "nothing", answered(asking, b"")
             for name, message in (
+                ("a document of 1.9 MB, parsed", opened("parsed", LINE * (PARSED // len(LINE)))),
                 ("a paste of 2 MB", changed("pasted", LINE * (PASTED // len(LINE)))),
                 ("a document of 11.9 million characters", opened("long", LINE * (LARGEST // len(LINE)))),
                 ("a document of 50 MB, refused", opened("refused", LINE * (REFUSED // len(LINE)))),

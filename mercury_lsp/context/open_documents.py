@@ -22,7 +22,7 @@ class _Open:
 
 
 class OpenDocuments:
-    """Open documents by URI. All but `uris`, `open`, `finish_parsing` and `is_current` raise UnknownDocument."""
+    """Open documents by URI. Only those that return a document's own data raise UnknownDocument."""
 
     def __init__(self) -> None:
         self.roots: tuple[Path, ...] = ()
@@ -64,6 +64,14 @@ class OpenDocuments:
         """Do the parsing deferred while the user typed; does nothing for a URI that is not open."""
         if uri in self._open:
             self._open[uri].document.finish_parsing()
+
+    def begin_parsing(self, uri: str) -> bool:
+        """Begin to parse a document in slices if it is long; returns whether `parse_a_little` has work to do."""
+        return uri in self._open and self._open[uri].document.begin_parsing()
+
+    def parse_a_little(self) -> bool:
+        """Do one slice of the parses that have begun; returns whether more is left."""
+        return any(each.document.parse_a_little() for each in self._open.values())
 
     def snapshot(self, uri: str) -> Snapshot:
         """The document as it is now; its tree may be an older version's."""

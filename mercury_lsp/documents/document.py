@@ -1,14 +1,14 @@
 """An open document that the client edits, and its immutable snapshots with a syntax tree."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from lsprotocol import types
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, ChunkedText, encode
-from mercury_lsp.documents.languages import language, parser
+from mercury_lsp.documents.languages import language, new_parser, parser
 
 MAX_PARSED_BYTES = 2_000_000
 """Largest parsed file; larger ones, and files with very long lines, are treated as plain text."""
@@ -24,6 +24,12 @@ PAUSE_PARSE_SECONDS = 0.3
 
 FIRST_PARSE_SECONDS = 1.0
 """Budget of the first parse; a document that takes longer is treated as plain text."""
+
+MIN_SLICED_BYTES = 100_000
+"""Shortest document that is parsed in slices; parsing this much takes 10 to 40 ms."""
+
+PARSE_SLICE_SECONDS = 0.005
+"""Work between two pauses of a parse in slices."""
 
 _BREAKS = frozenset("\r\n")
 
@@ -86,6 +92,14 @@ class Snapshot:
         return self.source.slice(start, end), start
 
 
+@dataclass(slots=True)
+class _Parsing:
+    """A parse in slices, and the edits since it began: the text before each, its start and end, and the new text."""
+
+    slices: Generator[None, None, Tree | None]
+    edits: list[tuple[ChunkedText, int, int, str]] = field(default_factory=list)
+
+
 class Document:
     """One open document; for the main thread only. `source`: the text, if it has been cut already."""
 
@@ -105,6 +119,7 @@ class Document:
         """Versions in a row to leave unparsed: doubles after each parse that ran out of time."""
         self._tried: ChunkedText | None = None
         """The newest version for which a tree was requested."""
+        self._parsing: _Parsing | None = None
         self._snapshot: Snapshot | None = None
         self._cut: tuple[str, ChunkedText] | None = None
         """The text of the next change, if it is long and has been cut already."""
@@ -156,7 +171,7 @@ class Document:
     def snapshot(self) -> Snapshot:
         """The document as it is now, with the tree of the last parse; most keys need no more."""
         if self._snapshot is None:
-            if self._tree is None:
+            if self._tree is None and self._parsing is None:
                 self._parse(FIRST_PARSE_SECONDS)
             self._snapshot = Snapshot(
                 self.uri, self.language_id, self.version, self._source, self._tree, self._is_parsed
@@ -171,12 +186,50 @@ class Document:
 
     def finish_parsing(self) -> None:
         """Do the parsing deferred while the user typed; later snapshots have its tree."""
+        while self.parse_a_little():
+            pass
         if not self._is_parsed:
             self._parse(PAUSE_PARSE_SECONDS if self._tree else FIRST_PARSE_SECONDS)
             self._versions_to_skip = 0 if self._is_parsed else self._versions_to_skip
 
+    def begin_parsing(self) -> bool:
+        """Begin to parse a long document that is not parsed; returns whether `parse_a_little` has work to do.
+
+        Until it is done, snapshots have the last tree, or none.
+        """
+        if self._parsing is None and not self._is_parsed and self._is_sliced():
+            if self._tree is not None:
+                self._parse(PARSE_SLICE_SECONDS)  # mostly enough after a few edits
+            if not self._is_parsed:
+                slices = parse_in_slices(new_parser(self.language_id), self._source, FIRST_PARSE_SECONDS)
+                self._parsing = _Parsing(slices)
+        return self._parsing is not None
+
+    def parse_a_little(self) -> bool:
+        """Do one slice of a parse, of about `PARSE_SLICE_SECONDS`; returns whether more is left."""
+        if (parsing := self._parsing) is None:
+            return False
+        try:
+            next(parsing.slices)
+            return True
+        except StopIteration as done:
+            self._parsing = None
+            tree: Tree | None = done.value
+            if tree is not None:
+                for edit in parsing.edits:
+                    tree = edited_tree(tree, *edit)
+            self._take(tree, is_current=not parsing.edits)
+            return False
+
+    def _is_sliced(self) -> bool:
+        return self._source.byte_length >= MIN_SLICED_BYTES and not self._is_unparsed()
+
+    def _is_unparsed(self) -> bool:
+        """Whether the document is treated as plain text."""
+        return self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line
+
     def _parse_within_budget(self) -> None:
-        if self._tried is self._source:
+        if self._tried is self._source or (self._tree is None and self._parsing is not None):
             return
         self._tried = self._source
         if self._skipped_versions < self._versions_to_skip:
@@ -199,6 +252,8 @@ class Document:
         cut = self._cut[1] if self._cut is not None and self._cut[0] == new else None
         old, self._source, self._cut = self._source, self._source.replace(start, end, new, cut), None
         self._is_parsed = False
+        if self._parsing is not None:
+            self._parsing.edits.append((old, start, end, new))
         self.has_new_lines = self.has_new_lines or not _BREAKS.isdisjoint(old.slice(start, end) + new)
         if self._tree is not None:
             # A copy, for snapshots hold the tree before the edit; tree-sitter shares the nodes of both.
@@ -209,13 +264,17 @@ class Document:
         if self._is_parsed:
             return
         self._snapshot = None
-        if self._is_plain or self._source.byte_length > MAX_PARSED_BYTES or self._source.has_long_line:
+        if self._is_unparsed():
             self._tree, self._is_parsed = None, True
             return
-        tree = parse(parser(self.language_id), self._source, self._tree, seconds)
-        self._is_parsed = tree is not None
+        self._take(parse(parser(self.language_id), self._source, self._tree, seconds), is_current=True)
+
+    def _take(self, tree: Tree | None, *, is_current: bool) -> None:
+        """Take over the tree of a parse, None if it ran out of time; `is_current`: it is of the text as it is now."""
+        self._snapshot = None
+        self._is_parsed = tree is not None and is_current
         if tree is not None:
-            self._tree, self.has_new_lines = tree, False
+            self._tree, self.has_new_lines = tree, self.has_new_lines and not is_current
         elif self._tree is None:
             self._is_plain = self._is_parsed = True
 
@@ -245,6 +304,27 @@ def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: f
         # Otherwise the parser would resume where it stopped, whatever its next input.
         parser.reset()
         return None
+
+
+def parse_in_slices(parser: Parser, source: ChunkedText, seconds: float) -> Generator[None, None, Tree | None]:
+    """As `parse`, with a pause after every `PARSE_SLICE_SECONDS` of work; the parser must do nothing else meanwhile.
+
+    Without a previous tree: an incremental parse that is resumed often did not give the tree of an uninterrupted one.
+    """
+    spent, deadline = 0.0, 0.0
+
+    def is_late(_byte: int, _has_error: bool) -> bool:
+        return perf_counter() > deadline
+
+    while spent < seconds:
+        begun = perf_counter()
+        deadline = begun + PARSE_SLICE_SECONDS
+        try:
+            return parser.parse(source.reader(), progress_callback=is_late)
+        except ValueError:  # out of time; the next call goes on from here
+            spent += perf_counter() - begun
+        yield
+    return None
 
 
 def _end_of(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:

@@ -41,8 +41,11 @@ class Session:
         """The workspace's folders, by uri."""
         self._lookup_text = LookupText()
         self._pauses = TypingPauses(
-            self._user_paused, (self.completer.drafts.work, self._lookup_text.work, self.places.work)
+            self._user_paused,
+            (self._parse_a_little, self.completer.drafts.work, self._lookup_text.work, self.places.work),
         )
+        self._awaiting_parse: set[str] = set()
+        """Documents whose user paused while a parse in slices was under way."""
 
     @property
     def settings(self) -> Settings:
@@ -61,6 +64,8 @@ class Session:
         self.documents.open(item, source if text is item.text else None)
         self.prepared = None, None
         self.history.opened(item.uri)
+        if self.documents.begin_parsing(item.uri):
+            self._pauses.index_soon()
         self._pauses.wait_for_pause(item.uri)
 
     def document_changed(self, uri: str, version: int, changes: Sequence[ContentChange]) -> None:
@@ -153,10 +158,28 @@ class Session:
         self.statistics.observer.closed(uri)
 
     def _user_paused(self, uri: str) -> None:
-        """The user has paused: finish the parse, then read and index what suggestions may come from."""
+        """The user has paused: finish the parse, in slices if it is a long one, then prepare suggestions."""
         if uri not in self.documents or is_secret_document(uri) or self.documents.oddity(uri):  # closed meanwhile
             return
+        if self.documents.begin_parsing(uri):
+            self._awaiting_parse.add(uri)
+            self._pauses.index_soon()
+            return
         self.documents.finish_parsing(uri)
+        self._prepare_suggestions(uri)
+
+    def _parse_a_little(self) -> bool:
+        """Do a slice of a long document's parse, and what waited for its end; returns whether more is left."""
+        if self.documents.parse_a_little():
+            return True
+        while self._awaiting_parse:
+            uri = self._awaiting_parse.pop()
+            if uri in self.documents:
+                self._prepare_suggestions(uri)
+        return False
+
+    def _prepare_suggestions(self, uri: str) -> None:
+        """Read and index what suggestions in a document may come from."""
         self.other_files.prepare(uri)
         snapshot = self.documents.snapshot(uri)
         self.completer.drafts.update(snapshot)

@@ -1,5 +1,6 @@
 """Suggestions and next edits at a place of an open document, for every request that shows them."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable
 from functools import partial
@@ -62,7 +63,7 @@ class Suggester:
         if self._is_left_alone(uri):
             return [], documents.snapshot(uri)
         if at is None:
-            documents.finish_parsing(uri)
+            await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
             return [], snapshot
@@ -92,7 +93,7 @@ class Suggester:
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
         return self._session.completer.next_edits.remaining(snapshot, path, others)
 
-    def rename_all(self, uri: str) -> list[RenamedDocument]:
+    async def rename_all(self, uri: str) -> list[RenamedDocument]:
         """The last renaming of a document made everywhere; empty if there is none or it would break a document.
 
         Other open documents take part if the workspace's rules let them be read. Raises UnknownDocument.
@@ -100,11 +101,19 @@ class Suggester:
         documents = self._session.documents
         if self._is_left_alone(uri):
             return []
-        documents.finish_parsing(uri)
+        await self._finish_parsing(uri)
         snapshot = documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
             return []
         return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), self._others(uri))
+
+    async def _finish_parsing(self, uri: str) -> None:
+        """Finish a document's parse, in slices if it is long."""
+        documents = self._session.documents
+        if documents.begin_parsing(uri):
+            while documents.parse_a_little():
+                await asyncio.sleep(0)
+        documents.finish_parsing(uri)
 
     def _others(self, uri: str) -> list[tuple[Snapshot, str]]:
         """Other open documents that may be edited together with this one, with their paths."""

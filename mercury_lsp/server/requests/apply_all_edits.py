@@ -22,7 +22,7 @@ async def apply_all_edits(server: MercuryServer, token: types.ProgressToken | No
     uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
     if version not in (None, documents.snapshot(uri).version):
         return refused(server, CHANGED_REASON)
-    found = server.suggester.rename_all(uri)
+    found = await server.suggester.rename_all(uri)
     if not found:
         return refused(server, "no renaming to finish")
     count, kept = sum(len(each.sites) for each in found), sum(each.kept for each in found)

@@ -233,3 +233,74 @@ def test_plain_text_is_not_parsed_and_code_is_parsed_once_per_version():
     assert open_document("x", "plaintext").snapshot().tree is None
     document = open_document("x = 1")
     assert document.snapshot() is document.snapshot()
+
+
+# Long documents
+
+
+def long_code(lines: int = 8_000) -> str:
+    return "".join(f"def f{n}(a, b):\n    return a[{n}] + b\n" for n in range(lines // 2))
+
+
+def fresh_tree(document: Document) -> str:
+    return str(Parser(Language(tree_sitter_python.language())).parse(encode(document.snapshot().text)).root_node)
+
+
+def test_a_long_document_is_parsed_in_slices_and_has_no_tree_until_the_last(monkeypatch):
+    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    document = open_document(long_code())
+    assert document.begin_parsing()
+    slices = 0
+    while document.parse_a_little():
+        snapshot = document.parsed()
+        assert snapshot.tree is None and not snapshot.is_parsed
+        slices += 1
+    assert slices > 20 and document.snapshot().is_parsed
+    assert str(document.snapshot().tree.root_node) == fresh_tree(document)
+    assert not document.begin_parsing() and not document.parse_a_little()
+
+
+def test_edits_during_a_parse_in_slices_are_in_its_tree_and_the_next_parse_brings_it_up_to_date(monkeypatch):
+    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    document = open_document(long_code())
+    document.begin_parsing()
+    for version in range(2, 5):
+        document.parse_a_little()
+        document.apply([partial((version * 100, 0), (version * 100, 0), f"x{version} = [1]\n")], version)
+    while document.parse_a_little():
+        pass
+    tree = document.snapshot().tree.root_node
+    assert tree.has_changes and tree.end_byte == len(document.snapshot().text)
+    document.finish_parsing()
+    assert document.snapshot().is_parsed and str(document.snapshot().tree.root_node) == fresh_tree(document)
+
+
+def test_finishing_a_parse_does_not_wait_for_its_slices():
+    document = open_document(long_code())
+    document.begin_parsing()
+    document.finish_parsing()
+    assert document.snapshot().is_parsed and not document.parse_a_little()
+
+
+def test_a_short_document_and_a_plain_one_are_not_parsed_in_slices():
+    assert not open_document(CODE).begin_parsing()
+    assert not Document("file:///a", "plaintext", 1, long_code()).begin_parsing()
+
+
+def test_a_long_document_that_takes_too_long_is_plain_text(monkeypatch):
+    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "FIRST_PARSE_SECONDS", 1e-9)
+    document = open_document(long_code())
+    document.begin_parsing()
+    assert document.parse_a_little() and not document.parse_a_little()
+    assert document.snapshot().tree is None and document.snapshot().is_parsed
+
+
+def test_a_long_document_that_becomes_too_long_during_its_parse_has_no_tree(monkeypatch):
+    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    document = open_document(long_code())
+    document.begin_parsing()
+    document.parse_a_little()
+    document.apply([partial((0, 0), (0, 0), "# \n" * module.MAX_PARSED_BYTES)], 2)
+    document.finish_parsing()
+    assert document.snapshot().tree is None and document.snapshot().is_parsed

@@ -182,3 +182,33 @@ async def test_while_a_long_text_is_cut_the_loop_turns_after_every_slice(method:
     serving.cancel()
     assert turns >= len(text) // SLICE_CHARS
     server.shutdown()
+
+
+async def test_a_long_document_is_parsed_in_slices_when_it_is_opened_and_after_a_paste(monkeypatch):
+    """No slice begins before other work had its turn, and the user's pause is only over once the tree is there."""
+    monkeypatch.setattr("mercury_lsp.documents.document.PARSE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("mercury_lsp.server.typing_pauses.TYPING_PAUSE_SECONDS", 0.01)
+    server = create_server(Engines(lambda _: FakeEngine()))
+    session, text = server.session, "".join(f"def f{n}(a):\n    return a[{n}]\n" for n in range(6_000))
+    slices, prepared = [], []
+    parse_a_little, prepare = session.documents.parse_a_little, session.other_files.prepare
+    session.documents.parse_a_little = lambda: slices.append(turns) or parse_a_little()
+    session.other_files.prepare = lambda uri: prepared.append(session.documents.snapshot(uri).is_parsed) or prepare(uri)
+    turns = 0
+
+    async def parsed() -> None:
+        nonlocal turns
+        while not session.documents.snapshot(URI).is_parsed:
+            await asyncio.sleep(0)
+            turns += 1
+
+    session.document_opened(types.TextDocumentItem(URI, "python", 1, text))
+    assert session.documents.snapshot(URI).tree is None
+    await parsed()
+    start = types.Position(0, 0)
+    change = types.TextDocumentContentChangePartial(types.Range(start, start), text)
+    session.document_changed(URI, 2, [change])
+    await parsed()
+    assert len(slices) > 40 and len(set(slices)) == len(slices) and prepared and all(prepared)
+    assert session.documents.snapshot(URI).tree.root_node.end_byte == 2 * len(text)
+    server.shutdown()
