@@ -6,7 +6,7 @@ are timed. Elsewhere weights are random, so the figures are about the machine: m
 steps. They are compared in the same run with the plain model, eager and under torch.compile with CUDA graphs, and with
 left-to-right decoding of the same network with cache and graphs.
 What does not fit into the time is left out and listed. `--rehearse` runs all parts at tiny size on a CPU, kernels
-in Triton's interpreter.
+in Triton's interpreter. `--host` measures only the host's work for a typed key; its passes take no time.
 """
 
 import argparse
@@ -31,8 +31,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder for gpu.json and gpu.png")
     parser.add_argument("--rehearse", action="store_true", help="tiny, on the CPU, in the interpreter")
     parser.add_argument("--sweep", action="store_true", help="only: tile sizes for products of few rows")
+    parser.add_argument("--host", action="store_true", help="only: the host's time for a typed key; needs no GPU")
+    parser.add_argument("--profile", action="store_true", help="with --host: print where it goes")
     parser.add_argument("--warm", nargs=2, metavar=("MODEL", "PART"), help="only: compile (used by the command itself)")
     options = parser.parse_args()
+    if options.host:
+        return host(options)
     if options.rehearse:
         os.environ["TRITON_INTERPRET"] = "1"
     import torch
@@ -49,6 +53,20 @@ def main() -> int:
         run.sweep()
     else:
         run.all()
+    return 0
+
+
+def host(options: argparse.Namespace) -> int:
+    """Measure what the host does for a typed key."""
+    import torch
+    from on_gpu.host import HostTime
+
+    torch.set_num_threads(1)
+    found = HostTime().measure(options.profile) | {"date": date.today().isoformat()}
+    text = json.dumps(found, indent=1)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "gpu-host.json").write_text(text + "\n")
+    print(text)
     return 0
 
 

@@ -93,7 +93,8 @@ def most_worth(canvas: Canvas, worth: Worth, denoiser: Denoiser) -> Cut:
     best, most = Cut("", 1.0), 0.0
     for slots in range(len(canvas.chances), canvas.known, -1):
         chance = denoiser.calibration.kept(canvas.chance(slots))
-        if chance * (len(denoiser.text(canvas, slots)) + CLOSING_CHARS) <= most:
+        gain, loss = len(denoiser.text(canvas, slots)) + CLOSING_CHARS, (1 - chance) * worth.wrong_cost
+        if chance * gain - loss <= most:
             continue  # finding out what of it may be shown takes much longer
         cut = cut_after(canvas, slots, denoiser)
         if (value := worth.of(chance, cut.text, cut.is_finished)) > most and cut.text:

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("triton")
 
+from tests.support import tiny
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -55,6 +57,19 @@ def test_a_rehearsal_runs_every_part_and_none_of_them_fails(tmp_path):
         assert found["real_fills"][way]["agreement"]["same"] == 1.0
         assert found["real_fills"][way]["keys"]["key"]["count"] > 0
     assert len(found["budgets"]) == 9
+
+
+def test_the_hosts_work_for_a_key_is_measured_without_a_pass_of_the_model(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    host = importlib.import_module("on_gpu.host")
+    monkeypatch.setattr(host, "ROUNDS", 2)
+    measured = host.HostTime(tiny.folder(tmp_path / "model", rank=0), 1)
+    monkeypatch.setattr(measured.engine.reader.decoder, "read", lambda *_: pytest.fail("the model was run"))
+    found = measured.measure()
+    assert found["keys"] >= 6
+    assert measured.passes.count >= 2 * found["keys"] * found["steps"]
+    assert 1 < found["steps"] < host.SLOTS
+    assert 0 < found["step_ms"] <= found["key_ms"] <= found["key_p90_ms"]
 
 
 def test_without_a_gpu_nothing_is_measured_and_it_says_so(tmp_path):

@@ -77,6 +77,12 @@ def test_a_line_is_finished_where_its_end_is_nearly_as_sure(denoiser, reading):
     assert (cut.text, cut.is_finished) == ("self.measurement + 1", True)
 
 
+def test_a_beginning_that_loses_more_than_it_can_gain_is_not_cut(denoiser, reading, monkeypatch):
+    canvas = settled(denoiser, ("self", 0.2), (".a", 0.5))
+    monkeypatch.setattr("mercury_engine.results.cut_after", lambda *_: pytest.fail("a cut was made"))
+    assert most_worth(canvas, Worth(), reading(canvas)).text == ""
+
+
 def test_nothing_is_left_of_a_fill_that_is_worth_nothing(denoiser, reading):
     canvas = settled(denoiser, ("self", 0.2), (".a", 0.5))
     assert most_worth(canvas, Worth(), reading(canvas)).text == ""

@@ -48,12 +48,12 @@ class PagedContexts:
 
     def __init__(self, cache: BlockCache, reader: PagedReader) -> None:
         self._cache, self._reader, self._pool = cache, reader, reader.pool
+        self._taken_stacks = 0
         self._sides = LeastRecentlyUsed[tuple[TokenIds, ...], _Side](reader.pool.free)  # bounded by the pages
 
     def has_room(self) -> bool:
         """Whether one more fill is sure to find pages."""
-        taken = sum(stack.taken for side in self._sides.values() for stack in side.stacks)
-        return (taken + 1) * LEAST_PAGES <= self._pool.keys.shape[1]
+        return (self._taken_stacks + 1) * LEAST_PAGES <= self._pool.keys.shape[1]
 
     def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
         """See `BlockCache.affordable`."""
@@ -94,6 +94,7 @@ class PagedContexts:
     def release(self, stack: PagedStack) -> None:
         """Let others use the stack."""
         stack.taken = False
+        self._taken_stacks -= 1
 
     def forget(self) -> None:
         """Free the pages of everything that no fill uses."""
@@ -105,14 +106,15 @@ class PagedContexts:
         return self._sides.put(blocks, _Side(self._reader.place(pages, read, -tokens)))
 
     def _taken(self, side: _Side, near: TokenIds) -> PagedStack:
-        best = max(side.stacks, key=lambda each: (common_prefix(each.ids, near), not each.taken), default=None)
-        kept = 0 if best is None else common_prefix(best.ids, near)
+        shared = ((common_prefix(each.ids, near), not each.taken, each) for each in side.stacks)
+        kept, _, best = max(shared, key=lambda each: each[:2], default=(0, True, None))
         if best is None or best.taken or kept + ROWS < min(best.near, len(best.ids)):
             best = self._branch(side, best, kept)
         side.stacks.remove(best)
         side.stacks.append(best)
         del best.ids[kept:]
         best.near, best.taken = len(near), True
+        self._taken_stacks += 1
         return best
 
     def _branch(self, side: _Side, source: PagedStack | None, kept: int) -> PagedStack:

@@ -133,7 +133,7 @@ class VerifyingLoop:
         share, pairs = self._lookup(canvas, found)
         if stop is None or hidden_V[vocabulary.end_id]:
             return NextToken(ban, None, share, pairs)
-        ends = TokenList(stop.tokens.tobytes(), partial(_with, np.zeros(vocabulary.mask_id, np.bool_), stop.tokens))
+        ends = TokenList(stop.tokens.tobytes(), partial(_only, vocabulary.mask_id, stop.tokens))
         return NextToken(ban, ends, share, pairs)
 
     def _lookup(self, canvas: Canvas, found: CanvasContext) -> tuple[float, Mapping[int, float]]:
@@ -145,6 +145,13 @@ class VerifyingLoop:
         if share <= 0 or not match.unread:
             return 0.0, {}
         return share, dict(heapq.nlargest(MOST_PAIRS, match.unread.items(), key=lambda each: each[1]))
+
+
+def _only(vocabulary: int, tokens: IdArray) -> MaskArray:
+    """bool [V]: these tokens."""
+    made = np.zeros(vocabulary, np.bool_)
+    made[tokens] = True
+    return made
 
 
 def _with(hidden_V: MaskArray, tokens: IdArray | None) -> MaskArray:

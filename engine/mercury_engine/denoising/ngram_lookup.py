@@ -28,6 +28,9 @@ MOST_POSITIONS = 4096
 COMPARED_IN_FULL = 64
 """Number of positions up to which all tokens are compared at once, not one by one."""
 
+HALVES = 1 << 16
+"""Different lower halves of tokens."""
+
 BOUNDARY = -1
 """Separates blocks; not a token."""
 
@@ -133,7 +136,8 @@ class IndexedText:
         self.run_T = np.concatenate((apart_T, run_T[-most:], apart_T))
         halves_T = self.run_T.astype(np.uint16)  # lower halves, which numpy sorts in linear time
         self._order_T = np.argsort(halves_T, kind="stable")
-        self._sorted_T = halves_T[self._order_T]
+        self._ends = np.bincount(halves_T, minlength=HALVES).cumsum()
+        """Where the tokens with each lower half end in order."""
 
     def positions(self, token: np.int32) -> PositionArray:
         """Positions of a token; the last `MOST_POSITIONS` if there are more."""
@@ -148,9 +152,8 @@ class IndexedText:
 
     def _range(self, token: np.int32) -> tuple[int, int]:
         """Where the tokens with its lower half stand in order."""
-        half = token.astype(np.uint16)
-        first, last = (int(np.searchsorted(self._sorted_T, half, side)) for side in ("left", "right"))
-        return first, last
+        half = int(token) % HALVES
+        return int(self._ends[half - 1]) if half else 0, int(self._ends[half])
 
 
 def _with_token(match: _RunMatch, token: np.int32) -> _RunMatch:
@@ -177,27 +180,31 @@ def _longest(run_T: TokenArray, last_T: TokenArray, positions_P: PositionArray) 
     if last_T[-1] == BOUNDARY:
         return 0, positions_P
     positions_P = positions_P[run_T[positions_P + 1] != BOUNDARY]
-    length, most = min(1, len(positions_P)), min(LONGEST_MATCH, len(last_T) - 1)
+    if not len(positions_P):
+        return 0, positions_P
+    length, most = 1, min(LONGEST_MATCH, len(last_T) - 1)
     while len(positions_P) > COMPARED_IN_FULL and length < most:
         longer_P = positions_P[run_T[positions_P - length] == last_T[-1 - length]]
         if not len(longer_P):
             return length, positions_P + 1
         length, positions_P = length + 1, longer_P
-    if length:
-        back_T = np.arange(length, most)
-        earlier_PT = np.maximum(positions_P[:, None] - back_T, 0)  # there is no token at 0
-        lengths_P = (run_T[earlier_PT] == last_T[-1 - back_T]).cumprod(1).sum(1)
-        longest = int(lengths_P.max())
-        length, positions_P = length + longest, positions_P[lengths_P == longest]
-    return length, positions_P + 1
+    back_T = np.arange(length, most)
+    earlier_PT = np.maximum(positions_P[:, None] - back_T, 0)  # there is no token at 0
+    lengths_P = (run_T[earlier_PT] == last_T[-1 - back_T]).cumprod(1).sum(1)
+    longest = int(lengths_P.max())
+    return length + longest, positions_P[lengths_P == longest] + 1
 
 
 def _support(run_T: TokenArray, positions_P: PositionArray, draft: list[int]) -> list[int]:
+    if len(positions_P) == 1:  # the draft is what follows there
+        return [1] * (1 + len(draft))
     ends_PT = np.minimum(positions_P[:, None] + np.arange(len(draft)), len(run_T) - 1)
     agreed_T: PositionArray = (run_T[ends_PT] == draft).cumprod(1).sum(0)
     return [len(positions_P), *agreed_T.tolist()]
 
 
 def _shares(following_P: TokenArray) -> dict[int, float]:
+    if len(following_P) == 1:
+        return {int(following_P[0]): 1.0}
     tokens, counts = np.unique(following_P, return_counts=True)
     return dict(zip(tokens.tolist(), (counts / len(following_P)).tolist(), strict=True))

@@ -4,12 +4,13 @@ A fill ends where the reader expects the text behind the gap. A reader of a gap 
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.prompt.tokenizer import LONGEST_TOKEN, Tokenizer
-from mercury_engine.text.brackets import has_open_bracket, outside_strings
+from mercury_engine.text.brackets import REMEMBERED_TEXTS, has_open_bracket, outside_strings
 
 END_MARKS = ")]};,:\"'`"
 """Characters that end a gap with any token that begins with them: for `)` a reader may predict `);`."""
@@ -73,6 +74,7 @@ def first_line_end(text: str) -> int | None:
     return None if at < 0 else at - text[:at].endswith("\r")
 
 
+@lru_cache(REMEMBERED_TEXTS)
 def find_end(text: str, follows: str) -> int | None:
     """The position where a text continues into the text behind the gap; None if it does not.
 

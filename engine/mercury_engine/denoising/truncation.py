@@ -33,7 +33,7 @@ def is_word_character(character: str) -> bool:
 
 def _whole_words(text: str) -> str:
     """The text without a last word that may be unfinished."""
-    cut = max((i for i, c in enumerate(text) if not is_word_character(c)), default=-1)
+    cut = next((i for i in range(len(text) - 1, -1, -1) if not is_word_character(text[i])), -1)
     return text[: cut + 1].rstrip(" \t") if cut + 1 < len(text) else text
 
 
@@ -41,7 +41,7 @@ def _without_loose_end(text: str) -> str:
     """The text up to its last word, or up to a closing bracket or quote behind it."""
     while True:
         shorter = text.rstrip(_LOOSE)
-        quote = _open(shorter)[1]
+        quote = string_starts(shorter)[-1]
         if quote is not None and not any(map(is_word_character, shorter[quote:])):
             shorter = shorter[:quote].rstrip(shorter[quote])  # of three quotes, the first two close each other
         if shorter == text:

@@ -33,11 +33,25 @@ REMEMBERED_BLOCKS = 4096
 REMEMBERED_LOOKUP_BLOCKS = 16_384
 """Number of lookup blocks whose tokens are remembered; up to 16 MB."""
 
+REMEMBERED_TEXTS = 64
+"""Number of token sequences whose text is remembered; a fill asks for some ten of them, each up to five times."""
+
 LONGEST_TOKEN = 64
 """Characters of the longest token that is looked up by its text."""
 
 RELEASED_PER_CHARACTER = 2
 """Tokens that may enter the cached prefix per typed character."""
+
+
+class Tokens(tuple[int, ...]):
+    """Tokens of a block, hashed once: every key looks contexts up by their blocks, which hold thousands of tokens."""
+
+    _hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = super().__hash__()
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +83,8 @@ class Tokenizer:
         otherwise = 0 if file is None else gguf_vocabulary.start_of(file)
         self.start_id = otherwise if start is None else start
         self._encoded: dict[str, tuple[int, ...]] = {}
-        self._blocks = LeastRecentlyUsed[str, tuple[int, ...]](REMEMBERED_BLOCKS)
+        self._decoded = LeastRecentlyUsed[tuple[int, ...], str](REMEMBERED_TEXTS)
+        self._blocks = LeastRecentlyUsed[str, Tokens](REMEMBERED_BLOCKS)
         self._lookup_blocks = LeastRecentlyUsed[str, TokenArray](REMEMBERED_LOOKUP_BLOCKS)
 
     def encode(self, text: str) -> list[int]:
@@ -81,9 +96,9 @@ class Tokenizer:
         number = self.bpe.token_to_id(marker)
         return self.encode(marker) if number is None else [number]
 
-    def block(self, text: str) -> tuple[int, ...]:
+    def block(self, text: str) -> "Tokens":
         """Tokens of a context block, remembered: most blocks recur in many requests."""
-        return self._blocks.get_or_make(text, lambda: tuple(self.encode(text)))
+        return self._blocks.get_or_make(text, lambda: Tokens(self.encode(text)))
 
     def lookup_block(self, text: str) -> TokenArray:
         """Tokens of a lookup block as an array, remembered."""
@@ -94,7 +109,8 @@ class Tokenizer:
         return text in self._lookup_blocks
 
     def decode(self, ids: list[int]) -> str:
-        return self.bpe.decode(ids, skip_special_tokens=False)
+        """The text of tokens, special ones included; remembered, as a fill asks for the same text several times."""
+        return self._decoded.get_or_make(tuple(ids), lambda: self.bpe.decode(ids, skip_special_tokens=False))
 
     @cached_property
     def texts(self) -> list[str]:
@@ -116,7 +132,7 @@ class Tokenizer:
 
     def spelling(self, text: str) -> list[int]:
         """Tokens that spell the beginning of a text, or all of it and more after it."""
-        from_here = self._sorted[bisect_left(self._sorted, (text,)) :]
+        from_here = (self._sorted[i] for i in range(bisect_left(self._sorted, (text,)), len(self._sorted)))
         longer = itertools.takewhile(lambda entry: entry[0].startswith(text), from_here)
         return [*self.beginning(text), *(token for more, token in longer if more != text)]
 

@@ -10,6 +10,7 @@ There are three rules for strings; making them one would change suggestions:
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 OPENING, CLOSING = "([{", ")]}"
 
@@ -17,6 +18,9 @@ CLOSER_OF = dict(zip(OPENING, CLOSING, strict=True))
 OPENER_OF = dict(zip(CLOSING, OPENING, strict=True))
 
 QUOTES = "\"'`"
+
+REMEMBERED_TEXTS = 64
+"""Number of texts whose brackets and strings are remembered: a fill asks about each of its beginnings several times."""
 
 
 def bracket_step(character: str) -> int:
@@ -51,6 +55,7 @@ def code_outside_strings(text: str, quotes: str = QUOTES, quote: str = "") -> tu
     return positions, quote
 
 
+@lru_cache(REMEMBERED_TEXTS)
 def has_open_bracket(text: str) -> bool:
     """Whether the text leaves a bracket open that it opens outside strings."""
     depth = 0
@@ -68,7 +73,8 @@ def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
             yield position, character, depth
 
 
-def string_starts(text: str) -> list[int | None]:
+@lru_cache(REMEMBERED_TEXTS)
+def string_starts(text: str) -> tuple[int | None, ...]:
     """Before each character and at the end: where the string open there begins, None outside strings."""
     start, escaped = None, False
     starts: list[int | None] = [None]
@@ -79,4 +85,4 @@ def string_starts(text: str) -> list[int | None]:
         elif character in '"`' or (character == "'" and not text[:position][-1:].isalnum()):
             start = position
         starts.append(start)
-    return starts
+    return tuple(starts)

@@ -1,16 +1,17 @@
 """How far two sequences agree from the start."""
 
 from collections.abc import Iterable
+from itertools import chain, compress, count
+from operator import ne
+
+LEFT_END, RIGHT_END = (object(),), (object(),)
+"""Items that equal no other, so two sequences always differ somewhere."""
 
 
 def common_prefix(left: Iterable[object], right: Iterable[object]) -> int:
     """Number of leading items that are equal; pass reversed sequences to compare from the end."""
-    count = 0
-    for ours, theirs in zip(left, right, strict=False):
-        if ours != theirs:
-            break
-        count += 1
-    return count
+    differ = map(ne, chain(left, LEFT_END), chain(right, RIGHT_END))
+    return next(compress(count(), differ))  # no Python code an item: prefixes of thousands of tokens are compared
 
 
 def common_text_prefix(left: str, right: str, limit: int) -> int:

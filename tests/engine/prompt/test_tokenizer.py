@@ -179,3 +179,17 @@ def test_tokens_that_spell_a_text_begin_it_or_continue_beyond_it(tokenizer, text
     fitting = {i for i, t in enumerate(tokenizer.texts) if t and (t.startswith(text) or text.startswith(t))}
     assert set(tokenizer.spelling(text)) == fitting
     assert set(tokenizer.beginning(text)) == {i for i in fitting if text.startswith(tokenizer.texts[i])}
+
+
+def test_a_remembered_block_is_found_like_its_tokens(tokenizer):
+    block = tokenizer.block("import os\n")
+    assert {tuple(block): 1}[block] == {block: 1}[tuple(block)] == 1
+    assert hash(block) == hash(tuple(block))
+
+
+def test_the_text_of_the_same_tokens_is_decoded_once(tokenizer, monkeypatch):
+    ids, seen = tokenizer.encode("value = 12"), []
+    library = type("Library", (), {"decode": lambda self, ids, **_: seen.append(ids) or "value = 12"})()
+    monkeypatch.setattr(tokenizer, "bpe", library)
+    assert [tokenizer.decode([*ids]) for _ in range(3)] == ["value = 12"] * 3
+    assert len(seen) == 1
