@@ -2,13 +2,13 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 
 from lsprotocol import types
-from tree_sitter import Parser, Tree
+from tree_sitter import Tree
 
-from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, ChunkedText, encode
+from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, ChunkedText
 from mercury_lsp.documents.languages import language, new_parser, parser
+from mercury_lsp.documents.parsing import PARSE_SLICE_SECONDS, edited_tree, parse, parse_in_slices
 
 MAX_PARSED_BYTES = 2_000_000
 """Largest parsed file; larger ones, and files with very long lines, are treated as plain text."""
@@ -27,9 +27,6 @@ FIRST_PARSE_SECONDS = 1.0
 
 MIN_SLICED_BYTES = 100_000
 """Shortest document that is parsed in slices; parsing this much takes 10 to 40 ms."""
-
-PARSE_SLICE_SECONDS = 0.005
-"""Work between two pauses of a parse in slices."""
 
 _BREAKS = frozenset("\r\n")
 
@@ -277,62 +274,3 @@ class Document:
             self._tree, self.has_new_lines = tree, self.has_new_lines and not is_current
         elif self._tree is None:
             self._is_plain = self._is_parsed = True
-
-
-def edited_tree(tree: Tree, source: ChunkedText, start: int, end: int, new: str) -> Tree:
-    """A copy of the tree with `new` in place of [start, end): its nodes are moved, not parsed."""
-    byte, point = source.byte_and_point_of(start)
-    old_end = _end_of(byte, point, source.slice(start, end))
-    new_end = _end_of(byte, point, new)
-    tree = tree.copy()
-    tree.edit(byte, old_end[0], new_end[0], point, old_end[1], new_end[1])
-    return tree
-
-
-def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
-    """The tree of a text, parsed incrementally from an edited previous tree; None when time runs out."""
-    deadline = perf_counter() + seconds
-
-    def is_late(_byte: int, _has_error: bool) -> bool:
-        return perf_counter() > deadline
-
-    try:
-        if previous is None:
-            return parser.parse(source.reader(), progress_callback=is_late)
-        return parser.parse(source.reader(), old_tree=previous, progress_callback=is_late)
-    except ValueError:
-        # Otherwise the parser would resume where it stopped, whatever its next input.
-        parser.reset()
-        return None
-
-
-def parse_in_slices(parser: Parser, source: ChunkedText, seconds: float) -> Generator[None, None, Tree | None]:
-    """As `parse`, with a pause after every `PARSE_SLICE_SECONDS` of work; the parser must do nothing else meanwhile.
-
-    Without a previous tree: an incremental parse that is resumed often did not give the tree of an uninterrupted one.
-    """
-    spent, deadline = 0.0, 0.0
-
-    def is_late(_byte: int, _has_error: bool) -> bool:
-        return perf_counter() > deadline
-
-    while spent < seconds:
-        begun = perf_counter()
-        deadline = begun + PARSE_SLICE_SECONDS
-        try:
-            return parser.parse(source.reader(), progress_callback=is_late)
-        except ValueError:  # out of time; the next call goes on from here
-            spent += perf_counter() - begun
-        yield
-    return None
-
-
-def _end_of(byte: int, point: tuple[int, int], text: str) -> tuple[int, tuple[int, int]]:
-    """The byte and point (row, column) where a text ends that starts at `byte` and `point`."""
-    if not text:
-        return byte, point
-    encoded = encode(text)
-    row, column = point
-    if breaks := encoded.count(b"\n"):
-        row, column = row + breaks, -1 - encoded.rfind(b"\n")
-    return byte + len(encoded), (row, column + len(encoded))

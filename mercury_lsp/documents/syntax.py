@@ -5,8 +5,9 @@ import threading
 from tree_sitter import Node, Parser, Tree
 
 from mercury_lsp.documents.chunked_text import encode
-from mercury_lsp.documents.document import Snapshot, edited_tree, parse
+from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import new_parser
+from mercury_lsp.documents.parsing import edited_tree, parse
 
 CHECK_SECONDS = 0.01
 """Budget of a check; one that takes longer finds nothing, for a late suggestion is worse than an unchecked one."""

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind
-from mercury_lsp.documents.document import Snapshot, parse
+from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import parser
+from mercury_lsp.documents.parsing import parse
 from mercury_lsp.documents.redaction import edit_shows_secret
 
 MAX_RENAMED_PLACES = 2_000

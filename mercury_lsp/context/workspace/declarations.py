@@ -7,6 +7,7 @@ from tree_sitter import Node, Parser
 
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.languages import NodeTypes, new_parser
+from mercury_lsp.documents.parsing import begin_or_resume
 
 MAX_DECLARATION_CHARS = 160
 """Longest declaration; longer ones are cut."""
@@ -127,10 +128,9 @@ class Declarer:
                 steps += 1
                 return steps > _CALLBACKS_PER_REST
 
-            try:
-                return parser.parse(source.reader(), progress_callback=is_enough).root_node
-            except ValueError:
-                self._rest_if_due()
+            if (tree := begin_or_resume(parser, source, is_enough)) is not None:
+                return tree.root_node
+            self._rest_if_due()
 
     def _within(self, node: Node, source: bytes, nodes: _DeclaringNodes, depth: int) -> Iterator[str]:
         """The declarations among a node's children."""

@@ -9,6 +9,7 @@ from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS
 from tree_sitter import Language, Parser
 
 from mercury_lsp.documents import document as module
+from mercury_lsp.documents import parsing
 from mercury_lsp.documents.chunked_text import encode
 from mercury_lsp.documents.document import Document, Edit
 
@@ -247,7 +248,7 @@ def fresh_tree(document: Document) -> str:
 
 
 def test_a_long_document_is_parsed_in_slices_and_has_no_tree_until_the_last(monkeypatch):
-    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(parsing, "PARSE_SLICE_SECONDS", 0.0)
     document = open_document(long_code())
     assert document.begin_parsing()
     slices = 0
@@ -261,7 +262,7 @@ def test_a_long_document_is_parsed_in_slices_and_has_no_tree_until_the_last(monk
 
 
 def test_edits_during_a_parse_in_slices_are_in_its_tree_and_the_next_parse_brings_it_up_to_date(monkeypatch):
-    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(parsing, "PARSE_SLICE_SECONDS", 0.0)
     document = open_document(long_code())
     document.begin_parsing()
     for version in range(2, 5):
@@ -288,7 +289,7 @@ def test_a_short_document_and_a_plain_one_are_not_parsed_in_slices():
 
 
 def test_a_long_document_that_takes_too_long_is_plain_text(monkeypatch):
-    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(parsing, "PARSE_SLICE_SECONDS", 0.0)
     monkeypatch.setattr(module, "FIRST_PARSE_SECONDS", 1e-9)
     document = open_document(long_code())
     document.begin_parsing()
@@ -297,7 +298,7 @@ def test_a_long_document_that_takes_too_long_is_plain_text(monkeypatch):
 
 
 def test_a_long_document_that_becomes_too_long_during_its_parse_has_no_tree(monkeypatch):
-    monkeypatch.setattr(module, "PARSE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(parsing, "PARSE_SLICE_SECONDS", 0.0)
     document = open_document(long_code())
     document.begin_parsing()
     document.parse_a_little()

@@ -186,7 +186,7 @@ async def test_while_a_long_text_is_cut_the_loop_turns_after_every_slice(method:
 
 async def test_a_long_document_is_parsed_in_slices_when_it_is_opened_and_after_a_paste(monkeypatch):
     """No slice begins before other work had its turn, and the user's pause is only over once the tree is there."""
-    monkeypatch.setattr("mercury_lsp.documents.document.PARSE_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("mercury_lsp.documents.parsing.PARSE_SLICE_SECONDS", 0.0)
     monkeypatch.setattr("mercury_lsp.server.typing_pauses.TYPING_PAUSE_SECONDS", 0.01)
     server = create_server(Engines(lambda _: FakeEngine()))
     session, text = server.session, "".join(f"def f{n}(a):\n    return a[{n}]\n" for n in range(6_000))
