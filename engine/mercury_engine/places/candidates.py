@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
+from pathlib import PurePosixPath
 
 from mercury_engine.places.situation import Change, Readable, Situation
 
@@ -22,6 +24,8 @@ NEAR_LINES = (-1, 2, -4, 5, -7, 8, -11, 12, -16, 17, -22, 23, 29, 35)
 
 HEAD_LINES = 80
 """Lines in which imports are looked for."""
+
+CACHED_PATHS = 256
 
 _IMPORTS = ("import ", "from ", "use ", "#include", "const {")
 
@@ -54,10 +58,8 @@ class Kind(IntEnum):
     END = 128
 
 
-_WEIGHTS = [
-    3 if kinds & Kind.STALE else 2 if kinds & (Kind.ADDED | Kind.SCOPE) else 1 for kinds in range(2 * max(Kind))
-]
-"""Three for a stale name, two for a new or a defined one, one for others; a single one of those is too little."""
+_WEIGHTS = [2 if kinds & (Kind.STALE | Kind.ADDED | Kind.SCOPE) else 1 for kinds in range(2 * max(Kind))]
+"""Two for a name that a change took away, brought or defines, one for others; shared by the lines that have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +104,30 @@ def _chosen(words: set[str]) -> frozenset[str]:
 def occurrences(situation: Situation[Readable], names: Names) -> dict[tuple[int, int], dict[str, int]]:
     """The names on each line, by document and line; names that are everywhere are left out."""
     found: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+    kinds: defaultdict[str, int] = defaultdict(int)
     by_kind = (
         (names.stale, int(Kind.STALE)),
         (names.added, int(Kind.ADDED)),
         (names.scopes, int(Kind.SCOPE)),
         (names.kept, int(Kind.ALIKE)),
     )
+    for words, kind in by_kind:
+        for word in words:
+            kinds[word] |= kind
     for number, document in enumerate(situation.documents):
-        for words, kind in by_kind:
-            for word in words:
-                for line in document.lines_with(word, MAX_LINES_PER_NAME):
-                    seen = found[number, line]
-                    seen[word] = seen.get(word, 0) | kind
+        for word, kind in kinds.items():
+            for line in document.lines_with(word, MAX_LINES_PER_NAME):
+                found[number, line][word] = kind
     return found
+
+
+def lines_of_names(found: dict[tuple[int, int], dict[str, int]]) -> dict[str, int]:
+    """How many lines each name is on."""
+    counts: dict[str, int] = {}
+    for words in found.values():
+        for word in words:
+            counts[word] = counts.get(word, 0) + 1
+    return counts
 
 
 def candidates(
@@ -124,18 +137,20 @@ def candidates(
     kinds: defaultdict[tuple[int, int], int] = defaultdict(int)
     for place, kind in _fixed(situation):
         kinds[place] |= kind
-    fixed = len(kinds)
-    weighted = ((sum(map(_WEIGHTS.__getitem__, words.values())), place) for place, words in found.items())
+    assert len(kinds) <= MAX_CANDIDATES
+    changed = {(change.document, line) for change in situation.changes for line in range(change.start, change.end)}
+    counts = lines_of_names(found)
+    weights = {word: _WEIGHTS[kind] / counts[word] for words in found.values() for word, kind in words.items()}
+    weighted = ((sum([weights[word] for word in words]), place) for place, words in found.items())
     ranked = sorted(
-        ((weight, -_distance(situation, place), place) for weight, place in weighted if weight > 1), reverse=True
+        ((weight, -_distance(situation, place), place) for weight, place in weighted if place not in changed),
+        reverse=True,
     )
     for _, _, place in ranked:
         if len(kinds) >= MAX_CANDIDATES and place not in kinds:
             continue
         for kind in found[place].values():
             kinds[place] |= kind
-    assert fixed <= MAX_CANDIDATES
-    changed = {(change.document, line) for change in situation.changes for line in range(change.start, change.end)}
     return [Candidate(*place, kind) for place, kind in sorted(kinds.items()) if place not in changed]
 
 
@@ -159,8 +174,23 @@ def _fixed(situation: Situation[Readable]) -> Iterator[tuple[tuple[int, int], in
     for changed in {number, *(change.document for change in situation.changes)}:
         if (last_import := _last_import(situation, changed)) is not None:
             yield (changed, last_import), Kind.IMPORT
-        if count := situation.documents[changed].line_count:
-            yield (changed, count - 1), Kind.END
+    for ended in _ended(situation):
+        yield (ended, situation.documents[ended].line_count - 1), Kind.END
+
+
+def _ended(situation: Situation[Readable]) -> set[int]:
+    """The documents at whose end something may come: the cursor's, changed ones, and the last one's test or code."""
+    found = {situation.cursor[0], *(change.document for change in situation.changes)}
+    if situation.changes:
+        stem = bare_stem(situation.documents[situation.changes[-1].document].path)
+        found |= {n for n, each in enumerate(situation.documents) if bare_stem(each.path) == stem}
+    return {number for number in found if situation.documents[number].line_count}
+
+
+@lru_cache(CACHED_PATHS)
+def bare_stem(path: str) -> str:
+    """The name of a file without its suffixes and without what makes it a test's."""
+    return PurePosixPath(path).stem.removeprefix("test_").removesuffix("_test").split(".")[0]
 
 
 def _last_import(situation: Situation[Readable], number: int) -> int | None:

@@ -11,7 +11,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from mercury_engine.places.candidates import TOLERANCE_LINES, Candidate, candidates, names_of, occurrences
-from mercury_engine.places.features import CONTEXT_FEATURES, FEATURES, Array, features
+from mercury_engine.places.context import CONTEXT_FEATURES
+from mercury_engine.places.features import FEATURES, Array, features
 from mercury_engine.places.situation import Readable, Situation
 
 SHAPES = ("mean", "scale", "place_in", "place_in_bias", "place_out", "nowhere_in", "nowhere_in_bias", "nowhere_out",
@@ -68,16 +69,18 @@ def pooled(rows_CF: Array) -> Array:
 
 
 def distinct(listed: Sequence[Candidate], chances: Array, count: int) -> list[Place]:
-    """The best candidates, each with the chances of those within its reach, which are left out."""
-    left = sorted(range(len(listed)), key=lambda n: -chances[n])
+    """The candidates with the greatest chances within their reach, each without those in reach of a better one."""
+    documents_C = np.array([each.document for each in listed])
+    lines_C = np.array([each.line for each in listed])
+    is_near_CC = documents_C[:, None] == documents_C
+    is_near_CC &= np.abs(lines_C[:, None] - lines_C) <= TOLERANCE_LINES
+    left_C = chances
+    is_left_C = np.ones(len(listed), np.bool_)
     found: list[Place] = []
-    while left and len(found) < count:
-        best = listed[left[0]]
-        near = [n for n in left if _is_near(listed[n], best)]
-        found.append(Place(best, float(sum(chances[n] for n in near))))
-        left = [n for n in left if n not in near]
-    return sorted(found, key=lambda place: -place.chance)
-
-
-def _is_near(one: Candidate, other: Candidate) -> bool:
-    return one.document == other.document and abs(one.line - other.line) <= TOLERANCE_LINES
+    while is_left_C.any() and len(found) < count:
+        within_C = np.where(is_left_C, is_near_CC @ left_C, -1.0)
+        best = int(np.lexsort((-left_C, -within_C))[0])
+        found.append(Place(listed[best], float(within_C[best])))
+        is_left_C &= ~is_near_CC[best]
+        left_C = np.where(is_left_C, left_C, 0)
+    return found

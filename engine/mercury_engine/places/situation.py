@@ -52,6 +52,9 @@ class Readable(Protocol):
     def line(self, number: int) -> str:
         """One line."""
 
+    def lines_in(self, first: int, end: int) -> Sequence[str]:
+        """Lines [first, end), which the document has."""
+
     def head(self, count: int) -> Sequence[str]:
         """The first lines, at most `count`."""
 
@@ -94,6 +97,9 @@ class Document:
 
     def line(self, number: int) -> str:
         return self.lines[number]
+
+    def lines_in(self, first: int, end: int) -> Sequence[str]:
+        return self.lines[first:end]
 
     def head(self, count: int) -> Sequence[str]:
         return self.lines[:count]

@@ -119,6 +119,18 @@ class IndexedDocument:
             text += self._chunks[index].line(0)
         return text
 
+    def lines_in(self, first: int, end: int) -> Sequence[str]:
+        """As in `Readable`."""
+        if first >= end:
+            return []
+        index = self._index_of(first)
+        start = self._starts[index]
+        found = _lines(self._chunks[index].text)[first - start : end - start]
+        if found and not found[-1].endswith("\n"):
+            found = found[:-1]
+        after = first + len(found)
+        return [*found, self.line(after), *self.lines_in(after + 1, end)] if after < end else found
+
     def head(self, count: int) -> Sequence[str]:
         """As in `Readable`."""
         number = bisect_left(self._starts, count)

@@ -14,6 +14,7 @@ from mercury_engine.places.candidates import (
     names_of,
     occurrences,
 )
+from mercury_engine.places.cores import Core, core_of
 from mercury_engine.places.features import FEATURES, features
 from mercury_engine.places.head import PlaceHead, distinct
 from mercury_engine.places.situation import Change, Document, Situation
@@ -141,6 +142,64 @@ def test_features_do_not_see_the_steps_that_are_left():
     assert not none.is_right.any()
 
 
+def test_a_rare_name_is_a_candidate_before_a_common_one():
+    lines = [f"    common({n})\n" for n in range(35)] + [f"    other({n})\n" for n in range(60)]
+    lines += ["    rare()\n"] + [f"    common({n})\n" for n in range(4)]
+    old = "    rare(); common(1)\n"
+    situation = Situation((document("".join(["    x()\n", *lines])),), (Change(0, 0, (old,), ("    x()\n",)),), (0, 0))
+    found = listed(situation)
+    assert 96 in {each.line for each in found}
+    assert len(found) <= MAX_CANDIDATES
+
+
+def test_the_end_of_the_test_of_a_changed_file_is_a_candidate():
+    code, test = document(TEXT, "src/app.py"), document("def test():\n    assert 1\n" * 9, "tests/test_app.py")
+    other = document("x = 1\n" * 9, "src/other.py")
+    situation = Situation((code, test, other), (Change(0, 4, ("    a\n",), (TEXT.split("\n")[4] + "\n",)),), (0, 4))
+    ends = {each.document for each in listed(situation) if each.kinds & Kind.END}
+    assert ends == {0, 1}
+
+
+def row_of(situation: Situation, line: int) -> dict[str, float]:
+    """The features of the candidate on a line of the first document."""
+    names = names_of(situation)
+    found = occurrences(situation, names)
+    places = candidates(situation, names, found)
+    at = next(n for n, each in enumerate(places) if (each.document, each.line) == (0, line))
+    return dict(zip(FEATURES, features(situation, places, names, found)[at].tolist(), strict=True))
+
+
+def test_a_line_like_the_replaced_one_is_marked():
+    text = "".join(f"def f{n}():\n    x = open(path, 'r')\n    return load(x, {n})\n\n\n" for n in range(3))
+    lines = list(document(text).lines)
+    old, lines[1] = lines[1], "    x = open(path, 'rb')\n"
+    situation = Situation((document("".join(lines)),), (Change(0, 1, (old,), (lines[1],)),), (0, 1))
+    assert row_of(situation, 6)["has_old"] == 0, "the replaced text is one letter, too short to be looked for"
+    assert row_of(situation, 6)["is_shape_removed"] == row_of(situation, 6)["equals_removed"] == 1
+    assert row_of(situation, 3)["is_shape_removed"] == 0
+
+
+def test_a_region_with_the_parts_of_the_changed_names_shares_more_of_the_change():
+    filler = "".join(f"def filler_{n}():\n    return {n}\n\n\n" for n in range(5))
+    text = "    readAllLines(path)\n" + filler + "def read_all_lines(path):\n    pass\n" + filler
+    situation = Situation((document(text),), (Change(0, 0, ("    first(path)\n",), (text[:23],)),), (0, 0))
+    twin = text[: text.index("def read_all")].count("\n")
+    assert row_of(situation, twin)["region_changed_of_most"] == 1
+    assert row_of(situation, 5)["region_changed"] < row_of(situation, twin)["region_changed"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "core"),
+    [
+        ("    a = open(path)\n", "    a = open(path, 'r')\n", Core("path", "open(")),
+        ("x = first(1)\n", "x = second(1)\n", Core("first", "x =")),
+        ("x = first\n", "", Core("", "")),
+    ],
+)
+def test_the_core_of_a_change_is_its_replaced_words(old, new, core):
+    assert core_of(Change(0, 0, (old,) if old else (), (new,) if new else ())) == core
+
+
 def test_every_candidate_has_a_finite_row():
     situation = renamed()
     names = names_of(situation)
@@ -199,6 +258,12 @@ def test_places_within_reach_of_a_better_one_add_to_its_chance():
     near, far = [Candidate(0, line, Kind.NEAR) for line in (5, 7)], Candidate(0, 30, Kind.NEAR)
     places = distinct([*near, far], np.array([0.3, 0.2, 0.4], np.float32), 3)
     assert [(place.candidate.line, round(place.chance, 3)) for place in places] == [(5, 0.5), (30, 0.4)]
+
+
+def test_neighbours_that_are_likely_together_come_before_a_likelier_single_place():
+    near, far = [Candidate(0, line, Kind.NEAR) for line in (5, 7)], Candidate(0, 30, Kind.NEAR)
+    places = distinct([*near, far], np.array([0.25, 0.3, 0.4], np.float32), 3)
+    assert [(place.candidate.line, round(place.chance, 3)) for place in places] == [(7, 0.55), (30, 0.4)]
 
 
 def _weights() -> dict[str, np.ndarray]:

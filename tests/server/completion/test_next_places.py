@@ -117,6 +117,8 @@ def test_the_index_says_the_same_as_the_whole_text_after_any_edits(pieces, edits
         whole = Document("a.py", "python", tuple(lines))
         assert [indexed.line(n) for n in range(indexed.line_count)] == lines
         assert indexed.head(80) == lines[:80]
+        for n in range(len(lines) + 1):
+            assert [*indexed.lines_in(n, min(n + 7, len(lines)))] == lines[n : n + 7]
         for word in ("self", "def", "f"):
             assert indexed.lines_with(word, 1000) == (whole.lines_with(word, 1000) if len(word) > 1 else [])
         for n in range(len(lines)):

@@ -9,10 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mercury_engine.places.features import CONTEXT_FEATURES, FEATURES, Array
+from mercury_engine.places.context import CONTEXT_FEATURES
+from mercury_engine.places.features import FEATURES, Array
 from mercury_engine.training.ranking.cases import Case
 
-HIDDEN_UNITS = 48
+HIDDEN_UNITS = 128
+NOWHERE_UNITS = 64
 DROPOUT = 0.15
 
 
@@ -41,7 +43,7 @@ class HeadNetwork(nn.Module):
         self.scale = nn.Buffer(torch.from_numpy(1 / np.maximum(rows_NF.std(0), 1e-2)))
         self.context = context
         self.place_in, self.place_out = nn.Linear(count, HIDDEN_UNITS), nn.Linear(HIDDEN_UNITS, 1, bias=False)
-        self.nowhere_in, self.nowhere_out = nn.Linear(count, HIDDEN_UNITS), nn.Linear(HIDDEN_UNITS, 1)
+        self.nowhere_in, self.nowhere_out = nn.Linear(count, NOWHERE_UNITS), nn.Linear(NOWHERE_UNITS, 1)
         self.dropout = nn.Dropout(DROPOUT)
 
     def forward(self, batch: Batch) -> Tensor:

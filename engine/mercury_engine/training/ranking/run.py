@@ -21,7 +21,7 @@ from mercury_engine.training.ranking.cases import Case, all_cases
 from mercury_engine.training.ranking.figures import candidate_figures, place_figures
 from mercury_engine.training.ranking.network import Batch, HeadNetwork
 
-BATCH_MOMENTS = 64
+BATCH_MOMENTS = 128
 LEARNING_RATE = 2e-3
 WEIGHT_DECAY = 1e-2
 PATIENCE_EPOCHS = 4
@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mercury_engine.training places", description=__doc__)
     parser.add_argument("--commits", type=Path, required=True, help="folder that `commits` wrote")
     parser.add_argument("--out", type=Path, required=True, help="file for the head (.safetensors)")
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1, help="processes that make the cases")
     parser.add_argument("--threads", type=int, default=1)
