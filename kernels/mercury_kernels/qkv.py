@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mercury_kernels import reference
 from mercury_kernels.launch import AHEAD, dot, guarded, multiprocessors, operand, options, power, prefetch, ready
+from mercury_kernels.linear import LARGE, linear
 from mercury_kernels.operands import Frames, Matrix
 
 
@@ -255,10 +256,15 @@ def project_qkv(
     slots: Tensor,
     qk_norm: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """RMSNorm of x [M,C], projection and `rotate_and_store` in one kernel; fast for up to about 64 rows."""
+    """RMSNorm of x [M,C], projection and `rotate_and_store`; fast for up to about 64 rows.
+
+    One kernel; two where the tiles of one would read too many bytes of rows.
+    """
     x = x.contiguous()
     heads, size, width = keys.shape[1:]
     queries = matrix.outputs // width - 2 * heads
+    if qk_norm is None and reads_many_rows(x.device, len(x), x.shape[1], matrix.outputs, width):
+        return rotate_and_store(linear(x, matrix, norm, eps), frames, keys, values, slots)
     out = x.new_empty(2, len(x), queries, width)
     weights = qk_norm or (x, x)
     rows = power(len(x), most=64)
@@ -271,6 +277,14 @@ def project_qkv(
         matrix.scale is not None, rows, block, _depth(x), **options(x.device, 4, 4),
     )  # fmt: skip
     return out
+
+
+def reads_many_rows(device: torch.device, rows: int, inputs: int, outputs: int, width: int) -> bool:
+    """Whether tiles of a large matrix are so narrow that they read more than half as many rows as weights.
+
+    No sum is split over programs here, so tiles get narrow until every multiprocessor has one.
+    """
+    return min(inputs, outputs) >= LARGE and power(rows, most=64) > _pairs(device, width // 2, outputs // width)
 
 
 def _pairs(device: torch.device, pairs: int, heads: int) -> int:

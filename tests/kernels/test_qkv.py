@@ -56,6 +56,15 @@ def test_rotation_and_cache_write_equal_their_twin(device, shape, dtype, normed)
         close(found, expected)
 
 
+def test_a_projection_in_two_kernels_equals_its_twin(device, monkeypatch):
+    monkeypatch.setattr(qkv, "LARGE", 16)
+    monkeypatch.setattr(qkv, "multiprocessors", lambda _: 1000)
+    for shape in SHAPES[2:]:
+        rows, queries, heads, width, channels, _ = shape
+        assert qkv.reads_many_rows(device, rows, channels, (queries + 2 * heads) * width, width)
+        test_fused_projection_equals_its_twin(device, shape, torch.float32, "int8")
+
+
 @pytest.mark.parametrize("weights", ["plain", "bias and norms", "int8"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
