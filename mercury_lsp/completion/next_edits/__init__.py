@@ -8,9 +8,9 @@ the next edit may be (places.py); a model that rewrites regions is asked about t
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.next_edits import NextEdits
+from mercury_lsp.completion.next_edits.next_edits import Closed, NextEdits
 from mercury_lsp.completion.next_edits.places import Places
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.rewritten_places import Surroundings
 
-__all__ = ["EditSite", "History", "NextEdits", "Places", "RenamedDocument", "Renaming", "Surroundings"]
+__all__ = ["Closed", "EditSite", "History", "NextEdits", "Places", "RenamedDocument", "Renaming", "Surroundings"]

@@ -1,7 +1,7 @@
 """Offers the next edit: what the rules find and the model agrees to, or else a place that the model rewrites."""
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from threading import Event
@@ -39,6 +39,18 @@ Others = Sequence[tuple[Snapshot, str]]
 """Other documents, with their paths, that may be edited together with the one at hand."""
 
 
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Files that aren't open, in which a renaming goes on, with their paths."""
+
+    files: Others = ()
+    are_offered: bool = True
+    """Whether the client can show an edit in them; otherwise their places are counted only."""
+
+
+NOTHING_CLOSED = Closed()
+
+
 class NextEdits:
     """Next edits for all open documents of one connection; to be used from the event loop's thread."""
 
@@ -68,10 +80,31 @@ class NextEdits:
             repeatable.dismiss(suggestion_id)
 
     def has_candidates(
-        self, snapshot: Snapshot, path: str = "", others: Others = (), hunks: Sequence[Hunk] = ()
+        self,
+        snapshot: Snapshot,
+        path: str = "",
+        others: Others = (),
+        hunks: Sequence[Hunk] = (),
+        closed: Closed = NOTHING_CLOSED,
     ) -> bool:
         """Whether the rules find a site, should the user ask."""
-        return next(self._proposals(snapshot, path, None, others, hunks), None) is not None
+        return next(self._proposals(snapshot, path, None, others, hunks, closed), None) is not None
+
+    def renamed_declaration(self, snapshot: Snapshot, others: Others, cursor: int | None) -> tuple[str, str] | None:
+        """The old name, and the document's uri, of a renaming that files that aren't open may need, too.
+
+        None if there is none, or if the user is still typing the new name at the cursor.
+        """
+        repeatable, replacement = self._documents.get(snapshot.uri), None
+        if repeatable is not None and (replacement := repeatable.replacement(snapshot)) is not None:
+            if cursor is not None and repeatable.is_unfinished(replacement, cursor):
+                return None
+            if repeatable.reaches_out(replacement, snapshot):
+                return replacement.old, snapshot.uri
+        if (step := self._origin(snapshot, replacement, others)) is None:
+            return None
+        reaches_out = step.repeatable.reaches_out(step.replacement, step.snapshot)
+        return (step.replacement.old, step.snapshot.uri) if reaches_out else None
 
     def remaining(self, snapshot: Snapshot, path: str = "", others: Others = ()) -> Renaming | None:
         """The renaming that the last change began, if places are left in the document or in others with their paths."""
@@ -100,10 +133,11 @@ class NextEdits:
         cursor: int | None,
         surroundings: Callable[[], Surroundings] | None = None,
         others: Callable[[], Others] = tuple,
+        closed: Closed = NOTHING_CLOSED,
     ) -> list[Suggestion]:
         """The next edit, if there is one; the model sees `path` in a comment.
 
-        `others` are documents, with their paths, in which a renaming may be offered too.
+        `others` are documents, with their paths, in which a renaming may be offered too; `closed` are files.
         `cursor` is the cursor's offset if the editor asks on its own, None if the user does. Where the rules offer
         nothing, and a model rewrites regions, the `surroundings` say which. Raises Cancelled when a newer request
         supersedes this one, and whatever the engine raises.
@@ -111,7 +145,7 @@ class NextEdits:
         invoked = cursor is None
         around = surroundings() if surroundings is not None else None
         hunks = around.hunks if around is not None else ()
-        proposals = list(self._proposals(snapshot, path, cursor, others(), hunks))
+        proposals = list(self._proposals(snapshot, path, cursor, others(), hunks, closed))
         if proposals:
             most, cancel = len(proposals) if invoked else SITES_JUDGED_UNASKED, Event()
             request = SuggestionRequest(feature, snapshot, proposals[0].site.start, invoked, is_next_edit=True)
@@ -136,7 +170,13 @@ class NextEdits:
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
 
     def _proposals(
-        self, snapshot: Snapshot, path: str, cursor: int | None, others: Others, hunks: Sequence[Hunk]
+        self,
+        snapshot: Snapshot,
+        path: str,
+        cursor: int | None,
+        others: Others,
+        hunks: Sequence[Hunk],
+        closed: Closed,
     ) -> Iterator[Proposal]:
         """What the rules find, best first; a misspelt name is corrected before anything else is offered."""
         repeatable = self._documents.get(snapshot.uri)
@@ -149,10 +189,12 @@ class NextEdits:
             if replacement is not None and cursor is not None and repeatable.is_unfinished(replacement, cursor):
                 return
             if replacement is not None:
-                step = _Step(repeatable, replacement, snapshot, path, others)
+                step = _Step(repeatable, replacement, snapshot, path, others, closed)
                 yield from step.here(invoked=cursor is None)
                 yield from step.elsewhere()
-        yield from self._begun_elsewhere(snapshot, replacement, path, others)
+        if (begun := self._origin(snapshot, replacement, others)) is not None:
+            around = [(snapshot, path), *(each for each in others if each[0].uri != begun.snapshot.uri)]
+            yield from replace(begun, others=around, closed=closed).elsewhere()
         if hunks and hunks[-1].uri == snapshot.uri and not _is_complete(hunks[-1], snapshot):
             return
         documents = [(snapshot, path), *others]
@@ -191,21 +233,18 @@ class NextEdits:
         offered = partial(self.by_example.offer, uri=snapshot.uri, site=site)
         return Proposal(snapshot, path, site, offered, block, least)
 
-    def _begun_elsewhere(
-        self, snapshot: Snapshot, replacement: Replacement | None, path: str, others: Others
-    ) -> Iterator[Proposal]:
+    def _origin(self, snapshot: Snapshot, replacement: Replacement | None, others: Others) -> "_Step | None":
         """The renaming begun in the document changed before this one, unless something else was changed here since."""
         uris = [uri for uri in self._documents if uri != snapshot.uri]
         origin = next((each for each in others if uris and each[0].uri == uris[-1]), None)
         if origin is None:
-            return
+            return None
         repeatable, start = self._documents[uris[-1]], origin[0]
         begun = repeatable.replacement(start)
         is_edited_since = list(self._documents)[-1] == snapshot.uri
         if begun is None or (is_edited_since and (replacement is None or not replacement.is_same(begun))):
-            return
-        around = [(snapshot, path), *(each for each in others if each[0].uri != start.uri)]
-        yield from _Step(repeatable, begun, *origin, around).elsewhere()
+            return None
+        return _Step(repeatable, begun, *origin, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +256,7 @@ class _Step:
     snapshot: Snapshot
     path: str
     others: Others
+    closed: Closed = NOTHING_CLOSED
 
     def here(self, invoked: bool) -> Iterator[Proposal]:
         """The change at its other sites in the document, those of one line at once if a name was renamed.
@@ -235,9 +275,11 @@ class _Step:
 
     def elsewhere(self) -> Iterator[Proposal]:
         """The renaming in other documents."""
-        renaming = self._renaming if self.others else None
+        renaming = self._renaming if self.others or self.closed.files else None
         block = change_block(self.replacement, self.snapshot)
         for each in renaming.elsewhere if renaming is not None else ():
+            if each.snapshot.is_on_disk and not self.closed.are_offered:
+                continue
             names = self.replacement.old, self.replacement.new
             offered = partial(self.repeatable.offer_elsewhere, uri=each.snapshot.uri, names=names)
             for line in by_line(each.sites, each.snapshot):
@@ -249,7 +291,8 @@ class _Step:
         renaming = self._renaming
         if renaming is None or not renaming.remaining:
             return None
-        return RenamingProgress(renaming.old, renaming.new, renaming.made + 1, renaming.total, renaming.remaining)
+        counts = renaming.made + 1, renaming.total, renaming.remaining
+        return RenamingProgress(renaming.old, renaming.new, *counts, renaming.closed_places, renaming.closed_files)
 
     @property
     def _least(self) -> float:
@@ -258,7 +301,8 @@ class _Step:
 
     @property
     def _renaming(self) -> Renaming | None:
-        return self.repeatable.renaming(self.replacement, self.snapshot, self.path, self.others)
+        others = [*self.others, *self.closed.files]
+        return self.repeatable.renaming(self.replacement, self.snapshot, self.path, others)
 
 
 def _is_complete(hunk: Hunk, snapshot: Snapshot) -> bool:

@@ -44,6 +44,16 @@ class Renaming:
         return len(self.left) + sum(len(each.sites) for each in self.elsewhere)
 
     @property
+    def closed_files(self) -> int:
+        """Files that aren't open with places that are left."""
+        return sum(each.snapshot.is_on_disk for each in self.elsewhere)
+
+    @property
+    def closed_places(self) -> int:
+        """Places that are left in files that aren't open."""
+        return sum(len(each.sites) for each in self.elsewhere if each.snapshot.is_on_disk)
+
+    @property
     def total(self) -> int:
         """All places."""
         return self.made + self.remaining

@@ -41,12 +41,12 @@ class FileSnippets:
 
         `rules` are those of its workspace folder.
         """
-        version = _version_on_disk(path) if opened is None else (opened.uri, opened.version)
+        version = version_on_disk(path) if opened is None else (opened.uri, opened.version)
         if version is None:
             return None
         if (known := self._cached.get(path)) is not None and known[0] == version:
             return known[1]
-        text = opened.text if opened is not None else _read(path, rules)
+        text = opened.text if opened is not None else read_text(path, rules)
         return self._cached.put(path, (version, self._cut(path, text, rules)))[1]
 
     def forget(self, path: str) -> None:
@@ -73,7 +73,7 @@ class FileSnippets:
         return tuple(chain.from_iterable(snippets))
 
 
-def _read(path: str, rules: IgnoreRules | None) -> str:
+def read_text(path: str, rules: IgnoreRules | None) -> str:
     """The text of a file; empty if it must not or should not be read."""
     if rules is None or not inside(rules.root, path):
         return ""
@@ -98,7 +98,7 @@ def _start(text: str) -> str:
     return text if len(text) <= FILE_START_CHARS else text[: text.rfind("\n", 0, FILE_START_CHARS) + 1]
 
 
-def _version_on_disk(path: str) -> FileVersion | None:
+def version_on_disk(path: str) -> FileVersion | None:
     """The version of a file, by time and size; None if there is no file."""
     try:
         state = os.stat(path)

@@ -34,6 +34,11 @@ class FileIndex:
         """Folders that directly contain files."""
         return list(self._folders)
 
+    @property
+    def paths(self) -> list[str]:
+        """All files."""
+        return list(self._paths())
+
     def add(self, path: str) -> None:
         """Add a file, unless it is known or the index is full."""
         if path in self or self._count >= MAX_INDEXED_FILES:

@@ -23,7 +23,7 @@ async def apply(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestio
     When two commands apply to the same text, the later one does nothing: both may have got the same suggestion.
     """
     applying = server.editor.applying
-    if applying.get(snapshot.uri) is snapshot.source:
+    if _is_waiting(server, snapshot):
         return {"applied": False}
     applying[snapshot.uri] = snapshot.source
     try:
@@ -48,7 +48,7 @@ async def apply_sites(server: MercuryServer, found: Sequence[RenamedDocument], t
     It does nothing while one of the documents is waiting for another edit of ours.
     """
     applying = server.editor.applying
-    if any(applying.get(each.snapshot.uri) is each.snapshot.source for each in found):
+    if any(_is_waiting(server, each.snapshot) for each in found):
         return {"applied": False}
     applying |= {each.snapshot.uri: each.snapshot.source for each in found}
     edits = {each.snapshot: [_text_edit(each.snapshot, site) for site in each.sites] for each in found}
@@ -59,6 +59,12 @@ async def apply_sites(server: MercuryServer, found: Sequence[RenamedDocument], t
             applying.pop(each.snapshot.uri, None)
 
 
+def _is_waiting(server: MercuryServer, snapshot: Snapshot) -> bool:
+    """Whether this text is waiting for another edit of ours; a file on disk is read anew for every command."""
+    waiting = server.editor.applying.get(snapshot.uri)
+    return waiting is not None and (snapshot.is_on_disk or waiting is snapshot.source)
+
+
 def _text_edit(snapshot: Snapshot, site: EditSite) -> types.TextEdit:
     start, end = (types.Position(*snapshot.position_at(offset)) for offset in (site.start, site.end))
     return types.TextEdit(types.Range(start, end), site.new)
@@ -67,7 +73,7 @@ def _text_edit(snapshot: Snapshot, site: EditSite) -> types.TextEdit:
 async def _is_applied(server: MercuryServer, edits: Mapping[Snapshot, Sequence[types.TextEdit]], title: str) -> bool:
     """Whether the client made these edits in these versions of documents."""
     if server.editor.capabilities.takes_versioned_edits:
-        documents = {each: types.OptionalVersionedTextDocumentIdentifier(each.uri, each.version) for each in edits}
+        documents = {each: _identifier(each) for each in edits}
         changes = types.WorkspaceEdit(
             document_changes=[types.TextDocumentEdit(documents[each], own) for each, own in edits.items()]
         )
@@ -78,7 +84,18 @@ async def _is_applied(server: MercuryServer, edits: Mapping[Snapshot, Sequence[t
     except JsonRpcException as error:
         logger.warning("the client did not apply an edit: %s", error)
         return False
-    return answer is not None and answer.applied
+    if answer is None or not answer.applied:
+        return False
+    for each in edits:
+        server.suggester.edited(each)
+    return True
+
+
+def _identifier(snapshot: Snapshot) -> types.OptionalVersionedTextDocumentIdentifier:
+    """A version of a document; a file that isn't open has none."""
+    return types.OptionalVersionedTextDocumentIdentifier(
+        snapshot.uri, None if snapshot.is_on_disk else snapshot.version
+    )
 
 
 async def _go_behind(server: MercuryServer, uri: str, suggestion: Suggestion) -> None:

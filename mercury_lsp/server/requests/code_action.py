@@ -13,12 +13,19 @@ ACTION_KIND = types.CodeActionKind.RefactorRewrite
 ACTION_OPTIONS = types.CodeActionOptions(code_action_kinds=[ACTION_KIND])
 
 
-def code_action(server: MercuryServer, params: types.CodeActionParams) -> Sequence[types.CodeAction | types.Command]:
+async def code_action(
+    server: MercuryServer, params: types.CodeActionParams
+) -> Sequence[types.CodeAction | types.Command]:
     """The actions at a cursor; only a chosen action asks the model, because some clients list them all the time."""
     snapshot = server.session.documents.parsed(params.text_document.uri)
     if not (_is_cursor(params.range) and _is_asked_for(params.context.only)):
         return []
     if not server.session.settings.allows(snapshot.language_id):
+        return []
+    await server.suggester.search_closed_files(
+        snapshot, snapshot.offset_at(params.range.start.line, params.range.start.character)
+    )
+    if not server.session.documents.is_current(snapshot):
         return []
     commands = list(_commands(server, snapshot, params.range.start))
     if not server.editor.capabilities.takes_action_literals:
@@ -33,7 +40,7 @@ def _commands(server: MercuryServer, snapshot: Snapshot, cursor: types.Position)
             next_edit.NEXT_EDIT_TITLE, next_edit.NEXT_EDIT_COMMAND, arguments=[{"textDocument": document}]
         )
     if (renaming := server.suggester.unfinished_renaming(snapshot)) is not None and renaming.remaining > 1:
-        title = apply_all_edits.apply_all_title(renaming.old, renaming.new, renaming.remaining)
+        title = apply_all_edits.apply_all_title(renaming)
         yield types.Command(title, apply_all_edits.APPLY_ALL_COMMAND, arguments=[{"textDocument": document}])
     position = {"line": cursor.line, "character": cursor.character}
     argument = {"textDocument": document, "position": position}

@@ -273,6 +273,98 @@ def test_a_renaming_in_another_document_is_not_offered_again_once_dismissed(tmp_
         assert edits(editor, tools, 2, 1, 8) == []
 
 
+# Files that aren't open
+
+
+@contextmanager
+def closed_project(
+    folder: Path, texts: dict[str, str], experimental: dict[str, Any] | None = None
+) -> Iterator[tuple[Editor, str]]:
+    """An editor with only `tools.py` of a workspace open, and its uri; its `load` has just become `read`."""
+    for name, text in texts.items():
+        (folder / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    uri = (folder / "tools.py").as_uri()
+    with Editor(ANSWERS) as editor:
+        capabilities = ACTIONS | {"experimental": {"mercury": experimental or {}}}
+        editor.initialize(capabilities, workspaceFolders=[{"uri": folder.as_uri(), "name": "x"}])
+        editor.open(uri, script(**SILENT) + "def load(a):\n    return a\n")
+        editor.change(uri, 2, {"range": span((1, 4), (1, 8)), "text": "read"})
+        yield editor, uri
+
+
+def titles_with_closed_files(editor: Editor, uri: str) -> list[str]:
+    """The actions' titles once the files have been found."""
+    for _ in range(200):
+        found = titles(editor, uri)
+        if any("closed" in each for each in found):
+            return found
+        sleep(0.02)
+    return titles(editor, uri)
+
+
+USER = "from tools import load\n\nx = load(2)\n"
+
+
+def test_a_renaming_counts_and_reaches_files_that_are_not_open_without_a_version(tmp_path: Path):
+    texts = {
+        "user.py": script(**SILENT) + USER,
+        "stranger.py": "def load(a):\n    return a\n\nx = load(4)\n",
+        "ignored.py": USER,
+        "secrets.py": USER,
+        "latin.py": USER + "# \udce9\n",
+        ".gitignore": "ignored.py\n",
+    }
+    with closed_project(tmp_path, texts) as (editor, tools):
+        expected = "Rename all 2 remaining load to read (2 places in 1 closed file)"
+        assert expected in titles_with_closed_files(editor, tools)
+        answer = editor.result(run_all(editor, tools))
+        assert answer == {"applied": True, "edits": 2, "documents": 1, "remaining": 0}
+        *_, applied = editor.received("workspace/applyEdit")
+        [changed] = applied["edit"]["documentChanges"]
+        assert changed["textDocument"] == {"uri": (tmp_path / "user.py").as_uri(), "version": None}
+        assert [each["range"] for each in changed["edits"]] == [span((1, 18), (1, 22)), span((3, 4), (3, 8))]
+
+
+def test_an_edit_in_a_closed_file_names_the_text_that_it_replaces(tmp_path: Path):
+    texts = {"user.py": "\ufeff" + script(**SILENT) + USER}
+    with closed_project(tmp_path, texts, {"editsElsewhere": True}) as (editor, tools):
+        titles_with_closed_files(editor, tools)
+        [edit] = edits(editor, tools, 2, 1, 8)
+        assert edit["textDocument"] == {"uri": (tmp_path / "user.py").as_uri()}
+        assert (edit["range"], edit["text"], edit["mercury"]["replaces"]) == (span((1, 18), (1, 22)), "read", "load")
+        assert edit["mercury"]["closed"] == {"places": 2, "files": 1}
+        assert edit["mercury"]["label"] == "rename load to read (2 of 3; 2 places in 1 closed file)"
+
+
+def test_a_closed_file_is_read_again_before_each_offer(tmp_path: Path):
+    with closed_project(tmp_path, {"user.py": script(**SILENT) + USER}, {"editsElsewhere": True}) as (editor, tools):
+        titles_with_closed_files(editor, tools)
+        (tmp_path / "user.py").write_text("\n" + script(**SILENT) + USER)
+        [edit] = edits(editor, tools, 2, 1, 8)
+        assert edit["range"] == span((2, 18), (2, 22))
+
+
+def test_clients_that_show_no_other_document_get_an_edit_of_a_closed_file_by_key_once(tmp_path: Path):
+    with closed_project(tmp_path, {"user.py": script(**SILENT) + USER}) as (editor, tools):
+        titles_with_closed_files(editor, tools)
+        assert edits(editor, tools, 2, 1, 8) == []
+        assert editor.result(run(editor, tools)) == {"applied": True}
+        *_, applied = editor.received("workspace/applyEdit")
+        [changed] = applied["edit"]["documentChanges"]
+        assert changed["textDocument"]["version"] is None
+        assert editor.result(run(editor, tools)) == {"applied": False}  # this client didn't open the file, nor save it
+
+
+def test_a_local_name_is_not_looked_for_in_closed_files(tmp_path: Path):
+    texts = {"user.py": USER, "other.py": "from local import count\n\ncount()\n"}
+    with closed_project(tmp_path, texts) as (editor, tools):
+        titles_with_closed_files(editor, tools)
+        uri = (tmp_path / "local.py").as_uri()
+        editor.open(uri, script(**SILENT) + BODY)
+        editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "total"})
+        assert "Rename all 2 remaining count to total" in titles(editor, uri)
+
+
 def test_a_changed_expression_is_changed_again_where_the_model_agrees(editor: Editor):
     body = "def f(when, day):\n    a = when.lower().strip()\n    b = day.lower().strip()\n    return a + b\n"
     for nats, count in ((9.0, 1), (-9.0, 0)):

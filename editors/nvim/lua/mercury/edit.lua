@@ -39,13 +39,37 @@ local function buffer_of(client, uri)
   end
 end
 
+--- A buffer for a file that isn't open, which the client takes up as it does every file; it is listed once the user
+--- goes there. A file that another Neovim edits is left alone, for its swap file asks a question.
+---@param uri string
+---@return integer?
+local function loaded(uri)
+  if not vim.startswith(uri, "file:") then
+    return
+  end
+  local bufnr = vim.fn.bufadd(vim.uri_to_fname(uri))
+  if api.nvim_buf_is_loaded(bufnr) then
+    return bufnr
+  end
+  local asks = api.nvim_create_autocmd("SwapExists", {
+    command = "let v:swapchoice = 'q'",
+  })
+  local ok = pcall(vim.fn.bufload, bufnr)
+  api.nvim_del_autocmd(asks)
+  return ok and api.nvim_buf_is_loaded(bufnr) and bufnr or nil
+end
+
 --- The server's edit; nil if it is for another text than the buffer's.
 ---@param client vim.lsp.Client
 ---@param item table
 ---@return mercury.NextEdit?
 function M.read(client, item)
-  local bufnr = buffer_of(client, item.textDocument.uri)
   local version = item.textDocument.version
+  local replaces = vim.tbl_get(item, "mercury", "replaces")
+  local bufnr = buffer_of(client, item.textDocument.uri)
+  if not bufnr and not version and replaces then
+    bufnr = loaded(item.textDocument.uri)
+  end
   if not bufnr or version and version ~= vim.lsp.util.buf_versions[bufnr] then
     return
   end
@@ -64,6 +88,18 @@ function M.read(client, item)
   local lines = api.nvim_buf_get_lines(bufnr, from.line, to.line + 1, false)
   local function byte(line, character)
     return character == math.huge and #line or vim.str_byteindex(line, encoding, character, false)
+  end
+  if #lines == 0 then
+    return
+  end
+  if replaces then
+    local last_line = lines[#lines]
+    local span = { unpack(lines) }
+    span[#span] = last_line:sub(1, byte(last_line, to.character))
+    span[1] = span[1]:sub(byte(lines[1], from.character) + 1)
+    if table.concat(span, "\n") ~= replaces:gsub("\r\n?", "\n") then
+      return
+    end
   end
   local head = lines[1]:sub(1, byte(lines[1], from.character))
   local tail = lines[#lines]:sub(byte(lines[#lines], to.character) + 1)

@@ -1,4 +1,4 @@
-import { workspace, type CancellationToken, type TextEditor } from "vscode";
+import { Uri, workspace, type CancellationToken, type TextDocument, type TextEditor } from "vscode";
 import { type Server } from "../server";
 import { pending, type Answer, type Pending } from "./pending";
 
@@ -20,8 +20,20 @@ export async function ask(server: Server, editor: TextEditor, token: Cancellatio
   );
   const edit = answer?.edits[0];
   if (!edit || token.isCancellationRequested || document.isClosed || document.version !== version) return undefined;
-  const edited = workspace.textDocuments.find((each) => each.uri.toString() === edit.textDocument.uri);
+  const edited = await documentOf(edit);
+  if (token.isCancellationRequested || document.version !== version) return undefined;
   return edited && pending(edit, edited);
+}
+
+/** The document that an edit is in; a file that isn't open is read, and shown once the user goes there. */
+async function documentOf({ textDocument, mercury }: Answer): Promise<TextDocument | undefined> {
+  const known = workspace.textDocuments.find((each) => each.uri.toString() === Uri.parse(textDocument.uri).toString());
+  if (known || textDocument.version !== undefined || mercury?.replaces === undefined) return known;
+  try {
+    return await workspace.openTextDocument(Uri.parse(textDocument.uri));
+  } catch {
+    return undefined; // deleted since, or binary
+  }
 }
 
 /** The user does not want an edit: the server does not offer it again for the same change. */
