@@ -19,10 +19,10 @@ export async function ask(server: Server, editor: TextEditor, token: Cancellatio
     token,
   );
   const edit = answer?.edits[0];
-  if (!edit || token.isCancellationRequested || document.isClosed || document.version !== version) return undefined;
+  const isStale = (): boolean => token.isCancellationRequested || document.isClosed || document.version !== version;
+  if (!edit || isStale()) return undefined;
   const edited = await documentOf(edit);
-  if (token.isCancellationRequested || document.version !== version) return undefined;
-  return edited && pending(edit, edited);
+  return edited && !isStale() ? pending(edit, edited) : undefined;
 }
 
 /** The document that an edit is in; a file that isn't open is read, and shown once the user goes there. */
