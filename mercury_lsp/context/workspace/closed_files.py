@@ -16,8 +16,9 @@ from mercury_lsp.context.workspace.ignored import IgnoreRules
 from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.context.workspace.secret_files import is_secret
 from mercury_lsp.documents.chunked_text import ChunkedText
-from mercury_lsp.documents.document import Snapshot, parse
+from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language, language_of, new_parser
+from mercury_lsp.documents.parsing import parse
 
 MAX_SEARCHED_FILES = 2_000
 """Most files searched for a name, those nearest to its own file first; at about 0.1 ms each."""
