@@ -94,10 +94,10 @@ function M.read(client, item)
   end
   if replaces then
     local last_line = lines[#lines]
-    local span = { unpack(lines) }
-    span[#span] = last_line:sub(1, byte(last_line, to.character))
-    span[1] = span[1]:sub(byte(lines[1], from.character) + 1)
-    if table.concat(span, "\n") ~= replaces:gsub("\r\n?", "\n") then
+    local before = byte(lines[1], from.character)
+    local span = table.concat(lines, "\n")
+    span = span:sub(before + 1, #span - #last_line + byte(last_line, to.character))
+    if span ~= replaces:gsub("\r\n?", "\n") then
       return
     end
   end
