@@ -21,7 +21,7 @@ from mercury_lsp.documents.languages import language, language_of, new_parser
 from mercury_lsp.documents.parsing import parse
 
 MAX_SEARCHED_FILES = 2_000
-"""Most files searched for a name, those nearest to its own file first; at about 0.1 ms each."""
+"""Most files searched for a name, those nearest to its own file first; at about 0.3 ms each."""
 
 MAX_FOUND_FILES = 32
 """Most files with the name that are parsed."""
@@ -76,7 +76,10 @@ def paths_with(name: str, paths: Sequence[str], rules_of: Callable[[str], Ignore
         pace.rest_if_due()
         if len(found) == MAX_FOUND_FILES:
             break
-        if not is_secret(Path(path)) and word.search(read_text(path, rules_of(path))):
+        if is_secret(Path(path)):
+            continue
+        text = read_text(path, rules_of(path))
+        if name in text and word.search(text):  # the plain search is ten times as fast
             found.append(path)
     return found
 
