@@ -27,6 +27,7 @@ from mercury_engine.training.ranking.cases import Case, all_cases
 from mercury_engine.training.ranking.figures import candidate_figures, is_right, place_figures
 from rich.table import Table
 
+from mercury_lsp.completion.next_edits.next_place import MIN_DISTANCE_LINES
 from mercury_lsp.completion.next_edits.places import HEAD_FILE
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.documents import document
@@ -65,8 +66,10 @@ def main() -> int:
         return 0
     found = all_cases(edits, options.seed, options.workers)
     by_rules = [rules(case.moment) for case in suite.progress(found, "rules")]
+    by_head = [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in found]
     ranked = {
-        "head": [distinct(case.candidates, head.chances(case.rows)[:-1], 3) for case in found],
+        "head": by_head,
+        "head_far_away": [far_away(case, places) for case, places in zip(found, by_head, strict=True)],
         "rules": [unasked for unasked, _ in by_rules],
         "rules_by_key": [by_key for _, by_key in by_rules],
         "line_below": [line_below(case) for case in found],
@@ -159,6 +162,18 @@ def line_below(case: Case) -> list[Place]:
     return [Place(Candidate(last.document, line, Kind.NEAR), 1.0) for line in lines if 0 <= line < most]
 
 
+def far_away(case: Case, places: list[Place]) -> list[Place]:
+    """The places, if the first of them is so far from the cursor and the last change that the server goes there."""
+    document, line = case.moment.situation.cursor
+    last = case.moment.situation.changes[-1]
+    for first in places[:1]:
+        is_near_cursor = first.candidate.document == document and abs(first.candidate.line - line) <= MIN_DISTANCE_LINES
+        near = range(last.start - MIN_DISTANCE_LINES, last.end + MIN_DISTANCE_LINES + 1)
+        if is_near_cursor or (first.candidate.document == last.document and first.candidate.line in near):
+            return []
+    return places
+
+
 def where_rules_offer(found: Sequence[Case], by_rules: list[list[Place]], by_head: list[list[Place]]) -> dict[str, int]:
     """In moments in which the rules offer something: how often they are right, and the head."""
     offered = [(case, a, b) for case, a, b in zip(found, by_rules, by_head, strict=True) if a]
@@ -199,7 +214,7 @@ def table(record: dict[str, Any]) -> Table:
     shown = Table("way", "first is left", "first three", "first is next", "gate", "precision", "recall", "quiet")
     for way, figures in record["figures"].items():
         for gate, row in figures["by_gate"].items():
-            if way == "head" or gate == "0.0":
+            if way.startswith("head") or gate == "0.0":
                 cells = [figures["first_is_left"], figures["first_three_have_one_left"], figures["first_is_next"]]
                 cells = [f"{cell[0]:.0%}" for cell in cells]
                 shown.add_row(

@@ -43,11 +43,21 @@ FOLDER = "file:///scenario/"
 
 
 @dataclass(frozen=True, slots=True)
+class Jump:
+    """A line that the user is taken to, without an edit."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The edit that was shown, None for none, and the milliseconds until it was there."""
 
     edit: LineEdit | None
     milliseconds: float
+    jump: Jump | None = None
+    """Where the user is taken if no edit is shown, unasked."""
 
 
 @contextmanager
@@ -107,15 +117,26 @@ class EditDesk:
         path, offset = scenario.cursor
         started = perf_counter()
         found = self._unasked(path, offset) if way == "unasked" else self._by_key(path)
-        return Answer(found, 1000 * (perf_counter() - started))
+        milliseconds = 1000 * (perf_counter() - started)
+        jump = self._jump(path, offset) if way == "unasked" and found is None else None
+        return Answer(found, milliseconds, jump)
 
     def _unasked(self, path: str, offset: int) -> LineEdit | None:
-        document = {"uri": uri(path), "version": self._versions[path]}
-        asked = {"textDocument": document, "position": position(self._texts[path], offset)}
-        edits = self._client.request("textDocument/copilotInlineEdit", asked)["edits"]
+        edits = self._client.request("textDocument/copilotInlineEdit", self._at(path, offset))["edits"]
         if self._client.messages:
             raise UsageError(self._client.messages[0])
         return self._edit(edits[0]["textDocument"]["uri"], edits[0]["range"], edits[0]["text"]) if edits else None
+
+    def _jump(self, path: str, offset: int) -> Jump | None:
+        place = self._client.request("mercury/nextPlace", self._at(path, offset))
+        return place and Jump(self._path(place["textDocument"]["uri"]), place["position"]["line"])
+
+    def _at(self, path: str, offset: int) -> dict[str, Any]:
+        document = {"uri": uri(path), "version": self._versions[path]}
+        return {"textDocument": document, "position": position(self._texts[path], offset)}
+
+    def _path(self, shown_uri: str) -> str:
+        return next(each for each in self._texts if uri(each) == shown_uri)
 
     def _by_key(self, path: str) -> LineEdit | None:
         self._client.applied.clear()
@@ -137,7 +158,7 @@ class EditDesk:
 
     def _edit(self, shown_uri: str, span: Mapping[str, Any], text: str) -> LineEdit:
         """An edit by whole lines."""
-        path = next(each for each in self._texts if uri(each) == shown_uri)
+        path = self._path(shown_uri)
         old = self._texts[path]
         start, end = (offset_of(old, span[side]) for side in ("start", "end"))
         return line_edit(path, old, start, end, text)

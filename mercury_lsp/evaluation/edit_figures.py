@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
+from mercury_engine.places.candidates import Candidate, Kind, covers
 from mercury_engine.text.lines import equal_ends, lines_of
 
 from mercury_lsp.evaluation.line_edits import LineEdit
@@ -56,6 +57,12 @@ def judge(scenario: Scenario, now: Mapping[str, str], edit: LineEdit) -> Verdict
         wanted = right[path]
         best = Verdict(True, best.exact or _bare(wanted) == _bare(new), max(best.character_f, _f(made, old, wanted)))
     return best
+
+
+def leads_to_edit(scenario: Scenario, path: str, line: int) -> bool:
+    """Whether a line is one of a right edit's, or at most `TOLERANCE_LINES` away."""
+    right = (each for each in (*scenario.wants, *scenario.others) if each.path == path)
+    return any(covers(Candidate(0, line, Kind.NEAR), 0, each.start, each.end) for each in right)
 
 
 def narrowed(now: Mapping[str, str], edit: LineEdit) -> LineEdit | None:

@@ -21,7 +21,7 @@ from rich.table import Column, Table
 
 from mercury_lsp.evaluation.commit_steps import read_steps
 from mercury_lsp.evaluation.edit_desk import WAYS, Answer, EditDesk, own_daemon
-from mercury_lsp.evaluation.edit_figures import Verdict, bootstrap, harmonic_mean, judge
+from mercury_lsp.evaluation.edit_figures import Verdict, bootstrap, harmonic_mean, judge, leads_to_edit
 from mercury_lsp.evaluation.edit_peers import PEER_WAYS, Peer
 from mercury_lsp.evaluation.scenario_checks import language
 from mercury_lsp.evaluation.scenarios import Scenario, read_scenarios
@@ -42,6 +42,16 @@ class Judged:
     def is_shown(self) -> bool:
         return self.answer.edit is not None
 
+    @property
+    def jumps(self) -> bool:
+        return self.answer.jump is not None
+
+    @property
+    def jumps_right(self) -> bool:
+        """Whether it takes the user to a right edit."""
+        jump = self.answer.jump
+        return jump is not None and leads_to_edit(self.scenario, jump.path, jump.line)
+
     def record(self, with_text: bool) -> suite.SuiteRecord:
         """For looking at classes of mistakes; text of other people's commits stays out."""
         edit = self.answer.edit
@@ -51,6 +61,8 @@ class Judged:
             "language": language(self.scenario),
             "silence_is_right": self.scenario.is_quiet,
             "is_shown": self.is_shown,
+            "jumps": self.jumps,
+            "jumps_right": self.jumps_right,
             "right_place": self.verdict.right_place,
             "exact": self.verdict.exact,
             "character_f": round(self.verdict.character_f, 3),
@@ -95,6 +107,10 @@ def figures(found: Sequence[Judged], seed: int) -> suite.SuiteRecord:
         "quiet_with_history": _rate(sum(not each.is_shown for each in with_history), len(with_history)),
         "character_f": _estimate(wanted, character_f, seed),
         "score": _estimate(found, score, seed),
+        "jump_right": _rate(sum(each.jumps_right for each in wanted), len(wanted)),
+        "right_of_jumps": _rate(sum(each.jumps_right for each in found), sum(each.jumps for each in found)),
+        "right_place_or_jump": _rate(sum(each.verdict.right_place or each.jumps_right for each in wanted), len(wanted)),
+        "quiet_without_jump": _rate(sum(not (each.is_shown or each.jumps) for each in with_history), len(with_history)),
         "ms_p50": round(times[len(times) // 2]) if times else None,
         "ms_p95": round(times[min(len(times) - 1, len(times) * 95 // 100)]) if times else None,
     }
@@ -218,7 +234,8 @@ def main(argv: list[str]) -> int:
         "machine": suite.machine(options.device or "cpu"),
         "ways": {way: figures_by_group(own, options.seed) for way, own in found.items()},
         "answers": {
-            way: [each.record(not options.commits) for each in own if each.is_shown] for way, own in found.items()
+            way: [each.record(not options.commits) for each in own if each.is_shown or each.jumps]
+            for way, own in found.items()
         },
     }
     suite.deliver(record, results_table(record), options, lambda *_: None)

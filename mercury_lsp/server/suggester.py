@@ -13,6 +13,10 @@ from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature
 from mercury_lsp.completion.next_edits import Closed, RenamedDocument, Renaming
+from mercury_lsp.completion.next_edits.checks import is_complete
+from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.completion.next_edits.next_place import next_place
+from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.context.workspace.closed_files import ClosedFile
 from mercury_lsp.documents.document import Snapshot
@@ -90,6 +94,27 @@ class Suggester:
         edited = found[0].elsewhere or snapshot if found else snapshot
         return (found, edited) if await self.are_current([snapshot, edited]) else ([], snapshot)
 
+    async def next_place(self, uri: str, at: types.Position) -> Place | None:
+        """Where the user probably edits next, far from the cursor `at`; None while their last change is incomplete.
+
+        It finishes a deferred parse first; only then is a change known to be complete. Raises UnknownDocument.
+        """
+        documents = self._session.documents
+        if self._is_left_alone(uri):
+            return None
+        asked = documents.snapshot(uri)
+        await self._finish_parsing(uri)
+        snapshot = documents.parsed(uri)
+        if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
+            return None
+        line = snapshot.source.line_of(snapshot.offset_at(at.line, at.character))
+        surroundings = self._session.surroundings(uri, line)
+        if not surroundings.hunks or not self._is_complete(surroundings.hunks[-1]):
+            return None
+        ranked = surroundings.rank()
+        found = next_place(ranked.best, surroundings.hunks[-1], uri, line) if ranked is not None else None
+        return found if found is not None and self._allows_next_edits(found.snapshot) else None
+
     async def search_closed_files(self, snapshot: Snapshot, cursor: int | None) -> None:
         """Look for the name that the user has renamed in files that aren't open; `cursor` is None if they wait."""
         others = self._others(snapshot.uri) if self._allows_next_edits(snapshot) else []
@@ -158,6 +183,10 @@ class Suggester:
             return []
         others = [*self._others(uri), *self._closed_documents()]
         return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), others)
+
+    def _is_complete(self, hunk: Hunk) -> bool:
+        documents = self._session.documents
+        return hunk.uri in documents and is_complete(hunk, documents.parsed(hunk.uri))
 
     async def _finish_parsing(self, uri: str) -> None:
         """Finish a document's parse, in slices if it is long."""

@@ -4,7 +4,9 @@ A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "e
 the gap counts. An echo is the first line of the engine's input. `steps` are canvases of [state, text] each, `step_ms`
 apart and played `rounds` times; `unsure_from` is passed on in the fill. `ScriptedEngine.score` says how texts are
 scored. With `--parses-once` no document is parsed after an edit. With `--rewrites` the engine rewrites regions too,
-also where a change is unlikely: `rewrites` are pairs of an old line and new text.
+also where a change is unlikely: `rewrites` are pairs of an old line and new text. With `--place LINE` that line of the
+document at hand is the only likely place of the next edit, with `--place FILE:LINE` that line of another open document;
+without it the head keeps no rule from offering.
 
 `test/text` returns a document, `test/given` the engine's last input, and `test/opened` the files that the process has
 opened.
@@ -14,17 +16,23 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 from mercury_engine.api import Fill, FillRequest, Rewrite, RewriteRequest, SlotView
 from mercury_engine.errors import Cancelled, ModelNotFound
+from mercury_engine.places.candidates import Candidate, Kind
+from mercury_engine.places.head import Ranking
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.completion.next_edits import rewritten_places
+from mercury_lsp.completion.next_edits import proposals, rewritten_places
+from mercury_lsp.completion.next_edits.history import Hunk
+from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
+from mercury_lsp.completion.next_edits.places import Places, RankedPlaces
 from mercury_lsp.documents import document
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import parse
@@ -154,6 +162,20 @@ def parse_once(parser: Parser, source: ChunkedText, previous: Tree | None, secon
     return parse(parser, source, previous, seconds) if previous is None else None
 
 
+def always(place: str) -> Callable[..., RankedPlaces]:
+    """Ranks this line of the document at hand, or of a file that is open too, first, whatever was edited."""
+    name, _, number = place.rpartition(":")
+    listed = [Candidate(0, int(number), Kind.NEAR)]
+
+    def rank(places: Places, uri: str, cursor: int, hunks: Sequence[Hunk], may_use: object) -> RankedPlaces:
+        there = next((each for each in places.documents.uris if name and each.endswith(f"/{name}")), uri)
+        indexed = IndexedDocument(places.documents.path(there))
+        indexed.update(places.documents.snapshot(there), at_once=True)
+        return RankedPlaces({there: indexed}, Ranking(listed, np.array([0.9], np.float32)))
+
+    return rank
+
+
 if __name__ == "__main__":
     sys.addaudithook(note)
     if "--parses-once" in sys.argv:
@@ -161,6 +183,10 @@ if __name__ == "__main__":
     if "--rewrites" in sys.argv:
         ScriptedEngine.edit_format = "scripted"
         rewritten_places.MIN_CHANCE_UNASKED = 0.0
+    if "--place" in sys.argv:
+        Places.rank = always(sys.argv[sys.argv.index("--place") + 1])
+    else:
+        proposals.MIN_PLACE_CHANCE = 0.0
     BEYOND_LSP["test/text"] = text
     BEYOND_LSP["test/given"] = given
     BEYOND_LSP["test/opened"] = names

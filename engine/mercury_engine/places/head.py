@@ -53,14 +53,35 @@ class PlaceHead:
         chances = np.exp(scores - scores.max())
         return (chances / chances.sum()).astype(np.float32)
 
-    def places(self, situation: Situation[Readable], count: int = 3) -> list[Place]:
-        """The likeliest places, best first, none within reach of a better one; empty without changes."""
+    def ranking(self, situation: Situation[Readable]) -> "Ranking":
+        """The candidates of a situation with their chances; there are none without changes."""
         if not situation.changes:
-            return []
+            return Ranking([], np.empty(0, np.float32))
         names = names_of(situation)
         found = occurrences(situation, names)
         listed = candidates(situation, names, found)
-        return distinct(listed, self.chances(features(situation, listed, names, found))[:-1], count)
+        return Ranking(listed, self.chances(features(situation, listed, names, found))[:-1])
+
+    def places(self, situation: Situation[Readable], count: int = 3) -> list[Place]:
+        """The likeliest places, best first, none within reach of a better one; empty without changes."""
+        return self.ranking(situation).best(count)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates, and the chance of each; chances [C] leave out that of nowhere."""
+
+    candidates: Sequence[Candidate]
+    chances: Array
+
+    def best(self, count: int) -> list[Place]:
+        """The likeliest places, best first, none within reach of a better one."""
+        return distinct(self.candidates, self.chances, count) if self.candidates else []
+
+    def chance_near(self, document: int, line: int) -> float:
+        """The chance that the next edit is at a candidate within TOLERANCE_LINES of a line."""
+        near = [each.document == document and abs(each.line - line) <= TOLERANCE_LINES for each in self.candidates]
+        return float(self.chances[near].sum()) if any(near) else 0.0
 
 
 def pooled(rows_CF: Array) -> Array:

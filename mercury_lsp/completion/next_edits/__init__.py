@@ -3,14 +3,16 @@
 Edits become changes (change.py, change_log.py), a change becomes a replacement of whole words or calls (replacement.py,
 calls.py), rules find its edit sites (edit_sites.py, syntax_kind.py, repeatable_edits.py), and the model judges each one
 (judging.py), or a renaming is walked to its end (renaming.py). What the user did in all files (history.py) says where
-the next edit may be (places.py); a model that rewrites regions is asked about those (rewritten_places.py, checks.py).
+the next edit may be (places.py), which keeps rules from guessing; a model that rewrites regions is asked about those
+places (rewritten_places.py, checks.py).
 """
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
-from mercury_lsp.completion.next_edits.next_edits import Closed, NextEdits
+from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Places
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
+from mercury_lsp.completion.next_edits.repeated_change import Closed
 from mercury_lsp.completion.next_edits.rewritten_places import Surroundings
 
 __all__ = ["Closed", "EditSite", "History", "NextEdits", "Places", "RenamedDocument", "Renaming", "Surroundings"]

@@ -31,6 +31,15 @@ def reverts(snapshot: Snapshot, start: int, old: str, new: str, hunks: Sequence[
     return any(_reverts(snapshot, start, old, new, hunk) for hunk in hunks)
 
 
+def is_complete(hunk: Hunk, snapshot: Snapshot) -> bool:
+    """Whether the lines of a change parse; otherwise the user is in the middle of it."""
+    if snapshot.tree is None or not snapshot.is_parsed:
+        return False
+    start, end = (snapshot.source.byte_of(snapshot.offset_at(line, 0)) for line in (hunk.line, hunk.end_line))
+    node = snapshot.tree.root_node.named_descendant_for_byte_range(start, max(start, end - 1))
+    return node is None or not node.has_error
+
+
 def _reverts(snapshot: Snapshot, start: int, old: str, new: str, hunk: Hunk) -> bool:
     """Whether an edit takes a hunk back: where it was made, or the same words the other way round elsewhere."""
     if hunk.uri == snapshot.uri and _is_in(hunk, snapshot, start, start + len(old)):

@@ -1,54 +1,34 @@
 """Offers the next edit: what the rules find and the model agrees to, or else a place that the model rewrites."""
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from itertools import chain
 from threading import Event
 from typing import Any, TypeVar
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
-from mercury_lsp.completion.next_edits.checks import reverts
+from mercury_lsp.completion.next_edits.checks import is_complete, reverts
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.judging import (
-    MIN_PROBABILITY,
-    MIN_RENAMED_PROBABILITY,
-    MIN_REPEATED_PROBABILITY,
-    change_block,
-    hunk_block,
-)
+from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_REPEATED_PROBABILITY, hunk_block
 from mercury_lsp.completion.next_edits.mirroring import mirrored
 from mercury_lsp.completion.next_edits.offers_by_example import OffersByExample
-from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, by_line, first_likely, joined
+from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, first_likely, likely_by_place
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
+from mercury_lsp.completion.next_edits.repeated_change import NOTHING_CLOSED, Closed, Others, RepeatedChange
 from mercury_lsp.completion.next_edits.replacement import Replacement
 from mercury_lsp.completion.next_edits.rewritten_places import RewrittenPlaces, Surroundings
 from mercury_lsp.completion.next_edits.siblings import additions, sibling_sites
 from mercury_lsp.completion.next_edits.signatures import call_sites, signatures
-from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
+from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
 
 SITES_JUDGED_UNASKED = 4
 """Sites that the model judges when the editor asks on its own; 0.15 s each with a warm KV cache."""
 
 T = TypeVar("T")
-
-Others = Sequence[tuple[Snapshot, str]]
-"""Other documents, with their paths, that may be edited together with the one at hand."""
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """Files that aren't open, in which a renaming goes on, with their paths."""
-
-    files: Others = ()
-    are_offered: bool = True
-    """Whether the client can show an edit in them; otherwise their places are counted only."""
-
-
-NOTHING_CLOSED = Closed()
 
 
 class NextEdits:
@@ -143,19 +123,21 @@ class NextEdits:
         supersedes this one, and whatever the engine raises.
         """
         invoked = cursor is None
-        around = surroundings() if surroundings is not None else None
-        hunks = around.hunks if around is not None else ()
-        proposals = list(self._proposals(snapshot, path, cursor, others(), hunks, closed))
+        around = surroundings() if surroundings is not None else Surroundings((), lambda: None)
+        rank = cache(around.rank)
+        proposals = list(self._proposals(snapshot, path, cursor, others(), around.hunks, closed))
+        if not invoked and any(each.is_guess for each in proposals):
+            proposals = likely_by_place(proposals, rank())
         if proposals:
             most, cancel = len(proposals) if invoked else SITES_JUDGED_UNASKED, Event()
             request = SuggestionRequest(feature, snapshot, proposals[0].site.start, invoked, is_next_edit=True)
             judging = partial(first_likely, proposals, most, self._score, snapshot, cancel)
             if found := await self._answer(request, judging, cancel):
                 return found
-        if self.rewritten_places.rewrite is None or around is None:
+        if self.rewritten_places.rewrite is None or (ranked := rank()) is None:
             return []
         cancel = Event()
-        places = self.rewritten_places.open(snapshot, around.find_places(), invoked)
+        places = self.rewritten_places.open(snapshot, ranked.best, invoked)
         if not places:
             return []
         at = snapshot.offset_at(places[0].line, 0)
@@ -183,19 +165,20 @@ class NextEdits:
         replacement = None
         if repeatable is not None:
             if (site := repeatable.correction(snapshot)) is not None:
-                yield Proposal(snapshot, path, site, partial(repeatable.offer_correction, site=site))
+                offered = partial(repeatable.offer_correction, site=site)
+                yield Proposal(snapshot, path, site, offered, is_guess=False)
                 return
             replacement = repeatable.replacement(snapshot)
             if replacement is not None and cursor is not None and repeatable.is_unfinished(replacement, cursor):
                 return
             if replacement is not None:
-                step = _Step(repeatable, replacement, snapshot, path, others, closed)
+                step = RepeatedChange(repeatable, replacement, snapshot, path, others, closed)
                 yield from step.here(invoked=cursor is None)
                 yield from step.elsewhere()
         if (begun := self._origin(snapshot, replacement, others)) is not None:
             around = [(snapshot, path), *(each for each in others if each[0].uri != begun.snapshot.uri)]
             yield from replace(begun, others=around, closed=closed).elsewhere()
-        if hunks and hunks[-1].uri == snapshot.uri and not _is_complete(hunks[-1], snapshot):
+        if hunks and hunks[-1].uri == snapshot.uri and not is_complete(hunks[-1], snapshot):
             return
         documents = [(snapshot, path), *others]
         called = self._following(documents, hunks, signatures, call_sites)
@@ -231,9 +214,9 @@ class NextEdits:
 
     def _by_example(self, snapshot: Snapshot, path: str, site: EditSite, block: str, least: float) -> Proposal:
         offered = partial(self.by_example.offer, uri=snapshot.uri, site=site)
-        return Proposal(snapshot, path, site, offered, block, least)
+        return Proposal(snapshot, path, site, offered, block, least, is_guess=False)
 
-    def _origin(self, snapshot: Snapshot, replacement: Replacement | None, others: Others) -> "_Step | None":
+    def _origin(self, snapshot: Snapshot, replacement: Replacement | None, others: Others) -> "RepeatedChange | None":
         """The renaming begun in the document changed before this one, unless something else was changed here since."""
         uris = [uri for uri in self._documents if uri != snapshot.uri]
         origin = next((each for each in others if uris and each[0].uri == uris[-1]), None)
@@ -244,75 +227,4 @@ class NextEdits:
         is_edited_since = list(self._documents)[-1] == snapshot.uri
         if begun is None or (is_edited_since and (replacement is None or not replacement.is_same(begun))):
             return None
-        return _Step(repeatable, begun, *origin, ())
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A replacement in a document at `path`, and other documents with their paths."""
-
-    repeatable: RepeatableEdits
-    replacement: Replacement
-    snapshot: Snapshot
-    path: str
-    others: Others
-    closed: Closed = NOTHING_CLOSED
-
-    def here(self, invoked: bool) -> Iterator[Proposal]:
-        """The change at its other sites in the document, those of one line at once if a name was renamed.
-
-        A renaming under way is not judged: the name is undefined where it stops.
-        """
-        repeatable, replacement, snapshot = self.repeatable, self.replacement, self.snapshot
-        if not (sites := repeatable.sites(replacement, snapshot, invoked)):
-            return
-        least = 0.0 if repeatable.is_walked(replacement, snapshot) else self._least
-        block = change_block(replacement, snapshot)
-        lines = by_line(sites, snapshot) if replacement.is_of_name else ([site] for site in sites)
-        for line in lines:
-            offered = partial(_offer, repeatable, line)
-            yield Proposal(snapshot, self.path, joined(line, snapshot), offered, block, least, self.progress)
-
-    def elsewhere(self) -> Iterator[Proposal]:
-        """The renaming in other documents."""
-        renaming = self._renaming if self.others or self.closed.files else None
-        block = change_block(self.replacement, self.snapshot)
-        for each in renaming.elsewhere if renaming is not None else ():
-            if each.snapshot.is_on_disk and not self.closed.are_offered:
-                continue
-            names = self.replacement.old, self.replacement.new
-            offered = partial(self.repeatable.offer_elsewhere, uri=each.snapshot.uri, names=names)
-            for line in by_line(each.sites, each.snapshot):
-                site = joined(line, each.snapshot)
-                yield Proposal(each.snapshot, each.path, site, offered, block, self._least, self.progress)
-
-    def progress(self) -> RenamingProgress | None:
-        """How far the renaming is."""
-        renaming = self._renaming
-        if renaming is None or not renaming.remaining:
-            return None
-        counts = renaming.made + 1, renaming.total, renaming.remaining
-        return RenamingProgress(renaming.old, renaming.new, *counts, renaming.closed_places, renaming.closed_files)
-
-    @property
-    def _least(self) -> float:
-        is_declaration = self.repeatable.is_declaration(self.replacement, self.snapshot)
-        return MIN_RENAMED_PROBABILITY if is_declaration else MIN_PROBABILITY
-
-    @property
-    def _renaming(self) -> Renaming | None:
-        others = [*self.others, *self.closed.files]
-        return self.repeatable.renaming(self.replacement, self.snapshot, self.path, others)
-
-
-def _is_complete(hunk: Hunk, snapshot: Snapshot) -> bool:
-    """Whether the lines of a change parse; otherwise the user is in the middle of it."""
-    if snapshot.tree is None or not snapshot.is_parsed:
-        return False
-    start, end = (snapshot.source.byte_of(snapshot.offset_at(line, 0)) for line in (hunk.line, hunk.end_line))
-    node = snapshot.tree.root_node.named_descendant_for_byte_range(start, max(start, end - 1))
-    return node is None or not node.has_error
-
-
-def _offer(repeatable: RepeatableEdits, sites: Sequence[EditSite], suggestion_id: str) -> None:
-    repeatable.offer(suggestion_id, *sites)
+        return RepeatedChange(repeatable, begun, *origin, ())

@@ -3,7 +3,7 @@
 The index of a document is kept up to date as questions come, and built in pauses (`work`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import mercury_engine
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.places.candidates import TOLERANCE_LINES
-from mercury_engine.places.head import PlaceHead
+from mercury_engine.places.head import PlaceHead, Ranking
 from mercury_engine.places.situation import Change, Situation
 
 from mercury_lsp.completion.next_edits.history import Hunk
@@ -43,35 +43,61 @@ class Place:
     chance: float
 
 
+@dataclass(frozen=True, slots=True)
+class RankedPlaces:
+    """The head's ranking of the lines of some documents, by uri in their order."""
+
+    documents: Mapping[str, IndexedDocument]
+    ranking: Ranking
+
+    @property
+    def best(self) -> list[Place]:
+        """The likeliest places, best first."""
+        shown = list(self.documents.values())
+        return [
+            _place(shown[each.candidate.document], each.candidate.line, each.chance)
+            for each in self.ranking.best(PLACES_FOUND)
+        ]
+
+    def chance_near(self, uri: str, line: int) -> float | None:
+        """The chance that the next edit is near a line; None for a document that wasn't ranked."""
+        numbers = [number for number, each in enumerate(self.documents) if each == uri]
+        return self.ranking.chance_near(numbers[0], line) if numbers else None
+
+
 class Places:
     """The places of one connection; to be used from the event loop's thread."""
 
     def __init__(self, documents: OpenDocuments, head: Callable[[], PlaceHead] | None = None):
-        self._documents, self._head = documents, head or bundled_head
+        self.documents, self._head = documents, head or bundled_head
         self._indexed: LeastRecentlyUsed[str, IndexedDocument] = LeastRecentlyUsed(MAX_DOCUMENTS)
 
     def find(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> list[Place]:
-        """The likeliest places, best first, for a cursor in a line of the document `uri`; empty without hunks.
+        """The likeliest places of a ranking, best first."""
+        ranked = self.rank(uri, line, hunks, may_use)
+        return ranked.best if ranked is not None else []
+
+    def rank(self, uri: str, line: int, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> "RankedPlaces | None":
+        """What the head says for a cursor in a line of the document `uri`; None if it can't say, as without hunks.
 
         `hunks` oldest first; `may_use` allows other documents by uri. A document whose index isn't up to date takes no
-        part; if it is the one at hand, nothing is found.
+        part; if it is the one at hand, the head can't say.
         """
         uris = self._looked_through(uri, hunks, may_use)
         ready = {each: indexed for each in uris if (indexed := self._up_to_date(each)) is not None}
         if uri not in ready or not hunks:
-            return []
+            return None
         numbers = {each: number for number, each in enumerate(ready)}
         changes = tuple(_change(numbers[hunk.uri], hunk) for hunk in hunks[-HUNKS_SEEN:] if hunk.uri in numbers)
         if not changes:
-            return []
-        shown = tuple(ready.values())
-        ranked = self._head().places(Situation(shown, changes, (numbers[uri], line)), PLACES_FOUND)
-        return [_place(shown[each.candidate.document], each.candidate.line, each.chance) for each in ranked]
+            return None
+        ranking = self._head().ranking(Situation(tuple(ready.values()), changes, (numbers[uri], line)))
+        return RankedPlaces(ready, ranking)
 
     def prepare(self, uri: str) -> None:
         """Index a document from the next pause on."""
         if self._indexed.get(uri) is None:
-            self._indexed.put(uri, IndexedDocument(self._documents.path(uri)))
+            self._indexed.put(uri, IndexedDocument(self.documents.path(uri)))
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -83,8 +109,8 @@ class Places:
 
     def _looked_through(self, uri: str, hunks: Sequence[Hunk], may_use: Callable[[str], bool]) -> list[str]:
         """The document at hand, those changed last, and other open ones."""
-        others = [*(hunk.uri for hunk in reversed(hunks)), *reversed(self._documents.uris)]
-        allowed = [each for each in dict.fromkeys(others) if each != uri and each in self._documents and may_use(each)]
+        others = [*(hunk.uri for hunk in reversed(hunks)), *reversed(self.documents.uris)]
+        allowed = [each for each in dict.fromkeys(others) if each != uri and each in self.documents and may_use(each)]
         return [uri, *allowed][:MAX_DOCUMENTS]
 
     def _up_to_date(self, uri: str) -> IndexedDocument | None:
@@ -96,14 +122,14 @@ class Places:
         indexed = self._indexed.get(uri)
         if indexed is None:
             return None
-        return indexed if indexed.update(self._documents.snapshot(uri)) else None
+        return indexed if indexed.update(self.documents.snapshot(uri)) else None
 
     def _is_indexable(self, uri: str) -> bool:
-        source = self._documents.snapshot(uri).source
+        source = self.documents.snapshot(uri).source
         return source.byte_length <= MAX_PARSED_BYTES and not source.has_long_line
 
     def _known(self) -> list[str]:
-        return [uri for uri in self._documents.uris if self._indexed.get(uri) is not None]
+        return [uri for uri in self.documents.uris if self._indexed.get(uri) is not None]
 
 
 def _change(number: int, hunk: Hunk) -> Change:

@@ -9,9 +9,14 @@ from mercury_engine.api import FillRequest
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, probability_of_new, scoring_request
+from mercury_lsp.completion.next_edits.places import RankedPlaces
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.syntax import breaks
+
+MIN_PLACE_CHANCE = 0.05
+"""Least chance of a guess's place, unasked: of 180 guesses in commits' moments 65 are right and 63 disturb quiet ones;
+of the 78 that are as likely as this 60 are right and eight disturb."""
 
 ScoreTexts = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
 
@@ -31,6 +36,21 @@ class Proposal:
     """Least probability of the new text; at 0 the model is not asked."""
     progress: Callable[[], RenamingProgress | None] = lambda: None
     """How far the renaming is that it goes on with."""
+    is_guess: bool = True
+    """Whether it repeats a change for its words alone; not so where a name was renamed at its binding, a slip is
+    corrected, or an example says where the change goes on."""
+
+
+def likely_by_place(proposals: Sequence[Proposal], ranked: RankedPlaces | None) -> list[Proposal]:
+    """The proposals without guesses where the head for places thinks an edit unlikely, if it can say."""
+
+    def is_likely(each: Proposal) -> bool:
+        if not each.is_guess or ranked is None:
+            return True
+        chance = ranked.chance_near(each.snapshot.uri, each.snapshot.source.line_of(each.site.start))
+        return chance is None or chance >= MIN_PLACE_CHANCE
+
+    return [each for each in proposals if is_likely(each)]
 
 
 def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[EditSite]]:

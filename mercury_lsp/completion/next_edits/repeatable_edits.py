@@ -165,6 +165,11 @@ class RepeatableEdits:
             kind.is_defined or kind.is_field or kind.is_declared or (kind.is_bound and not kind.enclosing)
         )
 
+    def is_binding(self, replacement: Replacement, snapshot: Snapshot) -> bool:
+        """Whether the change renamed a name where it is declared or bound, as a parameter is; uses must follow."""
+        kind = kind_at(snapshot, replacement.start) if replacement.is_of_name else None
+        return kind is not None and (kind.is_bound or self.is_declaration(replacement, snapshot))
+
     def is_walked(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the user has renamed a local name or a member of the class in two places, so all others must follow.
 

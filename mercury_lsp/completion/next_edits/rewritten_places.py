@@ -12,7 +12,7 @@ from mercury_lsp.completion.next_edits.checks import is_wanted
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.offer import Offer
-from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
 from mercury_lsp.completion.next_edits.rewriting import Rewrite
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit, Snapshot
@@ -35,10 +35,11 @@ RewritePlace = Callable[[Place, Sequence[EditHunk], Event], Awaitable[Rewrite | 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the next edit is found by: the user's history, and the places, best first, when asked for."""
+    """What the next edit is found by: the user's history, and the head's ranking of places, when asked for."""
 
     hunks: Sequence[Hunk]
-    find_places: Callable[[], Sequence[Place]]
+    rank: Callable[[], RankedPlaces | None]
+    """None if the head can't say."""
 
 
 class RewrittenPlaces:

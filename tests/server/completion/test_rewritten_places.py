@@ -28,6 +28,13 @@ class Answer:
     confidence: float = 0.9
 
 
+@dataclass
+class FixedRanking:
+    """What a head would say."""
+
+    best: list[Place]
+
+
 class RewriteDesk(HistoryDesk):
     """A user whose function got an argument, and a model that rewrites its call."""
 
@@ -51,7 +58,7 @@ class RewriteDesk(HistoryDesk):
         return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 2, chance)
 
     def found(self, invoked: bool = False) -> list[Suggestion]:
-        around = Surroundings(self.history.hunks(), lambda: self.places)
+        around = Surroundings(self.history.hunks(), lambda: FixedRanking(self.places))
         cursor = None if invoked else 0
         finding = self.next_edits.find(self.documents.parsed(A), "a.py", "edit", cursor, lambda: around)
         return asyncio.run(finding)

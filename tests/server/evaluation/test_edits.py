@@ -11,7 +11,7 @@ from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, 
 from mercury_lsp.errors import UsageError
 from mercury_lsp.evaluation import edit_peers, edits
 from mercury_lsp.evaluation.commit_steps import LIST, StepPosition, draw, read_steps, scenario
-from mercury_lsp.evaluation.edit_desk import Answer, offset_of, position
+from mercury_lsp.evaluation.edit_desk import Answer, Jump, offset_of, position
 from mercury_lsp.evaluation.edit_figures import Verdict, bootstrap, judge, narrowed
 from mercury_lsp.evaluation.line_edits import LineEdit, keystrokes, line_edit
 from mercury_lsp.evaluation.scenarios import Scenario, read_scenarios
@@ -69,6 +69,27 @@ def test_character_f_counts_removed_and_inserted_characters():
     found = verdict(LineEdit("a.py", 1, 2, "    a = lines[12]\n"), FIRST)
     assert found.right_place and not found.exact
     assert found.character_f == pytest.approx(2 * 9 / (9 + 12))
+
+
+def jumped(at: Scenario, line: int | None) -> edits.Judged:
+    return edits.judged(at, Answer(None, 10.0, None if line is None else Jump("a.py", line)))
+
+
+def test_a_jump_is_right_at_most_three_lines_from_a_right_edit():
+    late = LineEdit("a.py", 9, 10, "x\n")
+    assert [line for line in range(20) if jumped(renamed(late), line).jumps_right] == [6, 7, 8, 9, 10, 11, 12]
+    assert not edits.judged(renamed(late), Answer(None, 1.0, Jump("b.py", 9))).jumps_right
+
+
+def test_jumps_count_apart_from_edits():
+    late, quiet = renamed(LineEdit("a.py", 9, 10, "x\n")), renamed()
+    found = edits.figures(
+        [jumped(late, 9), jumped(late, 2), jumped(late, None), jumped(quiet, 5), jumped(quiet, None)], 0
+    )
+    shares = {name: found[name]["share"] for name in ("show", "right_place", "jump_right", "right_place_or_jump")}
+    assert shares == {"show": 0.0, "right_place": 0.0, "jump_right": 1 / 3, "right_place_or_jump": 1 / 3}
+    assert found["right_of_jumps"]["share"] == 1 / 3
+    assert (found["quiet_with_history"]["share"], found["quiet_without_jump"]["share"]) == (1.0, 0.5)
 
 
 def test_blanks_at_the_end_of_a_line_are_no_difference():
