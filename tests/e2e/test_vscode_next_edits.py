@@ -34,11 +34,6 @@ def renamed(
     return vscode
 
 
-def calls(vscode: Window, method: str) -> list[Any]:
-    """The parameters of what the editor asked or told the server."""
-    return [each["params"] for each in vscode.said("editor") if each.get("method") == method]
-
-
 def test_what_goes_is_struck_through_and_what_comes_stands_behind_it(window: Open) -> None:
     vscode = renamed(window)
     drawn = vscode.draws("total", "2 of 4 · Tab to jump")
@@ -80,7 +75,7 @@ def test_escape_dismisses_an_edit_for_good(window: Open) -> None:
     vscode.draws("total", "2 of 4 · Tab to jump")
     vscode.page.press("Escape")
     vscode.draws_nothing()
-    assert len(calls(vscode, "notifyRejected")) == 1
+    assert len(vscode.calls("notifyRejected")) == 1
     vscode.page.press("End", CTRL)
     vscode.draws("total", "2 of 3")
     vscode.page.press("ArrowUp")
@@ -108,7 +103,7 @@ def test_an_edit_is_dropped_as_soon_as_the_text_changes(window: Open) -> None:
     vscode.draws("total", "2 of 4 · Tab to jump")
     vscode.page.type("s")
     vscode.draws("totals", "2 of 4 · Tab to jump")
-    asked = calls(vscode, "textDocument/copilotInlineEdit")
+    asked = vscode.calls("textDocument/copilotInlineEdit")
     assert [each["mercury"] for each in asked] == [{"fills": False}] * len(asked)
 
 
@@ -119,7 +114,7 @@ def test_the_next_key_cancels_the_request_for_an_edit(window: Open) -> None:
         lambda: max((each["id"] for each in vscode.said("editor") if each.get("method") == method), default=0)
     )
     vscode.page.type("s")
-    vscode.waits(lambda: last in [each["id"] for each in calls(vscode, "$/cancelRequest")])
+    vscode.waits(lambda: last in [each["id"] for each in vscode.calls("$/cancelRequest")])
     assert vscode.drawn().added == []
 
 
@@ -226,3 +221,19 @@ def test_a_renaming_goes_on_in_another_open_file(window: Open, tmp_path: Path) -
     vscode.draws("size", "2 of 3 · Tab to apply")
     vscode.page.press("Tab")
     vscode.waits(lambda: other.read_text().startswith("from a import size\n"))
+
+
+def test_a_renaming_goes_on_in_a_file_that_is_not_open(window: Open, tmp_path: Path) -> None:
+    user = tmp_path / "0" / "b.py"
+    (user.parent / ".git").mkdir(parents=True)
+    user.write_text("from a import area\n\nprint(area)\n")
+    vscode = window(SILENT, "def area():\n    return 1\n", NO_LIST).is_ready()
+    for key, modifiers in (("Home", CTRL), ("ArrowDown", 0), *2 * [("ArrowRight", CTRL)], ("d", CTRL)):
+        vscode.page.press(key, modifiers)
+    vscode.page.type("size")
+    found = "→ b.py, line 1 · rename area to size (2 of 3; 2 places in 1 closed file) · Tab to jump"
+    vscode.waits(lambda: vscode.drawn().hints == [found])
+    vscode.page.press("Tab")
+    vscode.draws("size", "2 of 3; 2 places in 1 closed file · Tab to apply")
+    vscode.page.press("Tab")
+    vscode.waits(lambda: user.read_text().startswith("from a import size\n"))

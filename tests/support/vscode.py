@@ -237,6 +237,10 @@ class Window:
         lines = [json.loads(line) for line in tap_of(self.file).read_text().splitlines()]
         return [line["said"] for line in lines if line["from"] == name]
 
+    def calls(self, method: str) -> list[Any]:
+        """The parameters of what the editor asked or told the server."""
+        return [each["params"] for each in self.said("editor") if each.get("method") == method]
+
     def ghost(self) -> str:
         return self.page.evaluate(GHOST).replace("\xa0", " ")
 

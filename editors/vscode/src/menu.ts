@@ -1,5 +1,6 @@
 import { commands, QuickPickItemKind, window, workspace, type QuickPickItem } from "vscode";
-import { changedLines, fileOf, type Pending } from "./nextedit/pending";
+import { changedLines, type Pending } from "./nextedit/pending";
+import { fileOf } from "./nextedit/tab";
 import { serves } from "./server";
 import { sentence, type Status } from "./status";
 
@@ -34,7 +35,7 @@ function nextEdits(edit: Pending | undefined): Choice[] {
   const off = { label: "$(circle-slash) Switch next edits off", command };
   if (!edit) return [separator, off];
   const isHere = window.activeTextEditor?.document.uri.toString() === edit.uri;
-  const place = `${isHere ? "" : `${fileOf(edit)}, `}line ${(changedLines(edit)[0] + 1).toFixed()}`;
+  const place = `${isHere ? "" : `${fileOf(edit.uri)}, `}line ${(changedLines(edit)[0] + 1).toFixed()}`;
   const label = `$(arrow-right) Go to the next edit, ${place}`;
   const description = edit.renaming?.label ?? "";
   const jump = { label, description, command: "mercury.jumpToNextEdit" };

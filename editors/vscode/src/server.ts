@@ -20,6 +20,7 @@ import {
   type ServerOptions,
   type StaticFeature,
 } from "vscode-languageclient/node";
+import { GhostText } from "./nextedit/ghostText";
 import { absence, find, wanted } from "./program";
 import { serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
@@ -52,6 +53,7 @@ export interface Listener {
 
 /** At most one running server. One that exits is restarted, after a pause that doubles with each short life. */
 export class Server implements Disposable {
+  readonly ghostText = new GhostText();
   private client: LanguageClient | undefined;
   private startedAt = 0;
   private shortLives = 0;
@@ -116,6 +118,7 @@ export class Server implements Disposable {
   }
 
   dispose(): void {
+    this.ghostText.dispose();
     void this.end();
   }
 
@@ -154,6 +157,7 @@ export class Server implements Disposable {
         },
       },
       middleware: {
+        ...this.ghostText.middleware,
         // A fill is possible everywhere, so a light bulb for it would be everywhere and mean nothing.
         provideCodeActions: async (document, range, context, token, next) => {
           const actions = await next(document, range, context, token);

@@ -2,7 +2,7 @@ import { ConfigurationTarget, workspace } from "vscode";
 import { contributes } from "../package.json";
 
 /** The extension's own settings. */
-const OWN: readonly string[] = ["command", "nextEditKey", "trace.server"];
+const OWN: readonly string[] = ["command", "nextEditKey", "nextPlaces", "trace.server"];
 
 /** The declared settings that are the server's. */
 const NAMES = Object.keys(contributes.configuration.properties)

@@ -2,7 +2,7 @@ import { commands } from "vscode";
 
 /** The keys that the `when` clauses of key bindings read. */
 interface Contexts {
-  /** An edit is drawn in the active editor. */
+  /** A next edit is drawn in the active editor. */
   nextEditVisible: boolean;
   /** It is part of a renaming that has further places. */
   nextEditIsRenaming: boolean;
@@ -10,6 +10,8 @@ interface Contexts {
   nextEditAtCursor: boolean;
   /** The cursor is where the jump to it, or its last part, put it. */
   nextEditEntered: boolean;
+  /** A place without an edit is pointed to. */
+  nextPlaceVisible: boolean;
   /** What Tab does. */
   nextEditTab: "jump" | "apply" | "indent";
 }
@@ -19,6 +21,7 @@ export const NONE: Contexts = {
   nextEditIsRenaming: false,
   nextEditAtCursor: false,
   nextEditEntered: false,
+  nextPlaceVisible: false,
   nextEditTab: "indent",
 };
 

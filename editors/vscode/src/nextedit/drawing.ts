@@ -1,7 +1,6 @@
 import {
   Range,
   ThemeColor,
-  Uri,
   window,
   type DecorationOptions,
   type Disposable,
@@ -10,8 +9,9 @@ import {
   type ThemableDecorationAttachmentRenderOptions,
 } from "vscode";
 import { expanded, layout, type Block } from "./layout";
-import { changedLines, fileOf, placeAt, type Pending } from "./pending";
-import { direction, hintLine, isOn, type Lines } from "./tab";
+import { changedLines, placeAt, type Pending } from "./pending";
+import { Pointer, unbroken, variable, viewOf } from "./pointer";
+import { direction, type Where } from "./tab";
 
 /** The colours that package.json declares. */
 const COLOURS = {
@@ -19,9 +19,6 @@ const COLOURS = {
   removedLine: "mercury.nextEditRemovedForeground",
   added: "mercury.nextEditAddedBackground",
   addedText: "mercury.nextEditAddedForeground",
-  hint: "mercury.nextEditHintForeground",
-  hintBackground: "mercury.nextEditHintBackground",
-  hintBorder: "mercury.nextEditHintBorder",
 } as const;
 
 /** Columns between the longest line beside new lines and these. */
@@ -29,18 +26,6 @@ const GAP_COLUMNS = 2;
 
 /** Columns between new lines and the edge of their background. */
 const PADDING_COLUMNS = 1;
-
-/** Size of the hint, in that of the text. */
-const CHIP_SIZE = 0.85;
-
-/** The arrow in the gutter; VS Code takes no theme colour there. */
-const ARROWS = {
-  here: "M3 8h9M8.5 4 12.5 8l-4 4",
-  above: "M8 13V4M4 7.5 8 3.5l4 4",
-  below: "M8 3v9M4 8.5l4 4 4-4",
-} as const;
-
-type Arrow = keyof typeof ARROWS;
 
 /** Draws one edit in one editor, with decorations alone. */
 export class Drawing implements Disposable {
@@ -53,12 +38,7 @@ export class Drawing implements Disposable {
     above: window.createTextEditorDecorationType(border("1px 0 0 0")),
     below: window.createTextEditorDecorationType(border("0 0 1px 0")),
   };
-  private readonly hint = window.createTextEditorDecorationType({});
-  private readonly arrows = {
-    here: arrow("here"),
-    above: arrow("above"),
-    below: arrow("below"),
-  };
+  private readonly pointer = new Pointer();
   private editor: TextEditor | undefined;
   /** Columns from the end of a line to that of the new lines beside it. */
   private boxEnds: ReadonlyMap<number, number> = new Map();
@@ -72,6 +52,7 @@ export class Drawing implements Disposable {
 
   clear(): void {
     for (const type of this.types()) this.editor?.setDecorations(type, []);
+    this.pointer.clear();
     this.editor = undefined;
     this.boxEnds = new Map();
   }
@@ -79,27 +60,17 @@ export class Drawing implements Disposable {
   /** Show where the edit is, and the key that acts on it. */
   point(editor: TextEditor, edit: Pending, key: string): void {
     const lines = changedLines(edit);
-    const view = editor.visibleRanges.map((range): Lines => [range.start.line, range.end.line]);
-    const cursor = editor.selection.active.line;
-    const where = isIn(editor, edit) ? direction(lines, view) : "elsewhere";
-    const at = where === "here" ? lines[0] : hintLine(where, cursor, view);
-    const line = `line ${(lines[0] + 1).toFixed()}`;
-    const pointer = { here: "", above: `↑ ${line}`, below: `↓ ${line}`, elsewhere: `→ ${fileOf(edit)}, ${line}` }[where];
-    const text = [pointer, said(edit, where), key].filter((each) => each).join(" · ");
-    editor.setDecorations(this.hint, text ? [endOfLine(editor, at, chip(text, (this.boxEnds.get(at) ?? 0) + GAP_COLUMNS))] : []);
-    const shown = where === "here" && isOn(cursor, lines) ? undefined : where === "elsewhere" ? "here" : where;
-    for (const [name, type] of Object.entries(this.arrows)) {
-      editor.setDecorations(type, name === shown ? [new Range(at, 0, at, 0)] : []);
-    }
+    const where = isIn(editor, edit) ? direction(lines, viewOf(editor)) : "elsewhere";
+    const words = [said(edit, where), key];
+    this.pointer.show(editor, { uri: edit.uri, lines, where, words }, this.boxEnds);
   }
 
   dispose(): void {
-    for (const type of this.types()) type.dispose();
+    for (const each of [...this.types(), this.pointer]) each.dispose();
   }
 
   private types(): TextEditorDecorationType[] {
-    const { removed, added, hint } = this;
-    return [removed, added, hint, ...Object.values(this.inserted), ...Object.values(this.arrows)];
+    return [this.removed, this.added, ...Object.values(this.inserted)];
   }
 
   private showText(editor: TextEditor, edit: Pending): void {
@@ -132,7 +103,7 @@ export class Drawing implements Disposable {
 }
 
 /** What an edit is, in words: out of view all of it, else how far a renaming is. */
-function said({ renaming, old, pieces }: Pending, where: Arrow | "elsewhere"): string {
+function said({ renaming, old, pieces }: Pending, where: Where): string {
   if (renaming) return where === "here" ? (/\((.*)\)$/.exec(renaming.label)?.[1] ?? "") : renaming.label;
   const [piece] = pieces;
   if (where === "here" || pieces.length !== 1 || !piece) return "";
@@ -142,11 +113,6 @@ function said({ renaming, old, pieces }: Pending, where: Arrow | "elsewhere"): s
 
 function isIn(editor: TextEditor, edit: Pending): boolean {
   return editor.document.uri.toString() === edit.uri;
-}
-
-function endOfLine(editor: TextEditor, line: number, after: ThemableDecorationAttachmentRenderOptions): DecorationOptions {
-  const { end } = editor.document.lineAt(line).range;
-  return { range: new Range(end, end), renderOptions: { after } };
 }
 
 /** New text behind the text that it replaces. */
@@ -203,42 +169,11 @@ function widthOf(editor: TextEditor, line: number, tabSize: number): number {
   return expanded(editor.document.lineAt(line).text, tabSize).length;
 }
 
-/** A word at the end of a line, so many columns behind it. */
-function chip(text: string, columns: number): ThemableDecorationAttachmentRenderOptions {
-  return {
-    contentText: unbroken(text),
-    color: new ThemeColor(COLOURS.hint),
-    backgroundColor: new ThemeColor(COLOURS.hintBackground),
-    border: `1px solid ${variable(COLOURS.hintBorder)}`,
-    margin: `0 0 0 ${(columns / CHIP_SIZE).toFixed(1)}ch`,
-    textDecoration: `none; font-size: ${CHIP_SIZE.toFixed(2)}em; padding: 0 0.6em; border-radius: 3px`,
-  };
-}
-
-/** Spaces that are neither joined nor dropped. */
-function unbroken(text: string): string {
-  return text.replaceAll(" ", "\u00a0");
-}
-
 /** A line inside a string of CSS. */
 function quoted(line: string): string {
   return line.replace(/[\\'"{};<>@/*]/g, (character) => `\\${character.codePointAt(0)?.toString(16) ?? ""} `);
 }
 
-function variable(colour: string): string {
-  return `var(--vscode-${colour.replaceAll(".", "-")})`;
-}
-
 function border(width: string) {
   return { isWholeLine: true, borderStyle: "solid", borderWidth: width, borderColor: new ThemeColor(COLOURS.addedText) };
-}
-
-function arrow(name: Arrow): TextEditorDecorationType {
-  const icon = (colour: string) => ({ gutterIconPath: Uri.parse(`data:image/svg+xml;utf8,${encodeURIComponent(svg(name, colour))}`) });
-  return window.createTextEditorDecorationType({ gutterIconSize: "75%", dark: icon("#75beff"), light: icon("#0063b2") });
-}
-
-function svg(name: Arrow, colour: string): string {
-  const stroke = `fill="none" stroke="${colour}" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16"><path ${stroke} d="${ARROWS[name]}"/></svg>`;
 }

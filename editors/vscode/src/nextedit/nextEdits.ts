@@ -16,8 +16,10 @@ import { NONE, setContexts } from "./contexts";
 import { Drawing } from "./drawing";
 import { part, type Amount } from "./part";
 import { changedLines, endOf, fits, placeAt, rest, type Pending } from "./pending";
+import { NextPlaces } from "./nextPlaces";
+import { keyHint } from "./pointer";
 import { Preview } from "./preview";
-import { isOn, tabMeaning } from "./tab";
+import { isOn, NOWHERE, tabMeaning } from "./tab";
 
 /** Quiet time after a key or a move of the cursor before the server is asked. */
 const PAUSE_MS = 120;
@@ -26,6 +28,7 @@ const PAUSE_MS = 120;
 export class NextEdits implements Disposable {
   private readonly drawing = new Drawing();
   private readonly preview = new Preview(DOCUMENTS, (document) => this.editOf(document));
+  private readonly places: NextPlaces;
   private readonly listening: Disposable[];
   private edit: Pending | undefined;
   private editor: TextEditor | undefined;
@@ -40,6 +43,7 @@ export class NextEdits implements Disposable {
   private isOpening = false;
 
   constructor(private readonly server: Server) {
+    this.places = new NextPlaces(server);
     this.listening = [
       workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
         if (contentChanges.length > 0) this.changed(document);
@@ -65,10 +69,10 @@ export class NextEdits implements Disposable {
     return document && { editor, edit, document };
   }
 
-  /** Put the cursor at the edit, in the file where it is; whether there is one. */
+  /** Put the cursor at the edit, or at the place that is pointed to, in the file where it is; whether there is one. */
   async jump(): Promise<boolean> {
     const found = this.pending;
-    if (!found) return false;
+    if (!found) return this.places.jump();
     const { edit, document } = found;
     const { line, character } = placeAt(edit, edit.pieces[0]?.start ?? 0);
     const at = new Position(line, character);
@@ -131,6 +135,7 @@ export class NextEdits implements Disposable {
 
   /** Do not offer the edit again; others are offered once the text changes or the cursor goes to another line. */
   dismiss(): void {
+    this.places.dismiss();
     const { edit, editor } = this;
     if (!edit || !editor) return;
     void reject(this.server, edit);
@@ -147,7 +152,7 @@ export class NextEdits implements Disposable {
 
   dispose(): void {
     this.clear();
-    for (const each of [...this.listening, this.drawing, this.preview]) each.dispose();
+    for (const each of [...this.listening, this.places, this.drawing, this.preview]) each.dispose();
   }
 
   private editOf(document: TextDocument): Pending | undefined {
@@ -168,6 +173,7 @@ export class NextEdits implements Disposable {
   private changed(document: TextDocument): void {
     if (!serves(document)) return;
     this.isEdited = true;
+    this.places.changed();
     const isShown = document === window.activeTextEditor?.document || document.uri.toString() === this.edit?.uri;
     if (isShown && !this.isApplying) this.restart();
   }
@@ -176,6 +182,7 @@ export class NextEdits implements Disposable {
     if (this.isApplying || editor !== window.activeTextEditor) return;
     if (this.edit) this.update();
     else if (placeOf(editor) !== this.asked) this.askSoon();
+    else this.places.moved();
   }
 
   /** Forget what is drawn and what was asked, and ask after a pause. */
@@ -186,6 +193,7 @@ export class NextEdits implements Disposable {
   }
 
   private askSoon(): void {
+    this.places.clear();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.ask(), PAUSE_MS);
   }
@@ -197,7 +205,9 @@ export class NextEdits implements Disposable {
     this.asked = placeOf(editor);
     const { token } = (this.asking = new CancellationTokenSource());
     const edit = await ask(this.server, editor, token);
-    if (edit && !token.isCancellationRequested && editor === window.activeTextEditor) this.show(editor, edit);
+    if (token.isCancellationRequested || editor !== window.activeTextEditor) return;
+    if (edit) this.show(editor, edit);
+    else this.places.askSoon(editor);
   }
 
   private stopAsking(): void {
@@ -208,6 +218,7 @@ export class NextEdits implements Disposable {
   }
 
   private show(editor: TextEditor, edit: Pending): void {
+    this.places.clear();
     this.editor = editor;
     this.edit = edit;
     this.drawing.show(editor, edit);
@@ -218,13 +229,14 @@ export class NextEdits implements Disposable {
   private update(): void {
     const { edit, editor } = this;
     if (!edit || !editor) return;
-    const { active, isEmpty } = editor.selection;
+    const { active } = editor.selection;
     if (!this.jumpedTo?.isEqual(active)) this.jumpedTo = undefined;
     const lines = edit.uri === editor.document.uri.toString() ? changedLines(edit) : NOWHERE;
     const before = editor.document.lineAt(active.line).text.slice(0, active.character);
     const tab = tabMeaning({ line: active.line, before, hasJumped: this.jumpedTo !== undefined }, lines);
-    this.drawing.point(editor, edit, isEmpty && tab !== "indent" ? keyHint(tab) : "");
+    this.drawing.point(editor, edit, keyHint(editor, tab));
     setContexts({
+      ...NONE,
       nextEditVisible: true,
       nextEditIsRenaming: (edit.renaming?.remaining ?? 0) > 1,
       nextEditAtCursor: isOn(active.line, lines),
@@ -235,24 +247,16 @@ export class NextEdits implements Disposable {
 
   private clear(): void {
     this.stopAsking();
+    this.places.clear();
     this.drawing.clear();
     this.edit = this.editor = this.jumpedTo = undefined;
     setContexts(NONE);
   }
 }
 
-/** The lines of an edit in another document. */
-const NOWHERE = [-1, -1] as const;
-
 /** A line of a version of a document. */
 function placeOf({ document, selection }: TextEditor): string {
   return `${document.uri.toString()} ${document.version.toFixed()} ${selection.active.line.toFixed()}`;
-}
-
-/** What the key does; without a name of the key nothing. */
-function keyHint(verb: string): string {
-  const key = workspace.getConfiguration("mercury").get<string>("nextEditKey", "");
-  return key === "" ? "" : `${key} to ${verb}`;
 }
 
 function isWanted(): boolean {

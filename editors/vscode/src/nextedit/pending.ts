@@ -81,11 +81,6 @@ export function fits(edit: Pending, document: Text): boolean {
   return edit.version === document.version && last < document.lineCount && linesOf(document, edit.line, last) === edit.old;
 }
 
-/** The name of the file that an edit is in. */
-export function fileOf(edit: Pending): string {
-  return decodeURIComponent(edit.uri.split("/").at(-1) ?? "");
-}
-
 /** A position of a document, given an offset in an edit's old text. */
 export function placeAt(edit: Pending, offset: number): Place {
   const lines = edit.old.slice(0, offset).split("\n");

@@ -10,6 +10,9 @@ export interface Cursor {
 /** The first and the last line of an edit. */
 export type Lines = readonly [first: number, last: number];
 
+/** The lines of what is in another document. */
+export const NOWHERE: Lines = [-1, -1];
+
 /**
  * Tab jumps to an edit, and applies it where the cursor is on its lines. It indents while the cursor is in the
  * indentation of a line, unless a jump put it there.
@@ -23,6 +26,9 @@ export function isOn(line: number, [first, last]: Lines): boolean {
   return first <= line && line <= last;
 }
 
+/** Where something is, seen from an editor. */
+export type Where = "above" | "below" | "here" | "elsewhere";
+
 /** Where an edit is, seen from the lines in view. */
 export function direction([first, last]: Lines, view: readonly Lines[]): "above" | "below" | "here" {
   const top = view[0]?.[0] ?? 0;
@@ -30,6 +36,23 @@ export function direction([first, last]: Lines, view: readonly Lines[]): "above"
   if (last < top) return "above";
   if (first > bottom) return "below";
   return "here";
+}
+
+/** Where another line than the cursor's is: seen from the cursor if that is in view, else from the lines in view. */
+export function directionFrom(cursor: number, line: number, view: readonly Lines[]): "above" | "below" | "here" {
+  const isSeen = direction([cursor, cursor], view) === "here";
+  return direction([line, line], isSeen ? [[cursor, cursor]] : view);
+}
+
+/** The words for a place: a line, counted from 0, and the file if it is another one. */
+export function pointed(where: Where, uri: string, line: number): string {
+  const words = `line ${(line + 1).toFixed()}`;
+  return { here: "", above: `↑ ${words}`, below: `↓ ${words}`, elsewhere: `→ ${fileOf(uri)}, ${words}` }[where];
+}
+
+/** The name of a file. */
+export function fileOf(uri: string): string {
+  return decodeURIComponent(uri.split("/").at(-1) ?? "");
 }
 
 /** Lines that sticky headers may cover at the top of an editor. */
