@@ -24,6 +24,7 @@ local M = {}
 ---@field ghost_text? "auto"|"own"|"builtin" "auto" takes Neovim's own inline completion where it exists.
 ---@field keys? mercury.Keys
 ---@field next_edits? boolean Draw the edit that follows from the last ones.
+---@field next_places? boolean Point to where the user probably edits next when no edit can be offered.
 ---@field settings? table Sent to the server as its workspace configuration.
 
 ---@class mercury.Config : mercury.Opts all options, none left out
@@ -57,6 +58,7 @@ M.defaults = {
     next_edit_dismiss = "<Esc>",
   },
   next_edits = true,
+  next_places = true,
   settings = {},
 }
 

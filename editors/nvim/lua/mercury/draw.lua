@@ -113,6 +113,19 @@ function M.clear(bufnr)
   end
 end
 
+--- Whether ghost text or a note is drawn in a buffer, also by Neovim's own inline completion.
+---@param bufnr integer
+---@return boolean
+function M.is_shown(bufnr)
+  local builtin = api.nvim_create_namespace("nvim.lsp.inline_completion")
+  for _, each in ipairs({ namespace, builtin }) do
+    if #api.nvim_buf_get_extmarks(bufnr, each, 0, -1, { limit = 1 }) > 0 then
+      return true
+    end
+  end
+  return false
+end
+
 ---@param bufnr integer
 ---@param row integer
 ---@param lines mercury.Chunk[][]

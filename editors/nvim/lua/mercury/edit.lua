@@ -30,8 +30,8 @@ end
 
 ---@param client vim.lsp.Client
 ---@param uri string
----@return integer?
-local function buffer_of(client, uri)
+---@return integer? bufnr nil if the client has no buffer of that name
+function M.buffer_of(client, uri)
   for bufnr in pairs(client.attached_buffers) do
     if vim.uri_from_bufnr(bufnr) == uri then
       return bufnr
@@ -66,7 +66,7 @@ end
 function M.read(client, item)
   local version = item.textDocument.version
   local replaces = vim.tbl_get(item, "mercury", "replaces")
-  local bufnr = buffer_of(client, item.textDocument.uri)
+  local bufnr = M.buffer_of(client, item.textDocument.uri)
   if not bufnr and not version and replaces then
     bufnr = loaded(item.textDocument.uri)
   end

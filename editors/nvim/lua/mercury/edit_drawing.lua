@@ -79,10 +79,28 @@ local function show_span(edit, span, hint)
   end
 end
 
+--- Where a row out of sight is, as seen from the cursor.
+---@param bufnr integer
+---@param row integer from 0
+---@return string
+function M.where(bufnr, row)
+  if api.nvim_get_current_buf() ~= bufnr then
+    return ("→ %s, line %d"):format(vim.fs.basename(api.nvim_buf_get_name(bufnr)), row + 1)
+  end
+  return (row + 1 < api.nvim_win_get_cursor(0)[1] and "↑ line %d" or "↓ line %d"):format(row + 1)
+end
+
+--- The hint that says these words behind a line.
+---@param words string[]
+---@return mercury.Chunk
+function M.hint(words)
+  return { "  " .. table.concat(words, " · "), "MercuryNote" }
+end
+
 --- Where the edit is as seen from the cursor, how far a renaming is, and which key leads on.
 ---@param edit mercury.NextEdit
 ---@param key? string|false
----@return string text
+---@return mercury.Chunk? hint nil if there is nothing to say
 ---@return boolean is_seen whether the edit is in view
 local function hint_of(edit, key)
   local row, label = edits.rows(edit), edit.renaming and edit.renaming.label
@@ -90,10 +108,8 @@ local function hint_of(edit, key)
   local is_here = api.nvim_get_current_buf() == edit.bufnr
   local is_seen = is_here and row >= first and row <= last
   local words = {}
-  if not is_here then
-    table.insert(words, ("→ %s, line %d"):format(vim.fs.basename(api.nvim_buf_get_name(edit.bufnr)), row + 1))
-  elseif not is_seen then
-    table.insert(words, (row < first and "↑ line %d" or "↓ line %d"):format(row + 1))
+  if not is_seen then
+    table.insert(words, M.where(edit.bufnr, row))
   end
   if label then
     table.insert(words, is_seen and label:match("%((.*)%)$") or label)
@@ -101,16 +117,15 @@ local function hint_of(edit, key)
   if key then
     table.insert(words, key)
   end
-  return table.concat(words, " · "), is_seen
+  return #words > 0 and M.hint(words) or nil, is_seen
 end
 
 --- Draw what it removes and adds, and the hint: behind its first line, or the cursor's if it is out of sight.
 ---@param edit mercury.NextEdit
 ---@param key? string|false
 function M.show(edit, key)
-  local text, is_seen = hint_of(edit, key)
+  local hint, is_seen = hint_of(edit, key)
   local first = edit.spans[1] --[[@as mercury.Span]]
-  local hint = text ~= "" and { "  " .. text, "MercuryNote" } or nil ---@type mercury.Chunk?
   local is_beside_lines = is_seen and adds_lines(edit, first)
   for _, span in ipairs(edit.spans) do
     show_span(edit, span, span == first and is_beside_lines and hint or nil)

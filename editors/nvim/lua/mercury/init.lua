@@ -44,6 +44,14 @@ local function watch(ghost_text)
       end
     end,
   })
+  vim.api.nvim_create_autocmd("LspRequest", {
+    group = group,
+    callback = function(args)
+      if args.data.request.method == mercury_client.method then
+        vim.schedule(require("mercury.next_place").give_way) -- the answer is read behind this event
+      end
+    end,
+  })
   vim.api.nvim_create_autocmd("InsertEnter", {
     group = group,
     callback = function(args)
@@ -163,10 +171,13 @@ function M.prev()
   return shown_by().cycle(-1)
 end
 
---- Make the next edit and go there; where none is drawn the server looks for one, and tells when there is none.
+--- Make the next edit and go there, or go to the place that is shown; where nothing is drawn the server looks for an
+--- edit, and says when there is none.
 ---@return boolean asked false without a server
 function M.next_edit()
-  return require("mercury.next_edits").apply() or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
+  return require("mercury.next_edits").apply()
+    or require("mercury.next_place").go()
+    or require("mercury.client").next_edit(vim.api.nvim_get_current_buf())
 end
 
 --- Make the next word of the edit that is drawn.
@@ -224,6 +235,10 @@ function M.enable(enabled, scope)
     mercury_shower.enabled = enabled
   end
   mercury_shower.refresh()
+  if not enabled then
+    require("mercury.next_edits").clear()
+    require("mercury.next_place").clear()
+  end
   if enabled and scope then
     require("mercury.client").attach_wanting()
   end

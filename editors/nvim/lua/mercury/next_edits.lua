@@ -3,7 +3,9 @@
 local config = require("mercury.config")
 local drawing = require("mercury.edit_drawing")
 local edits = require("mercury.edit")
+local jump = require("mercury.jump")
 local mercury_client = require("mercury.client")
+local next_place = require("mercury.next_place")
 
 local api = vim.api
 
@@ -30,6 +32,9 @@ local request
 
 --- Where the server was asked last; it is not asked about a place twice.
 local asked = ""
+
+--- Where the server was asked last that it had no edit for; it is asked for a place there.
+local barren = ""
 
 ---@param bufnr integer
 local function place(bufnr)
@@ -80,8 +85,9 @@ end
 
 --- The server is gone, and with it what it knew.
 function M.reset()
-  request, asked = nil, ""
+  request, asked, barren = nil, "", ""
   M.clear()
+  next_place.clear()
 end
 
 ---@param client vim.lsp.Client
@@ -91,7 +97,7 @@ local function ask(client, bufnr)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding --[[@as "utf-16"]]) --[[@as table]]
   params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
   params.mercury = { fills = false }
-  local sent, id = client:request(METHOD, params, function(_, answer)
+  local sent, id = client:request(METHOD, params, function(err, answer)
     request = nil
     if not api.nvim_buf_is_valid(bufnr) or api.nvim_get_current_buf() ~= bufnr then
       return
@@ -99,8 +105,12 @@ local function ask(client, bufnr)
     local item = type(answer) == "table" and vim.tbl_get(answer, "edits", 1)
     if item and api.nvim_buf_get_changedtick(bufnr) == tick then
       erase()
+      next_place.clear()
       pending, origin = edits.read(client, item), { bufnr = bufnr, tick = tick }
       draw()
+    elseif not item and not err and place(bufnr) == here then
+      barren = here
+      next_place.ask_soon(client, bufnr)
     end
   end, bufnr)
   request = sent and id and { client = client, id = id } or nil
@@ -117,8 +127,12 @@ local function ask_soon(bufnr, wait_ms)
     0,
     vim.schedule_wrap(function()
       local client = mercury_client.get(bufnr)
-      if client and api.nvim_get_current_buf() == bufnr and place(bufnr) ~= asked then
+      if not client or api.nvim_get_current_buf() ~= bufnr then
+        return
+      elseif place(bufnr) ~= asked then
         ask(client, bufnr)
+      elseif asked == barren then
+        next_place.ask_soon(client, bufnr)
       end
     end)
   )
@@ -127,6 +141,7 @@ end
 --- The text, the cursor or the buffer changed.
 ---@param bufnr integer
 function M.changed(bufnr)
+  next_place.changed(bufnr)
   if current() then
     draw()
     return
@@ -148,24 +163,6 @@ local function execute(command, arguments)
   end
 end
 
---- Go to a place in a buffer: in the window that shows it, or else in this one.
----@param bufnr integer
----@param row integer from 0
----@param col integer
-local function go(bufnr, row, col)
-  if api.nvim_get_current_buf() ~= bufnr then
-    local window = vim.fn.bufwinid(bufnr)
-    if window > 0 then
-      api.nvim_set_current_win(window)
-    else
-      vim.cmd("normal! m'")
-      vim.bo[bufnr].buflisted = true
-      api.nvim_win_set_buf(0, bufnr)
-    end
-  end
-  api.nvim_win_set_cursor(0, { row + 1, col })
-end
-
 --- Make a piece of the edit that is drawn, by default all of it, and put the cursor behind it. What is left stays drawn;
 --- behind the last piece the next edit is asked for at once.
 ---@param piece? mercury.Piece
@@ -177,7 +174,7 @@ function M.apply(piece)
   end
   M.clear()
   local rest, row, col = edits.make(edit, piece or "all")
-  go(edit.bufnr, row, col)
+  jump.to(edit.bufnr, row, col)
   if rest then
     M.clear() -- what going there began
     pending = rest
@@ -207,27 +204,26 @@ function M.apply_here(piece)
   return edit ~= nil and is_at(edit) and M.apply(piece)
 end
 
---- Go to the edit that is drawn, or make it if the cursor is in its lines.
----@return boolean done false when none is drawn
+--- Go to the edit that is drawn, or make it if the cursor is in its lines; without one, go to the place that is shown.
+---@return boolean done false when nothing is drawn
 function M.go_on()
   local edit = current()
   if not edit then
-    return false
+    return next_place.go()
   elseif is_at(edit) then
     return M.apply()
   end
-  vim.cmd("normal! m'")
-  go(edit.bufnr, edits.place(edit, edit.spans[1].start))
+  jump.from_here(edit.bufnr, edits.place(edit, edit.spans[1].start))
   draw()
   return true
 end
 
---- Hide the edit; the server does not offer it again for the same change.
----@return boolean dismissed false when none is drawn
+--- Hide the edit, which the server does not offer again for the same change, or else the place that is shown.
+---@return boolean dismissed false when nothing is drawn
 function M.dismiss()
   local edit = current()
   if not edit then
-    return false
+    return next_place.dismiss()
   end
   M.clear()
   local client = mercury_client.get(edit.bufnr)
