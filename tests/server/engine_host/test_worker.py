@@ -109,20 +109,26 @@ async def test_looking_ahead_joins_no_fill_and_gives_way_to_requests():
 
 
 async def test_an_engine_that_fails_as_a_whole_fails_all_running_requests_and_is_used_again():
-    desk = Desk("ab")
-    waiting = [await desk.begin(), desk.ask("b", "next")]
-    await asyncio.sleep(0)
+    desk, returned = Desk("ab"), Event()
+
+    def whole(more: NewRequests, done: TellOutcome) -> None:
+        one_by_one(desk.engine, more, done)
+        returned.set()
 
     def broken(more: NewRequests, done: TellOutcome) -> None:
         raise RuntimeError("broken")
 
-    kept, desk.engine.answer_all = desk.engine.answer_all, broken
+    desk.engine.answer_all = whole
+    waiting = [await desk.begin(), desk.ask("b", "next")]
+    await asyncio.sleep(0)
+    desk.engine.answer_all = broken
     desk.engine.held = False
     assert (await waiting[0]).text == "first"
     assert (await waiting[1]).text == "next", "the call that was under way took it up"
+    assert await asyncio.to_thread(returned.wait, 10), "it takes up requests until it returns"
     with pytest.raises(RuntimeError, match="broken"):
         await desk.ask("b", "third")
-    desk.engine.answer_all = kept
+    desk.engine.answer_all = whole
     assert (await desk.ask("b", "fourth")).text == "fourth"
 
 
