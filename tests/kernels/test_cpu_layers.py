@@ -219,6 +219,24 @@ def test_each_part_of_a_pass_has_the_same_result_as_alone(loaded, threads, write
         near(found, expected)
 
 
+@pytest.mark.parametrize("wide", [0, 16])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("sizes", [[1] * 9, [4, 1, 9], [8, 8], [70, 1, 60], [1, 130]])
+def test_rows_are_the_same_to_the_bit_however_they_are_divided_among_passes(loaded, sizes, threads, wide):
+    layers, _ = made(loaded, threads, rank=16, biased=True, wide=wide)
+    far = side(-90, 90)(layers)
+    x, total = normal(sum(sizes), WIDTH), sum(sizes)
+    at_once = layers.run(x, angles(0, total), None, [Part(total, [far], hidden_RR=causal(total))])
+    before, first = [far], 0
+    for count in sizes:
+        frame = angles(first, count)
+        read = layers.run(x[first : first + count], frame, None, [Part(count, before, hidden_RR=causal(count))])
+        for found, expected, axis in zip(read, at_once, (0, 3, 3), strict=True):
+            assert np.array_equal(found, np.take(expected, range(first, first + count), axis))
+        before.append(layers.place([read[1:]], frame))
+        first += count
+
+
 @pytest.mark.parametrize("threads", [2, 3, 5])
 def test_threads_change_only_the_order_of_sums(loaded, threads):
     one, many = made(loaded)[0], made(loaded, threads)[0]

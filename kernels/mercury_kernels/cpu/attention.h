@@ -38,6 +38,12 @@ typedef struct {
     int count;
 } Stretch;
 
+/* Where up to KEYS keys of a head, and their values, are stored. */
+typedef struct {
+    const uint8_t *keys[KEYS], *values[KEYS];
+    int count;
+} Stored;
+
 /* The form of a head's keys: head width D, and which W dimensions are large, a multiple of LANES. */
 typedef struct {
     int width, wide;
@@ -76,18 +82,13 @@ INLINE void given(float *to, const uint8_t *from, const Form *form) {
     for (int i = 0; i < form->wide; i++) memcpy(to + form->large[i], from + width + SCALE + i * SCALE, sizeof scale);
 }
 
-static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int count, const Form *form) {
-    const int width = form->width, key_row = key_bytes(form), row = value_bytes(form);
-    to->count = count;
-    for (int at = 0; at < KEYS * key_row; at += 64) { /* the next bytes are probably the next stretch */
-        __builtin_prefetch(keys + count * key_row + at);
-        __builtin_prefetch(values + count * row + at);
-    }
+static void unfold(Stretch *to, const Stored *from, const Form *form) {
+    const int width = form->width, count = to->count = from->count;
     for (int first = 0; first < KEYS; first += LANES)
         for (int d = 0; d < width; d += SPAN) {
             ints quads[LANES];
             for (int key = 0; key < LANES; key++)
-                quads[key] = first + key < count ? load_ints(keys + (first + key) * key_row + d) : all_ints(0);
+                quads[key] = first + key < count ? load_ints(from->keys[first + key] + d) : all_ints(0);
             transpose(quads);
             for (int quad = 0; quad < LANES; quad++)
                 to->keys[(d / 4 + quad) * (KEYS / LANES) + first / LANES] = quads[quad];
@@ -95,23 +96,21 @@ static void unfold(Stretch *to, const uint8_t *keys, const uint8_t *values, int 
     for (int first = 0; first < count; first += 4)
         for (int d = 0; d < width; d += SPAN) {
             ints four[4];
-            for (int i = 0; i < 4; i++)
-                four[i] = first + i < count ? load_ints(values + (first + i) * row + d) : all_ints(0);
+            for (int i = 0; i < 4; i++) four[i] = first + i < count ? load_ints(from->values[first + i] + d) : all_ints(0);
             interleave(to->values + (first / 4 * width + d) / LANES, four);
         }
     for (int key = 0; key < KEYS; key++) to->absent[key] = key < count ? 0 : HIDDEN;
     memset(to->key_scales, 0, sizeof(float) * KEYS);
     memset(to->value_scales, 0, sizeof(float) * KEYS);
     for (int key = 0; key < count; key++) {
-        memcpy(&to->key_scales[key], keys + key * key_row + width, SCALE);
-        memcpy(&to->value_scales[key], values + key * row + width, SCALE);
+        memcpy(&to->key_scales[key], from->keys[key] + width, SCALE);
+        memcpy(&to->value_scales[key], from->values[key] + width, SCALE);
     }
     for (int first = 0; first < KEYS; first += LANES)
         for (int i = 0; i < form->wide; i += LANES) {
-            const uint8_t *large = keys + first * key_row + width + SCALE + i * SCALE;
             ints floats_of[LANES];
             for (int key = 0; key < LANES; key++)
-                floats_of[key] = first + key < count ? load_ints(large + key * key_row) : all_ints(0);
+                floats_of[key] = first + key < count ? load_ints(from->keys[first + key] + width + SCALE + i * SCALE) : all_ints(0);
             transpose(floats_of);
             for (int j = 0; j < LANES; j++) store(to->large + (i + j) * KEYS + first, (floats)floats_of[j]);
         }
@@ -192,9 +191,10 @@ INLINE void look(const Stretch *s, const Queries *queries, size_t first, int wid
     }
 }
 
-/* `look` for `count` queries of a head from `first` on, some at a time. hidden [R, apart] is added to the scores, or NULL. */
+/* `look` for `count` queries of a head from `first` on, some at a time. hidden [R, apart] is added to the scores of the keys
+ * behind the first `open` ones, or NULL. */
 static void look_all(const Stretch *s, const Queries *queries, size_t first, int count, const Form *form, int groups,
-                     const float *hidden, int apart, const Partial *found) {
+                     const float *hidden, int apart, int open, const Partial *found) {
     for (int done = 0; done < count; done += QUERIES) {
         const float *added[QUERIES];
         float padded[QUERIES][KEYS];
@@ -204,7 +204,7 @@ static void look_all(const Stretch *s, const Queries *queries, size_t first, int
             added[n] = hidden ? padded[n] : s->absent;
             if (!hidden) continue;
             memcpy(padded[n], s->absent, sizeof padded[n]);
-            memcpy(padded[n], hidden + (size_t)((done + n) / groups) * apart, sizeof(float) * s->count);
+            memcpy(padded[n] + open, hidden + (size_t)((done + n) / groups) * apart, sizeof(float) * (s->count - open));
             for (int key = 0; key < KEYS; key += LANES) most = larger(most, load(padded[n] + key));
         }
         if (largest(most) <= HIDDEN) continue; /* of rows read in one causal pass, half come before the stretch */

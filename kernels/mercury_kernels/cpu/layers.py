@@ -266,8 +266,10 @@ class Layers:
         """Rows float32 [R,C] after all layers and the last norm, and their unrotated keys and values.
 
         Keys (without their bias) and values are bfloat16 [L,1,H,R,D]. The parts' rows follow one another; a part's
-        result does not depend on the other parts. Angles are cosines and sines float32 [R,D] in the prefix frame
-        (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's, without it the reader's.
+        result does not depend on the other parts. A reader's row has the same result, to the bit, whether the rows
+        before it are in its part or were placed as a side behind the others. Angles are cosines and sines float32 [R,D]
+        in the prefix frame (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's, without it
+        the reader's.
         `adapter` is the number of the adapter that changes the rows.
         """
         rows = len(x_RC)

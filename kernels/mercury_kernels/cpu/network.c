@@ -338,16 +338,27 @@ static void put_query(Queries *to, size_t place, const float *query, const float
     to->shifts[place] = (float)(OFFSET * total);
 }
 
-/* Leaves a row's keys and values for the caller, the keys without their bias. */
-static void leave_row(const Job *job, int layer, int r, const float *keys, const float *values) {
+/* Rounds a row's keys, without their bias, and values to the bfloat16 that the caller gets, so that a later pass, which has
+ * them from there, sees the same numbers as this one. */
+static void round_row(const Job *job, int layer, int r, float *keys, float *values) {
     Network *net = job->net;
     int H = net->heads, D = net->head_width, R = job->rows;
     const float *bias = key_bias(net, layer);
     for (int head = 0; head < H; head++) {
         size_t left = (((size_t)layer * H + head) * R + r) * D;
-        for (int d = 0; d < D; d++) {
-            job->keys[left + d] = bfloat(keys[head * D + d] - (bias ? bias[head * D + d] : 0));
-            job->values[left + d] = bfloat(values[head * D + d]);
+        for (int d = 0; d < D; d += LANES) {
+            float *key = keys + head * D + d, *value = values + head * D + d;
+            uint16_t key_left[LANES], value_left[LANES];
+            floats more = bias ? load(bias + head * D + d) : all(0);
+            for (int i = 0; i < LANES; i++) {
+                key_left[i] = bfloat(key[i] - more[i]);
+                value_left[i] = bfloat(value[i]);
+            }
+            store(key, bias ? widened(key_left) + more : widened(key_left));
+            store(value, widened(value_left));
+            if (!job->keys) continue;
+            memcpy(job->keys + left + d, key_left, sizeof key_left);
+            memcpy(job->values + left + d, value_left, sizeof value_left);
         }
     }
 }
@@ -371,7 +382,7 @@ static void place_rows(Job *job, Pool *pool, int phase, int layer) {
         }
         for (int head = 0; head < H && key_norm; head++)
             norm_row(keys + head * D, keys + head * D, key_norm, D, net->eps);
-        if (job->keys) leave_row(job, layer, r, keys, values);
+        round_row(job, layer, r, keys, values);
         for (int head = 0; head < H; head++) {
             Form form = form_of(net, layer, head);
             size_t own = (size_t)head * R + r;
@@ -383,31 +394,51 @@ static void place_rows(Job *job, Pool *pool, int phase, int layer) {
     pool_meet(pool, phase, R);
 }
 
-static int stretches(int tokens) { return (tokens + KEYS - 1) / KEYS; }
+/* Finds keys of a head, from number `first` on, of sides that follow one another: at most KEYS. */
+static void find(Stored *to, const Side *sides, int number, int first, int layer, int head, const Form *form) {
+    const int key_row = key_bytes(form), row = value_bytes(form);
+    to->count = 0;
+    for (int which = 0, at = first; which < number && to->count < KEYS; at -= sides[which++].tokens) {
+        const uint8_t *keys = room(&sides[which].keys, layer, head), *values = room(&sides[which].values, layer, head);
+        for (; at < sides[which].tokens && to->count < KEYS; at++, to->count++) {
+            to->keys[to->count] = keys + (size_t)at * key_row;
+            to->values[to->count] = values + (size_t)at * row;
+        }
+    }
+}
 
-/* Attention of a part's rows, from `first` on, in one head, to one share of the stretches of their sides and own keys; there
- * are as many shares as threads. */
-static void attend_part(Job *job, int shares, int share, Stretch *stretch, int layer, int head, const Part *part, int first) {
+/* Attention of a part's rows, from `first` on, in one head, to one share of what the queries of a frame see: its sides and, in
+ * the prefix frame, the rows' own keys behind them.
+ *
+ * All of it is cut into stretches from the far end on, wherever sides and passes end, and a share takes one stretch in
+ * `shares`. So a row's result is the same to the bit whether the tokens before it are read in its pass or were read before. */
+static void attend_frame(Job *job, int shares, int share, Stretch *stretch, int layer, int head, const Part *part, int first,
+                         int behind) {
     Network *net = job->net;
     const Form form = form_of(net, layer, head);
     const int G = net->groups, R = job->rows, key_row = key_bytes(&form), row = value_bytes(&form);
-    size_t query = ((size_t)head * R + first) * G;
-    Side own = {{job->own_keys + (size_t)first * key_row, 0, (int64_t)R * key_row},
-                {job->own_values + (size_t)first * row, 0, (int64_t)R * row}, part->rows, 0};
-    int all_of = stretches(part->rows), number = 0;
-    for (int which = 0; which < part->sides; which++) all_of += stretches(part->side[which].tokens);
-    int begin = all_of * share / shares, end = all_of * (share + 1) / shares;
-    for (int which = 0; which <= part->sides; which++) {
-        const Side *side = which == part->sides ? &own : &part->side[which];
-        const uint8_t *keys = room(&side->keys, layer, head), *values = room(&side->values, layer, head);
-        for (int key = 0; key < side->tokens; key += KEYS, number++) {
-            if (number < begin || number >= end) continue;
-            int count = side->tokens - key < KEYS ? side->tokens - key : KEYS;
-            unfold(stretch, keys + (size_t)key * key_row, values + (size_t)key * row, count, &form);
-            const float *hidden = side == &own && part->hidden ? part->hidden + key : NULL;
-            const Queries *queries = side->behind ? &job->away : &job->near;
-            look_all(stretch, queries, query, part->rows * G, &form, G, hidden, part->rows, &job->found[share]);
-        }
+    Side seen[part->sides + 1];
+    int number = 0, earlier = 0, tokens;
+    for (int which = 0; which < part->sides; which++) {
+        if (part->side[which].behind != behind) continue;
+        seen[number++] = part->side[which];
+        earlier += part->side[which].tokens;
+    }
+    tokens = earlier;
+    if (!behind) {
+        Rooms keys = {job->own_keys + (size_t)first * key_row, 0, (int64_t)R * key_row};
+        Rooms values = {job->own_values + (size_t)first * row, 0, (int64_t)R * row};
+        seen[number++] = (Side){keys, values, part->rows, 0};
+        tokens += part->rows;
+    }
+    for (int key = (share + head) % shares * KEYS; key < tokens; key += shares * KEYS) {
+        Stored stored;
+        find(&stored, seen, number, key, layer, head, &form);
+        unfold(stretch, &stored, &form);
+        int open = earlier > key ? earlier - key : 0, own = key > earlier ? key - earlier : 0;
+        const float *hidden = part->hidden && open < stored.count && !behind ? part->hidden + own : NULL;
+        look_all(stretch, behind ? &job->away : &job->near, ((size_t)head * R + first) * G, part->rows * G, &form, G, hidden,
+                 part->rows, open, &job->found[share]);
     }
 }
 
@@ -422,7 +453,8 @@ static void attend(Job *job, Pool *pool, int phase, int thread, int layer) {
         for (size_t n = 0; n < queries; n++) found->tops[n] = HIDDEN;
         for (int head = 0; head < net->heads; head++)
             for (int which = 0, first = 0; which < job->parts; first += job->part[which++].rows)
-                attend_part(job, shares, share, &job->stretch[thread], layer, head, &job->part[which], first);
+                for (int behind = 0; behind < (job->away_cos ? 2 : 1); behind++)
+                    attend_frame(job, shares, share, &job->stretch[thread], layer, head, &job->part[which], first, behind);
     }
     pool_meet(pool, phase, shares);
 }
