@@ -1,4 +1,4 @@
-"""A fill of the bundled model is what its reader writes left to right, whatever drafts: same tokens, same chances."""
+"""A fill of the bundled model is what its reader writes left to right, whatever drafts and whatever was read before."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation.gaps import held_out_files
+from mercury_engine.evaluation.gaps import HeldOutFile, held_out_files
 from mercury_kernels.cpu import build
 
 from mercury_lsp.context.context import ContextBuilder
@@ -22,9 +22,19 @@ HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
 GAPS, GAPS_WITH_WRITER = 300, 20
 
 
+def loaded() -> Engine:
+    return Engine.load(device="cpu", threads=1, backend="native")
+
+
 @pytest.fixture(scope="module")
 def bundled() -> Engine:
-    return Engine.load(device="cpu", threads=1, backend="native")
+    return loaded()
+
+
+def request_at(file: HeldOutFile, text: str, cursor: int, multiline: bool) -> FillRequest:
+    document = Document(f"file:///{file.name}", file.language, 1, text).snapshot()
+    request = ContextBuilder(200, 80).build(document, cursor, None).request()
+    return replace(request, max_slots=6, multiline=multiline, effort="high", worth=None)
 
 
 def requests(count: int) -> Iterator[FillRequest]:
@@ -33,10 +43,8 @@ def requests(count: int) -> Iterator[FillRequest]:
     numbers = Counter(draw.choices(range(len(files)), [len(each.text) for each in files], k=count))
     for number, gaps in sorted(numbers.items()):
         text = files[number].text
-        document = Document(f"file:///{files[number].name}", files[number].language, 1, text).snapshot()
         for at in sorted(draw.sample(range(len(text) - 1), gaps)):
-            request = ContextBuilder(200, 80).build(document, at, None).request()
-            yield replace(request, max_slots=6, multiline=at % 2 == 0, effort="high", worth=None)
+            yield request_at(files[number], text, at, multiline=at % 2 == 0)
 
 
 def written(engine: Engine, request: FillRequest, drafts: str) -> tuple[list[int], list[float], int]:
@@ -64,3 +72,15 @@ def test_a_fill_is_what_the_reader_writes_left_to_right(bundled: Engine, drafts:
         saved, tokens = saved + steps - drafted_steps, tokens + len(ids)
     assert tokens > 2 * count
     assert saved > tokens / 10
+
+
+@pytest.mark.parametrize("number", range(0, 12, 3))
+def test_a_fill_after_typing_is_that_of_an_engine_that_has_read_nothing(bundled: Engine, number: int):
+    file = held_out_files(HELD_OUT)[number]
+    middle = len(file.text) // 2
+    for typed in range(10):
+        cursor = middle + typed
+        request = request_at(file, file.text[:cursor] + file.text[middle + 40 :], cursor, multiline=True)
+        after_typing = written(bundled, request, "context")
+    assert after_typing[0]
+    assert written(loaded(), request, "context") == after_typing
