@@ -10,7 +10,11 @@ from mercury_lsp.statistics import store
 from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
 
-TEXT = script(text="one(😀)") + 's = "😀"; x = \n'
+
+def text(ms: int) -> str:
+    """A document whose fill takes so long."""
+    return script(text="one(😀)", ms=ms) + 's = "😀"; x = \n'
+
 
 CLIENT = """
 said = {{}}
@@ -47,10 +51,10 @@ vim.lsp.util.apply_text_edits(edits, vim.api.nvim_get_current_buf(), client().of
 """
 
 
-def start(desk: Desk, name: str) -> Neovim:
-    """Neovim with a client of the plugin's name and none of ours, in insert mode behind `x = `."""
+def start(desk: Desk, name: str, ms: int = 0) -> Neovim:
+    """Neovim with a client of the plugin's name and none of ours, in insert mode behind `x = `; a fill takes `ms`."""
     cmd = ", ".join(json.dumps(part) for part in COMMAND)
-    nvim = desk.start(TEXT, "filetypes = { python = false }", CLIENT.format(name=name, cmd=cmd))
+    nvim = desk.start(text(ms), "filetypes = { python = false }", CLIENT.format(name=name, cmd=cmd))
     until(lambda: nvim.lua("return client() ~= nil and client().initialized == true"))
     nvim.keys("jA")
     return nvim
@@ -71,7 +75,7 @@ def outcome(desk: Desk, nvim: Neovim) -> tuple[str, int, int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the state folder is another there")
 def test_sidekicks_calls_cancel_apply_and_run_the_command(desk: Desk) -> None:
-    nvim = start(desk, "copilot")
+    nvim = start(desk, "copilot", ms=500)  # so the first request is cancelled before it is answered
     nvim.lua("client():notify('textDocument/didFocus', { textDocument = { uri = vim.uri_from_bufnr(0) } })")
     nvim.lua(f"local id = (function() {ASK} end)() client():cancel_request(id)")
     nvim.keys("y")
