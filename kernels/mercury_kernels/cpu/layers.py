@@ -269,8 +269,7 @@ class Layers:
         result does not depend on the other parts. A reader's row has the same result, to the bit, whether the rows
         before it are in its part or were placed as a side behind the others. Angles are cosines and sines float32 [R,D]
         in the prefix frame (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's, without it
-        the reader's.
-        `adapter` is the number of the adapter that changes the rows.
+        the reader's. `adapter` is the number of the adapter that changes the rows.
         """
         rows = len(x_RC)
         assert rows == sum(part.rows for part in parts)

@@ -50,25 +50,26 @@ class RepeatedChange:
             return
         least = 0.0 if repeatable.is_walked(replacement, snapshot) else self._least
         block = change_block(replacement, snapshot)
+        is_guess = least > 0 and self._is_guess
         lines = by_line(sites, snapshot) if replacement.is_of_name else ([site] for site in sites)
         for line in lines:
             offered = partial(_offer, repeatable, line)
             site = joined(line, snapshot)
-            is_guess = least > 0 and not self.repeatable.is_binding(replacement, snapshot)
             yield Proposal(snapshot, self.path, site, offered, block, least, self.progress, is_guess)
 
     def elsewhere(self) -> Iterator[Proposal]:
         """The renaming in other documents."""
         renaming = self._renaming if self.others or self.closed.files else None
-        block = change_block(self.replacement, self.snapshot)
-        for each in renaming.elsewhere if renaming is not None else ():
+        if renaming is None:
+            return
+        block, is_guess = change_block(self.replacement, self.snapshot), self._is_guess
+        names = self.replacement.old, self.replacement.new
+        for each in renaming.elsewhere:
             if each.snapshot.is_on_disk and not self.closed.are_offered:
                 continue
-            names = self.replacement.old, self.replacement.new
             offered = partial(self.repeatable.offer_elsewhere, uri=each.snapshot.uri, names=names)
             for line in by_line(each.sites, each.snapshot):
                 site = joined(line, each.snapshot)
-                is_guess = not self.repeatable.is_binding(self.replacement, self.snapshot)
                 yield Proposal(each.snapshot, each.path, site, offered, block, self._least, self.progress, is_guess)
 
     def progress(self) -> RenamingProgress | None:
@@ -82,6 +83,10 @@ class RepeatedChange:
     @property
     def _is_declaration(self) -> bool:
         return self.repeatable.is_declaration(self.replacement, self.snapshot)
+
+    @property
+    def _is_guess(self) -> bool:
+        return not self.repeatable.is_binding(self.replacement, self.snapshot)
 
     @property
     def _least(self) -> float:
