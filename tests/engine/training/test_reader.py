@@ -11,13 +11,15 @@ from mercury_engine.errors import ModelCorrupt
 from mercury_engine.kv_cache.cache import BlockCache
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.batching import finished
+from mercury_engine.models.decoder import AdaptedLinear
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.conversion.export import export
 from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.examples.mixture import Mixture
 from mercury_engine.training.examples.passages import PassageSteps
-from mercury_engine.training.optimisation import reader
+from mercury_engine.training.optimisation import reader, tuned
+from mercury_engine.training.optimisation.merged import MergedLinear
 from mercury_engine.training.optimisation.options import parser, setup_of
 from mercury_engine.training.optimisation.plan import Setup
 from mercury_engine.training.optimisation.reader import ReaderRun
@@ -94,6 +96,58 @@ def test_a_fresh_change_changes_nothing(tmp_path):
     )
 
 
+def changed_reader(tmp_path):
+    """A float32 reader whose change is not zero."""
+    torch.manual_seed(1)
+    network = fresh_reader(tmp_path / "codec", 2, CPU).float()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name.endswith(".up"):
+                parameter.normal_(std=0.1)
+    return network
+
+
+def gradients(network, nats):
+    network.zero_grad()
+    nats.sum().backward()
+    return {name: p.grad.clone() for name, p in network.named_parameters() if p.requires_grad}
+
+
+def test_without_padding_the_loss_and_its_gradients_are_the_same(tmp_path, monkeypatch):
+    tokenizer, steps, _ = drawn(tmp_path, count=5)
+    passages = steps[0][0]
+    assert len({len(passage.near) for passage in passages}) > 1
+    network = changed_reader(tmp_path)
+    ragged = tuned.passage_nats(network, passages, tokenizer.start_id)
+    found = gradients(network, ragged)
+    monkeypatch.setattr(tuned, "_read_ragged", tuned._read_padded)
+    padded = tuned.passage_nats(network, passages, tokenizer.start_id)
+    torch.testing.assert_close(ragged, padded, atol=1e-4, rtol=1e-4)
+    for name, wanted in gradients(network, padded).items():
+        assert wanted.abs().max() > 0, name
+        torch.testing.assert_close(found[name], wanted, atol=1e-4, rtol=1e-3, msg=name)
+
+
+def test_a_merged_change_is_that_of_two_products_and_follows_what_is_learned(tmp_path):
+    torch.manual_seed(2)
+    plain = AdaptedLinear(6, 5, bias=True, rank=2)
+    with torch.no_grad():
+        for parameter in plain.parameters():
+            parameter.normal_()
+    merged = MergedLinear(plain)
+    for _ in range(2):
+        with torch.no_grad():
+            plain.up.mul_(3.0)  # type: ignore[union-attr]
+        results = []
+        for linear in (plain, merged):
+            x = torch.arange(18.0).view(1, 3, 6).requires_grad_()
+            y = linear(x, True)
+            y.square().sum().backward()
+            results.append([y.detach(), x.grad, plain.down.grad.clone(), plain.up.grad.clone()])  # type: ignore[union-attr]
+            plain.zero_grad()
+        torch.testing.assert_close(results[1], results[0], atol=1e-2, rtol=1e-4)
+
+
 def test_a_passage_is_read_as_the_engine_reads_it(tmp_path):
     tokenizer, steps, _ = drawn(tmp_path)
     network = fresh_reader(tmp_path / "codec", 2, CPU).float()
@@ -155,7 +209,7 @@ def test_a_writer_is_trained_on_a_taught_reader_and_both_are_exported(run, tmp_p
     export(tmp_path / "base", run.folder, tmp_path / "taught", "unused")
     writer = training_data.WriterRun(tmp_path / "taught", tmp_path / "corpus", tmp_path / "writer", PLAN, CPU)
     taught = decoder_weights.load(tmp_path / "taught", torch.bfloat16, CPU)
-    assert torch.equal(writer.network.layers[0].qkv.weight, taught.layers[0].qkv.weight)
+    assert torch.equal(writer.network.layers[0].qkv.weight.bfloat16(), taught.layers[0].qkv.weight)
     writer.save()
     export(tmp_path / "taught", writer.folder, tmp_path / "model", "toy model")
     engine = tiny.load(tmp_path / "model")

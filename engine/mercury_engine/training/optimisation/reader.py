@@ -8,6 +8,7 @@ checkpoints work as in `train`.
 
 import argparse
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ class ReaderRun(TrainingRun):
         return found
 
     def _losses(self, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
-        return tuned.passage_losses(self.network, batch, self.tokenizer.start_id)
+        together = batch if self.network.device.type == "cuda" else [list(chain.from_iterable(batch))]
+        return tuned.passage_losses(self.network, together, self.tokenizer.start_id)
 
     def _figures(self, parts: list[Any]) -> LogRow:
         return {"predicted": sum(map(len, parts))}
