@@ -54,6 +54,15 @@ def below_first(sites: Sequence[EditSite], at: int) -> list[EditSite]:
     return below + [site for site in reversed(sites) if site.start <= at]
 
 
+def joined(sites: Sequence[EditSite], snapshot: Snapshot) -> EditSite:
+    """Sites from left to right as one."""
+    old, new, at = "", "", sites[0].start
+    for site in sites:
+        between = snapshot.slice(at, site.start)
+        old, new, at = old + between + site.old, new + between + site.new, site.end
+    return EditSite(sites[0].start, old, new)
+
+
 def syntax_kind(replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
     """The kind of the changed name or call; None if it is neither, or the document is not parsed (yet).
 

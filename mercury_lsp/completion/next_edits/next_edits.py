@@ -8,6 +8,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
+from mercury_lsp.completion.next_edits.awaiting import awaiting_sites, made_async, unmarked
 from mercury_lsp.completion.next_edits.checks import is_complete, reverts
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk
@@ -183,7 +184,8 @@ class NextEdits:
         documents = [(snapshot, path), *others]
         called = self._following(documents, hunks, signatures, call_sites)
         listed = self._following(documents, hunks, additions, sibling_sites)
-        for proposal in chain(called, listed, self._mirrored(documents, hunks)):
+        awaiting = self._awaiting(documents, hunks)
+        for proposal in chain(called, awaiting, listed, self._mirrored(documents, hunks)):
             if not self.by_example.is_declined(proposal.snapshot.uri, proposal.site):
                 yield proposal
 
@@ -199,6 +201,17 @@ class NextEdits:
         for example in examples(hunks, origin) if origin is not None else ():
             for snapshot, path in documents:
                 for site in sites(example, hunks, snapshot):
+                    yield self._by_example(snapshot, path, site, "", 0.0)
+
+    def _awaiting(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:
+        """The functions in all documents that must become async, and the calls that must be awaited."""
+        for snapshot, path in documents:
+            for site in unmarked(hunks, snapshot):
+                yield self._by_example(snapshot, path, site, "", 0.0)
+        changed = [snapshot for snapshot, _ in documents if any(each.uri == snapshot.uri for each in hunks)]
+        for function in chain.from_iterable(made_async(hunks, each) for each in changed):
+            for snapshot, path in documents:
+                for site in awaiting_sites(function, hunks, snapshot):
                     yield self._by_example(snapshot, path, site, "", 0.0)
 
     def _mirrored(self, documents: Others, hunks: Sequence[Hunk]) -> Iterator[Proposal]:

@@ -61,15 +61,6 @@ def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[Edit
     return (sorted(each, key=lambda site: site.start) for each in lines.values())
 
 
-def joined(sites: Sequence[EditSite], snapshot: Snapshot) -> EditSite:
-    """Sites from left to right as one."""
-    old, new, at = "", "", sites[0].start
-    for site in sites:
-        between = snapshot.slice(at, site.start)
-        old, new, at = old + between + site.old, new + between + site.new, site.end
-    return EditSite(sites[0].start, old, new)
-
-
 async def first_likely(
     proposals: Sequence[Proposal], most: int, score: ScoreTexts, asked: Snapshot, cancel: Event
 ) -> list[Suggestion]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_RENAMED_PROBABILITY, change_block
-from mercury_lsp.completion.next_edits.proposals import Proposal, by_line, joined
+from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
 from mercury_lsp.completion.next_edits.renaming import Renaming
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.replacement import Replacement
