@@ -37,6 +37,11 @@ def breaks_a_word(text: str, context: CompletionContext) -> bool:
     return joined == after[0] or not re.search(rf"\b{re.escape(joined)}\b", _nearby(context))
 
 
+def runs_into_the_rest(text: str, context: CompletionContext) -> bool:
+    """The text ends with a closing bracket right before a word, as in `close(door)close(door)`."""
+    return bool(re.search(r"[)\]]\Z", text) and re.match(r"\w", context.line_suffix))
+
+
 def repeats_a_next_line(text: str, context: CompletionContext) -> bool:
     """The line, completed, is one of the next few lines."""
     below = [line.strip() for line in "".join(context.suffix).split("\n")[1:] if line.strip()]
@@ -86,6 +91,7 @@ def has_to_do(text: str, context: CompletionContext) -> bool:
 
 RULES: tuple[Callable[[str, CompletionContext], bool], ...] = (
     breaks_a_word,
+    runs_into_the_rest,
     repeats_a_next_line,
     repeats_a_header,
     comments_on_a_body,

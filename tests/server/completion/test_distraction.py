@@ -30,6 +30,21 @@ def test_a_text_inside_a_word_has_to_make_a_known_word_of_it(marked, text, break
     assert distraction.breaks_a_word(text, context(marked)) == breaks
 
 
+@pytest.mark.parametrize(
+    ("marked", "text", "runs"),
+    [
+        ("await |door.close(1)\n", "door.close(1)", True),
+        ("x = |rows\n", "left[0]", True),
+        ("x = |rows\n", "left[0] + ", False),
+        ("x = |(rows)\n", "sorted", False),
+        ("x = |.first\n", "f()", False),
+        ("x = |\n", "f()", False),
+    ],
+)
+def test_a_closed_bracket_stands_before_no_word(marked, text, runs):
+    assert distraction.runs_into_the_rest(text, context(marked)) == runs
+
+
 def test_a_word_is_not_known_from_the_cursors_own_line():
     assert distraction.breaks_a_word("", context("to|tal = 1\n"))
 
