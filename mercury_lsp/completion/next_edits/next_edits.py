@@ -13,6 +13,7 @@ from mercury_lsp.completion.next_edits.checks import is_complete, reverts
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_REPEATED_PROBABILITY, hunk_block
+from mercury_lsp.completion.next_edits.keyed_values import naming_values, renamed_keys
 from mercury_lsp.completion.next_edits.mirroring import mirrored
 from mercury_lsp.completion.next_edits.offers_by_example import OffersByExample
 from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, first_likely, likely_by_place
@@ -184,8 +185,10 @@ class NextEdits:
         documents = [(snapshot, path), *others]
         called = self._following(documents, hunks, signatures, call_sites)
         listed = self._following(documents, hunks, additions, sibling_sites)
-        awaiting = self._awaiting(documents, hunks)
-        for proposal in chain(called, awaiting, listed, self._mirrored(documents, hunks)):
+        naming = self._following(documents, hunks, renamed_keys, naming_values)
+        for proposal in chain(
+            called, self._awaiting(documents, hunks), naming, listed, self._mirrored(documents, hunks)
+        ):
             if not self.by_example.is_declined(proposal.snapshot.uri, proposal.site):
                 yield proposal
 
