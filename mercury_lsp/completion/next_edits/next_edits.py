@@ -15,6 +15,7 @@ from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_REPEATED_PROBABILITY, hunk_block
 from mercury_lsp.completion.next_edits.keyed_values import naming_values, renamed_keys
 from mercury_lsp.completion.next_edits.mirroring import mirrored
+from mercury_lsp.completion.next_edits.new_parameters import body_sites
 from mercury_lsp.completion.next_edits.offers_by_example import OffersByExample
 from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, first_likely, likely_by_place
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
@@ -183,11 +184,12 @@ class NextEdits:
         if hunks and hunks[-1].uri == snapshot.uri and not is_complete(hunks[-1], snapshot):
             return
         documents = [(snapshot, path), *others]
+        taken = self._following(documents, hunks, signatures, body_sites)
         called = self._following(documents, hunks, signatures, call_sites)
         listed = self._following(documents, hunks, additions, sibling_sites)
         naming = self._following(documents, hunks, renamed_keys, naming_values)
         for proposal in chain(
-            called, self._awaiting(documents, hunks), naming, listed, self._mirrored(documents, hunks)
+            taken, called, self._awaiting(documents, hunks), naming, listed, self._mirrored(documents, hunks)
         ):
             if not self.by_example.is_declined(proposal.snapshot.uri, proposal.site):
                 yield proposal

@@ -89,7 +89,9 @@ def _followed(signature: Signature, call: CallSite, start: int, snapshot: Snapsh
     if kind.is_defined or kind.is_field:
         is_twin = " ".join(call.text.split()) == " ".join(signature.old_text.split())
         return signature.new_text if is_twin else None
-    names = [[_name(each, signature.hunk.language_id) for each in side] for side in (signature.old, signature.new)]
+    names = [
+        [parameter_name(each, signature.hunk.language_id) for each in side] for side in (signature.old, signature.new)
+    ]
     arguments = _passed(names[0], names[1], signature, call.arguments, start, snapshot)
     return None if arguments is None else f"{call.name}({', '.join(arguments)})"
 
@@ -133,7 +135,7 @@ def _keyword(argument: str) -> str:
     return found[1] if found else ""
 
 
-def _name(parameter: str, language_id: str) -> str:
+def parameter_name(parameter: str, language_id: str) -> str:
     """A parameter's name, without type and default."""
     names = [name for name in _NAME.findall(re.split(r"[=]", parameter)[0]) if name not in KEYWORDS]
     if not names:

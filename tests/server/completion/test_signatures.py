@@ -69,3 +69,9 @@ def test_an_overload_and_a_call_that_only_looks_like_the_list_stay():
 def test_a_call_that_changed_is_no_signature():
     desk = ExampleDesk(a__py=PYTHON).replace("load(name, True)\n", "load(name, False)\n")
     assert followed(desk) == []
+
+
+def test_what_a_clause_catches_is_passed_as_a_parameter_is():
+    code = "class Q {\n  retry(job) {\n    job();\n  }\n  run(job) {\n    try {\n      job();\n"
+    code += "    } catch (error) {\n      this.retry(job);\n    }\n    this.retry(job);\n  }\n}\n"
+    assert followed(ExampleDesk(a__js=code).replace("retry(job) {", "retry(job, error) {")) == ["retry(job, error)"]
