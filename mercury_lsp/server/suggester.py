@@ -15,7 +15,7 @@ from mercury_lsp.completion.coalescing import Feature
 from mercury_lsp.completion.next_edits import Closed, RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.checks import is_complete
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.next_place import next_place
+from mercury_lsp.completion.next_edits.next_place import next_place, unfit_places
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.context.workspace.closed_files import ClosedFile
@@ -111,8 +111,11 @@ class Suggester:
         surroundings = self._session.surroundings(uri, line)
         if not surroundings.hunks or not self._is_complete(surroundings.hunks[-1]):
             return None
-        ranked = surroundings.rank()
-        found = next_place(ranked.best, surroundings.hunks[-1], uri, line) if ranked is not None else None
+        around = [(snapshot, documents.path(uri)), *self._others(uri)]
+        places = list(unfit_places(around, surroundings.hunks))
+        if not places and (ranked := surroundings.rank()) is not None:
+            places = ranked.best
+        found = next_place(places, surroundings.hunks[-1], uri, line)
         return found if found is not None and self._allows_next_edits(found.snapshot) else None
 
     async def search_closed_files(self, snapshot: Snapshot, cursor: int | None) -> None:

@@ -46,14 +46,13 @@ def body_sites(signature: Signature, hunks: Sequence[Hunk], snapshot: Snapshot) 
     indent = snapshot.source.line_bounds(start)[0]
     start = start if snapshot.slice(indent, start).strip() else indent
     text = snapshot.slice(start, min(end, start + MAX_BODY_CHARS))
-    line_break = "\r\n" if "\r\n" in snapshot.slice(max(0, start - 2), end + 2) else "\n"
     uses = re.finditer(rf"\b{re.escape(names[number])}\b", text)
     if any(kind_at(snapshot, start + use.start()) is not None for use in uses):
         return
     beside = [names[at] for at in (number - 1, number + 1) if 0 <= at < len(names) and names[at].isidentifier()]
     found = [*_defaults(signature.new[number], names[number], start, text, snapshot)]
     found = found or next(
-        (sites for each in beside if (sites := _stored(each, names[number], start, text, line_break))), []
+        (sites for each in beside if (sites := _stored(each, names[number], start, text, snapshot))), []
     )
     sites = [site for site in found if not any(each.covers(snapshot.source.line_of(site.start)) for each in own)]
     yield from sites[:MAX_SITES]
@@ -83,7 +82,7 @@ def _defaults(parameter: str, name: str, start: int, text: str, snapshot: Snapsh
             yield EditSite(start + found.start(), default[1], name)
 
 
-def _stored(beside: str, name: str, start: int, text: str, line_break: str) -> list[EditSite]:
+def _stored(beside: str, name: str, start: int, text: str, snapshot: Snapshot) -> list[EditSite]:
     """What first stores the parameter beside the new one, with the same for the new one behind it."""
     old = re.escape(beside)
     member = rf"(?:self|this)(?:\.|->)_?{old}_?[ \t]*=[ \t]*{old}[ \t]*;?"
@@ -93,14 +92,21 @@ def _stored(beside: str, name: str, start: int, text: str, line_break: str) -> l
     found = next(members, None) or next((each for each in fields if _in_braces(text, each)), None)
     if found is not None:
         added = re.sub(rf"(?<![A-Za-z0-9]){old}(?![A-Za-z0-9])", name, found["text"])
-        return [
-            EditSite(start + found.start("text"), found["text"], f"{found['text']}{line_break}{found['indent']}{added}")
-        ]
+        return [_below(start + found.start("text"), found["text"], found["indent"] + added, snapshot)]
     pairs = re.finditer(rf"\b(?P<text>{old}(?P<sign>[ \t]*[=:][ \t]*){old})\b", text)
     found = next((each for each in pairs if _in_braces(text, each)), None)
     if found is None:
         return []
     return [EditSite(start + found.start(), found["text"], f"{found['text']}, {name}{found['sign']}{name}")]
+
+
+def _below(start: int, text: str, line: str, snapshot: Snapshot) -> EditSite:
+    """A line added below the one whose text begins at `start`."""
+    end = snapshot.source.line_bounds(start)[1]
+    below = snapshot.source.offset_at(snapshot.source.line_of(start) + 1, 0)
+    if below <= end:
+        return EditSite(start, text, f"{text}\n{line}")  # the document's last line
+    return EditSite(below, "", line + snapshot.slice(end, below))
 
 
 def _in_braces(text: str, found: re.Match[str]) -> bool:

@@ -1,15 +1,31 @@
 """Which place the user is taken to although nothing is offered there: a likely one that is out of the way."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.signatures import signatures, unfit_calls
+from mercury_lsp.documents.document import Snapshot
 
 MIN_CHANCE = 0.5
 """Least chance of a place; 77 % of those far enough away are right in commits, and 98 % of quiet moments stay quiet."""
 
 MIN_DISTANCE_LINES = 8
 """A place must be more lines than this away from the cursor and from the last change: nearer ones are in sight."""
+
+
+UNFIT_CHANCE = 1.0
+"""Chance of a call that no longer fits the function it calls: it must change, though it isn't known how."""
+
+
+def unfit_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> Iterator[Place]:
+    """The calls in documents, with their paths, that no longer fit a parameter list in the latest hunk's document."""
+    origin = next((snapshot for snapshot, _ in documents if hunks and snapshot.uri == hunks[-1].uri), None)
+    for signature in signatures(hunks, origin) if origin is not None else ():
+        for snapshot, path in documents:
+            for start in unfit_calls(signature, hunks, snapshot):
+                line = snapshot.source.line_of(start)
+                yield Place(snapshot, path, line, line, line + 1, UNFIT_CHANCE)
 
 
 def next_place(places: Sequence[Place], last: Hunk, uri: str, line: int) -> Place | None:

@@ -16,7 +16,7 @@ from mercury_lsp.completion.next_edits.calls import CallSite, calls
 from mercury_lsp.completion.next_edits.edit_sites import EditSite, below_first, text_around
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.mirroring import paired
-from mercury_lsp.completion.next_edits.parameters import parameters_around
+from mercury_lsp.completion.next_edits.parameters import class_around, parameters_around
 from mercury_lsp.completion.next_edits.syntax_kind import kind_at
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import share_names
@@ -26,6 +26,7 @@ MAX_SITES = 8
 MAX_CALLS = 100
 """Occurrences of the function's name that are looked at."""
 
+_CONSTRUCTORS = ("__init__", "constructor")
 _NAME = re.compile(r"[^\W\d]\w*")
 _SELF = re.compile(r"(?:self|cls|&(?:mut )?self|mut self)\Z")
 _NAME_FIRST = ("python", "typescript", "typescriptreact", "javascript", "javascriptreact", "rust", "go", "lua")
@@ -43,6 +44,8 @@ class Signature:
     old_text: str
     new_text: str
     """The name with its list, as it stood in the line and as it stands."""
+    called: str
+    """The name by which it is called: for a constructor its class's."""
 
 
 def signatures(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Signature]:
@@ -55,31 +58,60 @@ def signatures(hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[Signature]
         for old, new in paired(hunk.before_lines, hunk.after_lines):
             start = snapshot.source.offset_at(hunk.line + after.index(new), 0)
             for was, now in zip(_outer(old), _outer(new), strict=False):
-                if was.name == now.name and was.arguments != now.arguments and _is_header(start + now.start, snapshot):
-                    yield Signature(hunk, now.name, _without_self(was), _without_self(now), was.text, now.text)
+                at = start + now.start
+                if was.name == now.name and was.arguments != now.arguments and _is_header(at, snapshot):
+                    lists = _without_self(was), _without_self(now)
+                    called = class_around(snapshot, at) if now.name in _CONSTRUCTORS else now.name
+                    yield Signature(hunk, now.name, *lists, was.text, now.text, called or now.name)
 
 
 def call_sites(signature: Signature, hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[EditSite]:
     """The declaration and the calls of a function that must follow, as far as their text is certain, nearest first."""
+    sites: list[EditSite] = []
+    for start, call in _found(signature, hunks, snapshot):
+        if (new := _followed(signature, call, start, snapshot)) not in (None, call.text):
+            assert new is not None
+            sites.append(EditSite(start, call.text, new))
+    yield from below_first(sites, signature.hunk.offset_in(snapshot))[:MAX_SITES]
+
+
+def unfit_calls(signature: Signature, hunks: Sequence[Hunk], snapshot: Snapshot) -> list[int]:
+    """The offsets of calls that fitted the old list and don't fit the new one, where what they must pass isn't certain.
+
+    Nearest first.
+    """
+    required = sum(not _has_default(each) and not each.startswith(("*", "...")) for each in signature.new)
+    sites: list[EditSite] = []
+    for start, call in _found(signature, hunks, snapshot):
+        given = len(call.arguments)
+        if given != len(signature.old) or required <= given <= len(signature.new):
+            continue
+        if any(_keyword(each) or each.startswith(("*", "...")) for each in call.arguments):
+            continue
+        kind = kind_at(snapshot, start)
+        is_call = kind is not None and not (kind.is_defined or kind.is_field)
+        if is_call and _followed(signature, call, start, snapshot) is None:
+            sites.append(EditSite(start, call.text, call.text))
+    return [site.start for site in below_first(sites, signature.hunk.offset_in(snapshot))]
+
+
+def _found(signature: Signature, hunks: Sequence[Hunk], snapshot: Snapshot) -> Iterator[tuple[int, CallSite]]:
+    """What looks like a declaration or call of the function, on lines that the user hasn't changed, in order."""
     if not share_names(signature.hunk.language_id, snapshot.language_id):
         return
     if snapshot.tree is None or not snapshot.is_parsed:
         return
     source, own = snapshot.source, [each for each in hunks if each.uri == snapshot.uri]
-    at = signature.hunk.offset_in(snapshot)
-    first, text = text_around(at, snapshot)
-    sites: list[EditSite] = []
-    for found, _ in zip(re.finditer(rf"(?<!\w){re.escape(signature.name)}\(", text), range(MAX_CALLS), strict=False):
+    first, text = text_around(signature.hunk.offset_in(snapshot), snapshot)
+    for found, _ in zip(re.finditer(rf"(?<!\w){re.escape(signature.called)}\(", text), range(MAX_CALLS), strict=False):
         start = first + found.start()
         line = source.line_of(start)
         if any(each.covers(line) for each in own):
             continue
         rest = snapshot.slice(start, source.line_bounds(start)[1])
         call = next((each for each in calls(rest) if each.start == 0), None)
-        if call is not None and (new := _followed(signature, call, start, snapshot)) not in (None, call.text):
-            assert new is not None
-            sites.append(EditSite(start, call.text, new))
-    yield from below_first(sites, at)[:MAX_SITES]
+        if call is not None:
+            yield start, call
 
 
 def _followed(signature: Signature, call: CallSite, start: int, snapshot: Snapshot) -> str | None:

@@ -65,14 +65,14 @@ impl Bag {
             PYTHON,
             "__init__(self, store, mailer)",
             "__init__(self, store, mailer, clock)",
-            [("self._mailer = mailer", "self._mailer = mailer\n        self._clock = clock")],
+            [("", "        self._clock = clock\n")],
         ),
         (
             "a__py",
             PYTHON,
             "__init__(self, store, mailer)",
             "__init__(self, clock, store, mailer)",
-            [("self.store = store", "self.store = store\n        self.clock = clock")],
+            [("", "        self.clock = clock\n")],
         ),
         ("a__py", PYTHON, "send(self, store, mailer)", "send(self, store, mailer, clock)", []),
         (
@@ -80,28 +80,39 @@ impl Bag {
             PYTHON.replace("\n", "\r\n"),
             "__init__(self, store, mailer)",
             "__init__(self, store, mailer, clock)",
-            [("self._mailer = mailer", "self._mailer = mailer\r\n        self._clock = clock")],
+            [("", "        self._clock = clock\r\n")],
         ),
         (
             "a__ts",
             SCRIPT,
             "constructor(id, title)",
             "constructor(id, title, size)",
-            [("this.title = title;", "this.title = title;\n    this.size = size;")],
+            [("", "    this.size = size;\n")],
         ),
         (
             "a__js",
             SCRIPT,
             "make(id, title)",
             "make(id, title, size)",
-            [("title: title,", "title: title,\n    size: size,")],
+            [("", "    size: size,\n")],
         ),
         ("a__lua", LUA, "new(slots)", "new(slots, limit)", [("slots = slots", "slots = slots, limit = limit")]),
-        ("a__rs", RUST, "new(slots: u8)", "new(slots: u8, limit: u8)", [("slots,", "slots,\n            limit,")]),
+        ("a__rs", RUST, "new(slots: u8)", "new(slots: u8, limit: u8)", [("", "            limit,\n")]),
     ],
 )
 def test_a_new_parameter_is_stored_as_the_one_beside_it(name, text, old, new, sites):
     assert followed(ExampleDesk(**{name: text}).replace(old, new)) == sites
+
+
+def test_the_new_line_stands_below_the_one_like_it_even_at_the_end_of_a_file():
+    desk = ExampleDesk(a__py=PYTHON).replace("__init__(self, store, mailer)", "__init__(self, store, mailer, clock)")
+    hunks, snapshot = desk.history.hunks(), desk.parsed()
+    [site] = [site for each in signatures(hunks, snapshot) for site in body_sites(each, hunks, snapshot)]
+    assert snapshot.text[: site.start].endswith("self._mailer = mailer\n")
+    text = "class A:\n    def __init__(self, a):\n        self.a = a"
+    assert followed(ExampleDesk(a__py=text).replace("self, a)", "self, a, b)")) == [
+        ("self.a = a", "self.a = a\n        self.b = b")
+    ]
 
 
 def test_a_parameter_that_its_body_uses_already_needs_nothing():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercury_lsp.completion.next_edits.signatures import call_sites, signatures
+from mercury_lsp.completion.next_edits.signatures import call_sites, signatures, unfit_calls
 from tests.server.completion.test_by_example import ExampleDesk
 
 
@@ -75,3 +75,26 @@ def test_what_a_clause_catches_is_passed_as_a_parameter_is():
     code = "class Q {\n  retry(job) {\n    job();\n  }\n  run(job) {\n    try {\n      job();\n"
     code += "    } catch (error) {\n      this.retry(job);\n    }\n    this.retry(job);\n  }\n}\n"
     assert followed(ExampleDesk(a__js=code).replace("retry(job) {", "retry(job, error) {")) == ["retry(job, error)"]
+
+
+def unfit(desk: ExampleDesk, number: int = 0) -> list[str]:
+    """The lines of calls that must change in an unknown way."""
+    hunks, snapshot = desk.history.hunks(), desk.parsed(number)
+    found = [at for each in signatures(hunks, desk.parsed()) for at in unfit_calls(each, hunks, snapshot)]
+    return [snapshot.slice(*snapshot.source.line_bounds(at)).strip() for at in found]
+
+
+def test_calls_that_no_longer_fit_wait_for_the_user():
+    text = "def load(path, mode=1):\n    return path\n\nload(a)\nload(a, 2)\nload(path=a)\nload(*a)\n# load(a, 2)\n"
+    assert unfit(ExampleDesk(a__py=text).replace("path, mode=1):", "path, mode, depth):")) == ["load(a, 2)"]
+    assert unfit(ExampleDesk(a__py=text).replace("path, mode=1):", "path, mode=1, depth=2):")) == []
+    assert unfit(ExampleDesk(a__py=text).replace("path, mode=1):", "path, depth=1):")) == []
+
+
+def test_a_constructor_is_called_by_the_name_of_its_class():
+    text = "class Invites:\n    def __init__(self, store):\n        self.store = store\n"
+    desk = ExampleDesk(a__py=text, b__py="from a import Invites\n\nInvites(Store())\n")
+    desk.replace("self, store)", "self, store, clock)")
+    assert unfit(desk, 1) == ["Invites(Store())"]
+    desk = ExampleDesk(a__py=text, b__py="from a import Invites\n\nInvites(Store())\n")
+    assert followed(desk.replace("self, store)", "self)"), 1) == ["Invites()"]

@@ -612,6 +612,14 @@ def test_the_next_place_is_a_line_of_the_version_asked_about(placing: Editor):
     assert placed(placing, uri, version=None) == found
 
 
+def test_the_next_place_is_a_call_that_no_longer_fits(placing: Editor):
+    uri = placing.quiet().opened(script(**SILENT) + f"def f(count):\n{FAR}\n\n\nf(1)\n")
+    placing.change(uri, 2, {"range": span((1, 11), (1, 11)), "text": ", size"})
+    found = placed(placing, uri, version=2)
+    assert found is not None
+    assert (found["position"], found["chance"]) == ({"line": 44, "character": 0}, 1.0)
+
+
 def test_there_is_no_next_place_without_a_change_or_near_the_cursor(placing: Editor):
     uri = placing.quiet().opened(script(**SILENT) + BODY + FAR)
     assert placed(placing, uri, version=1) is None
