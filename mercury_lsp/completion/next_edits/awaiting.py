@@ -3,8 +3,8 @@
     -def wait(self):           def move(self, x):        ->  async def move(self, x):
     +async def wait(self):         self.wait()           ->      await self.wait()
 
-A call that hands the pending result on (returned in JavaScript, passed to another call, put into a list) stays, and so
-does every call whose function isn't certain: types aren't known here, only names.
+A call that hands the pending result on (returned in JavaScript, given to what waits for it, put into a list) stays,
+and so does every call whose function isn't certain: types aren't known here, only names.
 """
 
 import re
@@ -57,6 +57,12 @@ _USES = frozenset(
 """Parents of a call that use its result."""
 _RETURNS = frozenset({"return_statement", "return_expression", "block"})
 """Further ones, but in JavaScript, where a function may return what another one promises."""
+
+_WAITING = frozenset(
+    {"as_completed", "create_task", "ensure_future", "gather", "run", "run_coroutine_threadsafe", "run_until_complete"}
+    | {"shield", "start_soon", "submit", "wait", "wait_for"}
+)
+"""Functions of Python that take what isn't awaited yet."""
 
 _TESTS = re.compile(r"(?:test|it|before|after|beforeEach|afterEach|beforeAll|afterAll)(?:\.\w+)?\Z")
 """Functions that wait for the function they are given."""
@@ -222,13 +228,23 @@ def _awaited(call: Node, snapshot: Snapshot) -> list[EditSite]:
     if is_rust and is_part and any(child.text == b"await" for child in parent.named_children):
         return []
     hands_on = parent.type in _RETURNS and snapshot.language_id in _SCRIPTS
-    if hands_on or not (is_part or parent.type in _USES or parent.type in _RETURNS):
+    is_used = parent.type in _USES or parent.type in _RETURNS or _is_taken(parent)
+    if hands_on or not (is_part or is_used):
         return []
     if is_rust:
         return [_insertion(call.end_byte, ".await", snapshot)]
     opening, closing = ("(await ", ")") if is_part else ("await ", "")
     first = _insertion(call.start_byte, opening, snapshot)
     return [first, _insertion(call.end_byte, closing, snapshot)] if closing else [first]
+
+
+def _is_taken(parent: Node) -> bool:
+    """Whether a call in Python is formatted, or the argument of a function that takes a result."""
+    if parent.type != "argument_list" or parent.parent is None:
+        return parent.type == "interpolation"
+    called = parent.parent.child_by_field_name("function")
+    name = re.search(rb"\w*\Z", called.text or b"") if called is not None else None
+    return name is not None and name[0].decode("utf-8", "replace") not in _WAITING
 
 
 def _with_header(caller: Node, calls: Sequence[EditSite], snapshot: Snapshot) -> EditSite | None:

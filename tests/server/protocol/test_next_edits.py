@@ -382,6 +382,28 @@ def test_a_call_follows_a_removed_parameter(editor: Editor):
     assert (edit["range"], edit["text"]) == (span((4, 0), (4, 13)), "f(1, 2)")
 
 
+def test_what_calls_a_function_made_async_awaits_it(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "def f():\n    return 1\n\n\ndef g():\n    x = f()\n    return x\n")
+    editor.change(uri, 2, {"range": span((1, 0), (1, 0)), "text": "async "})
+    [edit] = edits(editor, uri, 2, 1, 6)
+    assert (edit["range"], edit["text"]) == (span((5, 0), (6, 9)), "async def g():\n    x = await f")
+
+
+def test_a_new_parameter_is_taken_where_its_default_was(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "LIMIT = 3\n\n\ndef f(count):\n    return count < LIMIT\n")
+    editor.change(uri, 2, {"range": span((4, 11), (4, 11)), "text": ", limit=LIMIT"})
+    [edit] = edits(editor, uri, 2, 4, 24)
+    assert (edit["range"], edit["text"]) == (span((5, 19), (5, 24)), "limit")
+
+
+def test_values_follow_the_key_that_they_name(editor: Editor):
+    text = script(**SILENT) + "jobs:\n  build:\n    steps: []\n  test:\n    needs: build\n"
+    uri = editor.opened(text, language="yaml")
+    editor.change(uri, 2, {"range": span((2, 2), (2, 7)), "text": "make"})
+    [edit] = edits(editor, uri, 2, 2, 6)
+    assert (edit["range"], edit["text"]) == (span((5, 11), (5, 16)), "make")
+
+
 def test_an_item_is_added_where_those_beside_it_are_listed_and_not_again_once_dismissed(editor: Editor):
     body = "class A:\n    def __init__(self, red, green):\n        self.red = red\n        self.green = green\n"
     uri = editor.opened(script(**SILENT) + body)
