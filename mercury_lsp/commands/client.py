@@ -21,6 +21,8 @@ class Client:
         """Messages that the server logged at the client."""
         self.applied: list[dict[str, Any]] = []
         """Workspace edits that the server asked for; none is made."""
+        self.shown: list[dict[str, Any]] = []
+        """Documents, and places in them, that the server asked to show."""
 
     def __enter__(self) -> "Client":
         return self
@@ -56,6 +58,9 @@ class Client:
         if message["method"] == "workspace/applyEdit":
             self.applied.append(message["params"])
             self.send({"id": message["id"], "result": {"applied": False}})
+        elif message["method"] == "window/showDocument":
+            self.shown.append(message["params"])
+            self.send({"id": message["id"], "result": {"success": True}})
         elif "id" in message:
             self.send({"id": message["id"], "result": None})
 

@@ -35,6 +35,7 @@ RUNTIME_VARIABLE = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_RUNTIME_D
 
 CAPABILITIES = {
     "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}},
+    "window": {"showDocument": {"support": True}},
     "experimental": {"mercury": {"editsElsewhere": True}},
 }
 
@@ -57,7 +58,7 @@ class Answer:
     edit: LineEdit | None
     milliseconds: float
     jump: Jump | None = None
-    """Where the user is taken if no edit is shown, unasked."""
+    """Where the user is taken if no edit is shown."""
 
 
 @contextmanager
@@ -118,8 +119,10 @@ class EditDesk:
         started = perf_counter()
         found = self._unasked(path, offset) if way == "unasked" else self._by_key(path)
         milliseconds = 1000 * (perf_counter() - started)
-        jump = self._jump(path, offset) if way == "unasked" and found is None else None
-        return Answer(found, milliseconds, jump)
+        if found is not None:
+            return Answer(found, milliseconds)
+        jump = self._jump(path, offset) if way == "unasked" else self._jump_by_key()
+        return Answer(None, milliseconds, jump)
 
     def _unasked(self, path: str, offset: int) -> LineEdit | None:
         edits = self._client.request("textDocument/copilotInlineEdit", self._at(path, offset))["edits"]
@@ -131,6 +134,12 @@ class EditDesk:
         place = self._client.request("mercury/nextPlace", self._at(path, offset))
         return place and Jump(self._path(place["textDocument"]["uri"]), place["position"]["line"])
 
+    def _jump_by_key(self) -> Jump | None:
+        """Where the command took the user."""
+        for shown in self._client.shown[-1:]:
+            return Jump(self._path(shown["uri"]), shown["selection"]["start"]["line"])
+        return None
+
     def _at(self, path: str, offset: int) -> dict[str, Any]:
         document = {"uri": uri(path), "version": self._versions[path]}
         return {"textDocument": document, "position": position(self._texts[path], offset)}
@@ -140,6 +149,7 @@ class EditDesk:
 
     def _by_key(self, path: str) -> LineEdit | None:
         self._client.applied.clear()
+        self._client.shown.clear()
         argument = {"textDocument": {"uri": uri(path), "version": self._versions[path]}}
         self._client.request("workspace/executeCommand", {"command": "mercury.nextEdit", "arguments": [argument]})
         self._client.messages.clear()  # "no next edit" is an answer

@@ -15,8 +15,9 @@ from mercury_lsp.completion.coalescing import Feature
 from mercury_lsp.completion.next_edits import Closed, RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.checks import is_complete
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.next_place import next_place, unfit_places
+from mercury_lsp.completion.next_edits.next_place import next_place, place_by_key, unfit_places
 from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.rewritten_places import Surroundings
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.context.workspace.closed_files import ClosedFile
 from mercury_lsp.documents.document import Snapshot
@@ -94,10 +95,11 @@ class Suggester:
         edited = found[0].elsewhere or snapshot if found else snapshot
         return (found, edited) if await self.are_current([snapshot, edited]) else ([], snapshot)
 
-    async def next_place(self, uri: str, at: types.Position) -> Place | None:
-        """Where the user probably edits next, far from the cursor `at`; None while their last change is incomplete.
+    async def next_place(self, uri: str, at: types.Position | None = None) -> Place | None:
+        """Where the user probably edits next: far from the cursor `at`, or anywhere without it, because they asked.
 
-        It finishes a deferred parse first; only then is a change known to be complete. Raises UnknownDocument.
+        Unasked it is None while their last change is incomplete. It finishes a deferred parse first; only then is a
+        change known to be complete. Raises UnknownDocument.
         """
         documents = self._session.documents
         if self._is_left_alone(uri):
@@ -107,16 +109,22 @@ class Suggester:
         snapshot = documents.parsed(uri)
         if not documents.is_current(asked) or not self._allows_next_edits(snapshot):
             return None
-        line = snapshot.source.line_of(snapshot.offset_at(at.line, at.character))
+        line = snapshot.source.line_of(snapshot.offset_at(at.line, at.character)) if at is not None else None
         surroundings = self._session.surroundings(uri, line)
-        if not surroundings.hunks or not self._is_complete(surroundings.hunks[-1]):
+        if not surroundings.hunks or not (at is None or self._is_complete(surroundings.hunks[-1])):
             return None
-        around = [(snapshot, documents.path(uri)), *self._others(uri)]
-        places = list(unfit_places(around, surroundings.hunks))
-        if not places and (ranked := surroundings.rank()) is not None:
-            places = ranked.best
-        found = next_place(places, surroundings.hunks[-1], uri, line)
+        places = self._places(snapshot, surroundings)
+        last = surroundings.hunks[-1]
+        found = place_by_key(places, last) if line is None else next_place(places, last, uri, line)
         return found if found is not None and self._allows_next_edits(found.snapshot) else None
+
+    def _places(self, snapshot: Snapshot, surroundings: Surroundings) -> Sequence[Place]:
+        """Calls that no longer fit, or else what the head ranks."""
+        around = [(snapshot, self._session.documents.path(snapshot.uri)), *self._others(snapshot.uri)]
+        if places := list(unfit_places(around, surroundings.hunks)):
+            return places
+        ranked = surroundings.rank()
+        return ranked.best if ranked is not None else []
 
     async def search_closed_files(self, snapshot: Snapshot, cursor: int | None) -> None:
         """Look for the name that the user has renamed in files that aren't open; `cursor` is None if they wait."""

@@ -1,14 +1,18 @@
-"""Which place the user is taken to although nothing is offered there: a likely one that is out of the way."""
+"""Which place the user is taken to although nothing is offered there: a likely one out of the way, or any by key."""
 
 from collections.abc import Iterator, Sequence
 
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.signatures import signatures, unfit_calls
+from mercury_lsp.completion.suggestions import Position
 from mercury_lsp.documents.document import Snapshot
 
 MIN_CHANCE = 0.5
 """Least chance of a place; 77 % of those far enough away are right in commits, and 98 % of quiet moments stay quiet."""
+
+MIN_CHANCE_BY_KEY = 0.1
+"""Least chance of a place if the user asks for one."""
 
 MIN_DISTANCE_LINES = 8
 """A place must be more lines than this away from the cursor and from the last change: nearer ones are in sight."""
@@ -38,6 +42,20 @@ def next_place(places: Sequence[Place], last: Hunk, uri: str, line: int) -> Plac
     best = places[0]
     is_near_cursor = best.snapshot.uri == uri and abs(best.line - line) <= MIN_DISTANCE_LINES
     return None if is_near_cursor or _is_near(best, last) else best
+
+
+def place_by_key(places: Sequence[Place], last: Hunk) -> Place | None:
+    """The likeliest of the ranked places, should the user ask, but not where they have just edited."""
+    elsewhere = (each for each in places if each.snapshot.uri != last.uri or not last.line <= each.line < last.end_line)
+    return next((each for each in elsewhere if each.chance >= MIN_CHANCE_BY_KEY), None)
+
+
+def first_position(place: Place) -> Position:
+    """Where the user is taken: the first character of the place's line that isn't blank."""
+    snapshot = place.snapshot
+    start = snapshot.offset_at(place.line, 0)
+    text, _ = snapshot.line_at(start)
+    return snapshot.position_at(start + len(text) - len(text.lstrip()))
 
 
 def _is_near(place: Place, hunk: Hunk) -> bool:

@@ -32,7 +32,7 @@ async def apply(server: MercuryServer, snapshot: Snapshot, suggestion: Suggestio
     finally:
         applying.pop(snapshot.uri, None)
     if applied and server.editor.capabilities.shows_documents:
-        await _go_behind(server, snapshot.uri, suggestion)
+        await go_to(server, snapshot.uri, types.Position(*_end(suggestion)))
     return {"applied": applied}
 
 
@@ -98,9 +98,9 @@ def _identifier(snapshot: Snapshot) -> types.OptionalVersionedTextDocumentIdenti
     )
 
 
-async def _go_behind(server: MercuryServer, uri: str, suggestion: Suggestion) -> None:
-    end = types.Position(*_end(suggestion))
-    shown = types.ShowDocumentParams(uri, take_focus=True, selection=types.Range(end, end))
+async def go_to(server: MercuryServer, uri: str, at: types.Position) -> None:
+    """Have the client put its cursor somewhere."""
+    shown = types.ShowDocumentParams(uri, take_focus=True, selection=types.Range(at, at))
     try:
         await server.window_show_document_async(shown)
     except JsonRpcException as error:

@@ -1,12 +1,13 @@
-"""The command "Mercury: apply next edit": makes the last change in one more place and goes there."""
+"""The command "Mercury: apply next edit": makes the next edit and goes there, or to where it probably is."""
 
 from typing import Any
 
 import attrs
 from lsprotocol import types
 
+from mercury_lsp.completion.next_edits.next_place import first_position
 from mercury_lsp.server.progress import ClientProgress, new_token
-from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, refused
+from mercury_lsp.server.requests.applying import CHANGED_REASON, apply, go_to, refused
 from mercury_lsp.server.server import MercuryServer
 
 NEXT_EDIT_COMMAND = "mercury.nextEdit"
@@ -22,7 +23,7 @@ class NextEdit:
 
 
 async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, bool]:
-    """Make the last change in the next place where the model agrees, and put the cursor behind it."""
+    """Make the next edit, and put the cursor behind it; if none is known, go to the likeliest place."""
     argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, NextEdit)
     uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
     if version not in (None, documents.snapshot(uri).version):
@@ -31,6 +32,19 @@ async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *a
         found, snapshot = await server.suggester.next_edit(uri, "action")
     if version not in (None, documents.snapshot(uri).version) or not await server.suggester.are_current([snapshot]):
         return refused(server, CHANGED_REASON)
+    if not found and not snapshot.is_parsed:
+        return refused(server, "the file is still being read; ask again")
     if not found:
-        return refused(server, "no next edit" if snapshot.is_parsed else "the file is still being read; ask again")
+        return await _go_to_place(server, uri)
     return await apply(server, snapshot, found[0], NEXT_EDIT_TITLE)
+
+
+async def _go_to_place(server: MercuryServer, uri: str) -> dict[str, bool]:
+    """Take the user to where the next edit probably is, and say that none is made."""
+    place = await server.suggester.next_place(uri)
+    if place is None:
+        return refused(server, "no next edit")
+    start = types.Position(*first_position(place))
+    if server.editor.capabilities.shows_documents:
+        await go_to(server, place.snapshot.uri, start)
+    return refused(server, f"no next edit, but one is likely at line {start.line + 1} of {place.path}")

@@ -5,6 +5,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
+from mercury_lsp.completion.next_edits.next_place import first_position
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.server.server import MercuryServer
 
@@ -29,13 +30,9 @@ async def next_place(server: MercuryServer, params: NextPlaceParams) -> dict[str
 
 
 def _answer(place: Place) -> dict[str, Any]:
-    """The place at the first character of its line that isn't blank."""
-    snapshot = place.snapshot
-    start = snapshot.offset_at(place.line, 0)
-    text, _ = snapshot.line_at(start)
-    line, character = snapshot.position_at(start + len(text) - len(text.lstrip()))
+    line, character = first_position(place)
     return {
-        "textDocument": {"uri": snapshot.uri, "version": snapshot.version},
+        "textDocument": {"uri": place.snapshot.uri, "version": place.snapshot.version},
         "position": {"line": line, "character": character},
         "chance": round(place.chance, 3),
     }

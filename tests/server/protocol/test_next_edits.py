@@ -648,6 +648,38 @@ def test_there_is_no_next_place_without_a_change_or_near_the_cursor(placing: Edi
     assert placed(placing, renamed(placing, BODY + FAR), line=24) is None
 
 
+def test_by_key_the_user_is_taken_to_a_likely_place_if_no_edit_is_known(placing: Editor):
+    uri = renamed(placing.quiet(), BODY + FAR, nats=-9.0)
+    assert placing.result(run(placing, uri, 2)) == {"applied": False}
+    [shown] = placing.received("window/showDocument")
+    assert (shown["uri"], shown["selection"]) == (uri, span((30, 4), (30, 4)))
+    assert "one is likely at line 31" in placing.received("window/showMessage")[0]["message"]
+
+
+def test_by_key_a_place_may_be_near_and_the_change_incomplete(placing: Editor):
+    uri = placing.quiet().opened(script(**SILENT) + BODY + FAR)
+    placing.change(uri, 2, {"range": span((28, 10), (28, 12)), "text": "g("})
+    assert placing.result(run(placing, uri, 2)) == {"applied": False}
+    [shown] = placing.received("window/showDocument")
+    assert shown["selection"]["start"]["line"] == 30
+
+
+def test_by_key_the_user_is_not_taken_to_where_they_have_just_edited(placing: Editor):
+    uri = placing.quiet().opened(script(**SILENT) + BODY + FAR)
+    placing.change(uri, 2, {"range": span((30, 10), (30, 12)), "text": "26"})
+    assert placing.result(run(placing, uri, 2)) == {"applied": False}
+    assert placing.received("window/showDocument") == []
+    assert "no next edit" in placing.received("window/showMessage")[0]["message"]
+
+
+def test_a_client_that_shows_no_documents_is_told_the_line_of_the_likely_place():
+    with Editor(ANSWERS, [*SERVER, "--place", "30"]) as made:
+        made.initialize({**ACTIONS, "window": {"workDoneProgress": True}})
+        uri = renamed(made, BODY + FAR, nats=-9.0)
+        assert made.result(run(made, uri, 2)) == {"applied": False}
+        assert "one is likely at line 31" in made.received("window/showMessage")[0]["message"]
+
+
 def test_a_guess_where_an_edit_is_unlikely_is_made_by_key_only(placing: Editor):
     uri = placing.quiet().opened(script(**SILENT) + "def f(n):\n    a = n\n    g(1, n)\n    return n\n")
     placing.change(uri, 2, {"range": span((2, 8), (2, 8)), "text": "self."})
