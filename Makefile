@@ -5,7 +5,7 @@ CORPUS ?= tests/data/held_out
 WORKERS ?= auto
 BIN := .venv/bin
 
-.PHONY: help try test ignored chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
+.PHONY: help try test ignored interpreted chaos fuzz soak check check-python check-typescript check-lua format docs bench eval lock sbom
 
 help:  ## list the targets
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -18,6 +18,9 @@ test: .venv/.ready  ## run all tests that need no accelerator; WORKERS=N process
 
 ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
 	MERCURY_IGNORE_TREES=1000 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 tests/server/context/test_ignored_files.py
+
+interpreted: .venv/.ready  ## compare fills by the GPU's kernels, in Triton's interpreter, with the plain loop's; GAPS=N
+	MERCURY_INTERPRETED_GAPS=$(or $(GAPS),300) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 tests/kernels/test_interpreted_fills.py
 
 chaos: .venv/.ready  ## kill and stop hub and daemon under continuous typing; KILLS=N
 	MERCURY_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest tests/server/relay/test_hub.py -k no_key_is_lost

@@ -6,15 +6,14 @@ from collections import Counter
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.cuda.verifying_loop import VerifyingLoop
-from mercury_engine.models.paged_reader import ROWS, PagedReader
-from mercury_engine.models.torch_network import TorchNetwork
-from mercury_kernels import accept, attention, linear, ops, qkv
+from mercury_engine.models.paged_reader import ROWS
 from mercury_kernels.buffers import Bucket, RowBuffers
 from mercury_kernels.launch import INTERPRETED
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support import tiny
+from tests.support.interpreter import use_kernels
+from tests.support.paged import verifying
 
 pytestmark = pytest.mark.skipif(not INTERPRETED.value, reason="counts launches of the interpreter")
 
@@ -56,13 +55,8 @@ class Launches(TorchDispatchMode):
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
-    for name, module in {"project_qkv": qkv, "paged_attention": attention, "linear": linear, "accept": accept}.items():
-        monkeypatch.setattr(ops, name, getattr(module, name))
-    engine = tiny.load(tiny.folder(tmp_path / "model", rank=0, num_hidden_layers=LAYERS))
-    assert isinstance(engine.reader, TorchNetwork)
-    reader = PagedReader(engine.reader.decoder, page_size=16)
-    engine.verifying = VerifyingLoop(reader, engine.context_reader, engine.denoiser)
-    return engine
+    use_kernels(monkeypatch)
+    return verifying(tiny.folder(tmp_path / "model", rank=0, num_hidden_layers=LAYERS))
 
 
 def weight_bytes(reader):

@@ -10,32 +10,18 @@ from mercury_engine.api import MAX_SLOTS, FillRequest
 from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
-from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
 from mercury_engine.kv_cache.cache import KEPT_BRANCHES
 from mercury_engine.models import torch_network
 from mercury_engine.models.paged_reader import LEAST_PAGES, PAGE_BUCKETS, PREFILL_ROWS, ROWS, PagedReader
 from mercury_engine.models.paged_rows import NextToken, PagedRows, TokenList
-from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.budget import NEAR_TOKENS, REST_TOKENS, SEGMENT_TOKENS
-from mercury_kernels import accept, attention, linear, ops, qkv
-from mercury_kernels.launch import INTERPRETED
 
 from tests.support import tiny
+from tests.support.paged import SMALL_PAGE, alike, real_gaps, verifying
 
 REQUEST = FillRequest(
     near="import os\n\n\ndef view(self):\n    return ", suffix=("(1)\n", "\n\nclass View:\n"), max_slots=12
 )
-SMALL_PAGE = 16
-
-
-def verifying(folder, device=None, page_size=SMALL_PAGE, pages=None):
-    """An engine whose fills run on pages; on a CPU, which would not use them, it gets them here."""
-    device = device or torch.device("cpu")
-    engine = Engine.load(folder, device=device.type, dtype=torch.float32)
-    assert isinstance(engine.reader, TorchNetwork)
-    reader = PagedReader(engine.reader.decoder, pages, page_size)
-    engine.verifying = VerifyingLoop(reader, engine.context_reader, engine.denoiser)
-    return engine
 
 
 @pytest.fixture(scope="module")
@@ -63,28 +49,6 @@ def passes(monkeypatch):
     return seen
 
 
-@pytest.fixture
-def with_kernels(monkeypatch):
-    """The kernels, in the interpreter, in place of their twins."""
-    if not INTERPRETED.value:
-        pytest.skip("on a GPU every fill is made of kernels")
-    for name, module in {"project_qkv": qkv, "paged_attention": attention, "linear": linear, "accept": accept}.items():
-        monkeypatch.setattr(ops, name, getattr(module, name))
-
-
-def real_gaps(each, seed=0):
-    """Gaps of every kind in real files with the nearest part of their context; every other has text to look up."""
-    for number, gap in enumerate(gaps(tiny.HELD_OUT, each, seed, GAP_KINDS)):
-        lookup = (tiny.SAMPLE[:4000], tiny.SAMPLE[-4000:]) if number % 2 else ()
-        request = gap.request
-        yield replace(request, far=request.far[-2:], suffix=request.suffix[:3], lookup_text=lookup, max_slots=10)
-
-
-def alike(found, expected):
-    assert (found.text, found.steps, found.unsure_from) == (expected.text, expected.steps, expected.unsure_from)
-    assert found.confidence == pytest.approx(expected.confidence, rel=1e-3)
-
-
 @pytest.mark.parametrize("each", [4, pytest.param(75, marks=pytest.mark.slow)])
 def test_real_fills_are_those_of_the_plain_loop_token_for_token(engine, plain, passes, each):
     texts, steps = set(), 0
@@ -95,13 +59,6 @@ def test_real_fills_are_those_of_the_plain_loop_token_for_token(engine, plain, p
         steps += found.steps
     assert len(texts) > each
     assert sum(rows[0] <= ROWS for rows in passes) >= steps  # every step was a pass on pages
-
-
-def test_the_kernels_fill_what_the_plain_loop_does(folder, plain, with_kernels):
-    engine = verifying(folder)
-    for request in [*real_gaps(1)][:1]:
-        short = replace(request, max_slots=3, far=(), near=request.near[-120:], draft="self.")
-        alike(engine.fill(short), plain.fill(short))
 
 
 @pytest.mark.slow
