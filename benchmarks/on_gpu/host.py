@@ -1,8 +1,8 @@
 """Time that the host takes for a typed key when the reader decides on a GPU; needs no GPU.
 
 Passes are played: they take no time and decide the text that stood in the gap, each token with the same chance. What is
-left is the work around them: tokens, context, masks, inputs, lookups, answers. Keys are typed into real gaps behind a
-context that is known.
+left is the work around them: tokens, context, masks, inputs, lookups, answers. What is done while a pass runs counts
+only if it takes longer than the pass would. Keys are typed into real gaps behind a context that is known.
 """
 
 import cProfile
@@ -10,7 +10,7 @@ import pstats
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -37,6 +37,9 @@ CHANCE = 0.8
 ROUNDS = 12
 """Times that every key is typed; its least time counts, as other programs disturb the rest."""
 
+PASS_SECONDS = 0.27e-3
+"""A pass of the bundled model, by the lower of its floors in docs/decisions/gpu.md."""
+
 LOOKUP_FILES = 6
 """Files whose text is looked up but not read."""
 
@@ -47,14 +50,21 @@ class PlayedPasses:
     def __init__(self, reader: PagedReader) -> None:
         self._reader, self.text_ids = reader, [0]
         self.count = 0
+        self.beside = 0.0
+        """Seconds of the host's work that a GPU's passes would have hidden."""
         self._group: Sequence[PagedRows] = ()
+        self._launched = 0.0
         original = reader._pass
         reader._pass = lambda group: (setattr(self, "_group", group), original(group))[1]  # type: ignore[method-assign]
         reader.captures.run = self._run  # type: ignore[method-assign, assignment]
+        reader._wait = self._wait  # type: ignore[method-assign]
 
     def begin(self, text_ids: list[int]) -> None:
         """Another fill begins."""
-        self.text_ids = [*text_ids, *[self._reader.end_id] * (ROWS + SLOTS)]
+        self.text_ids, self.beside = [*text_ids, *[self._reader.end_id] * (ROWS + SLOTS)], 0.0
+
+    def _wait(self) -> None:
+        self.beside += min(PASS_SECONDS, time.perf_counter() - self._launched)
 
     def _run(self, shape: Any) -> None:
         self.count += 1
@@ -69,6 +79,15 @@ class PlayedPasses:
             host["chance"][number, first : first + rows] = CHANCE
             host["accepted"][number] = right
             self.text_ids = self.text_ids[right + 1 :]
+        self._launched = time.perf_counter()
+
+
+class Key(NamedTuple):
+    """A typed key's fill, the host's seconds for it, and those of them that passes would have hidden."""
+
+    fill: Fill
+    seconds: float
+    beside: float
 
 
 class HostTime:
@@ -90,34 +109,35 @@ class HostTime:
         `profile` prints in which functions another round's time goes.
         """
         rounds = [self._round() for _ in range(ROUNDS)]
-        steps = np.array([fill.steps for fill, _ in rounds[0]])
-        assert all([fill.text for fill, _ in each] == [fill.text for fill, _ in rounds[0]] for each in rounds)
+        steps = np.array([key.fill.steps for key in rounds[0]])
+        assert all([key.fill.text for key in each] == [key.fill.text for key in rounds[0]] for each in rounds)
         if profile:
             profiler = cProfile.Profile()
             self._round(profiler)
             pstats.Stats(profiler).sort_stats("tottime").print_stats(45)
-        return _figures(1e3 * np.min([[seconds for _, seconds in each] for each in rounds], 0), steps)
+        least = 1e3 * np.min([[(key.seconds - key.beside, key.seconds) for key in each] for each in rounds], 0)
+        return _figures(least[:, 0], steps) | {"work_ms": float(np.median(least[:, 1]))}
 
-    def _round(self, profiler: cProfile.Profile | None = None) -> list[tuple[Fill, float]]:
-        """Every key's fill and its seconds, behind contexts that were read just before."""
+    def _round(self, profiler: cProfile.Profile | None = None) -> list["Key"]:
+        """Every key, behind contexts that were read just before."""
         assert self.engine.verifying is not None
         self.engine.verifying.contexts.forget()
         found = []
         for (first, rest), *keys in self.keys:
-            self._fill(first, rest)
-            for request, text in keys:
-                if profiler is not None:
-                    profiler.enable()
-                found.append(self._fill(request, text))
-                if profiler is not None:
-                    profiler.disable()
+            self._fill(first, rest, None)
+            found += [self._fill(request, text, profiler) for request, text in keys]
         return found
 
-    def _fill(self, request: FillRequest, text: str) -> tuple[Fill, float]:
+    def _fill(self, request: FillRequest, text: str, profiler: cProfile.Profile | None) -> "Key":
         self.passes.begin(self.engine.tokenizer.encode(self.engine.context_reader.cut(request).spell + text))
+        if profiler is not None:
+            profiler.enable()
         began = time.perf_counter()
         fill = self.engine.fill(request)
-        return fill, time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        if profiler is not None:
+            profiler.disable()
+        return Key(fill, seconds, self.passes.beside)
 
     def _read_nothing(self, forwards: Sequence[Any]) -> list[tuple[torch.Tensor, KeyValueBlock]]:
         """Blocks of zeros."""

@@ -1,5 +1,6 @@
 """With a deciding reader, the loop on pages gives the fills of the plain loop, token for token."""
 
+import re
 import time
 from dataclasses import replace
 from threading import Event
@@ -7,7 +8,9 @@ from threading import Event
 import pytest
 import torch
 from mercury_engine.api import MAX_SLOTS, FillRequest
+from mercury_engine.cuda.pass_plan import PassPlanner
 from mercury_engine.cuda.verifying_loop import VerifyingLoop
+from mercury_engine.denoising.ngram_lookup import NgramLookup, NgramMatch
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.kv_cache.cache import KEPT_BRANCHES
@@ -164,6 +167,52 @@ def test_deleting_much_keeps_the_longer_text_for_when_it_returns(engine, plain, 
         passes.clear()
         alike(engine.fill(request), plain.fill(request))
     assert max(rows[0] for rows in passes) <= ROWS
+
+
+def watched(engine, monkeypatch, draft):
+    """What happens, in order: launches of passes (L), their results (R), and lookups (l), which find this draft."""
+    seen, reader = [], engine.verifying.reader
+
+    def note(owner, name, event, do):
+        monkeypatch.setattr(owner, name, lambda *given: (seen.append(event), do(*given))[1])
+
+    note(reader.captures, "run", "L", reader.captures.run)
+    note(reader, "_wait", "R", reader._wait)
+    note(NgramLookup, "find", "l", lambda _, before: NgramMatch(draft=draft(before)))
+    return seen
+
+
+def test_the_next_draft_is_looked_up_while_the_pass_runs(engine, plain, monkeypatch):
+    request = replace(REQUEST, near="x = 1", multiline=True, lookup_text=("nothing",))
+    texts: list[list[int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NgramLookup, "find", lambda _, before: texts.append([*before]) or NgramMatch())
+        expected = plain.fill(request)
+    engine.fill(replace(request, max_slots=1))  # reads the context
+    seen = watched(engine, monkeypatch, lambda before: texts[-1][len(before) :][:2])
+    found = engine.fill(request)
+    assert found.text == expected.text and found.steps <= expected.steps / 2
+    assert re.fullmatch("l+(Ll+R)+(Ll*R)?", "".join(seen))  # none between a result and the next launch
+
+
+def test_a_guess_that_proves_wrong_is_looked_up_again_and_changes_no_fill(engine, plain, monkeypatch):
+    request = replace(REQUEST, near="x = 1", multiline=True, lookup_text=("nothing",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NgramLookup, "find", lambda _, before: NgramMatch())
+        expected = plain.fill(request)
+    engine.fill(replace(request, max_slots=1))
+    seen = watched(engine, monkeypatch, lambda before: [7] * 2)
+    found = engine.fill(request)
+    assert (found.text, found.steps) == (expected.text, expected.steps)
+    assert re.fullmatch("(l+Ll+R)+(l*Ll*R)", "".join(seen))
+
+
+def test_a_host_that_fails_while_a_pass_runs_still_waits_for_it(engine, plain, monkeypatch):
+    seen = watched(engine, monkeypatch, lambda before: [])
+    monkeypatch.setattr(PassPlanner, "behind", lambda *_: (_ for _ in ()).throw(ValueError("a fault")))
+    with pytest.raises(ValueError, match="a fault"):
+        engine.fill(REQUEST)
+    assert seen[-1] == "R"
 
 
 def test_a_cancel_flag_takes_effect_before_the_next_pass_and_leaves_no_trace(engine, plain, passes, monkeypatch):

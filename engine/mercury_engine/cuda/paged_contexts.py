@@ -5,7 +5,7 @@ drafted stays until other tokens take its place, so an accepted suggestion is no
 itself; another one behind the same far side gets a copy of the pages they share.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mercury_kernels.pages import PageRun
@@ -81,13 +81,22 @@ class PagedContexts:
             yield from self.push(stack, ids[done : done + PREFILL_ROWS[-1]])
 
     def push(
-        self, stack: PagedStack, ids: Sequence[int], draft: Sequence[int] = (), following: Sequence[NextToken] = ()
+        self,
+        stack: PagedStack,
+        ids: Sequence[int],
+        draft: Sequence[int] = (),
+        following: Sequence[NextToken] = (),
+        meanwhile: Callable[[], object] | None = None,
     ) -> ForwardSteps[Decided]:
-        """Read tokens and a draft behind the stack, and decide what follows; all of them are then part of the stack."""
+        """Read tokens and a draft behind the stack, and decide what follows; all of them are then part of the stack.
+
+        `meanwhile` is called while the pass runs.
+        """
         start, rows = len(stack.ids), [*ids, *draft]
         stack.pages += self._free(self._pool.needed(start + len(rows)) - len(stack.pages))
         pages = [*stack.side.pages, *stack.pages]
-        told = yield from decided(PagedRows(self._reader, rows, pages, stack.side.counts, start, draft, following))
+        counts = stack.side.counts
+        told = yield from decided(PagedRows(self._reader, rows, pages, counts, start, draft, following, meanwhile))
         stack.ids += rows
         return told
 

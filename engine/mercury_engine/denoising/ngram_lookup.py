@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.prompt.tokenizer import TokenArray
 
 TokenSequence = Sequence[int]
@@ -33,6 +34,9 @@ HALVES = 1 << 16
 
 BOUNDARY = -1
 """Separates blocks; not a token."""
+
+REMEMBERED = 48
+"""Texts whose matches are remembered: a pass and the one behind it ask for up to 17 each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +62,29 @@ class _RunMatch:
     positions_P: PositionArray
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A text and what was found for it."""
+
+    before: TokenSequence
+    longest: list[_RunMatch]
+    """The matches in the text itself, in read and in unread text, as far as they matter."""
+    is_crowded: bool
+    """Whether not all positions of its last token were considered."""
+    match: NgramMatch
+
+
 class NgramLookup:
-    """Finds matches in the blocks that the model reads and in unread text; in each, later text is nearer."""
+    """Finds matches in the blocks that the model reads and in unread text; in each, later text is nearer.
+
+    Remembers the last texts, one of a length, so that a fill may look up what follows a draft before it is accepted.
+    """
 
     def __init__(self, read: Sequence[TokenSequence] = (), lookup_text: "IndexedText | None" = None) -> None:
         self._read_T = np.array([BOUNDARY, *(token for block in read for token in (*block, BOUNDARY))], np.int32)
         self._unread = lookup_text
-        self._latest: tuple[TokenSequence, NgramMatch] = ((), NgramMatch())
-        self._longest: list[_RunMatch] = []
-        """The matches of the latest lookup: in the text before, in read and in unread text, as far as they matter."""
-        self._is_crowded = False
+        self._known = LeastRecentlyUsed[int, _Known](REMEMBERED)
+        """By the number of tokens."""
 
     @property
     def has_unread(self) -> bool:
@@ -76,12 +93,15 @@ class NgramLookup:
 
     def find(self, before: TokenSequence) -> NgramMatch:
         """The match for the last tokens of `before`; `before` itself is searched too, as read text."""
-        if before != self._latest[0]:
-            was_crowded, self._is_crowded = self._is_crowded, self._crowds(before)
-            continued = [] if was_crowded or self._is_crowded else self._continued(before)
-            self._longest = continued or self._searched(before)
-            self._latest = before, self._match()
-        return self._latest[1]
+        known = self._known.get(len(before))
+        if known is None or known.before != before:
+            known = self._known.put(len(before), self._found(before))
+        return known.match
+
+    def _found(self, before: TokenSequence) -> _Known:
+        is_crowded = self._crowds(before)
+        longest = ([] if is_crowded else self._continued(before)) or self._searched(before)
+        return _Known(before, longest, is_crowded, self._match(longest))
 
     def _crowds(self, before: TokenSequence) -> bool:
         """Whether the last token has more positions in unread text than are considered."""
@@ -99,19 +119,21 @@ class NgramLookup:
         return found
 
     def _continued(self, before: TokenSequence) -> list[_RunMatch]:
-        """The matches for the latest text and one token more, where the longest match goes on with it; else none.
+        """The matches of the text without its last token, where the longest goes on with it; none if it does not.
 
         It is then the longest one again, and shorter ones that end do not matter. Takes a fifth of a search.
         """
-        known, match = self._latest
-        if len(before) != len(known) + 1 or not 0 < match.length < LONGEST_MATCH or before[:-1] != known:
+        known = self._known.get(len(before) - 1)
+        if known is None or known.is_crowded or not 0 < known.match.length < LONGEST_MATCH:
             return []
-        longer = [_with_token(each, np.int32(before[-1])) for each in self._longest]
+        if known.before != before[:-1]:
+            return []
+        longer = [_with_token(each, np.int32(before[-1])) for each in known.longest]
         longest = max(each.length for each in longer)
-        return longer if longest == match.length + 1 else []
+        return longer if longest == known.match.length + 1 else []
 
-    def _match(self) -> NgramMatch:
-        best = max(self._longest, key=lambda each: each.length)  # the first of equals
+    def _match(self, longest: list[_RunMatch]) -> NgramMatch:
+        best = max(longest, key=lambda each: each.length)  # the first of equals
         run_T, length, positions_P = best.run_T, best.length, best.positions_P
         if not length:
             return NgramMatch()

@@ -121,9 +121,18 @@ class PagedReader:
             self._write_next(request, number, host)
         buffers.send()
         self.captures.run(shape)
+        try:
+            for request in group:
+                if request.meanwhile is not None:
+                    request.meanwhile()
+        finally:
+            self._wait()  # whatever happens, as the next pass writes to the same buffers
+        return [_decided(request, number, host) for number, request in enumerate(group)]
+
+    def _wait(self) -> None:
+        """Return when the pass is over and what it decided is on the host."""
         if self.device.type == "cuda":
             torch.cuda.current_stream(self.device).synchronize()
-        return [_decided(request, number, host) for number, request in enumerate(group)]
 
     def _shape(self, group: Sequence[PagedRows]) -> Bucket:
         rows = max(len(request.ids) for request in group)
