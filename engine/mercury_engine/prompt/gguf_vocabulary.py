@@ -32,6 +32,11 @@ class _Split:
     normalised: bool = False
     """Whether characters are composed first."""
 
+    def pre_tokenizer(self) -> pre_tokenizers.PreTokenizer:
+        """What splits text so."""
+        steps = [pre_tokenizers.Split(Regex(each), behavior="isolated") for each in self.expressions]
+        return pre_tokenizers.Sequence([*steps, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
 
 _LLAMA_3 = _Split((_WORDS % r"\p{N}{1,3}",), whole_words=True)
 _QWEN_2 = _Split((_WORDS % r"\p{N}",), normalised=True)
@@ -68,10 +73,7 @@ def tokenizer_of(file: GgufFile) -> tokenizers.Tokenizer:
         raise ModelCorrupt(f"{file.path} has a damaged vocabulary ({error}); fetch it again") from error
     if split.normalised:
         made.normalizer = normalizers.NFC()
-    steps = [pre_tokenizers.Split(Regex(each), behavior="isolated") for each in split.expressions]
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [*steps, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
+    made.pre_tokenizer = split.pre_tokenizer()
     made.decoder = decoders.ByteLevel()
     special = zip(tokens[:used], kinds, strict=False)
     made.add_special_tokens([token for token, kind in special if kind in (_CONTROL, _USER_DEFINED)])

@@ -6,7 +6,7 @@ typing can change ("token healing"). The first slots then have to spell the text
 
 import itertools
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +21,12 @@ from mercury_engine.models.gguf.file import gguf_of, opened
 from mercury_engine.prompt import gguf_vocabulary
 from mercury_engine.prompt.edit_formats import families
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
+from mercury_engine.text.common_prefix import common_text_prefix
 
 TokenArray = NDArray[np.int32]
+
+Span = tuple[int, int]
+"""Where a part of a text begins and ends."""
 
 LONGEST_WORD = 64
 """Characters of a near prefix's word; longer words, finished or not, are cut into pieces of this length."""
@@ -38,6 +42,9 @@ REMEMBERED_TEXTS = 64
 
 LONGEST_TOKEN = 64
 """Characters of the longest token that is looked up by its text."""
+
+OVERLAP = 4
+"""Words before a change that are cut again: where a word ends depends on one or two characters behind it."""
 
 RELEASED_PER_CHARACTER = 2
 """Tokens that may enter the cached prefix per typed character."""
@@ -82,6 +89,7 @@ class Tokenizer:
         start = self.bpe.token_to_id("<|endoftext|>")
         otherwise = 0 if file is None else gguf_vocabulary.start_of(file)
         self.start_id = otherwise if start is None else start
+        self._latest_spans: tuple[str, list[Span]] = ("", [])
         self._encoded: dict[str, tuple[int, ...]] = {}
         self._decoded = LeastRecentlyUsed[tuple[int, ...], str](REMEMBERED_TEXTS)
         self._blocks = LeastRecentlyUsed[str, Tokens](REMEMBERED_BLOCKS)
@@ -155,10 +163,27 @@ class Tokenizer:
 
     def _words(self, text: str) -> list[str]:
         """The pre-tokens of a text, which are tokenized one by one; long ones in pieces."""
-        before = self.bpe.pre_tokenizer
-        spans = before.pre_tokenize_str(text) if before else [(text, (0, len(text)))]
-        words = (text[start:end] for _, (start, end) in spans)
+        words = (text[start:end] for start, end in self._spans(text))
         return [word[at : at + LONGEST_WORD] for word in words for at in range(0, len(word), LONGEST_WORD)]
+
+    def _spans(self, text: str) -> list[Span]:
+        """Where the pre-tokens stand; those that the text shares with the latest one are not searched for again."""
+        latest, known = self._latest_spans
+        shared = common_text_prefix(latest, text, min(len(latest), len(text)))
+        count = max(0, bisect_right(known, (shared,)) - 2 * OVERLAP)
+        spans = self._spans_from(text, known[count][0] if count else 0)
+        if count and spans[:OVERLAP] == known[count : count + OVERLAP]:
+            spans = [*known[:count], *spans]
+        elif count:  # a pre-tokenizer that treats the beginning of a text differently
+            spans = self._spans_from(text, 0)
+        self._latest_spans = text, spans
+        return spans
+
+    def _spans_from(self, text: str, first: int) -> list[Span]:
+        """The pre-tokens from a position on."""
+        before, rest = self.bpe.pre_tokenizer, text[first:]
+        found = before.pre_tokenize_str(rest) if before else [(rest, (0, len(rest)))]
+        return [(first + start, first + end) for _, (start, end) in found]
 
     def _released(self, words: list[str], typed: int) -> tuple[list[int], int]:
         """Tokens of the words, and how many are released with `typed` characters before the cursor.

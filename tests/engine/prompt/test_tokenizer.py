@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.model_folders import BUNDLED_MODEL
+from mercury_engine.prompt import gguf_vocabulary
 from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASED_PER_CHARACTER, Tokenizer
 from mercury_engine.training.conversion.base import build_tokenizer, cut_vocabulary
+from tokenizers import pre_tokenizers
 
 from tests.support import tiny
 
@@ -193,3 +196,40 @@ def test_the_text_of_the_same_tokens_is_decoded_once(tokenizer, monkeypatch):
     monkeypatch.setattr(tokenizer, "bpe", library)
     assert [tokenizer.decode([*ids]) for _ in range(3)] == ["value = 12"] * 3
     assert len(seen) == 1
+
+
+PRE_TOKENIZERS = {
+    **{name: split.pre_tokenizer() for name, split in gguf_vocabulary._SPLITS.items()},
+    "the bundled model's": tiny.tokenizer().pre_tokenizer,
+    "a blank in front": pre_tokenizers.ByteLevel(add_prefix_space=True),
+    "blanks replaced": pre_tokenizers.Metaspace(prepend_scheme="first"),
+    "blanks dropped": pre_tokenizers.WhitespaceSplit(),
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("kind", PRE_TOKENIZERS)
+def test_a_text_that_goes_on_from_another_is_cut_as_if_it_were_the_first(tokenizer, kind, monkeypatch):
+    spans = SimpleNamespace(bpe=SimpleNamespace(pre_tokenizer=PRE_TOKENIZERS[kind]), _latest_spans=("", []))
+    spans._spans_from = lambda *given: Tokenizer._spans_from(spans, *given)
+
+    @given(PIECES, st.lists(st.tuples(st.integers(0, 12), st.one_of(CODE, PIECES)), max_size=4))
+    def edited(text, edits):
+        for deleted, typed in edits:
+            text = text[: len(text) - deleted] + typed
+            assert Tokenizer._spans(spans, text) == Tokenizer._spans_from(spans, text, 0)
+
+    edited()
+
+
+def test_a_key_cuts_only_the_end_of_a_long_text_again(tokenizer, monkeypatch):
+    searched, original = [], Tokenizer._spans_from
+    monkeypatch.setattr(
+        Tokenizer,
+        "_spans_from",
+        lambda self, text, first: (searched.append(len(text) - first), original(self, text, first))[1],
+    )
+    text = tiny.SAMPLE[:2000]
+    for size in range(1900, 2000):
+        tokenizer.cut(text[:size])
+    assert max(searched[1:]) < 120
