@@ -128,7 +128,9 @@ def _only(vocabulary: int, tokens: IdArray) -> MaskArray:
 
 
 def _with(hidden_V: MaskArray, tokens: IdArray | None) -> MaskArray:
-    """A copy in which these tokens are hidden too."""
+    """The mask in which these tokens are hidden too."""
+    if tokens is None:
+        return hidden_V
     made = hidden_V.copy()
-    made[[] if tokens is None else tokens] = True
+    made[tokens] = True
     return made

@@ -66,4 +66,6 @@ class SlotMasks:
         """Tokens that continue a text to spell and, unless `multiline`, do more than break the line behind it."""
         texts, breaks = self._vocabulary.texts, self._breaks
         tokens = self._tokenizer.spelling(spell)
-        return [i for i in tokens if multiline or i not in breaks or "\n" not in texts[i][len(spell) :]]
+        if multiline or (spell.strip() and "\n" not in spell):  # these do more than break the line
+            return tokens
+        return [i for i in tokens if i not in breaks or "\n" not in texts[i][len(spell) :]]

@@ -35,7 +35,9 @@ class TokenMasks:
         oldest = next(iter(self._numbers)) if len(self._numbers) == self._numbers.limit else None
         number = len(self._numbers) + 1 if oldest is None else self._numbers.pop(oldest)
         assert number is not None
-        hidden_V = np.array(make_mask())
-        hidden_V[self._always] = True
+        hidden_V = make_mask()
+        if self._always:
+            hidden_V = np.array(hidden_V)
+            hidden_V[self._always] = True
         self.table[number].copy_(torch.from_numpy(hidden_V))
         return number

@@ -6,7 +6,7 @@ typing can change ("token healing"). The first slots then have to spell the text
 
 import itertools
 import json
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,12 +126,15 @@ class Tokenizer:
         return [self.bpe.decode([i], skip_special_tokens=False) for i in range(self.size)]
 
     @cached_property
-    def _sorted(self) -> list[tuple[str, int]]:
-        return sorted((text, token) for token, text in enumerate(self.texts) if text)
+    def _sorted(self) -> tuple[list[str], list[int]]:
+        """The texts of all tokens that have one, in order, and these tokens."""
+        texts, tokens = zip(*sorted((text, token) for token, text in enumerate(self.texts) if text), strict=True)
+        return list(texts), list(tokens)
 
     @cached_property
     def _by_text(self) -> dict[str, list[int]]:
-        return {text: [token for _, token in same] for text, same in itertools.groupby(self._sorted, lambda e: e[0])}
+        entries = itertools.groupby(zip(*self._sorted, strict=True), lambda entry: entry[0])
+        return {text: [token for _, token in same] for text, same in entries}
 
     def beginning(self, text: str) -> list[int]:
         """Tokens that spell the beginning of a text."""
@@ -140,9 +143,10 @@ class Tokenizer:
 
     def spelling(self, text: str) -> list[int]:
         """Tokens that spell the beginning of a text, or all of it and more after it."""
-        from_here = (self._sorted[i] for i in range(bisect_left(self._sorted, (text,)), len(self._sorted)))
-        longer = itertools.takewhile(lambda entry: entry[0].startswith(text), from_here)
-        return [*self.beginning(text), *(token for more, token in longer if more != text)]
+        texts, tokens = self._sorted
+        first = bisect_right(texts, text)
+        last = bisect_right(texts, text, first, key=lambda each: each[: len(text)])
+        return [*self.beginning(text), *tokens[first:last]]
 
     def cut(self, near: str) -> PrefixCut:
         """Cut a near prefix before its last, unfinished word.
