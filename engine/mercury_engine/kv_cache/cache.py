@@ -188,10 +188,11 @@ class BlockCache:
             yield group
 
     def _read_group(self, keys: list[TokenIds]) -> ForwardSteps[dict[TokenIds, KeyValueBlock]]:
-        """A block read alone, or several side by side behind one start token, none of which sees another."""
-        if len(keys) == 1:
-            result = yield ForwardRequest(np.array([self.start_id, *keys[0]]))
-            return {keys[0]: self._keep(keys[0], without_start(result.block))}
+        """A block read alone, or on a GPU blocks side by side behind one start token, none of which sees another."""
+        if not self._tokens_per_pass:
+            [key] = keys
+            result = yield ForwardRequest(np.array([self.start_id, *key]))
+            return {key: self._keep(key, without_start(result.block))}
         lengths = [len(key) for key in keys]
         owner, place = np.repeat(np.arange(len(keys)), lengths)[None], np.concatenate([*map(np.arange, lengths)])[None]
         packing = Packing(owner, place, np.repeat(lengths, lengths)[None])

@@ -15,6 +15,7 @@ from torch import Tensor
 from mercury_engine.models import decoder_weights, element_type
 from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.graphed_blocks import GraphedBlocks
 from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 from mercury_engine.models.paged_reader import PagedReader
@@ -30,15 +31,15 @@ class TorchNetwork:
     adapters: Collection[str] = ()
     """None are loaded: the requests run without."""
 
-    def __init__(self, decoder: Decoder, graphed: GraphedReader | None = None) -> None:
-        """`graphed` reads short passes."""
+    def __init__(self, decoder: Decoder, graphed: Sequence[GraphedReader | GraphedBlocks] = ()) -> None:
+        """`graphed` read passes of fixed shapes; the first that can reads a pass."""
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self._graphed = graphed
 
     def prepare(self) -> None:
         """Capture the graphs, if there are to be any."""
-        if self._graphed is not None:
-            self._graphed.prepare()
+        for each in self._graphed:
+            each.prepare()
 
     def rest(self) -> None:
         """See `Network.rest`."""
@@ -51,8 +52,9 @@ class TorchNetwork:
         return [self._read(each) for each in forwards]
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        if self._graphed is not None and (found := self._graphed.read(forward)) is not None:
-            return found
+        for each in self._graphed:
+            if (found := each.read(forward)) is not None:
+                return found
         packing = self._moved(forward.packing)
         hidden, block = self.decoder.read(self._tensor(forward.ids_T)[None], forward.past, forward.start, packing)
         return hidden[0], block
@@ -128,7 +130,7 @@ def load(
     if device == "cpu":
         torch.set_num_threads(threads)
     decoder = decoder_weights.load(folder, dtype or element_type.fastest(torch_device), torch_device)
-    reader = TorchNetwork(decoder, GraphedReader(decoder) if device == "cuda" else None)
+    reader = TorchNetwork(decoder, (GraphedReader(decoder), GraphedBlocks(decoder)) if device == "cuda" else ())
     with torch.no_grad():
         reader.prepare()
     if not has_adapter(folder, decoder.config):

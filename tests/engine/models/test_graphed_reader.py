@@ -83,7 +83,7 @@ def test_an_engine_fills_the_same_with_graphs_of_short_passes(tmp_path, monkeypa
     folder = tiny.folder(tmp_path / "model", rank=0, markers=markers)
     plain, graphed = tiny.load(folder), tiny.load(folder)
     assert isinstance(graphed.reader, TorchNetwork)
-    graphed.reader._graphed = GraphedReader(graphed.reader.decoder)
+    graphed.reader._graphed = (GraphedReader(graphed.reader.decoder),)
     read, used = GraphedReader.read, []
     monkeypatch.setattr(GraphedReader, "read", lambda self, forward: used.append(read(self, forward)) or used[-1])
     text, builder = tiny.SAMPLE * 3, ContextBuilder()
