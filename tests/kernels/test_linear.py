@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from mercury_kernels import linear, qkv, reference
-from mercury_kernels.launch import power
+from mercury_kernels import head, linear, qkv, reference
+from mercury_kernels.launch import AHEAD, INTERPRETED, power
 from mercury_kernels.operands import Frames, Matrix
 
 from tests.support.close import close, randn, wide
@@ -149,3 +149,21 @@ def test_a_large_projection_reads_at_most_half_as_much_of_its_rows_as_of_its_wei
 @pytest.mark.parametrize(("channels", "heads", "width"), [(576, 15, 64), (896, 18, 64), (1536, 16, 128)])
 def test_a_small_projection_stays_one_kernel(channels, heads, width):
     assert not any(qkv.reads_many_rows(torch.device("cpu"), n, channels, heads * width, width) for n in (16, 33, 97))
+
+
+@pytest.mark.skipif(not INTERPRETED.value, reason="looks into the interpreter")
+@pytest.mark.parametrize("inner", [96, 640])
+def test_a_program_prefetches_only_the_first_steps_of_its_weights(monkeypatch, inner):
+    reaches = []
+    for module in (linear, qkv, head):
+        monkeypatch.setattr(
+            module, "prefetch", lambda rows, first, last, OVERLAP: reaches.append(int(last) - int(first))
+        )
+    x, weight = torch.zeros(3, inner), Matrix(torch.zeros(96, inner))
+    linear.linear(x, weight, gated=True)
+    places, keys = torch.zeros(3, dtype=torch.int32), torch.zeros(4, 2, 16, 16)
+    frames = Frames(places, places, torch.zeros(9, 8), torch.zeros(9, 8), 0)
+    qkv.project_qkv(x, x[0], 1e-5, weight, frames, keys, keys, places)
+    head.choices(x, weight, torch.zeros(1, 96, dtype=torch.bool), places)
+    step = 32  # inputs at a time, in float32
+    assert reaches and max(reaches) == min(inner, AHEAD.value * step)

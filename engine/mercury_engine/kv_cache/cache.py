@@ -12,6 +12,7 @@ import numpy as np
 from mercury_engine.kv_cache.prefill import read_start, side_by_side, without_start
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.gpu import free_bytes
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network, Packing, join
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -26,7 +27,10 @@ LEAST_BUDGET = 64 << 20
 """Bytes of blocks that are kept at least; a token of the bundled model takes 12 KB on a CPU."""
 
 KEPT_TOKENS, KEPT_TOKENS_GPU = 5_500, 20_000
-"""Tokens whose blocks are kept at least, if LEAST_BUDGET holds fewer: those of about five contexts, or of twenty."""
+"""Tokens whose blocks are kept, if LEAST_BUDGET holds fewer: those of about five contexts, or of twenty on a GPU."""
+
+MEMORY_SHARE = 8
+"""Beyond the five, a GPU's blocks take at most one part in so many of the memory that is free when it is loaded."""
 
 PACKED_TOKENS = 512
 """Tokens of blocks that a GPU reads in one pass, side by side; a CPU gains nothing and reads each block alone."""
@@ -71,8 +75,8 @@ class CachedContext:
 class BlockCache:
     """The most recently used blocks, assembled sides and near stacks of all documents.
 
-    `budget` bounds the blocks, in bytes; None: by what a token of the model takes. `stacks` bounds the sides with near
-    stacks.
+    `budget` bounds the blocks, in bytes; None: by what a token of the model takes, and by a GPU's memory. `stacks`
+    bounds the sides with near stacks.
     """
 
     def __init__(self, network: Network, start_id: int, budget: int | None = None, stacks: int = 8) -> None:
@@ -82,8 +86,7 @@ class BlockCache:
         """The start token, which stands at the far end of every context."""
         on_cpu = network.device == "cpu"
         self._tokens_per_pass = 0 if on_cpu else PACKED_TOKENS
-        tokens = KEPT_TOKENS if on_cpu else KEPT_TOKENS_GPU
-        self.budget = budget = budget or max(LEAST_BUDGET, tokens * _bytes(self.start))
+        self.budget = budget = budget or _affordable_bytes(network, _bytes(self.start))
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](budget, _bytes)
         self._sides = LeastRecentlyUsed[SegmentKey, KeyValueSegment](KEPT_SEGMENTS)
         self._stacks = LeastRecentlyUsed[StackKey, tuple[NearStack, ...]](stacks * (2 if network.adapters else 1))
@@ -245,6 +248,13 @@ class BlockCache:
 def first_tokens(side: KeyValueSegment, tokens: int) -> KeyValueSegment | None:
     """The first tokens of a side; None for 0 tokens."""
     return KeyValueSegment(side.keys[:, :, :, :tokens], side.values[:, :, :, :tokens]) if tokens else None
+
+
+def _affordable_bytes(network: Network, token_bytes: int) -> int:
+    least, most = max(LEAST_BUDGET, KEPT_TOKENS * token_bytes), KEPT_TOKENS_GPU * token_bytes
+    if network.device == "cpu" or (free := free_bytes(network.device)) is None:
+        return least
+    return max(least, min(most, free // MEMORY_SHARE))
 
 
 def _bytes(block: KeyValueBlock) -> int:

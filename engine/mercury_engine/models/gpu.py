@@ -31,3 +31,10 @@ def nvidia_gpus() -> tuple[str, ...]:
 def has_torch() -> bool:
     """Whether torch is installed; does not import it."""
     return find_spec("torch") is not None
+
+
+def free_bytes(device: str) -> int | None:
+    """Free memory of a GPU, in bytes; None where torch finds none."""
+    import torch
+
+    return torch.cuda.mem_get_info(device)[0] if torch.cuda.is_available() else None

@@ -280,6 +280,15 @@ def test_the_budget_holds_several_contexts_of_a_model_of_any_size(layers):
     assert BlockCache(network, 0).budget == max(64 << 20, 5_500 * 2 * layers * 2 * 64 * 4)
 
 
+@pytest.mark.parametrize(("free_mb", "kept_tokens"), [(80_000, 20_000), (1_000, 8_533), (100, 5_500)])
+def test_on_a_gpu_the_budget_follows_the_free_memory(monkeypatch, free_mb, kept_tokens):
+    network = OnGpu(tiny.network(rank=0, num_hidden_layers=15, head_dim=64))
+    monkeypatch.setattr(
+        "mercury_engine.kv_cache.cache.free_bytes", lambda device: free_mb * 2**20 if device == "cuda" else None
+    )
+    assert BlockCache(network, 0).budget // (2 * 15 * 2 * 64 * 4) == kept_tokens
+
+
 def test_a_used_block_outlives_an_unused_one():
     cache = BlockCache(TorchNetwork(tiny.network(rank=0)), 0, budget=2 * 2 * 2 * 2 * 10 * 8 * 4)
     a, b, c = (tuple(range(first, first + 10)) for first in (1, 11, 21))
