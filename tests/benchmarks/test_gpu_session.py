@@ -47,6 +47,15 @@ def inputs(tmp_path_factory) -> Path:
     return folder
 
 
+def test_a_rehearsal_finds_only_the_packages_of_such_a_machine():
+    there = ["torch", "triton", "transformers", "tokenizers", "numpy", "safetensors", "ml_dtypes", "mercury_engine"]
+    gone = ["pygls", "lsprotocol", "tree_sitter", "attrs", "gguf", "platformdirs", "watchfiles", "datasketch", "pytest"]
+    find = f"import importlib.util as u; print([name for name in {there + gone} if u.find_spec(name)])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "gpu_machine"), *sys.path])}
+    found = subprocess.run([sys.executable, "-c", find], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == str(there)
+
+
 def test_files_arrive_whole_whatever_the_order_of_their_pieces(pieces, tmp_path):
     content = {"weights.bin": os.urandom(2500), "commits/training.gz": b"", "small.txt": b"text"}
     for name, data in content.items():
@@ -103,6 +112,7 @@ def test_the_check_names_the_versions(inputs, tmp_path):
 def test_the_tests_for_a_gpu_are_found_without_the_server(tmp_path):
     paths = [str(Path(__file__).parent / "gpu_machine"), *(str(ROOT / each) for each in (".", "engine", "kernels"))]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment["GPU_MACHINE_TESTS"] = "1"
     environment.pop("TRITON_INTERPRET", None)
     command = [sys.executable, "-m", "pytest", "-qq", "-m", "gpu", "--collect-only", "-p", "no:cacheprovider"]
     tested = ["tests/kernels", "tests/engine/training/test_packed.py"]
