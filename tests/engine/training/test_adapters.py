@@ -15,7 +15,14 @@ from mercury_engine.models.arrays import bfloat16
 from mercury_engine.models.batching import finished
 from mercury_engine.models.network import ForwardRequest
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.training.adapters.examples import COPY_WEIGHT, EditExamples, Layouter, edit_weights
+from mercury_engine.training.adapters.examples import (
+    COPY_WEIGHT,
+    FORESEEN_SHARE,
+    MAX_EDIT_TOKENS,
+    EditExamples,
+    Layouter,
+    edit_weights,
+)
 from mercury_engine.training.adapters.run import RUNS, GapAdapterRun, adapter_parser
 from mercury_engine.training.commits import commit_edit
 from mercury_engine.training.conversion.export import export
@@ -212,9 +219,37 @@ def test_tokens_that_stay_count_little_except_behind_a_change():
     assert edit_weights([1, 2], [1, 2]) == [COPY_WEIGHT, COPY_WEIGHT]
 
 
+SPANS = GapSettings(prefix_chars=400, suffix_chars=200)
+
+
+def drawn(examples, seeds=12):
+    return [each for seed in range(seeds) for each in examples.sample(random.Random(seed))]
+
+
+def test_a_change_that_nothing_shown_foretells_is_no_example(base):
+    tokenizer, plain = Tokenizer(base), training_data.commit()
+    words = ("ßßßß", "øøøø", "žžžž")  # no token of one is in another
+    steps = tuple(replace(each, text=f"def {word}():\n") for each, word in zip(plain.steps, words, strict=True))
+    anything = EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS, synthetic=0.0, foreseen=0.0)
+    assert min(each.foreseen for each in drawn(anything)) < FORESEEN_SHARE
+    kept = drawn(EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS, synthetic=0.0))
+    assert min(each.foreseen for each in kept) >= FORESEEN_SHARE
+    assert any(max(each.weights[:-1]) < 1 for each in kept)
+
+
+def test_some_examples_are_synthetic_edits_of_the_files_of_commits(base):
+    tokenizer = Tokenizer(base)
+    examples = EditExamples(tokenizer, [training_data.commit()], SPANS, synthetic=1.0)
+    found = drawn(examples)
+    titles = {tokenizer.decode(list(block)).partition("\n")[0] for each in found for block in each.far}
+    assert "# recent edits:" in titles and "# old version of the next lines:" in titles
+    assert any(max(each.weights[:-1]) == 1 for each in found)
+    assert all(len(each.target) <= MAX_EDIT_TOKENS for each in found)
+
+
 def test_edits_show_the_steps_made_and_ask_for_the_next_one_or_for_none(base):
     tokenizer = Tokenizer(base)
-    examples = EditExamples(tokenizer, [training_data.commit()], GapSettings(prefix_chars=400, suffix_chars=200))
+    examples = EditExamples(tokenizer, [training_data.commit()], SPANS, synthetic=0.0)
     found = [each for seed in range(12) for each in examples.sample(random.Random(seed))]
     texts = [(tokenizer.decode(list(e.far[-1])), tokenizer.decode(list(e.target[:-1]))) for e in found]
     assert all("old version of the next lines" in region for region, _ in texts)

@@ -16,38 +16,47 @@ from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Packin
 from mercury_engine.training.adapters.examples import Example, TokenIds
 from mercury_engine.training.drafting.kernel_reader import KernelReader
 from mercury_engine.training.optimisation.prefill import pad_sides, read_start, side_by_side
+from mercury_engine.training.optimisation.ragged import read_runs
 from mercury_engine.training.optimisation.sharing import read_blocks, unique
 
 KEPT_BLOCKS = 64
 """Blocks kept: those of a window or two."""
 
-EXAMPLES_PER_PASS = 24
+BATCHED_EXAMPLES = 24
 """Examples that a batch reads and differentiates together; their logits take about 3 GB."""
+
+RAGGED_EXAMPLES = 4
+"""Examples whose rows share the products on a CPU: 250 rows multiply half as fast again as 60."""
 
 
 class ContextReading(Protocol):
-    """Reads what stands in front of the adapted rows of `per_pass` examples at once."""
+    """Reads what stands in front of the adapted rows of `per_pass` examples, and then the rows."""
 
     per_pass: int
 
-    def read(self, examples: Sequence[Example]) -> list[KeyValueSegment]:
-        """The segments: far blocks, which end at position -1, and near lines, which begin at 0."""
+    def hidden(self, examples: Sequence[Example]) -> list[Tensor]:
+        """Hidden states [n,C], or more, of each example: its markers and its target without the last token."""
         ...
 
 
 class KernelContexts:
-    """Reads one example at a time on a CPU; gaps of one window share their blocks."""
+    """Reads contexts one by one with the C kernels, and rows without padding; gaps of one window share their blocks."""
 
-    per_pass = 1
+    per_pass = RAGGED_EXAMPLES
 
     def __init__(self, kernels: KernelReader, decoder: Decoder, start_id: int) -> None:
         self._kernels, self._decoder, self._start_id = kernels, decoder, start_id
         self._start = kernels.read([start_id]).block
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](KEPT_BLOCKS)
 
-    def read(self, examples: Sequence[Example]) -> list[KeyValueSegment]:
-        """See `ContextReading.read`."""
-        [example] = examples
+    def hidden(self, examples: Sequence[Example]) -> list[Tensor]:
+        """See `ContextReading.hidden`."""
+        runs = [(*each.markers, *each.target[:-1]) for each in examples]
+        starts = [len(each.head) for each in examples]
+        return read_runs(self._decoder, runs, [self._before(each) for each in examples], starts)[0]
+
+    def _before(self, example: Example) -> KeyValueSegment:
+        """Far blocks, which end at position -1, and near lines, which begin at 0."""
         blocks = [self._start, *(self._block(far) for far in example.far)]
         start = -sum(block.tokens for block in blocks)
         before = [self._decoder.side_by_side([self._floats(block) for block in blocks], start)]
@@ -55,7 +64,7 @@ class KernelContexts:
             past = [self._kernels.side_by_side(blocks, start)]
             head = self._kernels.read(example.head, past).block
             before.append(self._decoder.rotated(self._floats(head), 0))
-        return before
+        return join(before)
 
     def _floats(self, block: KeyValueBlock) -> KeyValueBlock:
         found = self._kernels.tensors(block)
@@ -73,14 +82,20 @@ class KernelContexts:
 class BatchedContexts:
     """Reads many examples in padded batches, by the network in training without its adapter: for GPUs."""
 
-    per_pass = EXAMPLES_PER_PASS
+    per_pass = BATCHED_EXAMPLES
 
     def __init__(self, network: Decoder, start_id: int) -> None:
         self._network, self._start_id = network, start_id
 
+    def hidden(self, examples: Sequence[Example]) -> list[Tensor]:
+        """See `ContextReading.hidden`; the states are padded to those of the longest example."""
+        ids, packing = rows(examples, self._network.device)
+        hidden, _ = self._network.read(ids, self._before(examples), packing=packing, adapted=True)
+        return list(hidden)
+
     @torch.no_grad()
-    def read(self, examples: Sequence[Example]) -> list[KeyValueSegment]:
-        """See `ContextReading.read`; far blocks and near lines are one segment."""
+    def _before(self, examples: Sequence[Example]) -> list[KeyValueSegment]:
+        """Far blocks and near lines as one segment."""
         blocks = read_blocks(self._network, unique(far for each in examples for far in each.far), self._start_id)
         start = read_start(self._network, self._start_id)
         far = [side_by_side(self._network, [start, *(blocks[b] for b in e.far)], leading=True) for e in examples]

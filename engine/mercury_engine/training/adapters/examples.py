@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.context_reader import far_blocks, lines_around
 from mercury_engine.errors import RequestError
+from mercury_engine.places.candidates import TOLERANCE_LINES
 from mercury_engine.prompt.budget import near_part
 from mercury_engine.prompt.gap_format import split_line
 from mercury_engine.prompt.layout import window
@@ -18,6 +19,7 @@ from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.training.commits.commit_edit import CommitEdit
 from mercury_engine.training.commits.examples import edit_example
 from mercury_engine.training.commits.moments import Moment, begun, moments
+from mercury_engine.training.data.corpus import SourceFile
 from mercury_engine.training.edits.stage import EditExample
 from mercury_engine.training.examples.edits import EditSampler
 from mercury_engine.training.examples.gaps import GapSampler, GapSettings
@@ -26,13 +28,28 @@ from mercury_engine.training.examples.mixture import Mixture
 TokenIds = tuple[int, ...]
 
 MAX_GAP_TOKENS = 64
-MAX_EDIT_TOKENS = 200
+MAX_EDIT_TOKENS = 144
 """Tokens of a target with its end; examples with longer ones are dropped."""
+
+REGION_LINES = 2 * TOLERANCE_LINES + 1
+"""Lines of a region, as the server cuts it around a place: the change may be anywhere in it."""
 
 COPY_WEIGHT = 0.1
 """Weight of a token that stays as it is in an edit, relative to one that changes."""
 
 MOMENTS_PER_EDIT = 3
+
+SYNTHETIC_SHARE = 0.5
+"""Share of draws that make synthetic edits in a commit's files instead of its own edits."""
+
+SYNTHETIC_EDITS = 4
+"""Synthetic edits of a file, which share the blocks around them."""
+
+FORESEEN_SHARE = 0.85
+"""Least share of a commit's changed tokens that occur in the edits so far or around the region.
+
+The others can't be guessed, so a small model only learns from them to write something.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,13 @@ class Example:
     """The weight of each target token's loss."""
     scored: int
     """The target tokens at the end that belong to the gap itself."""
+
+    @property
+    def foreseen(self) -> float:
+        """The share of the tokens of full weight, without the end, that occur in what the model reads; 1 of none."""
+        shown = {token for block in self.far for token in block} | {*self.head, *self.markers}
+        changed = [token for token, weight in zip(self.target, self.weights[:-1], strict=False) if weight == 1]
+        return sum(token in shown for token in changed) / len(changed) if changed else 1.0
 
 
 class Layouter:
@@ -116,17 +140,33 @@ class GapExamples:
 
 
 class EditExamples:
-    """Edits of commits: the next step of a moment, or a region that stays when all steps are made."""
+    """Edits of commits: the next step of a moment, or a region that stays when all steps are made.
 
-    def __init__(self, tokenizer: Tokenizer, edits: Sequence[CommitEdit], spans: GapSettings) -> None:
+    A share of the draws are synthetic edits of the commits' files, whose answers follow from what is shown.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        edits: Sequence[CommitEdit],
+        spans: GapSettings,
+        synthetic: float = SYNTHETIC_SHARE,
+        foreseen: float = FORESEEN_SHARE,
+    ) -> None:
         self.layouter, self.edits, self.spans = Layouter(tokenizer), edits, spans
+        self.synthetic, self.foreseen = synthetic, foreseen
 
     def sample(self, rng: random.Random) -> list[Example]:
-        """The examples of one commit; may be empty."""
+        """The examples of one commit, or of one of its files; may be empty."""
         edit = rng.choice(self.edits)
-        sampler = EditSampler(self.layouter.tokenizer, rng, self.spans)
-        found = (edit_example(moment, rng, self._fits) for moment in self._moments(edit, rng))
-        return [self._example(sampler, each) for each in found if each is not None]
+        sampler = EditSampler(self.layouter.tokenizer, rng, self.spans, REGION_LINES, MAX_EDIT_TOKENS - 1)
+        if rng.random() < self.synthetic:
+            file = rng.choice(edit.files)
+            source = SourceFile(file.path, edit.repository, file.language, file.text)
+            return [self._example(sampler, each) for each in sampler.examples(source, SYNTHETIC_EDITS)]
+        found = (edit_example(moment, rng, self._fits, REGION_LINES) for moment in self._moments(edit, rng))
+        laid = [self._example(sampler, each) for each in found if each is not None]
+        return [example for example in laid if example.foreseen >= self.foreseen]
 
     def _moments(self, edit: CommitEdit, rng: random.Random) -> list[Moment]:
         other = rng.choice(self.edits)

@@ -28,7 +28,7 @@ from mercury_engine.errors import RequestError
 from mercury_engine.models import decoder_weights, weights
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.training.adapters.context import BatchedContexts, ContextReading, KernelContexts, rows
+from mercury_engine.training.adapters.context import BatchedContexts, ContextReading, KernelContexts
 from mercury_engine.training.adapters.examples import (
     EditExamples,
     Example,
@@ -124,10 +124,9 @@ class AdapterRun(TrainingRun):
 
     def _nats(self, examples: list[Example]) -> Tensor:
         """Nats [T] of the targets' tokens, one example after the other."""
-        ids, packing = rows(examples, self.network.device)
-        hidden, _ = self.network.read(ids, self.contexts.read(examples), packing=packing, adapted=True)
-        spans = [(len(each.markers) - 1, len(each.target)) for each in examples]
-        wanted = torch.cat([hidden[row, first : first + count] for row, (first, count) in enumerate(spans)])
+        spans = [slice(len(each.markers) - 1, len(each.markers) - 1 + len(each.target)) for each in examples]
+        hidden = self.contexts.hidden(examples)
+        wanted = torch.cat([of_rows[span] for of_rows, span in zip(hidden, spans, strict=True)])
         target = torch.tensor([token for each in examples for token in each.target], device=self.network.device)
         return F.cross_entropy(self.network.logits(wanted), target, reduction="none")
 

@@ -13,11 +13,13 @@ from mercury_engine.training.edits.plan import Site
 from mercury_engine.training.edits.stage import EditExample, Stage, choose_example
 
 
-def edit_example(moment: Moment, rng: random.Random, fits: Callable[[EditExample], bool]) -> EditExample | None:
+def edit_example(
+    moment: Moment, rng: random.Random, fits: Callable[[EditExample], bool], window: int = 0
+) -> EditExample | None:
     """The next step's region rewritten, or in a quiet moment a region that stays; None if nothing fits.
 
     The history holds all steps made, in order, with the paths of other files. If the last one is partly typed, the
-    region is the line being typed, which becomes all that is left of the step.
+    region is the line being typed, which becomes all that is left of the step. `window`: see `choose_example`.
     """
     number = moment.open[0].document if moment.open else moment.situation.cursor[0]
     file = moment.edit.files[number]
@@ -25,7 +27,7 @@ def edit_example(moment: Moment, rng: random.Random, fits: Callable[[EditExample
     left = (moment.edit.steps[n] for n in moment.order[moment.done + bool(moment.typed) :])
     ahead = [_site(moment, step) for step in left if step.file == number]
     stage = Stage(file.path, file.language, "commit", file.text, (*own, *ahead), len(own))
-    found = _rest_of_typed(moment, stage) if moment.typed else choose_example(stage, moment.is_quiet, fits, rng)
+    found = _rest_of_typed(moment, stage) if moment.typed else choose_example(stage, moment.is_quiet, fits, rng, window)
     if found is None or (moment.typed and not fits(found)):
         return None
     return replace(found, history=tuple(_history(moment, number, iter(stage.history))))

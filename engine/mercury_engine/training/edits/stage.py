@@ -18,6 +18,9 @@ TOP_DOWN_SHARE = 0.7
 QUIET_SHARE = 0.25
 """Share of examples with nothing to change."""
 
+CENTRED_SHARE = 0.5
+"""Share of windows with the change in their middle, as when the place was ranked exactly."""
+
 MAX_QUIET_ATTEMPTS = 8
 """Places tried for a region that does not change."""
 
@@ -144,6 +147,11 @@ class Stage:
         starts = [moved(step.start, done) for step in left]
         return [Site(start, start + step.end - step.start, step.text) for start, step in zip(starts, left, strict=True)]
 
+    @property
+    def height(self) -> int:
+        """Lines of the current text that the next step replaces."""
+        return self.current.count("\n", self.open[0].start, self.open[0].end)
+
     def next_edit(self, above: int, below: int) -> EditExample | None:
         """The next step's lines with `above` and `below` lines around, rewritten; None if they cut another step."""
         target = self.open[0]
@@ -226,10 +234,16 @@ class Stage:
 
 
 def choose_example(
-    stage: Stage, is_quiet: bool, fits: Callable[[EditExample], bool], rng: random.Random
+    stage: Stage, is_quiet: bool, fits: Callable[[EditExample], bool], rng: random.Random, window: int = 0
 ) -> EditExample | None:
-    """An example of the stage with some lines around it, fewer if it does not fit; None if nothing fits."""
-    above, below = rng.choice((0, 0, 1, 2)), rng.choice((0, 0, 1, 2))
+    """An example of the stage with some lines around it, fewer if it does not fit; None if nothing fits.
+
+    `window`: the region has so many lines, with the change anywhere in it; 0 for the change's lines and a few more.
+    """
+    if window:
+        above, below = (window // 2, window // 2) if is_quiet else _margins(window - stage.height, rng)
+    else:
+        above, below = rng.choice((0, 0, 1, 2)), rng.choice((0, 0, 1, 2))
     places = [*islice(stage.quiet_places(rng), MAX_QUIET_ATTEMPTS)] if is_quiet else [-1]
     for at in places:
         for size in dict.fromkeys(((above, below), (min(above, 1), min(below, 1)), (0, 0))):
@@ -237,6 +251,13 @@ def choose_example(
             if example and fits(example):
                 return example
     return None
+
+
+def _margins(left: int, rng: random.Random) -> tuple[int, int]:
+    """Lines above and below a change that leaves `left` lines of a window."""
+    left = max(0, left)
+    above = left // 2 if rng.random() < CENTRED_SHARE else rng.randint(0, left)
+    return above, left - above
 
 
 def changed_words(changes: Sequence[EditHunk]) -> set[str]:

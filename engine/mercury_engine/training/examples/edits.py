@@ -63,10 +63,21 @@ PLANNER_WEIGHTS: dict[Planner, float] = {
 
 
 class EditSampler:
-    """Samples edits of files; equal generators give equal gaps."""
+    """Samples edits of files; equal generators give equal gaps.
 
-    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
+    `window`: lines of a region, see `choose_example`; `most_tokens` of a region's new text.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        rng: random.Random,
+        spans: GapSettings | None = None,
+        window: int = 0,
+        most_tokens: int = MAX_TARGET_TOKENS,
+    ) -> None:
         self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
+        self.window, self.most_tokens = window, most_tokens
         self._sources = LeastRecentlyUsed[tuple[str, int], Source](MAX_CACHED_SOURCES)
 
     def gaps(self, file: SourceFile, count: int) -> list[TrainingGap]:
@@ -120,7 +131,7 @@ class EditSampler:
         return self._sources.get_or_make((file.path, hash(file.text)), lambda: cut_source(file, self.rng))
 
     def _fits(self, example: EditExample) -> bool:
-        return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= MAX_TARGET_TOKENS
+        return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= self.most_tokens
 
     def _example(self, source: Source) -> EditExample | None:
         """One edit; whether it is quiet is drawn first, so that what fits does not change the share."""
@@ -132,7 +143,7 @@ class EditSampler:
             if made is None:
                 return None
             stage = self._stage(source, made, is_quiet)
-            if example := choose_example(stage, is_quiet, self._fits, self.rng):
+            if example := choose_example(stage, is_quiet, self._fits, self.rng, self.window):
                 return stage.lookup_text(example, self.rng) if self.rng.random() < OTHER_FILE_SHARE else example
         return None
 

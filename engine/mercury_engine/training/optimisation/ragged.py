@@ -19,16 +19,20 @@ from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 
 
 def read_runs(
-    network: Decoder, runs: Sequence[TokenIds], before: Sequence[KeyValueSegment] = ()
+    network: Decoder,
+    runs: Sequence[TokenIds],
+    before: Sequence[KeyValueSegment] = (),
+    starts: Sequence[int] | None = None,
 ) -> tuple[list[Tensor], list[KeyValueBlock]]:
-    """Hidden states [n,C] and block of every run, each from position 0 on and behind its own segment of `before`.
+    """Hidden states [n,C] and block of every run, each from its start (0 by default) on, behind a segment of `before`.
 
     Without `before` every run stands alone. The segments get no gradient.
     """
     sizes = [len(run) for run in runs]
     device = network.device
     ids = torch.tensor([token for run in runs for token in run], device=device)
-    places = torch.cat([torch.arange(size, device=device) for size in sizes])
+    first = starts or [0] * len(runs)
+    places = torch.cat([torch.arange(at, at + size, device=device) for at, size in zip(first, sizes, strict=True)])
     frames = PositionFrames(network.angles(places[None, None, None]), None, None, _attention(network, sizes, device))
     hidden, block = network.run(network.embed(ids[None]), frames, before, (), adapted=True)
     assert block is not None
