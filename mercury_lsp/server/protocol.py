@@ -48,6 +48,10 @@ REPLACED_FEATURES = (
 bad uris, and run commands that cannot be cancelled."""
 
 
+OWN_CAPABILITIES = {"mercury": {"diagnostics": True}}
+"""Beyond LSP: the server takes `mercury/didChangeDiagnostics`."""
+
+
 class MercuryProtocol(LanguageServerProtocol):
     """The language server's side of the connection."""
 
@@ -184,7 +188,9 @@ class MercuryProtocol(LanguageServerProtocol):
             params.capabilities.general.position_encodings = [types.PositionEncodingKind.Utf16]
         if params.root_uri is not None and path_of(params.root_uri) is None:
             params.root_uri = None  # pygls would fail on a malformed uri
-        return (yield from super().lsp_initialize(params))
+        result = yield from super().lsp_initialize(params)
+        result.capabilities.experimental = OWN_CAPABILITIES
+        return result
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *_: Any) -> Generator[Any, Any, None]:

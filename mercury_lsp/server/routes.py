@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
-from mercury_lsp.server.requests import next_place, status
+from mercury_lsp.server.requests import did_change_diagnostics, next_place, status
 from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices, panel
 from mercury_lsp.server.requests.did_change import did_change
 from mercury_lsp.server.requests.did_change_configuration import did_change_configuration
@@ -38,6 +38,7 @@ LSP: dict[str, Callable[..., Any]] = {
 BEYOND_LSP: dict[str, Callable[..., Any]] = {
     status.STATUS_METHOD: status.status,
     next_place.NEXT_PLACE_METHOD: next_place.next_place,
+    did_change_diagnostics.DID_CHANGE_DIAGNOSTICS_METHOD: did_change_diagnostics.did_change_diagnostics,
     "textDocument/copilotInlineEdit": inline_edit.inline_edit,
     "textDocument/copilotPanelCompletion": panel.panel_completion,
     "textDocument/didFocus": notices.did_focus,

@@ -8,7 +8,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from mercury_lsp.completion.completer import Completer
-from mercury_lsp.completion.next_edits import History, Places, Surroundings
+from mercury_lsp.completion.next_edits import Diagnostics, History, Places, Surroundings
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.lookup_text import LookupText
 from mercury_lsp.context.open_documents import OpenDocuments
@@ -34,6 +34,7 @@ class Session:
         self.other_files = Workspace(self.documents)
         self.history = History(self.documents)
         self.places = Places(self.documents)
+        self.diagnostics = Diagnostics()
         self.other_files.on_change = self.history.files_changed
         self.prepared: tuple[str | None, ChunkedText | None] = None, None
         """A long text that is about to be opened, and its chunks."""
@@ -81,6 +82,7 @@ class Session:
         as_one = [edit_between(before, self.documents.snapshot(uri))] if edits is None else edits
         self.completer.next_edits.edited(uri, as_one)
         self.history.record(uri, as_one)
+        self.diagnostics.edited(before, as_one)
         if self.statistics.observer.watches(uri):
             self.statistics.observer.edited(uri, as_one)
         self.other_files.edited(uri, edits)
@@ -134,7 +136,8 @@ class Session:
         hunks = self.history.hunks(may_use)
         own = [hunk for hunk in hunks if hunk.uri == uri]
         cursor = line if line is not None else max(own[-1].line, own[-1].end_line - 1) if own else 0
-        return Surroundings(hunks, partial(self.places.rank, uri, cursor, hunks, may_use))
+        ranked = partial(self.places.rank, uri, cursor, hunks, may_use)
+        return Surroundings(hunks, ranked, self.diagnostics.evidence)
 
     def with_surroundings(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
         """The context with snippets of other files, and with lookup text from this document and others."""
@@ -154,6 +157,7 @@ class Session:
     def _forget_text(self, uri: str) -> None:
         """The document's text is no longer valid: it was closed, or replaced by opening it again."""
         self.completer.forget(uri)
+        self.diagnostics.forget(uri)
         self._lookup_text.forget(uri)
         self.statistics.observer.closed(uri)
 

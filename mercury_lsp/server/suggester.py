@@ -12,12 +12,12 @@ from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature
-from mercury_lsp.completion.next_edits import Closed, RenamedDocument, Renaming
+from mercury_lsp.completion.next_edits import Closed, Diagnostic, RenamedDocument, Renaming, Surroundings
 from mercury_lsp.completion.next_edits.checks import is_complete
+from mercury_lsp.completion.next_edits.diagnostics import NO_EVIDENCE, Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
-from mercury_lsp.completion.next_edits.next_place import next_place, place_by_key, unfit_places
+from mercury_lsp.completion.next_edits.next_place import broken_places, next_place, place_by_key, unfit_places
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.rewritten_places import Surroundings
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.context.workspace.closed_files import ClosedFile
 from mercury_lsp.documents.document import Snapshot
@@ -118,10 +118,31 @@ class Suggester:
         found = place_by_key(places, last) if line is None else next_place(places, last, uri, line)
         return found if found is not None and self._allows_next_edits(found.snapshot) else None
 
+    def diagnostics_changed(self, uri: str, version: int, found: Sequence[tuple[types.Range, bool]]) -> None:
+        """Take the ranges of a document's errors (True) and warnings; those of an older version are dropped."""
+        if uri not in self._session.documents or not self._allows_next_edits(self._session.documents.snapshot(uri)):
+            return
+        snapshot = self._session.documents.snapshot(uri)
+        if version == snapshot.version:
+            offsets = ((_offsets(snapshot, span), is_error) for span, is_error in found)
+            self._session.diagnostics.report(snapshot, (Diagnostic(*span, is_error) for span, is_error in offsets))
+
+    def asked_about(self, snapshot: Snapshot, lines: Sequence[int]) -> None:
+        """The user asks what can be done about the errors in these lines."""
+        if self._allows_next_edits(snapshot):
+            self._session.diagnostics.asked_about(snapshot, lines)
+
     def _places(self, snapshot: Snapshot, surroundings: Surroundings) -> Sequence[Place]:
-        """Calls that no longer fit, or else what the head ranks."""
+        """Calls that no longer fit, else errors reported of the documents as they are, or else what the head ranks."""
+
+        def evidence(document: Snapshot) -> Evidence:
+            found = surroundings.evidence(document)
+            return found if found.is_current else NO_EVIDENCE
+
         around = [(snapshot, self._session.documents.path(snapshot.uri)), *self._others(snapshot.uri)]
         if places := list(unfit_places(around, surroundings.hunks)):
+            return places
+        if places := list(broken_places(around, surroundings.hunks, evidence)):
             return places
         ranked = surroundings.rank()
         return ranked.best if ranked is not None else []
@@ -244,3 +265,8 @@ class Suggester:
             reason = str(error) if isinstance(error, MercuryError) else f"{type(error).__name__}: {error}"
             self._editor.show_message(types.MessageType.Error, f"Mercury: {reason}; run mercury-lsp doctor")
             return None
+
+
+def _offsets(snapshot: Snapshot, span: types.Range) -> tuple[int, int]:
+    start, end = (snapshot.offset_at(each.line, each.character) for each in (span.start, span.end))
+    return start, end

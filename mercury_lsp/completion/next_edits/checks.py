@@ -33,10 +33,15 @@ def reverts(snapshot: Snapshot, start: int, old: str, new: str, hunks: Sequence[
 
 def is_complete(hunk: Hunk, snapshot: Snapshot) -> bool:
     """Whether the lines of a change parse; otherwise the user is in the middle of it."""
+    return parses(snapshot, hunk.line, hunk.end_line)
+
+
+def parses(snapshot: Snapshot, first: int, end: int) -> bool:
+    """Whether the lines [first, end) of a version parse."""
     if snapshot.tree is None or not snapshot.is_parsed:
         return False
-    start, end = (snapshot.source.byte_of(snapshot.offset_at(line, 0)) for line in (hunk.line, hunk.end_line))
-    node = snapshot.tree.root_node.named_descendant_for_byte_range(start, max(start, end - 1))
+    start, stop = (snapshot.source.byte_of(snapshot.offset_at(line, 0)) for line in (first, end))
+    node = snapshot.tree.root_node.named_descendant_for_byte_range(start, max(start, stop - 1))
     return node is None or not node.has_error
 
 

@@ -16,8 +16,9 @@ from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_REPEA
 from mercury_lsp.completion.next_edits.keyed_values import naming_values, renamed_keys
 from mercury_lsp.completion.next_edits.mirroring import mirrored
 from mercury_lsp.completion.next_edits.new_parameters import body_sites
+from mercury_lsp.completion.next_edits.next_place import apart, broken_places
 from mercury_lsp.completion.next_edits.offers_by_example import OffersByExample
-from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, first_likely, likely_by_place
+from mercury_lsp.completion.next_edits.proposals import Proposal, ScoreTexts, by_evidence, first_likely, likely_by_place
 from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming, renamed
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.repeated_change import NOTHING_CLOSED, Closed, Others, RepeatedChange
@@ -129,6 +130,7 @@ class NextEdits:
         around = surroundings() if surroundings is not None else Surroundings((), lambda: None)
         rank = cache(around.rank)
         proposals = list(self._proposals(snapshot, path, cursor, others(), around.hunks, closed))
+        proposals = by_evidence(proposals, around.evidence)
         if not invoked and any(each.is_guess for each in proposals):
             proposals = likely_by_place(proposals, rank())
         if proposals:
@@ -137,10 +139,13 @@ class NextEdits:
             judging = partial(first_likely, proposals, most, self._score, snapshot, cancel)
             if found := await self._answer(request, judging, cancel):
                 return found
-        if self.rewritten_places.rewrite is None or (ranked := rank()) is None:
+        if self.rewritten_places.rewrite is None:
             return []
         cancel = Event()
-        places = self.rewritten_places.open(snapshot, ranked.best, invoked)
+        likely = apart(broken_places([(snapshot, path)], around.hunks, around.evidence))
+        if (ranked := rank()) is not None:
+            likely += [each for each in ranked.best if not any(other.covers(each.line) for other in likely)]
+        places = self.rewritten_places.open(snapshot, likely, invoked)
         if not places:
             return []
         at = snapshot.offset_at(places[0].line, 0)

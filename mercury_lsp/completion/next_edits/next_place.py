@@ -1,7 +1,11 @@
 """Which place the user is taken to although nothing is offered there: a likely one out of the way, or any by key."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from mercury_engine.places.candidates import TOLERANCE_LINES
+
+from mercury_lsp.completion.next_edits.checks import parses
+from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.signatures import signatures, unfit_calls
@@ -18,8 +22,9 @@ MIN_DISTANCE_LINES = 8
 """A place must be more lines than this away from the cursor and from the last change: nearer ones are in sight."""
 
 
-UNFIT_CHANCE = 1.0
-"""Chance of a call that no longer fits the function it calls: it must change, though it isn't known how."""
+CERTAIN_CHANCE = 1.0
+"""Chance of a call that no longer fits the function it calls, and of an error that appeared after the user's change:
+they must change, though it isn't known how."""
 
 
 def unfit_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk]) -> Iterator[Place]:
@@ -29,7 +34,36 @@ def unfit_places(documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk
         for snapshot, path in documents:
             for start in unfit_calls(signature, hunks, snapshot):
                 line = snapshot.source.line_of(start)
-                yield Place(snapshot, path, line, line, line + 1, UNFIT_CHANCE)
+                yield Place(snapshot, path, line, line, line + 1, CERTAIN_CHANCE)
+
+
+def broken_places(
+    documents: Sequence[tuple[Snapshot, str]], hunks: Sequence[Hunk], evidence: Callable[[Snapshot], Evidence]
+) -> Iterator[Place]:
+    """The lines of documents, with their paths, in which an error appeared after the user's change.
+
+    The latest hunk's document comes first, its lines below the hunk before those above. Lines that the user changed or
+    that don't parse are left out: an error in them is that of an unfinished change.
+    """
+    if not hunks:
+        return
+    last = hunks[-1]
+    for snapshot, path in sorted(documents, key=lambda each: each[0].uri != last.uri):
+        own = [each for each in hunks if each.uri == snapshot.uri]
+        at = last.line if snapshot.uri == last.uri else 0
+        for line in sorted(evidence(snapshot).errors, key=lambda line, at=at: (line < at, abs(line - at))):
+            if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
+                around = max(0, line - TOLERANCE_LINES), line + TOLERANCE_LINES + 1
+                yield Place(snapshot, path, line, *around, CERTAIN_CHANCE)
+
+
+def apart(places: Iterable[Place]) -> list[Place]:
+    """The places of one document without those among the lines of an earlier one."""
+    found: list[Place] = []
+    for each in places:
+        if not any(other.covers(each.line) for other in found):
+            found.append(each)
+    return found
 
 
 def next_place(places: Sequence[Place], last: Hunk, uri: str, line: int) -> Place | None:

@@ -42,6 +42,10 @@ class Place:
     end_line: int
     chance: float
 
+    def covers(self, line: int) -> bool:
+        """Whether a line of its document is among its lines."""
+        return self.start_line <= line < self.end_line
+
 
 @dataclass(frozen=True, slots=True)
 class RankedPlaces:

@@ -7,6 +7,7 @@ from time import perf_counter
 
 from mercury_engine.api import FillRequest
 
+from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, probability_of_new, scoring_request
 from mercury_lsp.completion.next_edits.places import RankedPlaces
@@ -51,6 +52,21 @@ def likely_by_place(proposals: Sequence[Proposal], ranked: RankedPlaces | None) 
         return chance is None or chance >= MIN_PLACE_CHANCE
 
     return [each for each in proposals if is_likely(each)]
+
+
+def by_evidence(proposals: Sequence[Proposal], evidence: Callable[[Snapshot], Evidence]) -> list[Proposal]:
+    """The proposals for lines in which an error appeared after the user's change first, and no longer as guesses; then
+    those for lines with a warning."""
+
+    snapshots = {each.snapshot.uri: each.snapshot for each in proposals}
+    found = {uri: evidence(snapshot) for uri, snapshot in snapshots.items()}
+
+    def rank(each: Proposal) -> int:
+        first, last = (each.snapshot.source.line_of(at) for at in (each.site.start, each.site.end))
+        return found[each.snapshot.uri].rank(first, last)
+
+    ranked = sorted(((rank(each), each) for each in proposals), key=lambda pair: pair[0])
+    return [replace(each, is_guess=False) if number == 0 else each for number, each in ranked]
 
 
 def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[EditSite]]:

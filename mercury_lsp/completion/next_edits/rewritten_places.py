@@ -9,6 +9,7 @@ from time import perf_counter
 from mercury_engine.api import EditHunk
 
 from mercury_lsp.completion.next_edits.checks import is_wanted
+from mercury_lsp.completion.next_edits.diagnostics import Evidence, no_evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk, shown
 from mercury_lsp.completion.next_edits.offer import Offer
@@ -40,6 +41,8 @@ class Surroundings:
     hunks: Sequence[Hunk]
     rank: Callable[[], RankedPlaces | None]
     """None if the head can't say."""
+    evidence: Callable[[Snapshot], Evidence] = no_evidence
+    """Where other servers found something wrong since the user's change."""
 
 
 class RewrittenPlaces:

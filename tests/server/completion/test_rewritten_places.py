@@ -8,6 +8,7 @@ import pytest
 
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits.checks import MAX_EDIT_CHARS, is_wanted
+from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.rewritten_places import MIN_CHANCE_BY_KEY, MIN_CHANCE_UNASKED, Surroundings
@@ -45,6 +46,7 @@ class RewriteDesk(HistoryDesk):
         self.next_edits = NextEdits(Coalescer(), self.score)
         self.next_edits.rewritten_places.rewrite = self.rewrite
         self.old, self.new, self.places = old, new, [self.place(5)]
+        self.errors: frozenset[int] = frozenset()
 
     async def score(self, *_: object) -> list[float] | None:
         return None
@@ -58,7 +60,8 @@ class RewriteDesk(HistoryDesk):
         return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 2, chance)
 
     def found(self, invoked: bool = False) -> list[Suggestion]:
-        around = Surroundings(self.history.hunks(), lambda: FixedRanking(self.places))
+        ranking = FixedRanking(self.places) if self.places else None
+        around = Surroundings(self.history.hunks(), lambda: ranking, lambda _: Evidence(self.errors))
         cursor = None if invoked else 0
         finding = self.next_edits.find(self.documents.parsed(A), "a.py", "edit", cursor, lambda: around)
         return asyncio.run(finding)
@@ -95,6 +98,15 @@ def test_a_place_of_another_version_is_not_asked_about():
     desk = RewriteDesk()
     desk.put((0, "", "import os\n"))
     assert desk.found() == [] and desk.asked == []
+
+
+def test_a_line_in_which_an_error_appeared_is_asked_about_first_and_once():
+    desk = RewriteDesk(old="nowhere")
+    desk.errors, desk.places = frozenset({5, 6}), [desk.place(4), desk.place(1)]
+    assert desk.found() == [] and [each.line for each in desk.asked] == [5, 1]
+    desk.asked.clear()
+    desk.places = []
+    assert desk.found() == [] and [each.line for each in desk.asked] == [5]
 
 
 def test_a_place_that_stays_is_passed_over():

@@ -29,6 +29,7 @@ FILES = {
     "U": "test_clients_popup.py",
     "N": "test_next_edits.py",
     "O": "test_other_files.py",
+    "I": "test_diagnostics.py",
     "H": "../relay/test_hub.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (

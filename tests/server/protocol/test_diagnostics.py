@@ -1,0 +1,213 @@
+"""Errors that the client forwards from other servers say where the next edit is, to the real server."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.protocol.test_next_edits import (
+    ACTIONS,
+    ANSWERS,
+    BODY,
+    FAR,
+    SILENT,
+    edits,
+    placed,
+    renamed,
+    run,
+)
+from tests.support.editor import COMMAND as SERVER
+from tests.support.editor import Editor, script, span
+
+FORWARDED = "mercury/didChangeDiagnostics"
+
+ERROR, WARNING, HINT = 1, 2, 4
+
+GUESS = "def f(n):\n    a = n\n" + "    pass\n" * 5 + "    g(1, n)\n    return n\n"
+"""`self.` before the `n` of the second line is a guess in the last two, 8 and 9 of the document."""
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Editor]:
+    """The head for places finds an edit likely in the first line only."""
+    with Editor(ANSWERS, [*SERVER, "--place", "0"]) as made:
+        yield made.initialize(ACTIONS)
+
+
+@pytest.fixture
+def editor(shared: Editor) -> Editor:
+    return shared.quiet()
+
+
+def diagnostic(line: int, column: int = 4, severity: int = ERROR) -> dict[str, Any]:
+    return {"range": span((line, column), (line, column + 2)), "severity": severity}
+
+
+def forward(editor: Editor, uri: str, version: int, *found: dict[str, Any]) -> None:
+    editor.notify(FORWARDED, {"textDocument": {"uri": uri, "version": version}, "diagnostics": list(found)})
+
+
+def changed(editor: Editor, *found: dict[str, Any], before: Sequence[dict[str, Any]] = (), body: str = BODY) -> str:
+    """A document in which a name was changed, which brought about these diagnostics; returns its uri."""
+    uri = editor.opened(script(**SILENT) + body + FAR)
+    forward(editor, uri, 1, *before)
+    editor.change(uri, 2, {"range": span((1, 6), (1, 11)), "text": "total"})
+    forward(editor, uri, 2, *found)
+    return uri
+
+
+def line_of(found: dict[str, Any] | None) -> int | None:
+    return None if found is None else found["position"]["line"]
+
+
+def test_the_server_says_that_it_takes_diagnostics(editor: Editor):
+    assert editor.capabilities["experimental"] == {"mercury": {"diagnostics": True}}
+
+
+def test_the_next_place_is_an_error_that_appeared_after_the_change(editor: Editor):
+    uri = changed(editor, diagnostic(30))
+    found = placed(editor, uri, version=2)
+    position = {"line": 30, "character": 4}
+    assert found == {"textDocument": {"uri": uri, "version": 2}, "position": position, "chance": 1.0}
+
+
+def test_an_error_that_was_there_before_the_change_is_no_place(editor: Editor):
+    assert placed(editor, changed(editor, diagnostic(30), before=[diagnostic(30)])) is None
+
+
+@pytest.mark.parametrize("severity", [WARNING, HINT])
+def test_what_is_no_error_is_no_place(editor: Editor, severity: int):
+    assert placed(editor, changed(editor, diagnostic(30, severity=severity))) is None
+
+
+def test_an_error_near_the_cursor_is_no_place(editor: Editor):
+    assert placed(editor, changed(editor, diagnostic(8))) is None
+
+
+def test_diagnostics_of_an_older_version_are_dropped(editor: Editor):
+    uri = changed(editor)
+    forward(editor, uri, 1, diagnostic(30))
+    assert placed(editor, uri) is None
+    forward(editor, uri, 2, diagnostic(30))
+    assert line_of(placed(editor, uri)) == 30
+
+
+def test_after_an_edit_an_error_is_a_place_only_once_it_is_reported_again(editor: Editor):
+    uri = changed(editor, diagnostic(30))
+    editor.change(uri, 3, {"range": span((1, 11), (1, 11)), "text": "s"})
+    assert placed(editor, uri) is None
+    forward(editor, uri, 3, diagnostic(30))
+    assert line_of(placed(editor, uri)) == 30
+
+
+def test_an_error_in_another_open_document_is_a_place_unless_that_is_ignored(tmp_path: Path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+    with Editor(ANSWERS, [*SERVER, "--place", "0"]) as editor:
+        editor.initialize(ACTIONS, rootUri=tmp_path.as_uri())
+        for name in ("other.py", "ignored.py"):
+            editor.open((tmp_path / name).as_uri(), FAR)
+            forward(editor, (tmp_path / name).as_uri(), 1)
+        uri = changed(editor)
+        forward(editor, (tmp_path / "ignored.py").as_uri(), 1, diagnostic(3))
+        assert placed(editor, uri) is None
+        forward(editor, (tmp_path / "other.py").as_uri(), 1, diagnostic(3))
+        found = placed(editor, uri)
+        assert found is not None and found["textDocument"]["uri"] == (tmp_path / "other.py").as_uri()
+
+
+def test_diagnostics_of_a_file_of_secrets_are_left_alone(tmp_path: Path):
+    with Editor(ANSWERS, [*SERVER, "--place", "0"]) as editor:
+        editor.initialize(ACTIONS, rootUri=tmp_path.as_uri())
+        secret = (tmp_path / ".env").as_uri()
+        editor.open(secret, FAR)
+        forward(editor, secret, 1)
+        uri = changed(editor)
+        forward(editor, secret, 1, diagnostic(3))
+        assert placed(editor, uri) is None
+
+
+# Edits
+
+
+def guessed(editor: Editor, *found: dict[str, Any]) -> str:
+    uri = editor.opened(script(**SILENT) + GUESS)
+    forward(editor, uri, 1)
+    editor.change(uri, 2, {"range": span((2, 8), (2, 8)), "text": "self"})
+    forward(editor, uri, 2, *found)
+    editor.change(uri, 3, {"range": span((2, 12), (2, 12)), "text": "."})
+    return uri
+
+
+def starts(editor: Editor, uri: str) -> list[int]:
+    """The lines in which edits are offered unasked."""
+    return [each["range"]["start"]["line"] for each in edits(editor, uri, 3, 2, 13)]
+
+
+def test_a_guess_is_offered_where_an_error_appeared_although_an_edit_is_unlikely_there(editor: Editor):
+    assert starts(editor, guessed(editor)) == []
+    assert starts(editor, guessed(editor, diagnostic(8))) == [8]
+    assert starts(editor, guessed(editor, diagnostic(9, 11))) == [9]
+    assert starts(editor, guessed(editor, diagnostic(8, severity=WARNING))) == []
+
+
+def test_where_errors_appeared_edits_are_offered_first_then_where_there_are_warnings(editor: Editor):
+    uri = changed(editor)
+    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [2]
+    uri = changed(editor, diagnostic(4))
+    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
+    uri = changed(editor, diagnostic(2, severity=WARNING), diagnostic(4))
+    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
+    uri = changed(editor, diagnostic(4, severity=WARNING))
+    assert [each["range"]["start"]["line"] for each in edits(editor, uri)] == [4]
+
+
+def test_the_error_that_actions_are_asked_for_is_where_the_edit_is_made_by_key(editor: Editor):
+    uri = renamed(editor)
+    params = {"textDocument": {"uri": uri}, "range": span((4, 11), (4, 11))}
+    error = diagnostic(4, 11) | {"message": "count is not defined"}
+    editor.request("textDocument/codeAction", params | {"context": {"diagnostics": [error]}})
+    assert editor.result(run(editor, uri, 2)) == {"applied": True}
+    assert edited_lines(editor) == [4]
+    editor.request("textDocument/codeAction", params | {"context": {"diagnostics": []}})
+    assert editor.result(run(editor, uri, 2)) == {"applied": True}
+    assert edited_lines(editor) == [4, 2]
+
+
+def edited_lines(editor: Editor) -> list[int]:
+    found = editor.received("workspace/applyEdit")
+    return [each["edit"]["documentChanges"][0]["edits"][0]["range"]["start"]["line"] for each in found]
+
+
+# Off switches, and what no client should send
+
+
+def test_diagnostics_are_of_no_use_where_next_edits_are_switched_off(editor: Editor):
+    uri = changed(editor, diagnostic(30))
+    for off in ({"nextEdits": False}, {"disabledLanguages": ["python"]}, {"enabled": False}):
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": off}})
+        forward(editor, uri, 2, diagnostic(35))
+        assert placed(editor, uri) is None
+        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {}}})
+        assert line_of(placed(editor, uri)) == 30
+
+
+def test_diagnostics_of_a_document_that_is_not_open_are_dropped(editor: Editor):
+    forward(editor, "file:///nowhere.py", 1, diagnostic(3))
+    uri = changed(editor, diagnostic(30))
+    assert line_of(placed(editor, uri)) == 30
+
+
+def test_positions_beyond_the_text_do_no_harm(editor: Editor):
+    uri = changed(editor, diagnostic(30), {"range": span((9_999, 9), (2, 0)), "severity": ERROR})
+    assert line_of(placed(editor, uri)) == 30
+
+
+def test_messages_are_never_logged(editor: Editor):
+    uri = changed(editor, diagnostic(30) | {"message": "hunter2"})
+    forward(editor, uri, 2, {"message": "hunter2"}, {"range": None, "severity": "error", "message": "hunter2"})
+    assert line_of(placed(editor, uri)) == 30
+    editor.receive_all()
+    logged = [each["message"] for each in editor.received("window/logMessage")]
+    assert any("severity" in each for each in logged) and not any("hunter2" in each for each in logged)
