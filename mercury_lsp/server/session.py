@@ -137,7 +137,7 @@ class Session:
         own = [hunk for hunk in hunks if hunk.uri == uri]
         cursor = line if line is not None else max(own[-1].line, own[-1].end_line - 1) if own else 0
         ranked = partial(self.places.rank, uri, cursor, hunks, may_use)
-        return Surroundings(hunks, ranked, self.diagnostics.evidence)
+        return Surroundings(hunks, ranked, self.diagnostics.evidence, self.history.taken_back)
 
     def with_surroundings(self, context: CompletionContext, snapshot: Snapshot) -> CompletionContext:
         """The context with snippets of other files, and with lookup text from this document and others."""

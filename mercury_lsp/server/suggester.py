@@ -185,9 +185,9 @@ class Suggester:
         if not self._allows_next_edits(snapshot):
             return False
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
-        hunks = self._session.surroundings(snapshot.uri, None).hunks
+        around = self._session.surroundings(snapshot.uri, None)
         return self._session.completer.next_edits.has_candidates(
-            snapshot, path, others, hunks, Closed(self._closed_documents())
+            snapshot, path, others, around, Closed(self._closed_documents())
         )
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:

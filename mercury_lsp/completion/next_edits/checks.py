@@ -19,11 +19,14 @@ def is_wanted(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequenc
     if not 0 <= start <= end <= snapshot.length or end - start + len(new) > MAX_EDIT_CHARS:
         return False
     old = snapshot.slice(start, end)
-    if "".join(old.split()) == "".join(new.split()):
-        return False
-    if reverts(snapshot, start, old, new, hunks):
+    if only_moves_white_space(old, new) or reverts(snapshot, start, old, new, hunks):
         return False
     return not edit_shows_secret(snapshot, start, end, new) and not breaks_document(snapshot, start, end, new)
+
+
+def only_moves_white_space(old: str, new: str) -> bool:
+    """Whether two texts differ in blanks and line breaks only, if at all."""
+    return "".join(old.split()) == "".join(new.split())
 
 
 def reverts(snapshot: Snapshot, start: int, old: str, new: str, hunks: Sequence[Hunk]) -> bool:

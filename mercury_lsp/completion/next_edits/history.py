@@ -103,6 +103,8 @@ class History:
         """Files that changed on disk, and when, not looked at yet."""
         self._reloaded: dict[str, float] = {}
         """When a document's file last changed on disk."""
+        self.taken_back: tuple[str, int, int] | None = None
+        """Uri, start and end of the text that the last edit made what it was before the user replaced it."""
 
     def record(self, uri: str, edits: Sequence[Edit]) -> None:
         """Record one notification's edits, in order; every edit of the document must be recorded."""
@@ -197,6 +199,8 @@ class History:
             elif (moved := each.change.moved(edit)) is not None:
                 kept.append(each if moved is each.change else _Tracked(uri, moved, each.seconds, each.is_typed))
         change = _composed([each.change for each in touched], edit)
+        is_back = change.old == change.new and change.old.strip() != ""
+        self.taken_back = (uri, change.start, change.end) if is_back else None
         is_kept = (is_users or touched) and change.old != change.new
         if is_kept and len(change.old) + len(change.new) <= MAX_HUNK_CHARS:
             begun = min((each.seconds for each in touched), default=self._clock())

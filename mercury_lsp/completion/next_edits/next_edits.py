@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits.awaiting import awaiting_sites, made_async, unmarked
-from mercury_lsp.completion.next_edits.checks import is_complete, reverts
+from mercury_lsp.completion.next_edits.checks import is_complete, only_moves_white_space, reverts
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_REPEATED_PROBABILITY, hunk_block
@@ -23,7 +23,7 @@ from mercury_lsp.completion.next_edits.renaming import RenamedDocument, Renaming
 from mercury_lsp.completion.next_edits.repeatable_edits import RepeatableEdits
 from mercury_lsp.completion.next_edits.repeated_change import NOTHING_CLOSED, Closed, Others, RepeatedChange
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.completion.next_edits.rewritten_places import RewrittenPlaces, Surroundings
+from mercury_lsp.completion.next_edits.rewritten_places import NO_SURROUNDINGS, RewrittenPlaces, Surroundings
 from mercury_lsp.completion.next_edits.siblings import additions, sibling_sites
 from mercury_lsp.completion.next_edits.signatures import call_sites, signatures
 from mercury_lsp.completion.suggestions import Suggestion
@@ -68,11 +68,11 @@ class NextEdits:
         snapshot: Snapshot,
         path: str = "",
         others: Others = (),
-        hunks: Sequence[Hunk] = (),
+        around: Surroundings = NO_SURROUNDINGS,
         closed: Closed = NOTHING_CLOSED,
     ) -> bool:
         """Whether the rules find a site, should the user ask."""
-        return next(self._proposals(snapshot, path, None, others, hunks, closed), None) is not None
+        return next(self._proposals(snapshot, path, None, others, around, closed), None) is not None
 
     def renamed_declaration(self, snapshot: Snapshot, others: Others, cursor: int | None) -> tuple[str, str] | None:
         """The old name, and the document's uri, of a renaming that files that aren't open may need, too.
@@ -127,9 +127,9 @@ class NextEdits:
         supersedes this one, and whatever the engine raises.
         """
         invoked = cursor is None
-        around = surroundings() if surroundings is not None else Surroundings((), lambda: None)
+        around = surroundings() if surroundings is not None else NO_SURROUNDINGS
         rank = cache(around.rank)
-        proposals = list(self._proposals(snapshot, path, cursor, others(), around.hunks, closed))
+        proposals = list(self._proposals(snapshot, path, cursor, others(), around, closed))
         proposals = by_evidence(proposals, around.evidence)
         if not invoked and any(each.is_guess for each in proposals):
             proposals = likely_by_place(proposals, rank())
@@ -150,7 +150,7 @@ class NextEdits:
             return []
         at = snapshot.offset_at(places[0].line, 0)
         request = SuggestionRequest(feature, snapshot, at, invoked, is_next_edit=True)
-        return await self._answer(request, partial(self.rewritten_places.first, places, around.hunks, cancel), cancel)
+        return await self._answer(request, partial(self.rewritten_places.first, places, around, cancel), cancel)
 
     async def _answer(
         self, request: SuggestionRequest, search: Callable[[], Coroutine[Any, Any, list[Suggestion]]], cancel: Event
@@ -160,6 +160,22 @@ class NextEdits:
         return await self._coalescer.answer(request, lambda: SharedAnswer.of(search(), cancel))
 
     def _proposals(
+        self,
+        snapshot: Snapshot,
+        path: str,
+        cursor: int | None,
+        others: Others,
+        around: Surroundings,
+        closed: Closed,
+    ) -> Iterator[Proposal]:
+        """What the rules find, best first, but what only moves white space or what the user has just taken back."""
+        for each in self._found(snapshot, path, cursor, others, around.hunks, closed):
+            site = each.site
+            is_back = around.is_taken_back(each.snapshot.uri, site.start, site.end)
+            if not is_back and not only_moves_white_space(site.old, site.new):
+                yield each
+
+    def _found(
         self,
         snapshot: Snapshot,
         path: str,

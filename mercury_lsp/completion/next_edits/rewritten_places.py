@@ -43,6 +43,18 @@ class Surroundings:
     """None if the head can't say."""
     evidence: Callable[[Snapshot], Evidence] = no_evidence
     """Where other servers found something wrong since the user's change."""
+    taken_back: tuple[str, int, int] | None = None
+    """Uri, start and end of the text in which the user has just taken a change back."""
+
+    def is_taken_back(self, uri: str, start: int, end: int) -> bool:
+        """Whether the user has just taken back a change of this text, or of a part of it."""
+        if self.taken_back is None:
+            return False
+        where, first, last = self.taken_back
+        return where == uri and start <= last and first <= end
+
+
+NO_SURROUNDINGS = Surroundings((), lambda: None)
 
 
 class RewrittenPlaces:
@@ -60,14 +72,16 @@ class RewrittenPlaces:
         least = MIN_CHANCE_BY_KEY if invoked else MIN_CHANCE_UNASKED
         return [each for each in places if each.snapshot.source is snapshot.source and each.chance >= least]
 
-    async def first(self, places: Sequence[Place], hunks: Sequence[Hunk], cancel: Event) -> list[Suggestion]:
+    async def first(self, places: Sequence[Place], around: Surroundings, cancel: Event) -> list[Suggestion]:
         """The edit of the first place whose rewrite may be shown; raises Cancelled, and what the model raises."""
         started = perf_counter()
         assert self.rewrite is not None
-        asked = places[:MAX_PLACES]
+        asked, hunks = places[:MAX_PLACES], around.hunks
         rewrites = (self.rewrite(place, shown(hunks, place.snapshot.uri), cancel) for place in asked)
         for place, found in zip(asked, await asyncio.gather(*rewrites), strict=True):
             if found is None or not is_wanted(place.snapshot, found.start, found.end, found.text, hunks):
+                continue
+            if around.is_taken_back(place.snapshot.uri, found.start, found.end):
                 continue
             old = place.snapshot.slice(found.start, found.end)
             offer = Offer(place.snapshot.uri, EditSite(found.start, old, found.text))

@@ -527,6 +527,25 @@ def test_a_next_edit_that_breaks_the_syntax_is_not_offered(editor: Editor):
     assert edit["range"] == span((4, 11), (4, 12))
 
 
+@pytest.mark.parametrize("line", ["f(a,b)", "x = a+b"])
+def test_an_edit_that_only_moves_white_space_is_not_offered(editor: Editor, line: str):
+    uri = editor.opened(script(**SILENT) + f"{line}\ng(1)\n{line}\n")
+    wider = line.replace(",", ", ").replace("+", " + ")
+    editor.change(uri, 2, {"range": span((1, 0), (1, len(line))), "text": wider})
+    assert edits(editor, uri, 2, 1, len(wider)) == [] and editor.result(run(editor, uri, 2)) == {"applied": False}
+
+
+def test_a_change_that_the_user_took_back_is_not_offered_there_until_they_go_on_elsewhere(editor: Editor):
+    uri = editor.opened(script(**SILENT) + "def f(a, strict):\n    return a\n\n\nf(1, strict=1)\n")
+    for version, (line, column, end, text) in enumerate(
+        [(1, 9, 15, "exact"), (5, 5, 11, "exact"), (5, 5, 10, "strict")], 2
+    ):
+        editor.change(uri, version, {"range": span((line, column), (line, end)), "text": text})
+    assert edits(editor, uri, 4, 5, 11) == [] and editor.result(run(editor, uri, 4)) == {"applied": False}
+    editor.change(uri, 5, {"range": span((3, 0), (3, 0)), "text": "b = 1\n"})
+    assert [each["text"] for each in edits(editor, uri, 5, 3, 5)] == ["f(1, exact=1)"]
+
+
 # As an action
 
 
