@@ -120,7 +120,7 @@ def head(fill: dict[str, Any]) -> str:
 
 
 class Workbench:
-    """The server of a workbench that has the extension as its sources are now, and a browser."""
+    """The server of a workbench that has the extension as its sources are now, a checker for files, and a browser."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -167,6 +167,7 @@ class Workbench:
             copy = installed / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(EXTENSION / name, copy)
+        shutil.copytree(HERE / "checker", self.folder / "extensions" / "checker")
 
     def _serve(self) -> tuple[subprocess.Popen[bytes], str]:
         script, log = find_workbench(), self.folder / "log.txt"

@@ -73,7 +73,7 @@ class Mercury {
 
   private commands() {
     return [
-      commands.registerCommand("mercury.menu", () => showMenu(this.current, this.nextEdits.pending)),
+      commands.registerCommand("mercury.menu", () => showMenu(this.current, this.nextEdits)),
       commands.registerCommand("mercury.toggle", () => this.toggle("enabled")),
       commands.registerCommand("mercury.toggleLanguage", () => this.toggleLanguage()),
       commands.registerCommand("mercury.fillHere", () => this.fillHere()),

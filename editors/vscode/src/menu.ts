@@ -1,5 +1,6 @@
-import { commands, QuickPickItemKind, window, workspace, type QuickPickItem } from "vscode";
+import { commands, QuickPickItemKind, Uri, window, workspace, type QuickPickItem } from "vscode";
 import { changedLines, type Pending } from "./nextedit/pending";
+import { type Place } from "./nextedit/place";
 import { fileOf } from "./nextedit/tab";
 import { serves } from "./server";
 import { sentence, type Status } from "./status";
@@ -8,9 +9,15 @@ interface Choice extends QuickPickItem {
   readonly command?: string;
 }
 
-/** The menu behind the status item; it leads to the next edit that is drawn. */
-export async function showMenu(status: Status, drawn?: { readonly edit: Pending }): Promise<void> {
-  const choices = [...switches(), ...nextEdits(drawn?.edit), ...TOOLS];
+/** What is shown in the active editor: the next edit, or else the place where it probably is. */
+interface Shown {
+  readonly pending?: { readonly edit: Pending } | undefined;
+  readonly place?: Place | undefined;
+}
+
+/** The menu behind the status item; it leads to the next edit, or to its place. */
+export async function showMenu(status: Status, shown: Shown): Promise<void> {
+  const choices = [...switches(), ...nextEdits(shown), ...TOOLS];
   const chosen = await window.showQuickPick(choices, { title: "Mercury", placeHolder: sentence(status) });
   if (chosen?.command) await commands.executeCommand(chosen.command);
 }
@@ -26,23 +33,37 @@ function switches(): Choice[] {
   return [everywhere, { label: `${label} for ${document.languageId}`, command: "mercury.toggleLanguage" }];
 }
 
-function nextEdits(edit: Pending | undefined): Choice[] {
+function nextEdits(shown: Shown): Choice[] {
   const section = workspace.getConfiguration("mercury");
   if (!section.get("enabled")) return [];
   const separator = { label: "next edits", kind: QuickPickItemKind.Separator };
   const command = "mercury.toggleNextEdits";
   if (!section.get("nextEdits")) return [separator, { label: "$(check) Switch next edits on", command }];
-  const off = { label: "$(circle-slash) Switch next edits off", command };
-  if (!edit) return [separator, off];
-  const isHere = window.activeTextEditor?.document.uri.toString() === edit.uri;
-  const place = `${isHere ? "" : `${fileOf(edit.uri)}, `}line ${(changedLines(edit)[0] + 1).toFixed()}`;
-  const label = `$(arrow-right) Go to the next edit, ${place}`;
-  const description = edit.renaming?.label ?? "";
-  const jump = { label, description, command: "mercury.jumpToNextEdit" };
-  const remaining = edit.renaming?.remaining ?? 0;
-  if (remaining < 2) return [separator, jump, off];
-  const all = `$(replace-all) Rename all ${remaining.toFixed()} remaining`;
-  return [separator, jump, { label: all, command: "mercury.applyAllNextEdits" }, off];
+  return [separator, ...ways(shown), { label: "$(circle-slash) Switch next edits off", command }];
+}
+
+/** What leads on: to the edit or the place that is shown; otherwise the server is asked for an edit. */
+function ways({ pending, place }: Shown): Choice[] {
+  const command = "mercury.jumpToNextEdit";
+  if (pending) {
+    const { renaming, uri } = pending.edit;
+    const label = `$(arrow-right) Go to the next edit, ${where(uri, changedLines(pending.edit)[0])}`;
+    return [{ label, description: renaming?.label ?? "", command }, ...all(renaming?.remaining ?? 0)];
+  }
+  if (!place) return [{ label: "$(search) Look for a next edit", command: "mercury.applyNextEdit" }];
+  const label = `$(arrow-right) Go to the likely next place, ${where(place.textDocument.uri, place.position.line)}`;
+  return [{ label, command }];
+}
+
+function all(remaining: number): Choice[] {
+  const label = `$(replace-all) Rename all ${remaining.toFixed()} remaining`;
+  return remaining > 1 ? [{ label, command: "mercury.applyAllNextEdits" }] : [];
+}
+
+/** A line, counted from 0, and its file if that is another one. */
+function where(uri: string, line: number): string {
+  const isHere = window.activeTextEditor?.document.uri.toString() === Uri.parse(uri).toString();
+  return `${isHere ? "" : `${fileOf(uri)}, `}line ${(line + 1).toFixed()}`;
 }
 
 const TOOLS: readonly Choice[] = [

@@ -1,5 +1,6 @@
 import {
   CodeActionTriggerKind,
+  EventEmitter,
   languages,
   type CancellationToken,
   type CodeAction,
@@ -24,6 +25,11 @@ import { GhostText } from "./nextedit/ghostText";
 import { absence, find, wanted } from "./program";
 import { serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
+
+/** What the server declares beyond LSP. */
+interface OwnCapabilities {
+  readonly mercury?: { readonly diagnostics?: boolean };
+}
 
 /** The documents that are synchronised with the server. */
 export const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }];
@@ -54,6 +60,9 @@ export interface Listener {
 /** At most one running server. One that exits is restarted, after a pause that doubles with each short life. */
 export class Server implements Disposable {
   readonly ghostText = new GhostText();
+  private readonly started = new EventEmitter<void>();
+  /** The server takes messages from now on. */
+  readonly onDidStart = this.started.event;
   private client: LanguageClient | undefined;
   private startedAt = 0;
   private shortLives = 0;
@@ -109,6 +118,25 @@ export class Server implements Disposable {
     }
   }
 
+  /** Whether it takes messages. */
+  get isRunning(): boolean {
+    return this.client?.isRunning() === true;
+  }
+
+  /** Whether the server takes the diagnostics of others. */
+  get takesDiagnostics(): boolean {
+    const own: unknown = this.client?.initializeResult?.capabilities.experimental;
+    return (own as OwnCapabilities | undefined)?.mercury?.diagnostics === true;
+  }
+
+  /** Send a notification, if a server is running. */
+  async notify(method: string, params: (client: LanguageClient) => object): Promise<void> {
+    if (!this.client?.isRunning()) return;
+    await this.client
+      .sendNotification(method, params(this.client))
+      .catch((error: unknown) => this.log.debug(`${method} was not sent`, error));
+  }
+
   /** Run one of the server's commands; false if no server is running. Throws the server's error. */
   async run(command: string, argument: (client: LanguageClient) => unknown): Promise<boolean> {
     if (!this.client?.isRunning()) return false;
@@ -119,6 +147,7 @@ export class Server implements Disposable {
 
   dispose(): void {
     this.ghostText.dispose();
+    this.started.dispose();
     void this.end();
   }
 
@@ -140,7 +169,10 @@ export class Server implements Disposable {
     this.client = client;
     this.startedAt = Date.now();
     this.listener.status(STARTING);
-    await client.start().catch(() => this.ended(client));
+    await client.start().then(
+      () => this.started.fire(),
+      () => this.ended(client),
+    );
   }
 
   private options(ended: () => void): LanguageClientOptions {

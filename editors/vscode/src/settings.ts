@@ -17,6 +17,12 @@ export function serverSettings(): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, name === "model" ? model() : section.get(name)]));
 }
 
+/** Whether the user wants next edits. */
+export function areNextEditsWanted(): boolean {
+  const section = workspace.getConfiguration("mercury");
+  return section.get("enabled") === true && section.get("nextEdits") === true;
+}
+
 /** The server looks up a model with this prefix among the installed ones only. */
 const INSTALLED = "installed:";
 

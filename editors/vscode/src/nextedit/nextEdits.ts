@@ -11,12 +11,15 @@ import {
   type TextEditor,
 } from "vscode";
 import { DOCUMENTS, serves, type Server } from "../server";
+import { areNextEditsWanted } from "../settings";
 import { accept, ask, reject } from "./asking";
 import { NONE, setContexts } from "./contexts";
+import { Diagnostics } from "./diagnostics";
 import { Drawing } from "./drawing";
 import { part, type Amount } from "./part";
 import { changedLines, endOf, fits, placeAt, rest, type Pending } from "./pending";
 import { NextPlaces } from "./nextPlaces";
+import { type Place } from "./place";
 import { keyHint } from "./pointer";
 import { Preview } from "./preview";
 import { isOn, NOWHERE, tabMeaning } from "./tab";
@@ -29,6 +32,7 @@ export class NextEdits implements Disposable {
   private readonly drawing = new Drawing();
   private readonly preview = new Preview(DOCUMENTS, (document) => this.editOf(document));
   private readonly places: NextPlaces;
+  private readonly diagnostics: Diagnostics;
   private readonly listening: Disposable[];
   private edit: Pending | undefined;
   private editor: TextEditor | undefined;
@@ -37,6 +41,8 @@ export class NextEdits implements Disposable {
   private asking: CancellationTokenSource | undefined;
   /** Where the server was asked last; a place is not asked about twice. */
   private asked = "";
+  /** Where the server was asked last and had nothing. */
+  private barren = "";
   /** Whether there is anything that a next edit could follow from. */
   private isEdited = false;
   private isApplying = false;
@@ -44,6 +50,7 @@ export class NextEdits implements Disposable {
 
   constructor(private readonly server: Server) {
     this.places = new NextPlaces(server);
+    this.diagnostics = new Diagnostics(server, () => this.reconsider());
     this.listening = [
       workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
         if (contentChanges.length > 0) this.changed(document);
@@ -67,6 +74,11 @@ export class NextEdits implements Disposable {
     if (!editor || !edit || editor !== window.activeTextEditor) return undefined;
     const document = workspace.textDocuments.find((each) => fits(edit, each));
     return document && { editor, edit, document };
+  }
+
+  /** The place that is pointed to when no edit is shown. */
+  get place(): Place | undefined {
+    return this.places.shown;
   }
 
   /** Put the cursor at the edit, or at the place that is pointed to, in the file where it is; whether there is one. */
@@ -152,7 +164,8 @@ export class NextEdits implements Disposable {
 
   dispose(): void {
     this.clear();
-    for (const each of [...this.listening, this.places, this.drawing, this.preview]) each.dispose();
+    const parts = [this.places, this.diagnostics, this.drawing, this.preview];
+    for (const each of [...this.listening, ...parts]) each.dispose();
   }
 
   private editOf(document: TextDocument): Pending | undefined {
@@ -188,7 +201,7 @@ export class NextEdits implements Disposable {
   /** Forget what is drawn and what was asked, and ask after a pause. */
   private restart(): void {
     this.clear();
-    this.asked = "";
+    this.asked = this.barren = "";
     this.askSoon();
   }
 
@@ -201,13 +214,22 @@ export class NextEdits implements Disposable {
   private async ask(): Promise<void> {
     this.stopAsking();
     const editor = window.activeTextEditor;
-    if (!editor || !this.isEdited || !serves(editor.document) || editor.selections.length > 1 || !isWanted()) return;
+    if (!editor || !this.isEdited || !serves(editor.document) || editor.selections.length > 1 || !areNextEditsWanted()) return;
     this.asked = placeOf(editor);
     const { token } = (this.asking = new CancellationTokenSource());
     const edit = await ask(this.server, editor, token);
     if (token.isCancellationRequested || editor !== window.activeTextEditor) return;
     if (edit) this.show(editor, edit);
-    else this.places.askSoon(editor);
+    else {
+      this.barren = this.asked;
+      this.places.askSoon(editor);
+    }
+  }
+
+  /** Others have found errors: ask again where there was nothing to show. */
+  private reconsider(): void {
+    const editor = window.activeTextEditor;
+    if (editor && !this.edit && !this.places.shown && placeOf(editor) === this.barren) this.askSoon();
   }
 
   private stopAsking(): void {
@@ -257,9 +279,4 @@ export class NextEdits implements Disposable {
 /** A line of a version of a document. */
 function placeOf({ document, selection }: TextEditor): string {
   return `${document.uri.toString()} ${document.version.toFixed()} ${selection.active.line.toFixed()}`;
-}
-
-function isWanted(): boolean {
-  const section = workspace.getConfiguration("mercury");
-  return section.get("enabled") === true && section.get("nextEdits") === true;
 }

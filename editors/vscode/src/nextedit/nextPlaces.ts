@@ -44,6 +44,11 @@ export class NextPlaces implements Disposable {
     ];
   }
 
+  /** The place that is pointed to from the active editor. */
+  get shown(): Place | undefined {
+    return this.editor === window.activeTextEditor ? this.place : undefined;
+  }
+
   /** Ask for a place if text and cursor stay as they are; no next edit was found for them. */
   askSoon(editor: TextEditor): void {
     this.clear();
