@@ -26,7 +26,7 @@ def test_who_renamed_a_name_goes_on_to_its_other_places_until_there_is_none(desk
     until(lambda: nvim.lines()[3] == "    return total")
     until(lambda: nvim.lua("return vim.api.nvim_win_get_cursor(0)")[0] == 4)
     nvim.keys(":Mercury next_edit<CR>")
-    until(lambda: "no next edit" in nvim.lua("return vim.fn.execute('messages')"))
+    until(lambda: "no next edit" in nvim.ghost("mercury.notes"))
     assert nvim.lines()[1:] == ["def f(total):", "    𝒳 = total", "    return total"]
 
 

@@ -108,7 +108,7 @@ def test_the_command_goes_to_the_place_too(desk: Desk) -> None:
     nvim = pointed(desk)
     nvim.keys(":Mercury next_edit<CR>")
     until(lambda: cursor(nvim) == [42, 0])
-    assert "no next edit" not in nvim.lua("return vim.fn.execute('messages')")
+    assert nvim.ghost("mercury.notes") == ""
 
 
 def test_the_key_goes_to_the_place_while_inserting(desk: Desk) -> None:

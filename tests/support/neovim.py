@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -68,10 +74,26 @@ def until(what: Callable[[], Any], wait_s: float = WAIT_S) -> Any:
     return value
 
 
-class Neovim:
-    """A headless Neovim with the plugin, spoken to over its socket."""
+def screen() -> int:
+    """A terminal of 80 columns; what is drawn on it is kept by nobody."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
 
-    def __init__(self, binary: str, folder: Path, cmd: list[str], options: str = "", before: str = "") -> None:
+    def drain() -> None:
+        with contextlib.suppress(OSError):  # the other end is gone
+            while os.read(ours, 1 << 16):
+                pass
+
+    threading.Thread(target=drain, daemon=True).start()
+    return theirs
+
+
+class Neovim:
+    """A Neovim with the plugin, spoken to over its socket; headless, or on a screen."""
+
+    def __init__(
+        self, binary: str, folder: Path, cmd: list[str], options: str = "", before: str = "", has_screen: bool = False
+    ) -> None:
         self.binary = binary
         self.sockets = tempfile.TemporaryDirectory(prefix="nv")  # a socket's path has at most 107 characters
         self.socket = f"{self.sockets.name}/s"
@@ -84,13 +106,17 @@ class Neovim:
             f"require('mercury').setup({{ cmd = {{ {command} }}, debounce_ms = 10, {options} }})\n"
         )
         env = os.environ | {f"XDG_{kind}_HOME": str(folder / kind) for kind in ("STATE", "DATA", "CACHE")}
+        terminal = screen() if has_screen else subprocess.DEVNULL
+        how = [] if has_screen else ["--headless"]
         self.process = subprocess.Popen(
-            [binary, "--headless", "--clean", "-u", str(init), "--listen", self.socket],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=env,
+            [binary, *how, "--clean", "-u", str(init), "--listen", self.socket],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env=env | {"TERM": "xterm"},
         )
+        if has_screen:
+            os.close(terminal)
         until(lambda: Path(self.socket).exists())
         self.binary = self.lua("return vim.v.progpath")  # past a wrapper script, which costs time at every call
 
@@ -168,8 +194,9 @@ class Desk:
         before: str = "",
         name: str = "a.py",
         cmd: list[str] | None = None,
+        has_screen: bool = False,
     ) -> Neovim:
-        self.nvim = Neovim(self.binary, self.folder, cmd or self.cmd, options, before)
+        self.nvim = Neovim(self.binary, self.folder, cmd or self.cmd, options, before, has_screen)
         self.nvim.open(self.folder / name, text)
         return self.nvim
 

@@ -1,4 +1,5 @@
 local config = require("mercury.config")
+local notes = require("mercury.notes")
 local process = require("mercury.process")
 local status = require("mercury.status")
 
@@ -55,6 +56,9 @@ function M.start()
     handlers = {
       didChangeStatus = function(_, said)
         status.note(said)
+      end,
+      ["window/showMessage"] = function(_, said)
+        notes.show(said)
       end,
       ["$/progress"] = require("mercury.denoising").on_progress,
     },
@@ -195,9 +199,7 @@ function M.next_edit(bufnr)
     return false
   end
   local document = vim.lsp.util.make_text_document_params(bufnr)
-  local command = { command = "mercury.nextEdit", arguments = { { textDocument = document } } }
-  local asked = client:request("workspace/executeCommand", command, nil, bufnr)
-  return asked
+  return notes.run(client, bufnr, "mercury.nextEdit", { { textDocument = document } })
 end
 
 ---@param bufnr? integer

@@ -52,6 +52,9 @@ local function watch(ghost_text)
       end
     end,
   })
+  require("mercury.diagnostics").watch(group, function()
+    return ghost_text.enabled
+  end)
   vim.api.nvim_create_autocmd("InsertEnter", {
     group = group,
     callback = function(args)
@@ -72,6 +75,7 @@ local function watch(ghost_text)
       if client and client.name == mercury_client.name then
         mercury_client.add_project(client, args.buf)
         ghost_text.attach(args.buf, client.id)
+        require("mercury.diagnostics").attached(args.buf)
       end
     end,
   })

@@ -6,6 +6,7 @@ local edits = require("mercury.edit")
 local jump = require("mercury.jump")
 local mercury_client = require("mercury.client")
 local next_place = require("mercury.next_place")
+local notes = require("mercury.notes")
 
 local api = vim.api
 
@@ -86,6 +87,7 @@ end
 --- The server is gone, and with it what it knew.
 function M.reset()
   request, asked, barren = nil, "", ""
+  notes.reset()
   M.clear()
   next_place.clear()
 end
@@ -138,6 +140,16 @@ local function ask_soon(bufnr, wait_ms)
   )
 end
 
+--- Other servers have found errors: ask again where there was nothing to show.
+function M.reconsider()
+  local bufnr = api.nvim_get_current_buf()
+  if not current() and not next_place.is_shown() and barren == place(bufnr) then
+    asked, barren = "", ""
+    next_place.clear()
+    ask_soon(bufnr)
+  end
+end
+
 --- The text, the cursor or the buffer changed.
 ---@param bufnr integer
 function M.changed(bufnr)
@@ -159,7 +171,7 @@ end
 local function execute(command, arguments)
   local client = mercury_client.get(0)
   if client then
-    client:request("workspace/executeCommand", { command = command, arguments = arguments }, nil, 0)
+    notes.run(client, 0, command, arguments)
   end
 end
 

@@ -56,6 +56,13 @@ local function current()
   return question and question.bufnr == bufnr and question.here == here(bufnr) and question or nil
 end
 
+--- Whether the cursor's line points to a place.
+---@return boolean
+function M.is_shown()
+  local asked = current()
+  return asked ~= nil and asked.found ~= nil
+end
+
 --- Forget the place and what is under way.
 function M.clear()
   if timer then

@@ -1,0 +1,53 @@
+"""What the server says, in a real Neovim on a screen, which answers nobody while it waits for Enter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.test_neovim_next_edits import SERVER, TEXT
+from tests.support.neovim import Desk, Neovim, until
+
+INFO, ERROR = 3, 1
+
+LONG = "Mercury makes no suggestions in a.py, " + "which has a line of more than 50,000 characters. " * 3
+
+
+def noted(nvim: Neovim) -> str:
+    return nvim.ghost("mercury.notes")
+
+
+def messages(nvim: Neovim) -> str:
+    return nvim.lua("return vim.fn.execute('messages')")
+
+
+def test_without_a_next_edit_a_note_says_so_behind_the_line(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=SERVER, has_screen=True)
+    nvim.keys(":Mercury next_edit<CR>")
+    until(lambda: noted(nvim) == "  Mercury: no next edit")
+    assert "no next edit" not in messages(nvim)
+    nvim.keys("j")
+    until(lambda: noted(nvim) == "")
+
+
+def test_the_key_is_answered_by_a_note_while_inserting(desk: Desk) -> None:
+    nvim = desk.start_attached(TEXT, cmd=SERVER, has_screen=True)
+    nvim.keys("A<M-n>")
+    until(lambda: noted(nvim) == "  Mercury: no next edit")
+    assert nvim.lua("return vim.fn.mode()") == "i"
+    nvim.keys("x")
+    until(lambda: noted(nvim) == "")
+
+
+@pytest.mark.parametrize("kind", [ERROR, INFO])
+def test_what_the_server_says_by_itself_is_kept_whole_and_needs_no_enter(desk: Desk, kind: int) -> None:
+    nvim = desk.start_attached("x = 1\n", has_screen=True)
+    desk.say("window/showMessage", {"type": kind, "message": LONG})
+    until(lambda: LONG.split() == messages(nvim).split())
+    assert noted(nvim) == ""
+
+
+def test_a_plugin_that_shows_notifications_gets_the_whole_text(desk: Desk) -> None:
+    before = "vim.notify = function(text, level) _G.notified = { text, level } end"
+    nvim = desk.start_attached("x = 1\n", has_screen=True, before=before)
+    desk.say("window/showMessage", {"type": ERROR, "message": LONG})
+    until(lambda: nvim.lua("return notified") == [LONG, 4])
