@@ -51,7 +51,8 @@ def broken_places(
     for snapshot, path in sorted(documents, key=lambda each: each[0].uri != last.uri):
         own = [each for each in hunks if each.uri == snapshot.uri]
         at = last.line if snapshot.uri == last.uri else 0
-        for line in sorted(evidence(snapshot).errors, key=lambda line, at=at: (line < at, abs(line - at))):
+        errors = sorted(evidence(snapshot).errors)
+        for line in (*(each for each in errors if each >= at), *(each for each in reversed(errors) if each < at)):
             if not any(each.covers(line) for each in own) and parses(snapshot, line, line + 1):
                 around = max(0, line - TOLERANCE_LINES), line + TOLERANCE_LINES + 1
                 yield Place(snapshot, path, line, *around, CERTAIN_CHANCE)
