@@ -7,6 +7,8 @@ import { sentence, type Status } from "./status";
 
 interface Choice extends QuickPickItem {
   readonly command?: string;
+  /** Whether the user goes on in the editor; after a click the status bar has the focus. */
+  readonly isInEditor?: boolean;
 }
 
 /** What is shown in the active editor: the next edit, or else the place where it probably is. */
@@ -19,6 +21,7 @@ interface Shown {
 export async function showMenu(status: Status, shown: Shown): Promise<void> {
   const choices = [...switches(), ...nextEdits(shown), ...TOOLS];
   const chosen = await window.showQuickPick(choices, { title: "Mercury", placeHolder: sentence(status) });
+  if (chosen?.isInEditor) await commands.executeCommand("workbench.action.focusActiveEditorGroup");
   if (chosen?.command) await commands.executeCommand(chosen.command);
 }
 
@@ -39,7 +42,8 @@ function nextEdits(shown: Shown): Choice[] {
   const separator = { label: "next edits", kind: QuickPickItemKind.Separator };
   const command = "mercury.toggleNextEdits";
   if (!section.get("nextEdits")) return [separator, { label: "$(check) Switch next edits on", command }];
-  return [separator, ...ways(shown), { label: "$(circle-slash) Switch next edits off", command }];
+  const leading = ways(shown).map((each) => ({ ...each, isInEditor: true }));
+  return [separator, ...leading, { label: "$(circle-slash) Switch next edits off", command }];
 }
 
 /** What leads on: to the edit or the place that is shown; otherwise the server is asked for an edit. */
