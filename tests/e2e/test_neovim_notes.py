@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.test_neovim_next_edits import SERVER, TEXT
+from tests.e2e.test_neovim_next_place import body, command
 from tests.support.neovim import Desk, Neovim, until
 
 INFO, ERROR = 3, 1
@@ -35,6 +36,20 @@ def test_the_key_is_answered_by_a_note_while_inserting(desk: Desk) -> None:
     until(lambda: noted(nvim) == "  Mercury: no next edit")
     assert nvim.lua("return vim.fn.mode()") == "i"
     nvim.keys("x")
+    until(lambda: noted(nvim) == "")
+
+
+def test_the_note_stands_where_the_server_has_just_put_the_cursor(desk: Desk) -> None:
+    nvim = desk.start_attached(body(), cmd=command("41"), options="next_places = false", has_screen=True)
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 0 })")
+    nvim.keys("Cx = 1<Esc>")
+    until(lambda: nvim.lines()[1] == "x = 1")
+    nvim.keys("<M-n>")
+    until(lambda: noted(nvim) == "  Mercury: no next edit, but one is likely at line 42 of a.py")
+    assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [42, 0]
+    nvim.lua("vim.api.nvim_exec_autocmds('CursorMoved', {})")
+    assert noted(nvim) != ""
+    nvim.keys("k")
     until(lambda: noted(nvim) == "")
 
 

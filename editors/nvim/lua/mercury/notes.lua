@@ -17,7 +17,8 @@ local LEVELS = { vim.log.levels.ERROR, vim.log.levels.WARN }
 --- Say something behind the cursor's line, until the cursor or the text moves.
 ---@param text string
 local function note(text)
-  local bufnr, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
+  local bufnr, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
+  local tick = api.nvim_buf_get_changedtick(bufnr)
   local group = api.nvim_create_augroup("mercury.notes", {})
   local function clear()
     if api.nvim_buf_is_valid(bufnr) then
@@ -25,12 +26,21 @@ local function note(text)
     end
   end
   clear()
-  api.nvim_buf_set_extmark(bufnr, namespace, row, 0, {
+  api.nvim_buf_set_extmark(bufnr, namespace, cursor[1] - 1, 0, {
     virt_text = { { "  " .. text, "MercuryNote" } },
     virt_text_pos = "eol",
   })
-  local moves = { "CursorMoved", "CursorMovedI", "TextChanged", "TextChangedI", "InsertEnter", "BufLeave" }
-  api.nvim_create_autocmd(moves, { group = group, callback = clear })
+  local moves = { "CursorMoved", "CursorMovedI", "TextChanged", "TextChangedI", "BufEnter" }
+  api.nvim_create_autocmd(moves, {
+    group = group,
+    callback = function()
+      -- The server may have moved the cursor just before, and the event of that comes now.
+      local is_here = api.nvim_get_current_buf() == bufnr and vim.deep_equal(api.nvim_win_get_cursor(0), cursor)
+      if not is_here or api.nvim_buf_get_changedtick(bufnr) ~= tick then
+        clear()
+      end
+    end,
+  })
 end
 
 --- The words of a text in lines that fit below the window.
