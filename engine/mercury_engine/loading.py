@@ -110,9 +110,10 @@ def find_model(path_or_name: str | Path | None) -> Path:
     if isinstance(path_or_name, str) and path_or_name.startswith(INSTALLED):
         return _installed(path_or_name.removeprefix(INSTALLED))
     path = Path(path_or_name).expanduser()
-    for folder in (path, user_models() / path):
-        if folder.is_dir() or gguf_of(folder):
-            return folder
+    if path.is_dir() or gguf_of(path):
+        return path
+    if (folder := user_models() / path).is_dir() or gguf_of(folder):
+        return folder
     raise ModelNotFound(
         f"no model folder {path_or_name}, nor one of that name in {user_models()}; set mercury.model to a folder with "
         "config.json or to a GGUF file, or leave it out"
