@@ -31,6 +31,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder for gpu.json and gpu.png")
     parser.add_argument("--rehearse", action="store_true", help="tiny, on the CPU, in the interpreter")
     parser.add_argument("--sweep", action="store_true", help="only: tile sizes for products of few rows")
+    parser.add_argument(
+        "--key", action="store_true", help="only: where a typed key's time goes, as a table and a trace"
+    )
+    parser.add_argument("--model", help="with --key: another model than the bundled one")
     parser.add_argument("--host", action="store_true", help="only: the host's time for a typed key; needs no GPU")
     parser.add_argument("--profile", action="store_true", help="with --host: print where it goes")
     parser.add_argument("--warm", nargs=2, metavar=("MODEL", "PART"), help="only: compile (used by the command itself)")
@@ -51,6 +55,8 @@ def main() -> int:
         run.warm(int(options.warm[0]), options.warm[1])
     elif options.sweep:
         run.sweep()
+    elif options.key:
+        run.key()
     else:
         run.all()
     return 0
@@ -157,6 +163,15 @@ class Run:
             return
         self.result["real_fills"] = fills.attempt(lambda: self._real_fills(seconds))
         self.write()
+
+    def key(self) -> None:
+        """Trace typed keys of the bundled model as shipped."""
+        from on_gpu.key_trace import trace
+        from on_gpu.real_fills import RealFills
+
+        real = RealFills(self.clock, 1 if self.tiny else 20, 30, self.tiny, shipped=True, model=self.options.model)
+        self.options.out.mkdir(parents=True, exist_ok=True)
+        print(trace(real, self.options.out))
 
     def _real_fills(self, seconds: float) -> dict[str, Any]:
         from on_gpu import fills

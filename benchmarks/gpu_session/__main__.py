@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from gpu_session.pieces import MIB, cut, pack, receive  # noqa: E402
+from gpu_session.reader_start import CHANGE  # noqa: E402
 from gpu_session.steps import BUNDLED, ROOT, RUNS, STEPS, Command, Session  # noqa: E402
 
 SENT_MIB = 54
@@ -79,8 +80,9 @@ def bring_back(session: Session, name: str) -> None:
     folder = session.run(name)
     if (folder / "log.jsonl").is_file():
         shutil.copy(folder / "log.jsonl", session.out / f"train-{name}.jsonl")
-    for path in sorted(session.run(f"{name}-out").glob("*adapter*.safetensors")):
-        cut(path, session.out, RETURNED_MIB * MIB)
+    for pattern in ("*adapter*.safetensors", CHANGE):
+        for path in sorted(session.run(f"{name}-out").glob(pattern)):
+            cut(path, session.out, RETURNED_MIB * MIB)
     if (folder / "checkpoint.pt").is_file():
         import torch
 

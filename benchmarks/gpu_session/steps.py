@@ -5,10 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpu_session.reader_start import lay_out
+
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = "mercury-135m"
 BASE = "qwen2.5-coder-0.5b"
 HELD_OUT = ROOT / "tests" / "data" / "held_out"
+SIX_KERNELS = "regex:^_(project_qkv|attend|linear|opinions|accept|commit)$"
+"""Kernels of a step, whose counters are read."""
+
 RUN_TESTS = ("-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
 
 
@@ -35,6 +40,10 @@ class Session:
     def run(self, name: str) -> Path:
         """The folder of a training run; the next leg continues it."""
         return self.inputs / "runs" / name
+
+    def parent(self, name: str) -> Path:
+        """The run whose weights a new one starts from, if there is such a folder."""
+        return self.inputs / "parents" / name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +78,13 @@ def check(session: Session) -> list[Command]:
 
 
 def profile(session: Session) -> list[Command]:
-    """Where does a step's time go?"""
-    counted = ("ncu", "--csv", "--set", "basic", "--launch-skip", "200", "--launch-count", "60", sys.executable)
+    """Where does a key's time go, and a kernel's?"""
+    key = ("benchmarks/gpu.py", "--key", "--model", session.bundled, "--out", session.out)
+    if session.device == "cpu":
+        return [python("key", *key, "--rehearse", minutes=2)]
+    counted = ("ncu", "--csv", "--set", "basic", "--kernel-name", SIX_KERNELS, "--launch-count", "60", sys.executable)
     return [
+        python("key", *key, minutes=2, optional=True),
         python("sweep", "benchmarks/gpu.py", "--sweep", "--out", session.out, minutes=2.5, optional=True),
         Command("ncu", (*counted, "benchmarks/gpu.py", "--minutes", "0.5", "--out", "/tmp/ncu"), 2, optional=True),
     ]
@@ -92,6 +105,7 @@ def _adapter(session: Session, examples: str, name: str, corpus: Path, validatio
     learning = (
         *_training("adapt", session, session.base, corpus, name, legs=2),
         *("--examples", examples, "--validation", validation, "--validation-gaps", 256, "--files", files),
+        *("--save-every", 1),
     )
     return [
         python("train", *learning, minutes=session.minutes + 1.5),
@@ -103,7 +117,7 @@ def drafts(session: Session) -> list[Command]:
     """Teach the bundled model's writer to draft."""
     learning = (
         *_training("draft", session, session.bundled, session.inputs / "corpus.jsonl.gz", "draft", legs=1),
-        *("--validation", HELD_OUT, "--files", 24, "--averaging", 0.98),
+        *("--validation", HELD_OUT, "--files", 24, "--averaging", 0.98, "--save-every", 1),
     )
     return [
         python("train", *learning, minutes=session.minutes + 1.5),
@@ -111,14 +125,40 @@ def drafts(session: Session) -> list[Command]:
     ]
 
 
+def reader(session: Session) -> list[Command]:
+    """Teach the bundled model's reader further, and compare it with the one before."""
+    base, out = session.inputs / "reader-base", session.run("reader-out")
+    rank, small = lay_out(session.bundled, base, session.parent("reader"), out), session.device == "cpu"
+    learning = (
+        *_training("reader", session, base, session.inputs / "corpus.jsonl.gz", "reader", legs=1),
+        *("--rank", rank, "--files", 1 if small else 24, "--gaps", 4 if small else 16),  # which share a file's blocks
+        *("--validation", session.inputs / "held_out.jsonl.gz"),
+    )
+    return [
+        python("train", *learning, minutes=session.minutes + 1.5),
+        python("export", *_export(session, base, "reader"), minutes=1),
+        *(_compared(session, name, model) for name, model in (("before", session.bundled), ("after", out))),
+    ]
+
+
+def _compared(session: Session, name: str, model: Path) -> Command:
+    """How many gaps of held-out files a model fills exactly."""
+    limit = 1 if session.device == "cpu" else 25
+    words = ("--model", model, "--corpus", HELD_OUT, "--device", session.device, "--limit", limit, "--steps")
+    out = session.out / f"infill-{name}.json"
+    return python(
+        f"infill-{name}", "-m", "mercury_engine.evaluation", "infill", *words, "--out", out, minutes=1.5, optional=True
+    )
+
+
 def _training(command: str, session: Session, base: Path, corpus: Path, name: str, legs: int) -> tuple[object, ...]:
     """A leg; a run that is new starts from the weights that were sent along, if any were."""
-    parent = session.inputs / "parents" / name
+    parent = session.parent(name)
     begin = ("--parent", parent) if parent.exists() and not session.run(name).exists() else ()
     return (
         *("-m", "mercury_engine.training", command, "--device", session.device, "--base", base, "--corpus", corpus),
         *("--run", session.run(name), "--minutes", legs * session.minutes, "--leg", session.minutes),
-        *("--validate-every", max(session.minutes / 2, 0.01), "--save-every", 1, *begin),
+        *("--validate-every", max(session.minutes / 2, 0.01), *begin),
     )
 
 
@@ -142,8 +182,9 @@ STEPS: dict[str, Callable[[Session], list[Command]]] = {
     "edits": edits,
     "drafts": drafts,
     "gaps": gaps,
+    "reader": reader,
     "profile": profile,
 }
 
-RUNS = {"edits": "edit", "drafts": "draft", "gaps": "gap"}
+RUNS = {"edits": "edit", "drafts": "draft", "gaps": "gap", "reader": "reader"}
 """By step: the training run whose weights and log are copied back."""

@@ -33,8 +33,10 @@ class RealFills:
     `shipped`: the reader decides, in passes over pages; otherwise the writer does, in its loop.
     """
 
-    def __init__(self, clock: Clock, count: int, seconds: float, tiny: bool, shipped: bool) -> None:
-        self.clock, self.seconds, self.tiny, self.shipped = clock, seconds, tiny, shipped
+    def __init__(
+        self, clock: Clock, count: int, seconds: float, tiny: bool, shipped: bool, model: str | None = None
+    ) -> None:
+        self.clock, self.seconds, self.tiny, self.shipped, self.model = clock, seconds, tiny, shipped, model
         self.gaps = [self._short(gap) for gap in gaps(HELD_OUT, max(1, count // len(GAP_KINDS)), 0, GAP_KINDS)][:count]
         self.engine = cache(self._engine)
 
@@ -60,14 +62,14 @@ class RealFills:
         """Milliseconds per key and prefilled tokens; an earlier pass captures all graphs."""
         engine = self.engine(torch.float32 if self.tiny else None)
         end = time.monotonic() + self.seconds / 4
-        warm = [gap for gap in self.gaps if time.monotonic() < end and self._typed_into(engine, gap)]
-        timed = [key for gap in warm for key in self._typed_into(engine, gap)]
+        warm = [gap for gap in self.gaps if time.monotonic() < end and self.typed_into(engine, gap)]
+        timed = [key for gap in warm for key in self.typed_into(engine, gap)]
         return {
             "key": spread([milliseconds for milliseconds, _ in timed]),
             "tokens_read": sum(read for _, read in timed) / len(timed),
         }
 
-    def _typed_into(self, engine: Engine, gap: Gap) -> list[tuple[float, int]]:
+    def typed_into(self, engine: Engine, gap: Gap) -> list[tuple[float, int]]:
         """Milliseconds of each key, and the tokens that it prefilled."""
         keys = []
         engine.fill(gap.request)
@@ -86,7 +88,7 @@ class RealFills:
 
     def _engine(self, dtype: torch.dtype | None) -> Engine:
         backend = "torch" if dtype is None else "auto"
-        engine = Engine.load(device=self.clock.device.type, dtype=dtype, backend=backend)
+        engine = Engine.load(self.model, device=self.clock.device.type, dtype=dtype, backend=backend)
         if self.shipped and engine.verifying is None:  # on the CPU, where a rehearsal runs
             assert isinstance(engine.reader, TorchNetwork)
             paged = PagedReader(engine.reader.decoder)

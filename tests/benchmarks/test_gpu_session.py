@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,8 @@ def inputs(tmp_path_factory) -> Path:
     for split in ("training", "validation"):
         commit_edit.write(folder / "commits" / f"{split}.jsonl.gz", [training_data.commit()])
     corpus, tokenizer = training_data.corpus(folder / "corpus"), folder / "mercury-135m"
-    pack.main(["--corpus", str(corpus), "--out", str(folder / "corpus.jsonl.gz"), "--tokenizer", str(tokenizer)])
+    for name in ("corpus", "held_out"):
+        pack.main(["--corpus", str(corpus), "--out", str(folder / f"{name}.jsonl.gz"), "--tokenizer", str(tokenizer)])
     return folder
 
 
@@ -101,6 +103,34 @@ def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(inp
     assert any("validation" in json.loads(line) for line in log.read_text().splitlines())
     [light] = (tmp_path / "out").glob("*-parent.pt")
     assert torch.load(light, weights_only=True)["adapter"]
+
+
+def test_the_readers_leg_goes_on_from_the_bundled_reader_and_is_compared_with_it(inputs, tmp_path):
+    """The first leg makes the reader that the second one begins with."""
+    again = tmp_path / "inputs"
+    shutil.copytree(inputs, again, ignore=shutil.ignore_patterns("runs", "parents", "reader-base"))
+    (again / "mercury-135m" / "settings.json").write_text(json.dumps({"rule": {"drafts": "context"}}))
+    learned = []
+    for out in (tmp_path / "first", tmp_path / "second"):
+        done = session("reader", "--inputs", again, "--out", out, "--device", "cpu", "--minutes", 0.02)
+        assert done.returncode == 0 and "failed" not in done.stdout, done.stdout + done.stderr
+        learned.append(load_file(out / "reader.safetensors"))
+        assert torch.load(out / "reader-parent.pt", weights_only=True)["part"] == "reader"
+        assert "validation" in (out / "train-reader.jsonl").read_text()
+        for name in ("before", "after"):
+            assert json.loads((out / f"infill-{name}.json").read_text())["rest_of_line"]["count"] == 1
+        shutil.copy(out / "reader.safetensors", again / "mercury-135m")
+        for each in ("runs", "parents"):
+            shutil.rmtree(again / each, ignore_errors=True)
+    first, second = (sum(float(w.float().norm()) for n, w in each.items() if n.endswith(".up")) for each in learned)
+    assert second > 1.2 * first > 0  # a step or two further; from the start again it would be as far
+
+
+def test_a_keys_time_is_traced(inputs, tmp_path):
+    done = session("profile", "--inputs", inputs, "--out", tmp_path, "--device", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "aten::" in (tmp_path / "key-profile.txt").read_text()
+    assert (tmp_path / "key-trace.json.gz").stat().st_size < 15 * 2**20
 
 
 def test_the_check_names_the_versions(inputs, tmp_path):
