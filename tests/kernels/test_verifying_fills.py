@@ -207,6 +207,24 @@ def test_a_guess_that_proves_wrong_is_looked_up_again_and_changes_no_fill(engine
     assert re.fullmatch("(l+Ll+R)+(l*Ll*R)", "".join(seen))
 
 
+def test_once_the_pass_is_over_nothing_more_is_looked_up_ahead(engine, plain, monkeypatch):
+    bigger(engine, 3)
+    requests = [replace(REQUEST, draft=draft) for draft in ("x", "self.view", "os")]
+    expected = [plain.fill(request) for request in requests]
+    for request in requests:
+        engine.fill(request)
+    running, planned, behind = [], [], PassPlanner.behind
+    monkeypatch.setattr(PassPlanner, "behind", lambda self, *given: (planned.append(1), behind(self, *given))[1])
+    monkeypatch.setattr(PagedReader, "_is_running", lambda self: running.append(1) or len(running) % 3 == 1)
+    waiting, outcomes = [requests], {}
+    engine.answer_all(
+        lambda: waiting.pop() if waiting else [], lambda request, told: outcomes.update({id(request): told})
+    )
+    for request, fill in zip(requests, expected, strict=True):
+        alike(outcomes[id(request)], fill)
+    assert 0 < len(planned) == -(-len(running) // 3)
+
+
 def test_a_host_that_fails_while_a_pass_runs_still_waits_for_it(engine, plain, monkeypatch):
     seen = watched(engine, monkeypatch, lambda before: [])
     monkeypatch.setattr(PassPlanner, "behind", lambda *_: (_ for _ in ()).throw(ValueError("a fault")))

@@ -123,11 +123,15 @@ class PagedReader:
         self.captures.run(shape)
         try:
             for request in group:
-                if request.meanwhile is not None:
+                if request.meanwhile is not None and self._is_running():
                     request.meanwhile()
         finally:
             self._wait()  # whatever happens, as the next pass writes to the same buffers
         return [_decided(request, number, host) for number, request in enumerate(group)]
+
+    def _is_running(self) -> bool:
+        """Whether the pass still runs, so that the host has time; on a CPU as if it did."""
+        return self.device.type != "cuda" or not torch.cuda.current_stream(self.device).query()
 
     def _wait(self) -> None:
         """Return when the pass is over and what it decided is on the host."""

@@ -48,7 +48,7 @@ class PagedRows:
     next: Sequence[NextToken] = ()
     """What may follow the last row that is no draft, and every row of the draft; empty to decide nothing."""
     meanwhile: Callable[[], object] | None = None
-    """Work for the host while the pass runs; called once, before its result is there."""
+    """Work for the host while the pass runs; called once at most, and not begun when its result is there."""
 
 
 @dataclass(frozen=True, slots=True)
