@@ -38,13 +38,14 @@ class Block:
         self._block = torch.zeros(total, dtype=torch.int32, device=device)
         same = device.type == "cpu"
         self._host = self._block if same else torch.zeros(total, dtype=torch.int32, pin_memory=True)
+        self._given = self._host.numpy()[self._back_size :]
         self.host = {name: view.numpy() for name, view in _views(self._host, shapes, reals).items()}
         self.fields = _views(self._block, shapes, reals)
 
     @property
     def bytes_in(self) -> int:
         """Bytes that `send` copies."""
-        return self._block.nbytes - 4 * self._back_size
+        return self._block.nbytes
 
     @property
     def bytes_out(self) -> int:
@@ -55,6 +56,10 @@ class Block:
         """Copy everything to the device."""
         if self._host is not self._block:
             self._block.copy_(self._host, non_blocking=True)
+
+    def clear(self) -> None:
+        """Set all but the fields of `back` to zero."""
+        self._given.fill(0)
 
     def fetch(self) -> None:
         """Start copying the fields of `back` to the host; they are valid after the stream is synchronised."""

@@ -113,9 +113,8 @@ class PagedReader:
         shape = self._shape(group)
         buffers = self._prepare(shape)
         host = buffers.host
-        for name in ("places", "limits", "ends", "ban", "stop", "share", "pair_first", "pair_last", "first"):
-            host[name][:] = 0
-        host["draft"][:] = -1
+        buffers.clear()
+        host["draft"].fill(-1)
         for number, request in enumerate(group):
             self._write(request, number, host)
             self._write_next(request, number, host)
