@@ -27,6 +27,9 @@ FOLLOWING_LETTERS = 12
 FOLLOWING_CHARS = 80
 """Most characters of it."""
 
+EARLY_END_ODDS = 10.0
+"""A region is cut around a place, so the model can't know its last lines as an end, and leaves them out too easily."""
+
 ADAPTER = "edit"
 """The adapter that rewrites."""
 
@@ -105,6 +108,7 @@ class RegionReader:
             late_ends=self._stopping.ends_text if follows else self._ends_of_file(),
             lines=request.text.count("\n"),
             ends_anywhere=bool(request.text) and not request.text.endswith("\n"),
+            early_end_odds=EARLY_END_ODDS,
         )
         return ReadRegion(region, context)
 

@@ -59,6 +59,8 @@ class Region:
     """Line breaks of its present text."""
     ends_anywhere: bool = False
     """Whether it may end inside a line, as at a file's end that has no line break."""
+    early_end_odds: float = 1.0
+    """How many times as likely as going on the end must be while present text is left."""
 
 
 @dataclass(slots=True)
@@ -117,8 +119,7 @@ class Rewriter:
         token = best(content_V)
         if math.isnan(chance := float(content_V[token])):
             raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
-        may_end = region.ends_anywhere or _is_line_start(draft.text)
-        return None if may_end and _end_chance(draft, region, read_V) >= chance else token
+        return None if _ends(draft, region, _end_chance(draft, region, read_V) - chance) else token
 
     def _settle(self, draft: Draft, region: Region, read_V: Array) -> int | None:
         """Write the chosen token; None if the rewrite ends instead."""
@@ -151,6 +152,12 @@ def _end_chance(draft: Draft, region: Region, read_V: Array) -> float:
     """Log-probability that the rewrite ends here."""
     ends = region.late_ends if draft.present.is_at_end else region.ends
     return logsumexp(read_V[beside(ends, read_V)])
+
+
+def _ends(draft: Draft, region: Region, log_odds: float) -> bool:
+    """Whether the rewrite ends here, given the odds of that against going on."""
+    least = 0.0 if draft.present.is_at_end else math.log(region.early_end_odds)
+    return log_odds >= least and (region.ends_anywhere or _is_line_start(draft.text))
 
 
 def _is_line_start(text: str) -> bool:

@@ -136,6 +136,24 @@ def test_a_gap_that_ends_inside_a_line_goes_on(tmp_path):
     assert inside[0]
 
 
+@pytest.mark.parametrize(("go_on", "end", "ends"), [(0.3, 0.6, False), (0.08, 0.75, False), (0.03, 0.9, True)])
+def test_a_region_ends_before_its_last_lines_only_if_that_is_ten_times_as_likely(tmp_path, go_on, end, ends):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    kept, region = "total = 1\n", "total = 1\nfound = 2\n"
+
+    def ends_early(script):
+        def changed(before):
+            chances = script(before)
+            at_last_line = desk.tokenizer.decode(before).endswith(kept)
+            return {next(iter(chances)): go_on, desk.tokenizer.markers.end: end} if at_last_line else chances
+
+        return changed
+
+    found = desk.rewrite(region, replace(REQUEST, text=region), ends_early)
+    assert found.text == (kept if ends else region)
+    assert found.chance == pytest.approx(end if ends else go_on / 0.9, rel=0.1)
+
+
 def test_a_suffix_that_looks_like_the_last_lines_does_not_end_the_region_early(tmp_path):
     desk = Desk(tmp_path / "model")
     region = "    }\n    total = count + 1\n    }\n"

@@ -22,6 +22,7 @@ from mercury_engine.training.adapters.examples import (
     EditExamples,
     Layouter,
     edit_weights,
+    kept_tokens,
 )
 from mercury_engine.training.adapters.run import RUNS, GapAdapterRun, adapter_parser
 from mercury_engine.training.commits import commit_edit
@@ -214,9 +215,12 @@ def test_a_resumed_run_continues_where_it_stopped(base, tmp_path):
         torch.testing.assert_close(parameter, first.trained[name])
 
 
-def test_tokens_that_stay_count_little_except_behind_a_change():
-    assert edit_weights([1, 2, 3, 4, 5], [1, 2, 9, 4, 5]) == [COPY_WEIGHT, COPY_WEIGHT, 1.0, 1.0, COPY_WEIGHT]
-    assert edit_weights([1, 2], [1, 2]) == [COPY_WEIGHT, COPY_WEIGHT]
+def test_tokens_that_stay_count_little_except_behind_a_change_and_where_a_line_begins():
+    assert kept_tokens([1, 2, 3, 4, 5], [1, 2, 9, 4, 5]) == [True, True, False, False, True]
+    assert kept_tokens([1, 2], [1, 2]) == [True, True]
+    few = COPY_WEIGHT
+    assert edit_weights([True, True, False, True, True], [False] * 5) == [1.0, few, 1.0, few, few]
+    assert edit_weights([True] * 4, [False, True, False, True]) == [1.0, few, 1.0, few]
 
 
 SPANS = GapSettings(prefix_chars=400, suffix_chars=200)
@@ -234,7 +238,7 @@ def test_a_change_that_nothing_shown_foretells_is_no_example(base):
     assert min(each.foreseen for each in drawn(anything)) < FORESEEN_SHARE
     kept = drawn(EditExamples(tokenizer, [replace(plain, steps=steps)], SPANS, synthetic=0.0))
     assert min(each.foreseen for each in kept) >= FORESEEN_SHARE
-    assert any(max(each.weights[:-1]) < 1 for each in kept)
+    assert any(each.foreseen == 1 for each in kept)
 
 
 def test_some_examples_are_synthetic_edits_of_the_files_of_commits(base):
@@ -243,7 +247,6 @@ def test_some_examples_are_synthetic_edits_of_the_files_of_commits(base):
     found = drawn(examples)
     titles = {tokenizer.decode(list(block)).partition("\n")[0] for each in found for block in each.far}
     assert "# recent edits:" in titles and "# old version of the next lines:" in titles
-    assert any(max(each.weights[:-1]) == 1 for each in found)
     assert all(len(each.target) <= MAX_EDIT_TOKENS for each in found)
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import islice
 
@@ -34,8 +34,11 @@ MAX_EDIT_TOKENS = 144
 REGION_LINES = 2 * TOLERANCE_LINES + 1
 """Lines of a region, as the server cuts it around a place: the change may be anywhere in it."""
 
-COPY_WEIGHT = 0.1
-"""Weight of a token that stays as it is in an edit, relative to one that changes."""
+COPY_WEIGHT = 0.3
+"""Weight of a token that stays as it is in an edit, relative to one that changes or begins a line.
+
+At a line's beginning the edit may end or insert lines, so a smaller weight there would make the model expect an end.
+"""
 
 MOMENTS_PER_EDIT = 3
 
@@ -67,12 +70,13 @@ class Example:
     scored: int
     """The target tokens at the end that belong to the gap itself."""
 
-    @property
-    def foreseen(self) -> float:
-        """The share of the tokens of full weight, without the end, that occur in what the model reads; 1 of none."""
+    foreseen: float = 1.0
+    """Of an edit, the share of its changed tokens that occur in what the model reads; 1 if nothing changes."""
+
+    def shows(self, tokens: Sequence[int]) -> float:
+        """The share of tokens that occur in what the model reads; 1 of none."""
         shown = {token for block in self.far for token in block} | {*self.head, *self.markers}
-        changed = [token for token, weight in zip(self.target, self.weights[:-1], strict=False) if weight == 1]
-        return sum(token in shown for token in changed) / len(changed) if changed else 1.0
+        return sum(token in shown for token in tokens) / len(tokens) if tokens else 1.0
 
 
 class Layouter:
@@ -93,8 +97,14 @@ class Layouter:
     def edit(self, request: FillRequest, present: str, text: str) -> Example:
         """A region rewritten from the present text; tokens that stay count little."""
         before, after = self.tokenizer.encode(present), self.tokenizer.encode(text)
-        weights = edit_weights(before, after)
-        return self._laid(request, near_part(after), weights[-len(near_part(after)) :], len(after) + 1)
+        stays = kept_tokens(before, after)
+        weights = edit_weights(stays, [self._breaks(token) for token in after])
+        example = self._laid(request, near_part(after), weights[-len(near_part(after)) :], len(after) + 1)
+        changed = [token for token, is_kept in zip(after, stays, strict=True) if not is_kept]
+        return replace(example, foreseen=example.shows(changed))
+
+    def _breaks(self, token: int) -> bool:
+        return "\n" in self.tokenizer.decode([token])
 
     def _laid(self, request: FillRequest, target: Sequence[int], weights: Sequence[float], scored: int) -> Example:
         head, rest = lines_around(self.tokenizer, request)
@@ -104,13 +114,22 @@ class Layouter:
         return Example(far, lines, markers, (*target, *end), (*weights, 1.0), min(scored, len(target) + 1))
 
 
-def edit_weights(before: Sequence[int], after: Sequence[int]) -> list[float]:
-    """The weight of each token of a rewritten region: full where it differs, and for the first token that is kept."""
-    weights = [1.0] * len(after)
+def kept_tokens(before: Sequence[int], after: Sequence[int]) -> list[bool]:
+    """Which tokens of a rewritten region stay as they are; the first one behind a change counts as changed."""
+    kept = [False] * len(after)
     for _, start, length in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
         first = start + bool(start)
-        weights[first : start + length] = [COPY_WEIGHT] * max(0, start + length - first)
-    return weights
+        kept[first : start + length] = [True] * max(0, start + length - first)
+    return kept
+
+
+def edit_weights(kept: Sequence[bool], breaks: Sequence[bool]) -> list[float]:
+    """The weight of each token of a rewritten region: full where it changes and where a line begins.
+
+    `breaks`: which tokens have a line break.
+    """
+    begins = (True, *breaks[:-1])
+    return [COPY_WEIGHT if stays and not begin else 1.0 for stays, begin in zip(kept, begins, strict=True)]
 
 
 class GapExamples:
