@@ -66,3 +66,12 @@ def test_a_plugin_that_shows_notifications_gets_the_whole_text(desk: Desk) -> No
     nvim = desk.start_attached("x = 1\n", has_screen=True, before=before)
     desk.say("window/showMessage", {"type": ERROR, "message": LONG})
     until(lambda: nvim.lua("return notified") == [LONG, 4])
+
+
+def test_what_the_plugin_says_needs_no_enter(desk: Desk) -> None:
+    missing = "/nowhere/" + "x" * 80
+    nvim = desk.start("x = 1\n", cmd=[missing], has_screen=True)
+    nvim.keys("i<Esc>")
+    until(lambda: messages(nvim).count(missing) == 1)
+    nvim.keys("i<Esc>:Mercury status<CR>")
+    until(lambda: messages(nvim).count(missing) == 2)

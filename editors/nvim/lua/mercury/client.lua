@@ -120,7 +120,7 @@ function M.tell_problem(bufnr)
   if vim.bo[bufnr].buftype == "" and config.wants(bufnr) and M.problem() then
     status.word = "error"
     local cmd = M.command() --[[@as string[] ]]
-    vim.notify_once(("mercury: %s cannot be run; see :checkhealth mercury"):format(cmd[1]), vim.log.levels.WARN)
+    notes.tell_once(("mercury: %s cannot be run; see :checkhealth mercury"):format(cmd[1]), vim.log.levels.WARN)
   end
 end
 
@@ -139,7 +139,7 @@ end
 ---@param bufnr integer
 function M.tell_no_filetype(bufnr)
   if is_unnamed(bufnr) and vim.bo[bufnr].buftype == "" and vim.bo[bufnr].filetype == "" and config.wants(bufnr) then
-    vim.notify_once("mercury: suggestions start with a filetype, as by :setfiletype python", vim.log.levels.INFO)
+    notes.tell_once("mercury: suggestions need a filetype, as by :setfiletype python", vim.log.levels.INFO)
   end
 end
 

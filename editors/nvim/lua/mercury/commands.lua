@@ -1,5 +1,7 @@
 --- The verbs of `:Mercury`.
 
+local notes = require("mercury.notes")
+
 local M = {}
 
 ---@class mercury.Verb
@@ -101,7 +103,7 @@ function M.run(words)
     act()
   end, mercury, scope)
   if message then
-    vim.notify(tostring(message), ok and vim.log.levels.INFO or vim.log.levels.ERROR)
+    notes.tell(tostring(message), ok and vim.log.levels.INFO or vim.log.levels.ERROR)
   end
 end
 

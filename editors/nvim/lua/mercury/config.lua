@@ -1,3 +1,5 @@
+local notes = require("mercury.notes")
+
 local M = {}
 
 ---@class mercury.Keys Insert mode keys, those of next edits in normal mode, too; `false` leaves a key alone.
@@ -103,7 +105,7 @@ local followers = { next_edit_word = "accept_word", next_edit_line = "accept_lin
 
 ---@param text string
 local function warn(text)
-  vim.notify("mercury: " .. text, vim.log.levels.WARN)
+  notes.tell("mercury: " .. text, vim.log.levels.WARN)
 end
 
 --- The options that exist; a warning names each other one, and the one that may be meant.

@@ -5,6 +5,7 @@ local denoising = require("mercury.denoising")
 local draw = require("mercury.draw")
 local items = require("mercury.item")
 local mercury_client = require("mercury.client")
+local notes = require("mercury.notes")
 local pieces = require("mercury.piece")
 local status = require("mercury.status")
 
@@ -254,7 +255,7 @@ function State:receive(question, err, result)
   end
   if err then
     if not overtaken[err.code] then
-      vim.notify_once("mercury: " .. err.message, vim.log.levels.WARN)
+      notes.tell_once("mercury: " .. err.message, vim.log.levels.WARN)
     end
   elseif type(result) == "table" then -- null means: leave what is shown
     self:offer(result.items or result, question)

@@ -1,4 +1,5 @@
 local mercury_client = require("mercury.client")
+local notes = require("mercury.notes")
 
 local M = {}
 
@@ -17,7 +18,7 @@ local M = {}
 ---@param text string
 ---@param level? integer
 local function say(text, level)
-  vim.notify("mercury: " .. text, level or vim.log.levels.INFO)
+  notes.tell("mercury: " .. text, level or vim.log.levels.INFO)
 end
 
 --- `mercury-lsp models ...`, or nil where `cmd` is a function.

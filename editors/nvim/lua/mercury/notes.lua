@@ -1,5 +1,5 @@
---- Shows what the server says: the answer to a command behind the line of the cursor, anything else in one line, so that
---- nobody has to press Enter.
+--- Says something to the user without making them press Enter: the server's answer to a command stands behind the line of
+--- the cursor, anything else takes one line.
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("mercury.notes")
@@ -11,6 +11,10 @@ local commands = 0
 
 --- Errors of requests that were cancelled, or lost with a server that has been replaced.
 local HARMLESS = { -32800, -32801, -32802 }
+
+--- What `tell_once` has said.
+---@type table<string, true?>
+local told = {}
 
 local LEVELS = { vim.log.levels.ERROR, vim.log.levels.WARN }
 
@@ -62,17 +66,29 @@ end
 --- Say something below the window. Of several lines the first is left to be seen, and `:messages` has them all; plugins
 --- that show notifications elsewhere get the whole text.
 ---@param text string
----@param level integer
-local function notify(text, level)
+---@param level integer of |vim.log.levels|
+function M.tell(text, level)
   local origin = assert(debug.getinfo(vim.notify, "S")).source
   local is_neovims = origin:find("vim/_editor", 1, true) ~= nil
   local lines = is_neovims and in_lines(text) or { text }
   for _, line in ipairs(lines) do
     vim.notify(line, level)
-    vim.cmd.redraw()
+    if #lines > 1 then
+      vim.cmd.redraw()
+    end
   end
   if #lines > 1 then
     api.nvim_echo({ { vim.fn.strcharpart(lines[1], 0, vim.v.echospace - 2) .. " …" } }, false, {})
+  end
+end
+
+--- The same, unless it was said before.
+---@param text string
+---@param level integer
+function M.tell_once(text, level)
+  if not told[text] then
+    told[text] = true
+    M.tell(text, level)
   end
 end
 
@@ -82,7 +98,7 @@ function M.show(said)
   if said.type == vim.lsp.protocol.MessageType.Info and commands > 0 then
     note(said.message)
   else
-    notify(said.message, LEVELS[said.type] or vim.log.levels.INFO)
+    M.tell(said.message, LEVELS[said.type] or vim.log.levels.INFO)
   end
 end
 
@@ -102,7 +118,7 @@ function M.run(client, bufnr, command, arguments)
   local asked = client:request("workspace/executeCommand", params, function(err)
     commands = math.max(0, commands - 1)
     if err and not vim.list_contains(HARMLESS, err.code) then
-      notify("mercury: " .. err.message, vim.log.levels.ERROR)
+      M.tell("mercury: " .. err.message, vim.log.levels.ERROR)
     end
   end, bufnr)
   commands = commands + (asked and 1 or 0)

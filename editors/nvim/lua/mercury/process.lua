@@ -1,6 +1,7 @@
 --- The server's process: started by Neovim, and started again when it ends by itself.
 
 local config = require("mercury.config")
+local notes = require("mercury.notes")
 local status = require("mercury.status")
 
 local M = {}
@@ -58,11 +59,11 @@ end
 local function report(code, worked)
   local doctor = "; see :checkhealth mercury"
   if short_lives == SHORT_LIVES_BEFORE_WARNING then
-    vim.notify("mercury: the server ends whenever it is started" .. doctor, vim.log.levels.WARN)
+    notes.tell("mercury: the server ends whenever it is started" .. doctor, vim.log.levels.WARN)
   elseif short_lives == 1 and worked then
-    vim.notify("mercury: the server ended and is started again", vim.log.levels.INFO)
+    notes.tell("mercury: the server ended and is started again", vim.log.levels.INFO)
   elseif short_lives == 1 then
-    vim.notify(("mercury: the server ended with exit code %d"):format(code) .. doctor, vim.log.levels.WARN)
+    notes.tell(("mercury: the server ended with exit code %d"):format(code) .. doctor, vim.log.levels.WARN)
   end
 end
 
