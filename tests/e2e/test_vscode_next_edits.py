@@ -202,11 +202,14 @@ def test_new_lines_stand_beside_the_line_that_they_replace(window: Open) -> None
     vscode.draws_nothing()
 
 
-def test_a_renaming_goes_on_in_another_open_file(window: Open, tmp_path: Path) -> None:
-    other = tmp_path / "0" / "b.py"
+USER = "from a import area\n\nprint(area)\n"
+
+
+def in_two_files(window: Open, other: Path, body: str, hint: str) -> Window:
+    """A window in which a function has just been renamed that the file `other`, open too, uses."""
     other.parent.mkdir()
-    other.write_text("from a import area\n\nprint(area)\n")
-    vscode = window(SILENT, "def area():\n    return 1\n", NO_LIST).is_ready()
+    other.write_text(USER)
+    vscode = window(SILENT, body, NO_LIST).is_ready()
     for name in ("b.py", "a.py"):
         vscode.page.press("p", CTRL)
         vscode.page.type(name)
@@ -216,7 +219,26 @@ def test_a_renaming_goes_on_in_another_open_file(window: Open, tmp_path: Path) -
     for key, modifiers in (("Home", CTRL), ("ArrowDown", 0), *2 * [("ArrowRight", CTRL)], ("d", CTRL)):
         vscode.page.press(key, modifiers)
     vscode.page.type("size")
-    vscode.waits(lambda: vscode.drawn().hints == ["→ b.py, line 1 · rename area to size (2 of 3) · Tab to jump"])
+    vscode.waits(lambda: vscode.drawn().hints == [hint])
+    return vscode
+
+
+def test_all_places_of_several_files_are_one_step_to_undo(window: Open, tmp_path: Path) -> None:
+    other, body = tmp_path / "0" / "b.py", "def area():\n    return 1\n\n\nx = area()\n"
+    vscode = in_two_files(window, other, body, "2 of 4 · Tab to jump")
+    vscode.page.press("Enter", ALT)
+    vscode.reads(head(SILENT) + body.replace("area", "size"))
+    vscode.waits(lambda: other.read_text() == USER.replace("area", "size"))
+    vscode.draws_nothing()
+    vscode.page.press("z", CTRL)
+    vscode.waits(lambda: other.read_text() == USER)
+    vscode.reads(head(SILENT) + body.replace("area", "size", 1))
+
+
+def test_a_renaming_goes_on_in_another_open_file(window: Open, tmp_path: Path) -> None:
+    other = tmp_path / "0" / "b.py"
+    hint = "→ b.py, line 1 · rename area to size (2 of 3) · Tab to jump"
+    vscode = in_two_files(window, other, "def area():\n    return 1\n", hint)
     vscode.page.press("Tab")
     vscode.draws("size", "2 of 3 · Tab to apply")
     vscode.page.press("Tab")
