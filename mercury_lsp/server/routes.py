@@ -15,6 +15,7 @@ from mercury_lsp.server.requests.did_change_watched_files import did_change_watc
 from mercury_lsp.server.requests.did_change_workspace_folders import did_change_workspace_folders
 from mercury_lsp.server.requests.did_close import did_close
 from mercury_lsp.server.requests.did_open import did_open
+from mercury_lsp.server.requests.did_save import did_save
 from mercury_lsp.server.requests.execute_command import COMMANDS, execute_command
 from mercury_lsp.server.requests.initialize import initialize
 from mercury_lsp.server.requests.initialized import initialized
@@ -31,6 +32,7 @@ LSP: dict[str, Callable[..., Any]] = {
     types.TEXT_DOCUMENT_DID_OPEN: did_open,
     types.TEXT_DOCUMENT_DID_CHANGE: did_change,
     types.TEXT_DOCUMENT_DID_CLOSE: did_close,
+    types.TEXT_DOCUMENT_DID_SAVE: did_save,
     types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion,
 }
 """`initialize` adds completion and code actions for clients that can use them."""

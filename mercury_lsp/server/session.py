@@ -92,6 +92,11 @@ class Session:
         """Finish the document's parse before anything is typed in it."""
         self._pauses.wait_for_pause(uri)
 
+    def document_saved(self, uri: str) -> None:
+        """What was edited before is the user's, although the file will be reported as changed on disk."""
+        if uri in self.documents:
+            self.history.saved(uri)
+
     def document_closed(self, uri: str) -> None:
         """Forget a document. Raises UnknownDocument."""
         self._forget_text(uri)

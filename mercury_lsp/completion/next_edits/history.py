@@ -103,6 +103,8 @@ class History:
         """Files that changed on disk, and when, not looked at yet."""
         self._reloaded: dict[str, float] = {}
         """When a document's file last changed on disk."""
+        self._saved: dict[str, float] = {}
+        """When the client last saved a document."""
         self.taken_back: tuple[str, int, int] | None = None
         """Uri, start and end of the text that the last edit made what it was before the user replaced it."""
 
@@ -123,6 +125,7 @@ class History:
         kept = {each.uri for each in self._tracked}
         self._closed = {other: hunks for other, hunks in self._closed.items() if other in kept}
         self._reloaded.pop(uri, None)
+        self._saved.pop(uri, None)
         if uri in kept:
             self._closed[uri] = [hunk for _, hunk in self._numbered(uri)]
 
@@ -132,6 +135,10 @@ class History:
         if any(each.uri == uri for each in self._tracked):
             now = self._documents.snapshot(uri)
             self._tracked = [each for each in self._tracked if each.uri != uri or _stands(each.change, now)]
+
+    def saved(self, uri: str) -> None:
+        """The client has saved a document: the file changed on disk because of what was edited before."""
+        self._saved[uri] = self._clock()
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files changed on disk; for any thread, and looked at before the next edit or question.
@@ -160,11 +167,12 @@ class History:
             if len(changed.difference(opened.values())) >= MIN_SWITCHED_FILES:
                 self._tracked.clear()
             self._reloaded |= dict.fromkeys(opened, seconds)
-            self._tracked = [
-                each
-                for each in self._tracked
-                if each.uri not in opened or each.is_typed or abs(seconds - each.seconds) >= RELOAD_SECONDS
-            ]
+            self._tracked = [each for each in self._tracked if each.uri not in opened or self._is_users(each, seconds)]
+
+    def _is_users(self, tracked: _Tracked, seconds: float) -> bool:
+        """Whether a change was the user's, and not the editor's who took over the file that changed on disk then."""
+        was_saved = tracked.seconds <= self._saved.get(tracked.uri, -RELOAD_SECONDS)
+        return tracked.is_typed or was_saved or abs(seconds - tracked.seconds) >= RELOAD_SECONDS
 
     def _numbered(self, uri: str) -> list[tuple[int, Hunk]]:
         """A document's hunks, each with the number of its newest change."""

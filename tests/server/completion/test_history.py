@@ -208,6 +208,16 @@ def test_edits_of_a_file_that_is_reloaded_from_disk_are_not_the_users():
     assert [line for _, line, *_ in desk.replace("y = x", "y = total").hunks()] == [2]
 
 
+def test_what_was_edited_before_the_editor_saved_is_the_users_and_what_came_after_is_not():
+    desk = HistoryDesk().replace("x = count", "x = total")
+    desk.seconds = RELOAD_SECONDS / 4
+    desk.history.saved(A)
+    desk.seconds = RELOAD_SECONDS / 2
+    desk.replace("return count", "return total")
+    desk.history.files_changed([Path("/work/a.py")])
+    assert [line for _, line, *_ in desk.hunks()] == [1]
+
+
 def test_what_was_typed_before_it_was_saved_is_kept():
     desk = HistoryDesk()
     desk.type(desk.text().index("count"), "ac").history.files_changed([Path("/work/a.py")])

@@ -180,6 +180,15 @@ def edited_lines(editor: Editor) -> list[int]:
     return [each["edit"]["documentChanges"][0]["edits"][0]["range"]["start"]["line"] for each in found]
 
 
+@pytest.mark.parametrize("is_saved", [True, False], ids=["saved", "reloaded"])
+def test_an_edit_that_is_saved_at_once_is_the_users_although_its_file_changes(editor: Editor, is_saved: bool):
+    uri = changed(editor, diagnostic(30))
+    if is_saved:
+        editor.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    editor.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]})
+    assert line_of(placed(editor, uri)) == (30 if is_saved else None)
+
+
 # Off switches, and what no client should send
 
 
