@@ -221,6 +221,7 @@ def test_tokens_that_stay_count_little_except_behind_a_change_and_where_a_line_b
     few = COPY_WEIGHT
     assert edit_weights([True, True, False, True, True], [False] * 5) == [1.0, few, 1.0, few, few]
     assert edit_weights([True] * 4, [False, True, False, True]) == [1.0, few, 1.0, few]
+    assert edit_weights([], []) == []  # a region that is deleted
 
 
 SPANS = GapSettings(prefix_chars=400, suffix_chars=200)

@@ -128,8 +128,8 @@ def edit_weights(kept: Sequence[bool], breaks: Sequence[bool]) -> list[float]:
 
     `breaks`: which tokens have a line break.
     """
-    begins = (True, *breaks[:-1])
-    return [COPY_WEIGHT if stays and not begin else 1.0 for stays, begin in zip(kept, begins, strict=True)]
+    begins = (True, *breaks)
+    return [COPY_WEIGHT if stays and not begins[at] else 1.0 for at, stays in enumerate(kept)]
 
 
 class GapExamples:
