@@ -206,10 +206,17 @@ def test_the_list_of_commit_positions_is_half_quiet():
     assert all(each.done >= 1 for each in positions)
 
 
-def test_a_commit_that_is_not_there_is_an_error(tmp_path):
+def test_a_folder_that_lacks_many_commits_of_the_list_is_an_error(tmp_path):
     commit_edit.write(tmp_path / "test.jsonl.gz", [commit()])
     with pytest.raises(UsageError, match="lacks 300 commits"):
         read_steps(tmp_path, SCENARIOS)
+
+
+def test_positions_whose_commits_a_folder_lacks_are_left_out_if_they_are_few(tmp_path):
+    edits = [commit(n) for n in range(10)]
+    commit_edit.write(tmp_path / "test.jsonl.gz", edits[1:])
+    (tmp_path / LIST).write_text("".join(f"{each.commit} 0,1 1\n" for each in edits))
+    assert len(read_steps(tmp_path, tmp_path)) == 9
 
 
 @pytest.mark.slow
