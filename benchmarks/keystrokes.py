@@ -172,10 +172,8 @@ def compared(
     """Every way at the same keystrokes: its times, and their ratios to ours."""
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
     ways = {"ours": peers.ours(engine), "left_to_right": peers.left_to_right(engine)}
-    if engine.denoiser.draft_choice is not None:
-        ways["repeats"] = peers.repeats(engine)
     ways |= {"recompute": peers.recompute(engine), **llama(options)}
-    took: dict[str, dict[tuple[int, int], peers.Timed]] = {name: {} for name in (*ways, "repeats", "llama_cpp")}
+    took: dict[str, dict[tuple[int, int], peers.Timed]] = {name: {} for name in (*ways, "llama_cpp")}
     spent = dict.fromkeys(took, 0.0)
     each, recomputed = (max(1, sizes[name] // len(scripts)) for name in ("fills", "recomputed"))
     for place, (document, script) in enumerate(suite.progress(scripts, "filling")):

@@ -113,18 +113,6 @@ def _adapter(session: Session, examples: str, name: str, corpus: Path, validatio
     ]
 
 
-def drafts(session: Session) -> list[Command]:
-    """Teach the bundled model's writer to draft."""
-    learning = (
-        *_training("draft", session, session.bundled, session.inputs / "corpus.jsonl.gz", "draft", legs=1),
-        *("--validation", HELD_OUT, "--files", 24, "--averaging", 0.98, "--save-every", 1),
-    )
-    return [
-        python("train", *learning, minutes=session.minutes + 1.5),
-        python("export", *_export(session, session.bundled, "draft"), minutes=1),
-    ]
-
-
 def reader(session: Session) -> list[Command]:
     """Teach the bundled model's reader further, and compare it with the one before."""
     base, out = session.inputs / "reader-base", session.run("reader-out")
@@ -180,11 +168,10 @@ def _export(session: Session, base: Path, name: str) -> tuple[object, ...]:
 STEPS: dict[str, Callable[[Session], list[Command]]] = {
     "check": check,
     "edits": edits,
-    "drafts": drafts,
     "gaps": gaps,
     "reader": reader,
     "profile": profile,
 }
 
-RUNS = {"edits": "edit", "drafts": "draft", "gaps": "gap", "reader": "reader"}
+RUNS = {"edits": "edit", "gaps": "gap", "reader": "reader"}
 """By step: the training run whose weights and log are copied back."""

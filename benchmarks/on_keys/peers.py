@@ -1,7 +1,6 @@
 """A fill of a fixed number of tokens while typing: the engine, and other ways to get as many from the same weights.
 
 - `ours`: the engine as it is;
-- `repeats`: the engine without its block drafter;
 - `left_to_right`: its reader alone with a KV cache, one token a step;
 - `recompute`: the engine's loop, but every step reads the whole context again, as a loop without caches does;
 - `llama_cpp`: llama.cpp with a GGUF file of the same base model, its own prompt cache on; text before the cursor only.
@@ -106,16 +105,9 @@ def ours(engine: Engine) -> Way:
     return _way(_with(engine, Endless, engine.writer))
 
 
-def repeats(engine: Engine) -> Way:
-    other = _with(engine, Endless, engine.writer)
-    other.denoiser.draft_choice = None
-    return _way(other)
-
-
 def left_to_right(engine: Engine) -> Way:
     other = _with(engine, Endless, None)
     other.denoiser.rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
-    other.denoiser.draft_choice = None
     return _way(other)
 
 
@@ -171,10 +163,8 @@ def _with(engine: Engine, kind: type[Endless], writer: Network | None) -> Engine
     """An engine on the same networks with its own cache and loop; it never gives up."""
     markers = engine.context_reader.markers
     other = Engine(ModelParts(engine.path, engine.reader, writer, engine.tokenizer, markers=markers))
-    rule, choice = engine.denoiser.rule, engine.denoiser.draft_choice
-    other.denoiser = kind(
-        engine.reader, writer, engine.tokenizer, rule, has_markers=markers is not None, draft_choice=choice
-    )
+    rule = engine.denoiser.rule
+    other.denoiser = kind(engine.reader, writer, engine.tokenizer, rule, has_markers=markers is not None)
     return other
 
 

@@ -9,8 +9,8 @@ from mercury_engine.worth import Worth
 
 Effort = Literal["instant", "low", "medium", "high"]
 
-Source = Literal["pass", "request", "writer", "repeat", "block", "both"]
-"""Where a settled token comes from: the pass itself, or the source of its draft; "both": block and repeat agreed."""
+Source = Literal["pass", "request", "writer", "repeat"]
+"""Where a settled token comes from: the pass itself, or the source of its draft."""
 
 PART_OF_A_CHARACTER = "\ufffd"
 """Stands in decoded text for a character whose last bytes are in the next token."""
@@ -69,10 +69,7 @@ class FillRequest:
     The slots from there on are masked and filled again, once; what is still broken after that is cut off.
     """
     on_step: OnStep | None = None
-    """Called with the first candidate's canvas after every step, on the caller's thread; the fill waits for it.
-
-    With a block drafter it is also called before a step, with the draft that the step verifies.
-    """
+    """Called with the first candidate's canvas after every step, on the caller's thread; the fill waits for it."""
     deadline_ms: float | None = None
     """Milliseconds from the call of `fill`, after which it returns the confident part of what it has."""
     unread_limit: int | None = None

@@ -27,9 +27,7 @@ from mercury_engine.api import (
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.context_reader import ContextReader
-from mercury_engine.denoising.draft_choice import DraftChoice
 from mercury_engine.denoising.loop import Denoiser
-from mercury_engine.denoising.pass_costs import CostMeter
 from mercury_engine.denoising.regions import RegionReader
 from mercury_engine.denoising.rewriting import Rewriter
 from mercury_engine.denoising.scoring import score_texts
@@ -66,9 +64,6 @@ class Engine:
         start = parts.tokenizer.start_id if parts.markers is None else parts.markers.start
         cache = BlockCache(parts.reader, start)
         self.context_reader = ContextReader(cache, parts.tokenizer, parts.markers)
-        drafter = parts.drafter
-        choice = None if drafter is None else DraftChoice(drafter)
-        self._meter = None if drafter is None else CostMeter(parts.reader, drafter)
         self.denoiser = Denoiser(
             parts.reader,
             parts.writer,
@@ -76,7 +71,6 @@ class Engine:
             parts.rule,
             parts.calibration,
             parts.markers is not None,
-            choice,
         )
         self.rewriter = Rewriter(parts.reader, self.denoiser.vocabulary.texts)
         self.regions = RegionReader(self.context_reader, self.denoiser.stopping, parts.edit_format)
@@ -173,12 +167,7 @@ class Engine:
             self._scheduler().answer_all(more, done)
 
     def rest(self) -> None:
-        """Return memory that fills have freed, while no request is expected. Takes some 30 ms.
-
-        The first few times it also measures what drafts cost here, which takes as long as a few passes.
-        """
-        if self._meter is not None and self.denoiser.draft_choice is not None and (costs := self._meter.sample()):
-            self.denoiser.draft_choice.costs = costs
+        """Return memory that fills have freed, while no request is expected. Takes some 30 ms."""
         self.reader.rest()
         collect_and_return_memory()
 

@@ -8,12 +8,10 @@ from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, user_models
-from mercury_engine.models import drafter_file, weights
+from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
-from mercury_engine.models.cpu import CpuNetwork
-from mercury_engine.models.drafter import CpuDrafter
 from mercury_engine.models.gguf.file import gguf_of
-from mercury_engine.models.network import BlockDrafter, ModelConfig, Network
+from mercury_engine.models.network import ModelConfig, Network
 from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 from mercury_engine.prompt.edit_formats.families import format_of
 from mercury_engine.prompt.gap_format import GapMarkers
@@ -49,8 +47,6 @@ class ModelParts:
     """Why the device was chosen, for people to read."""
     paged: "PagedReader | None" = None
     """The reader on a GPU, with contexts in pages; None elsewhere."""
-    drafter: BlockDrafter | None = None
-    """None where the settings do not ask for it, for a folder without one, and on a GPU."""
 
 
 def load_model(
@@ -74,7 +70,6 @@ def load_model(
     markers = _markers(folder, settings, tokenizer, reader.config)
     calibration = _fitted(Calibration, {"knots": settings.calibration}, folder)
     edit_format = format_of(folder, (reader.config.name, folder.name))
-    drafter = _drafter(folder, reader) if rule.drafts == "block" else None
     return ModelParts(
         folder,
         reader,
@@ -87,15 +82,7 @@ def load_model(
         edit_format,
         choice,
         paged,
-        drafter,
     )
-
-
-def _drafter(folder: Path, reader: Network) -> BlockDrafter | None:
-    """The folder's block drafter, which the C kernels run. Raises ModelCorrupt."""
-    if not isinstance(reader, CpuNetwork) or (found := drafter_file.read(folder, reader.config)) is None:
-        return None
-    return CpuDrafter(found, reader)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:

@@ -26,11 +26,11 @@ def check_folder(folder: Path) -> None:
 
 
 def check_values(folder: Path) -> list[Path]:
-    """The model's weight files, with those of its reader, writer, adapters and drafter, after every value was read.
+    """The model's weight files, with those of its reader, writer and adapters, after every value was read.
 
     Takes seconds. Raises ModelError for a file that is damaged or holds values that are not finite.
     """
-    from mercury_engine.models import adapters, drafter_file, weights
+    from mercury_engine.models import adapters, weights
     from mercury_engine.models.gguf.file import opened
 
     config = weights.read_config(folder)
@@ -46,7 +46,6 @@ def check_values(folder: Path) -> list[Path]:
         for name in tensors:
             weights.checked(tensors[name], tensors[name].shape, name, path)
     adapters.read(folder, config)
-    drafter_file.read(folder, config)
     return files
 
 

@@ -93,7 +93,7 @@ def test_a_file_too_large_to_come_back_is_cut(pieces, tmp_path):
 
 @pytest.mark.parametrize(
     ("step", "weights"),
-    [("edits", "edit.adapter.safetensors"), ("gaps", "gap.adapter.safetensors"), ("drafts", "adapter.safetensors")],
+    [("edits", "edit.adapter.safetensors"), ("gaps", "gap.adapter.safetensors")],
 )
 def test_a_training_step_runs_without_the_server_and_brings_its_weights_back(inputs, tmp_path, step, weights):
     done = session(step, "--inputs", inputs, "--out", tmp_path / "out", "--device", "cpu", "--minutes", 0.02)

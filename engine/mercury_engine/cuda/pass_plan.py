@@ -15,7 +15,7 @@ from mercury_kernels.buffers import MOST_PAIRS
 
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.canvas import Canvas
-from mercury_engine.denoising.draft_choice import Draft
+from mercury_engine.denoising.drafting import Draft
 from mercury_engine.denoising.loop import Denoiser, ngram_match
 from mercury_engine.denoising.mixing import lookup_share
 from mercury_engine.denoising.slot_masks import first_slot_limits
@@ -51,7 +51,7 @@ class PassPlanner:
     def plan(self, request: FillRequest, canvas: Canvas, found: CanvasContext, unread: int) -> PassPlan:
         """The plan for a pass that reads so many tokens in front of its draft."""
         room = min(self._denoiser.rule.lookahead, ROWS - unread, len(canvas.ids) - canvas.settled - 1)
-        draft = self._denoiser.draft(request, canvas, None, max(0, room), found, None)
+        draft = self._denoiser.draft(request, canvas, None, max(0, room), found)
         following = self._following(request, canvas, found, draft.ids)
         return PassPlan(canvas.ids[: canvas.settled], unread, draft.first(len(following) - 1), following)
 

@@ -12,7 +12,7 @@ from mercury_engine.cuda.paged_contexts import FillContext, PagedContexts, Paged
 from mercury_engine.cuda.pass_plan import PassPlan, PassPlanner
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.context_reader import ContextReader
-from mercury_engine.denoising.draft_choice import Draft
+from mercury_engine.denoising.drafting import Draft
 from mercury_engine.denoising.loop import Denoiser, checked
 from mercury_engine.denoising.verifier import CanvasContext
 from mercury_engine.errors import Cancelled
@@ -100,7 +100,7 @@ class VerifyingLoop:
     def _accept(self, canvas: Canvas, draft: Draft, decided: Decided) -> None:
         for i, (token, chance) in enumerate(zip(decided.tokens, decided.chances, strict=True)):
             canvas.settle(token, checked(chance))
-            canvas.count(draft, i, token)
+            canvas.count(token, draft.source if draft.agrees(i, token) else "pass")
             canvas.ended |= not canvas.spell and self._denoiser.goes_beyond(canvas)
             if canvas.ended:
                 break

@@ -12,7 +12,6 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from mercury_engine.api import OnStep, SlotView, Source
-from mercury_engine.denoising.draft_choice import Draft
 from mercury_engine.models.arrays import Array
 
 
@@ -60,15 +59,13 @@ class Canvas:
     settled_from: Counter[Source] = field(default_factory=Counter)
     """Number of tokens settled, by where they come from."""
     on_step: OnStep | None = None
-    """Called with a view of the canvas after every step, and before it with the draft of a block drafter."""
+    """Called with a view of the canvas after every step."""
     follows: str = ""
     """Text behind the gap."""
     line: str | None = None
     """The cursor's line before the gap if the fill ends with a thought, see `text.thought`."""
     multiline: bool = False
     """Whether the text may break the line; if not, it ends with the token that does."""
-    _shown: Draft = field(init=False, default_factory=Draft)
-    """The draft that a view shows."""
 
     def __post_init__(self) -> None:
         self.known, self.capacity, self.spell = self.settled, len(self.ids), self.begun
@@ -88,11 +85,9 @@ class Canvas:
         self.ids[self.settled] = token
         self.settled += 1
 
-    def count(self, draft: Draft, place: int, token: int) -> bool:
-        """Count a token by where it comes from; whether it is the draft's at this place."""
-        agreed = place < len(draft.ids) and token == draft.ids[place]
-        self.settled_from[draft.sources[place] if agreed else "pass"] += token != self.vocabulary.end_id
-        return agreed
+    def count(self, token: int, source: Source) -> None:
+        """Count a token by where it comes from."""
+        self.settled_from[source] += token != self.vocabulary.end_id
 
     def reopen(self, position: int) -> None:
         """Mask every slot from the one that writes the character at `position` of the text.
@@ -129,13 +124,6 @@ class Canvas:
         if self.on_step is not None:
             self.on_step(self.view(written_SV, first))
 
-    def show(self, draft: Draft) -> None:
-        """Report the canvas with a draft that is about to be verified."""
-        if self.on_step is not None and draft.ids:
-            self._shown = draft
-            self.on_step(self.view(None, self.settled))
-            self._shown = Draft()
-
     def view(self, written_SV: Array | None, first: int) -> tuple[SlotView, ...]:
         """The slots behind the cursor; the writer's log-probabilities [S,V] begin with slot `first`."""
         views, hidden = [], len(self.begun)
@@ -166,18 +154,12 @@ class Canvas:
             end = token == self.vocabulary.end_id
             text = "" if end else self.vocabulary.texts[token]
             return SlotView(text, "end" if end else "committed", self.committed[slot])
-        if slot - self.settled < len(self._shown.ids):
-            return self._drafted(slot - self.settled)
         if token == self.vocabulary.mask_id or written_SV is None or slot - first >= len(written_SV):
             return SlotView("", "mask", 0.0)
         chance = math.exp(float(written_SV[slot - first, token]))
         if token == self.vocabulary.end_id:
             return SlotView("", "end", chance)
         return SlotView(self.vocabulary.texts[token], "draft", chance)
-
-    def _drafted(self, place: int) -> SlotView:
-        chances = self._shown.chances
-        return SlotView(self.vocabulary.texts[self._shown.ids[place]], "draft", chances[place] if chances else 0.0)
 
 
 def _on_its_line(view: SlotView) -> SlotView:

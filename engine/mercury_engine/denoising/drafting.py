@@ -1,10 +1,13 @@
-"""Draft choice: the tokens that the reader verifies in a step, and the guesses that stay on the canvas behind them.
+"""Drafts: the tokens that the reader verifies in a step, and the guesses that stay on the canvas behind them.
 
 Dimensions: S slots, V vocabulary with mask and end.
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
+from mercury_engine.api import Source
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.denoising.unmasking import choose_by_confidence, choose_by_entropy, entropy
@@ -12,6 +15,24 @@ from mercury_engine.models.arrays import Array, MaskArray, namespace, on_host
 
 SLOTS_BEHIND_END = 4
 """Slots kept behind a drafted end marker, in case it comes too early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Tokens to verify, from one source."""
+
+    ids: list[int] = field(default_factory=list)
+    source: Source = "repeat"
+    is_whole: bool = False
+    """Whether an end marker follows."""
+
+    def agrees(self, place: int, token: int) -> bool:
+        """Whether its token at this place is this one."""
+        return place < len(self.ids) and self.ids[place] == token
+
+    def first(self, tokens: int) -> "Draft":
+        """The first tokens of it."""
+        return Draft(self.ids[:tokens], self.source)
 
 
 def before_end(ids: list[int], end_id: int) -> tuple[list[int], bool]:

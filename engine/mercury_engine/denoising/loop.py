@@ -19,8 +19,7 @@ import time
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.canvas import Canvas, Vocabulary
-from mercury_engine.denoising.draft_choice import Draft, DraftChoice
-from mercury_engine.denoising.drafting import before_end, keep_drafts
+from mercury_engine.denoising.drafting import Draft, before_end, keep_drafts
 from mercury_engine.denoising.mixing import mix_in_unread, mix_opinions
 from mercury_engine.denoising.ngram_lookup import NgramMatch
 from mercury_engine.denoising.rule import DenoisingRule
@@ -31,7 +30,7 @@ from mercury_engine.denoising.writer_step import WriterStep
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.models.arrays import Array, best, log_softmax, namespace, parted, replaced
 from mercury_engine.models.batching import ForwardSteps
-from mercury_engine.models.network import Network, ReaderState, packed
+from mercury_engine.models.network import Network, packed
 from mercury_engine.prompt.tokenizer import Tokenizer
 from mercury_engine.text.thought import thought_end
 from mercury_engine.worth import typed_characters
@@ -55,11 +54,8 @@ class Denoiser:
         rule: DenoisingRule,
         calibration: Calibration | None = None,
         has_markers: bool = False,
-        draft_choice: DraftChoice | None = None,
     ) -> None:
-        """`draft_choice`: None without a block drafter."""
         self.reader, self.writer, self.tokenizer, self.rule = reader, writer, tokenizer, rule
-        self.draft_choice = draft_choice
         self.calibration = calibration or Calibration()
         texts = tokenizer.texts + [""] * (reader.config.vocab_size - tokenizer.size)  # unused rows of the embedding
         self.vocabulary = Vocabulary(texts, reader.config.mask_id, reader.config.end_id)
@@ -179,11 +175,7 @@ class Denoiser:
         written = self.write(live, canvas_context) if self.asks_writer(request) else [None] * len(live)
         is_last_step = _is_last_step(request, live[0])
         most = self.rule.window if is_last_step else self.rule.lookahead
-        state = verifier.state() if self.draft_choice is not None and len(live) == 1 else None
-        drafts = [self.draft(request, c, w, most, canvas_context, state) for c, w in zip(live, written, strict=True)]
-        for canvas, draft, written_SV in zip(live, drafts, written, strict=True):
-            if self.draft_choice is not None and written_SV is None:
-                canvas.show(draft)
+        drafts = [self.draft(request, c, w, most, canvas_context) for c, w in zip(live, written, strict=True)]
         settled = [c.ids[canvas_context.settled : c.settled] for c in live]
         read = yield from verifier.verify(settled, [draft.ids for draft in drafts])
         for canvas, written_SV, draft, read_SV in zip(live, written, drafts, read, strict=True):
@@ -206,8 +198,8 @@ class Denoiser:
             canvas.step_done(written_SV, offset)
 
     def asks_writer(self, request: FillRequest) -> bool:
-        seen = request.on_step is not None and self.draft_choice is None
-        return self.writer is not None and (seen or request.max_steps is not None or self.rule.drafts == "writer")
+        is_shown = request.on_step is not None or request.max_steps is not None
+        return self.writer is not None and (is_shown or self.rule.drafts == "writer")
 
     def draft(
         self,
@@ -216,7 +208,6 @@ class Denoiser:
         written_SV: Array | None,
         most: int,
         canvas_context: CanvasContext,
-        state: ReaderState | None,
     ) -> Draft:
         """The draft for the first open slots, at most `most` tokens.
 
@@ -224,29 +215,20 @@ class Denoiser:
         replaces the guesses.
         """
         if canvas.draft and not canvas.steps:
-            return Draft.of("request", canvas.draft[:most])
+            return Draft(canvas.draft[:most], "request")
         if written_SV is None:
             if self.rule.drafts == "none" or canvas.spell:
                 return Draft()
-            return self._found(request, canvas, min(most, len(canvas.ids) - canvas.settled - 1), canvas_context, state)
+            return self._found(request, canvas, min(most, len(canvas.ids) - canvas.settled - 1), canvas_context)
         guesses = [best(written_V) for written_V in written_SV[:most]]
         if canvas.spell and guesses:
             guesses[0] = best(self.masks.apply(SlotLimits(canvas.spell, request.multiline), written_SV[0]))
-        return Draft.of("writer", *before_end(guesses, self.vocabulary.end_id))
+        ids, is_whole = before_end(guesses, self.vocabulary.end_id)
+        return Draft(ids, "writer", is_whole)
 
-    def _found(
-        self, request: FillRequest, canvas: Canvas, most: int, canvas_context: CanvasContext, state: ReaderState | None
-    ) -> Draft:
-        """The draft from repeats and the block drafter; in a single line up to its break, which needs no draft.
-
-        Fills that end early do not ask the block: they take two passes, and it made them 2.7 % slower.
-        """
-        match = ngram_match(canvas_context, canvas)
-        known = canvas.ids[canvas.settled - 1] if canvas.settled else canvas_context.last
-        if self.draft_choice is None:
-            draft = Draft.of("repeat", match.draft[:most])
-        else:
-            draft = self.draft_choice.choose(match, state if request.worth is None else None, known, most)
+    def _found(self, request: FillRequest, canvas: Canvas, most: int, canvas_context: CanvasContext) -> Draft:
+        """The draft from n-gram lookup; in a single line up to its break, which needs no draft."""
+        draft = Draft(ngram_match(canvas_context, canvas).draft[:most])
         if request.multiline:
             return draft
         texts = self.vocabulary.texts
@@ -269,7 +251,8 @@ class Denoiser:
             rank, canvas.choice = (0, canvas.choice) if canvas.spell else (canvas.choice, 0)
             token = best(mixed_V, rank)
             canvas.settle(token, checked(math.exp(float(mixed_V[token]))))
-            agreed = canvas.count(draft, i, token)
+            agreed = draft.agrees(i, token)
+            canvas.count(token, draft.source if agreed else "pass")
             canvas.ended |= not canvas.spell and self.goes_beyond(canvas)
             if canvas.ended or i >= len(draft.ids) or not (agreed or is_last_step):
                 break

@@ -47,8 +47,6 @@ class NgramMatch:
     """Tokens, up to `LONGEST_MATCH`."""
     draft: list[int] = field(default_factory=list)
     """The tokens that follow it, at most `length`."""
-    support: list[int] = field(default_factory=list)
-    """Number of matches as long, and behind each token of the draft how many of them go on like the draft up to it."""
     unread: Mapping[int, float] = field(default_factory=dict)
     """Shares of the tokens that follow matches in unread text; empty if read text has a match as long."""
 
@@ -141,9 +139,7 @@ class NgramLookup:
         draft = run_T[at : at + length].tolist()
         draft = draft[: draft.index(BOUNDARY)] if BOUNDARY in draft else draft
         is_unread = self._unread is not None and run_T is self._unread.run_T
-        return NgramMatch(
-            length, draft, _support(run_T, positions_P, draft), _shares(run_T[positions_P]) if is_unread else {}
-        )
+        return NgramMatch(length, draft, _shares(run_T[positions_P]) if is_unread else {})
 
 
 class IndexedText:
@@ -215,14 +211,6 @@ def _longest(run_T: TokenArray, last_T: TokenArray, positions_P: PositionArray) 
     lengths_P = (run_T[earlier_PT] == last_T[-1 - back_T]).cumprod(1).sum(1)
     longest = int(lengths_P.max())
     return length + longest, positions_P[lengths_P == longest] + 1
-
-
-def _support(run_T: TokenArray, positions_P: PositionArray, draft: list[int]) -> list[int]:
-    if len(positions_P) == 1:  # the draft is what follows there
-        return [1] * (1 + len(draft))
-    ends_PT = np.minimum(positions_P[:, None] + np.arange(len(draft)), len(run_T) - 1)
-    agreed_T: PositionArray = (run_T[ends_PT] == draft).cumprod(1).sum(0)
-    return [len(positions_P), *agreed_T.tolist()]
 
 
 def _shares(following_P: TokenArray) -> dict[int, float]:

@@ -20,12 +20,11 @@ class DenoisingRule:
     Alone it commits slots in any order by `bound` or `threshold`. That needs neither the reader nor the host, so on a
     GPU such fills stay on the device. The weights, `drafts`, `recall`, `lookahead` and `window` then have no effect.
     """
-    drafts: Literal["writer", "block", "context", "none"] = "writer"
+    drafts: Literal["writer", "context", "none"] = "writer"
     """Where drafts come from. The writer drafts in any case when steps are shown to a caller or limited.
 
     "context" is n-gram lookup: it needs no forward pass, so it is faster unless the writer drafts at least two tokens
-    right. "block" is n-gram lookup and the block drafter, whichever is surer; without a drafter, and on a GPU, it is
-    "context". "none" decodes left to right, for comparison.
+    right. "none" decodes left to right, for comparison.
     """
     bound: float = 0.1
     """Entropy, in nats, that the drafts kept on the canvas may have together."""
@@ -48,7 +47,7 @@ class DenoisingRule:
     """Lowest probability of a draft that stays on the canvas; replaces the entropy bound."""
 
     def __post_init__(self) -> None:
-        for name, known in (("decides", ("reader", "writer")), ("drafts", ("writer", "block", "context", "none"))):
+        for name, known in (("decides", ("reader", "writer")), ("drafts", ("writer", "context", "none"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; known are {', '.join(known)}")
         for name in ("recall", "next_weight", "later_weight", "end_weight"):

@@ -10,12 +10,11 @@ from itertools import accumulate, chain, islice
 from mercury_engine.denoising.ngram_lookup import NgramLookup
 from mercury_engine.kv_cache.cache import CachedContext, TokenIds, first_tokens
 from mercury_engine.models.arrays import Array
-from mercury_engine.models.batching import ForwardResult, ForwardSteps
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import (
     ForwardRequest,
     KeyValueSegment,
     Network,
-    ReaderState,
     join,
     packed,
 )
@@ -62,8 +61,6 @@ class Verifier:
         self.side: KeyValueSegment | None = None
         self._fresh: KeyValueSegment | None = None
         """What the last pass read: pending tokens, then the draft."""
-        self._given: ForwardResult | None = None
-        """The result of that pass, its wanted rows the last ones."""
         self._draft: Sequence[int] = ()
         self._kept = 0
         """Number of tokens of `_fresh` that were pushed."""
@@ -94,22 +91,10 @@ class Verifier:
         given = yield ForwardRequest(ids_T, past, self.position, *told)
         if alone:
             self._fresh, self._kept = self.reader.rotated(given.block, self.position), len(self.pending)
-            self._given = given
             self._draft = () if settled[0] else drafts[0]
             self.pending = []
         rows_W = iter(given.logp_WV)
         return [list(islice(rows_W, len(part))) for part in wanted]
-
-    def state(self) -> ReaderState | None:
-        """What the last pass has computed at the token before the only pending one; None if it is not known."""
-        if self._fresh is None or self._given is None or len(self.pending) != 1:
-            return None
-        row = self._kept - 1
-        wanted = row - (self._given.block.tokens - len(self._given.hidden_WC))
-        kept = first_tokens(self._fresh, self._kept)
-        past = [*self.before, *(side for side in (self.side, kept) if side is not None)]
-        values_LHD = self._given.block.values[:, 0, :, row]
-        return ReaderState(self._given.hidden_WC[wanted], values_LHD, past, self.position + row)
 
     def _keep(self) -> None:
         """Join the pushed part of what the last pass read to the tokens read before."""

@@ -26,8 +26,6 @@ class ForwardResult(NamedTuple):
 
     logp_WV: Array
     block: KeyValueBlock
-    hidden_WC: Array = None
-    """Hidden states of the wanted rows; rows in pages have none."""
     decided: Decided = Decided()
     """What was decided about rows in pages, which have no other result."""
 
@@ -43,7 +41,7 @@ def run(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardRes
     hidden = [part[list(forward.wanted)] for (part, _), forward in zip(read, forwards, strict=True)]
     rows = namespace(hidden[0]).concatenate(hidden)
     logp = parted(network.log_probabilities(rows) if len(rows) else rows, hidden)
-    return [ForwardResult(*each) for each in zip(logp, (block for _, block in read), hidden, strict=True)]
+    return [ForwardResult(*each) for each in zip(logp, (block for _, block in read), strict=True)]
 
 
 def _run_beside_paged(network: Network, forwards: Sequence[ForwardRequest]) -> list[ForwardResult]:

@@ -156,10 +156,10 @@ class CpuNetwork:
         return np.concatenate((cos, cos), 1), np.concatenate((sin, sin), 1)
 
 
-def layers_for(config: ModelConfig, threads: int, layers: int | None = None) -> Layers:
-    """Empty layers of the model's shape, by default all of them. Raises what `Layers` raises."""
+def layers_for(config: ModelConfig, threads: int) -> Layers:
+    """Empty layers of the model's shape. Raises what `Layers` raises."""
     made = Layers(
-        layers or config.num_hidden_layers,
+        config.num_hidden_layers,
         config.hidden_size,
         config.intermediate_size,
         config.num_key_value_heads,

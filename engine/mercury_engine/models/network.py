@@ -144,38 +144,6 @@ class ForwardRequest:
         return len(self.ids_T)
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderState:
-    """What a pass has computed at a token: where a block drafter begins, which knows the token behind it."""
-
-    hidden_C: Array
-    """The hidden state."""
-    values_LHD: Array
-    past: Sequence[KeyValueSegment]
-    """All that the token sees, itself included; the nearest last."""
-    position: int
-
-
-class DenoisedBlock(Protocol):
-    """What a block drafter says about the slots behind a known token."""
-
-    def best(self, slot: int, before: int, other: int | None) -> tuple[int, float, float]:
-        """The likeliest token of a slot behind the token `before`, its log-probability, and that of `other`.
-
-        The log-probability of a token that it cannot draft, or of None, is -inf.
-        """
-
-
-class BlockDrafter(Protocol):
-    """Denoises the slots behind a known token in one pass that is much shorter than the reader's."""
-
-    slots: int
-    """Slots of a block."""
-
-    def denoise(self, state: ReaderState, known: int) -> DenoisedBlock:
-        """The slots behind the token `known`, which stands behind the state's."""
-
-
 class Network(Protocol):
     """A reader, and with an adapter a writer. Reading is causal and frozen, writing bidirectional and adapted."""
 

@@ -54,14 +54,6 @@ def _head_codes(config: ModelConfig, state: State, folder: Path) -> list[Quantiz
     return stored(state, names, shape, folder) or [_made(state, names, shape, folder)]
 
 
-def head_rows(config: ModelConfig, state: State, folder: Path, rows: StoredArray) -> QuantizedMatrix:
-    """Some rows of the head. Raises ModelCorrupt, and ValueError for a head that is stored in GGUF's blocks."""
-    [whole] = _head_codes(config, state, folder)
-    if isinstance(whole, BlockMatrix):
-        raise ValueError("the drafter of a GGUF file cannot be run")
-    return QuantizedMatrix(whole.codes[rows], whole.scales[rows], whole.lows[rows])
-
-
 def put_writer(layers: Layers, config: ModelConfig, adapter: Change, path: Path) -> None:
     """Put the writer's low-rank additions to every matrix into the layers; `path` names their file in errors.
 

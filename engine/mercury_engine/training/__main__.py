@@ -1,6 +1,6 @@
 """`python -m mercury_engine.training STEP`, with a step of:
 
-corpus, pack, commits, places, compression, base, reader, train, draft, block, adapt, export.
+corpus, pack, commits, places, compression, base, reader, train, adapt, export.
 """
 
 import sys
@@ -16,8 +16,6 @@ STEP_MODULES = {
     "base": "conversion.base",
     "reader": "optimisation.reader",
     "train": "optimisation.train",
-    "draft": "drafting.run",
-    "block": "block.run",
     "adapt": "adapters.run",
     "export": "conversion.export",
 }

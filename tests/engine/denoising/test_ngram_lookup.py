@@ -189,13 +189,6 @@ def test_a_long_match_in_unread_text_outweighs_the_reader_and_a_short_one_does_n
     assert filled(writing, "context", replace(TYPED_AGAIN, lookup_text=(short,)))[0].text == alone.text
 
 
-def test_a_match_counts_how_many_equally_long_ones_go_on_alike():
-    found = NgramLookup([[1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 7]]).find([9, 1, 2])
-    assert (found.length, found.draft, found.support) == (2, [7], [3, 1])
-    found = NgramLookup([[1, 2, 7], [1, 2, 3, 5], [1, 2, 3, 4]]).find([9, 1, 2])
-    assert (found.draft, found.support) == ([3, 4], [3, 2, 1])
-
-
 def test_lookup_text_is_not_read_and_is_tokenized_once(writing, monkeypatch):
     chunks = tuple(f"unread_{number} = {number}\n" for number in range(20))
     encoded: list[str] = []

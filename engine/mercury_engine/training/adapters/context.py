@@ -14,7 +14,7 @@ from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Packing, join
 from mercury_engine.training.adapters.examples import Example, TokenIds
-from mercury_engine.training.drafting.kernel_reader import KernelReader
+from mercury_engine.training.adapters.kernel_reader import KernelReader
 from mercury_engine.training.optimisation.prefill import pad_sides, read_start, side_by_side
 from mercury_engine.training.optimisation.ragged import read_runs
 from mercury_engine.training.optimisation.sharing import read_blocks, unique

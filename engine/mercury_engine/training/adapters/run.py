@@ -37,11 +37,16 @@ from mercury_engine.training.adapters.examples import (
     GapExamples,
     Layouter,
 )
+from mercury_engine.training.adapters.kernel_reader import kernel_reader
+from mercury_engine.training.adapters.mixed_precision import (
+    PRECISIONS,
+    MixedPrecisionNetwork,
+    Precision,
+    measured_precision,
+)
 from mercury_engine.training.commits.build import read_split
 from mercury_engine.training.data.corpus import SourceFile
-from mercury_engine.training.drafting.mixed_precision import MixedPrecisionNetwork
-from mercury_engine.training.drafting.networks import PRECISIONS, Precision, kernel_reader, measured_precision
-from mercury_engine.training.drafting.windows import source_files
+from mercury_engine.training.data.folder import source_files
 from mercury_engine.training.examples.gaps import GapSettings
 from mercury_engine.training.examples.mixture import Mixture
 from mercury_engine.training.optimisation.options import parser, plan_of, setup_of

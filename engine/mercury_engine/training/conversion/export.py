@@ -1,13 +1,12 @@
 """Write a model folder from a base and a run: `python -m mercury_engine.training export --base --run --out`.
 
 A reader run gives the base for a writer run; a writer run gives a model. A run of `adapt` gives an adapter's file, to
-be put beside the base's GGUF file or into its folder; a run of `block` gives a drafter's file for the base's folder.
+be put beside the base's GGUF file or into its folder.
 """
 
 import argparse
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import torch
 from safetensors.torch import save_file
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.models import adapters, drafter_file, weights
+from mercury_engine.models import adapters, weights
 from mercury_engine.models.adapters import AdapterName
-from mercury_engine.models.arrays import FloatArray, bfloat16
+from mercury_engine.models.arrays import bfloat16
 
 ADAPTER_PARTS: dict[str, AdapterName] = {"gap adapter": "gap", "edit adapter": "edit"}
 """What the runs of `adapt` train, as their checkpoints name it."""
@@ -40,11 +39,6 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
         )
         _print_result(saved, target)
         return
-    if part == "block drafter":
-        target, tensors = out / drafter_file.FILE, drafter_tensors(saved["mean"], saved["vocabulary"])
-        drafter_file.write(target, weights.read_config(base), tensors, saved["vocabulary"].numpy())
-        _print_result(saved, target)
-        return
     for file in ("model.safetensors", "tokenizer.json", weights.READER_FILE):
         if (base / file).is_file() and not _same_size(base / file, out / file):
             shutil.copyfile(base / file, out / file)
@@ -59,15 +53,6 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     save_file(trained, target)
     _print_result(saved, target)
-
-
-def drafter_tensors(trained: Mapping[str, torch.Tensor], vocabulary: torch.Tensor) -> dict[str, FloatArray]:
-    """A drafter's tensors by their names in its file."""
-    found = {name.removeprefix("block.").removesuffix(".weight"): each.float() for name, each in trained.items()}
-    norms = {"layer.attn_norm": "attention_norm", "layer.ffn_norm": "feed_forward_norm"}
-    renamed = {norms.get(name, name.removeprefix("layer.")): each for name, each in found.items()}
-    renamed |= {"fuse": renamed["fuse"].flatten(0, 1), "after": renamed["after"][vocabulary]}
-    return {name: each.numpy() for name, each in renamed.items()}
 
 
 def _print_result(saved: dict[str, Any], target: Path) -> None:

@@ -1,14 +1,25 @@
-"""A writer for CPUs that multiply faster in bfloat16: its frozen matrices are bfloat16, the rest is float32."""
+"""A network for CPUs that multiply faster in bfloat16: its frozen matrices are bfloat16, the rest is float32."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mercury_engine.models import element_type
 from mercury_engine.models.decoder import AdaptedLinear, Decoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.weights import FUSED_MATRICES
+
+Precision = Literal["float32", "mixed"]
+"""What frozen matrices are multiplied in, float32 or bfloat16; the rest is float32."""
+
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+
+def measured_precision(device: torch.device) -> Precision:
+    """The precision that multiplies faster on this device."""
+    return "mixed" if element_type.fastest(device) is torch.bfloat16 else "float32"
 
 
 class BFloat16Product(torch.autograd.Function):

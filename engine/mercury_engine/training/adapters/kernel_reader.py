@@ -1,15 +1,18 @@
-"""The reader of a drafting run on the C kernels: tokens in, torch tensors out.
+"""The network that reads contexts with the C kernels: tokens in, torch tensors out.
 
-Dimensions: P places, T tokens, C width, V vocabulary.
+Dimensions: T tokens, C width.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from mercury_engine.models.cpu import CpuNetwork
+from mercury_engine.errors import RequestError
+from mercury_engine.models import weights
+from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.decoder_weights import tensor_of
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment
 
@@ -32,18 +35,6 @@ class KernelReader:
         [(hidden, block)] = self._network.read_together([ForwardRequest(np.array(tokens), past)])
         return KernelReading(tensor_of(hidden), block)
 
-    def read_each(
-        self, tokens: Sequence[int], pasts: Sequence[Sequence[KeyValueSegment]], positions: Sequence[int]
-    ) -> tuple[Tensor, list[KeyValueBlock]]:
-        """Read one token behind each past in one pass; hidden states [P,C] and the blocks."""
-        each = zip(tokens, pasts, positions, strict=True)
-        read = self._network.read_together([ForwardRequest(np.array([t]), past, at) for t, past, at in each])
-        return tensor_of(np.concatenate([hidden for hidden, _ in read])), [block for _, block in read]
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """[P,C] to log-probabilities [P,V], which are logits too."""
-        return tensor_of(self._network.log_probabilities(hidden.float().numpy()))
-
     def rotated(self, block: KeyValueBlock, start: int) -> KeyValueSegment:
         """See `Network.rotated`."""
         return self._network.rotated(block, start)
@@ -55,3 +46,12 @@ class KernelReader:
     def tensors(self, block: KeyValueBlock) -> KeyValueBlock:
         """The block as tensors, with the bias that the kernels leave out of keys."""
         return KeyValueBlock(tensor_of(self._network.with_bias(block.keys)), tensor_of(block.values))
+
+
+def kernel_reader(base: Path) -> KernelReader:
+    """The base run by the C kernels in one thread. Raises RequestError if they cannot run it."""
+    config = weights.read_config(base)
+    try:
+        return KernelReader(CpuNetwork(base, config, layers_for(config, 1)))
+    except (OSError, ValueError) as error:
+        raise RequestError(f"the C kernels cannot read for this run ({error}); say --no-kernels") from error

@@ -1,1 +1,0 @@
-"""Train a block drafter: one layer that denoises the slots behind the reader's next token."""

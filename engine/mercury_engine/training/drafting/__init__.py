@@ -1,1 +1,0 @@
-"""Teach the writer to draft: windows, canvases, loss, measure and run."""
