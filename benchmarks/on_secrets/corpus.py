@@ -80,6 +80,8 @@ class Planted:
     """One or several lines, without a line break at the end."""
     parts: tuple[str, ...]
     """Texts that must not appear anywhere."""
+    path: str = ""
+    """The name of the file whose whole text this is; empty for lines that stand in a file of others."""
 
 
 Make = Callable[[str, str], Planted]

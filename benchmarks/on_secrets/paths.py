@@ -17,6 +17,7 @@ from mercury_lsp.context.workspace.file_snippets import FileSnippets
 from mercury_lsp.documents.document import Document, Snapshot
 from mercury_lsp.documents.languages import extensions
 from mercury_lsp.documents.redaction import around_lines
+from mercury_lsp.server.session import is_secret_document
 from on_secrets.corpus import Planted
 
 WAYS = ("prompt", "lookup", "snippets", "history", "rewriting", "judging")
@@ -38,10 +39,14 @@ SMALL = 120
 
 def document(planted: Planted) -> tuple[Snapshot, int, int]:
     """A document with a planted secret, and the offsets of its lines."""
+    if planted.path:
+        snapshot = Document(f"file:///w/{planted.path}", planted.language, 1, planted.text).snapshot()
+        return snapshot, 0, len(planted.text)
     line = _ORDINARY.get(planted.language, "name_{n} = compute({n})")
     above = "".join(line.format(n=number) + "\n" for number in range(LINES_AROUND)).replace("{n}", "n")
     text = above + planted.text + "\n" + above
-    snapshot = Document("file:///w/a.py", planted.language, 1, text).snapshot()
+    extension = extensions(planted.language)[0]
+    snapshot = Document(f"file:///w/a.{extension}", planted.language, 1, text).snapshot()
     return snapshot, len(above), len(above) + len(planted.text) + 1
 
 
@@ -49,6 +54,8 @@ def leaks(planted: Planted) -> dict[str, int]:
     """The ways on which a part of a secret is shown, with the number of texts that show one."""
     found = dict.fromkeys(WAYS, 0)
     snapshot, start, end = document(planted)
+    if is_secret_document(snapshot.uri):  # the session neither reads it nor suggests anything in it
+        return found
     for way, text in texts(snapshot, start, end):
         found[way] += any(part in text for part in planted.parts)
     return found
@@ -56,14 +63,14 @@ def leaks(planted: Planted) -> dict[str, int]:
 
 def texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple[str, str]]:
     """All texts that are shown of a document with a secret in [start, end), by way."""
-    for at in (0, start - 1, start, (start + end) // 2, end - 1, end, min(end + 60, snapshot.length), snapshot.length):
+    last = snapshot.length
+    for at in (0, max(0, start - 1), start, (start + end) // 2, end - 1, end, min(end + 60, last), last):
         context = ContextBuilder().build(snapshot, at, "a.py")
         if not context.on_secret:  # nothing is suggested there
             yield "prompt", _of_fill(context.request())
         context = replace(ContextBuilder(SMALL, SMALL).build(snapshot, at, "a.py"), near="", far=(), suffix=())
         yield "lookup", _of_fill(with_rest_of_document(context, snapshot).request())
-    path = f"/w/a.{extensions(snapshot.language_id)[0]}"
-    snippets = FileSnippets(lambda: None).of(path, snapshot, None) or ()
+    snippets = FileSnippets(lambda: None).of(snapshot.uri.removeprefix("file://"), snapshot, None) or ()
     yield "snippets", "\n".join(snippet.text for snippet in snippets)
     yield from _next_edit_texts(snapshot, start, end)
 
@@ -78,11 +85,14 @@ def _next_edit_texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple
             hunk = Hunk(snapshot.uri, "a.py", snapshot.language_id, line, before, after, around)
             yield "history", "\n".join(each.removed + each.inserted for each in shown([hunk], "file:///w/b.py"))
     for top, bottom in ((first, first + 1), (first - 2, last + 2), (last, last + 1), (0, 4), (last + 2, last + 6)):
+        top, bottom = max(0, top), min(bottom, source.line_of(snapshot.length))
+        if top >= bottom:
+            continue
         place = Place(snapshot, "a.py", top, top, bottom, 1.0)
         request = rewrite_request(place, (), Event())
         yield "rewriting", _of_rewrite(request) if request is not None else ""
     for at in (0, start, end):
-        site = EditSite(at, source.slice(at, at + 4), "other")
+        site = EditSite(min(at, snapshot.length), source.slice(at, at + 4), "other")
         scored = scoring_request(site, "", snapshot, "a.py", Event())
         yield "judging", _of_fill(scored) if scored is not None else ""
 
