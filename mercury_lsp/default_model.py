@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.model_folders import user_models
+from mercury_engine.model_folders import is_path, path_of, user_models
 
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.settings import BUNDLED
@@ -26,12 +26,21 @@ def read() -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path()} cannot be read ({error}); delete it, or run mercury-lsp models use") from error
+    if is_path(name):
+        raise SettingsError(f"{path()} holds no model's name, but {name}; run mercury-lsp models use")
     return name if name and name != BUNDLED else None
 
 
 def named(model: str | None) -> str | None:
-    """The model that a command's option names: the user's choice if it names none; None is the bundled one."""
-    return read() if model is None else None if model == BUNDLED else model
+    """The model that a command's option names: the user's choice if it names none; None is the bundled one.
+
+    A path gets absolute: it counts from the folder in which the user named it. Raises SettingsError and ModelNotFound.
+    """
+    if model is None:
+        return read()
+    if model == BUNDLED:
+        return None
+    return str(path_of(model).absolute()) if is_path(model) else model
 
 
 def added_to(section: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """What users configure under the section `mercury`."""
 
+import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from mercury_engine.api import MAX_SLOTS, Effort
-from mercury_engine.model_folders import INSTALLED
+from mercury_engine.errors import MercuryError
+from mercury_engine.model_folders import INSTALLED, is_path, path_of
 
 from mercury_lsp.errors import SettingsError
 
@@ -18,6 +20,8 @@ Eagerness = Literal["low", "medium", "high"]
 BUNDLED = "bundled"
 """Names the bundled model, as `null` does."""
 
+_ADD = "run mercury-lsp models add with its path, then set mercury.model to its name"
+
 EngineKey = tuple[str | None, Device, int | None]
 """Model, device and threads."""
 
@@ -27,7 +31,7 @@ class Settings:
     """A checked configuration; `parse` makes one from the client's JSON, whose keys are in camelCase."""
 
     model: str | None = None
-    """Folder, GGUF file or name, or `installed:` and a name; None for the bundled model."""
+    """Whole path of a folder or GGUF file, or a name, also after `installed:`; None for the bundled model."""
     device: Device = "auto"
     threads: int | None = None
     effort: Effort = "medium"
@@ -58,12 +62,25 @@ class Settings:
         values["disabled_languages"] = tuple(values.get("disabled_languages", ()))
         return cls(**values)
 
-    def resolved_from(self, folder: Path | None) -> "Settings":
-        """These settings, with the absolute path of a model that is a folder or a file below this one."""
-        if folder is None or self.model is None or self.model.startswith(INSTALLED):
-            return self
-        path = folder / Path(self.model).expanduser()
-        return replace(self, model=str(path)) if path.exists() else self
+    def require_trusted_model(self, workspace: Sequence[Path]) -> None:
+        """Raise SettingsError for a model that a repository may have chosen or brought along.
+
+        Those are relative paths, paths below the opened folders, and no plain name behind `installed:`. Asks the disk.
+        """
+        if self.model is None or not is_path(self.model):
+            return
+        if self.model.startswith(INSTALLED):
+            named = self.model.removeprefix(INSTALLED)
+            raise SettingsError(f"a workspace may name an installed model, but not the folder or file {named}; {_ADD}")
+        try:
+            path = Path(os.path.normpath(path_of(self.model)))
+            if not path.is_absolute():
+                raise SettingsError(f"{self.model} could be any repository's; give the whole path, or {_ADD}")
+            roots = {form for root in workspace for form in (root, root.resolve())}
+            if any(form.is_relative_to(root) for form in (path, path.resolve()) for root in roots):
+                raise SettingsError(f"the model {self.model} is in the opened workspace and is not used; {_ADD}")
+        except (MercuryError, OSError, ValueError) as error:
+            raise SettingsError(str(error)) from error
 
     @property
     def engine_key(self) -> EngineKey:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mercury_engine.denoising.calibration import Calibration
 from mercury_engine.denoising.rule import DenoisingRule
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, user_models
+from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, is_path, path_of, user_models
 from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
@@ -86,33 +86,44 @@ def load_model(
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
-    """Return the model's path: a folder, a GGUF file, or a name in the user's model folder; None is the bundled model.
+    """Return the model's path: a folder or GGUF file, or an installed model's; None is the bundled model.
 
-    After `INSTALLED` only such a name counts. Raises ModelNotFound.
+    A text without a separator is a name, so that no folder of that name in the working folder, which may be a
+    repository, takes the model's place. After `INSTALLED` only a name counts. Raises ModelNotFound.
     """
     if path_or_name is None:
         if not (BUNDLED_MODEL / "config.json").is_file():
             raise ModelNotFound(f"the bundled model is missing from {BUNDLED_MODEL}; reinstall mercury-lsp")
         return BUNDLED_MODEL
-    if isinstance(path_or_name, str) and path_or_name.startswith(INSTALLED):
+    if isinstance(path_or_name, str) and (path_or_name.startswith(INSTALLED) or not is_path(path_or_name)):
         return _installed(path_or_name.removeprefix(INSTALLED))
-    path = Path(path_or_name).expanduser()
-    if path.is_dir() or gguf_of(path):
+    path = path_of(path_or_name) if isinstance(path_or_name, str) else path_or_name
+    if _is_model(path):
         return path
-    if (folder := user_models() / path).is_dir() or gguf_of(folder):
-        return folder
     raise ModelNotFound(
-        f"no model folder {path_or_name}, nor one of that name in {user_models()}; set mercury.model to a folder with "
-        "config.json or to a GGUF file, or leave it out"
+        f"no model folder and no GGUF file {path_or_name}; set mercury.model to a folder with config.json, to a GGUF "
+        "file or to the name of an installed model, or leave it out"
     )
 
 
 def _installed(name: str) -> Path:
     """The path of an installed model. Raises ModelNotFound, also for what is no plain name."""
     folder = user_models() / name
-    if Path(name).name == name and name not in ("", "..") and (folder.is_dir() or gguf_of(folder)):
+    is_plain = Path(name).name == name and not name.startswith(".") and name not in ("", "~")
+    if is_plain and _is_model(folder):
         return folder
-    raise ModelNotFound(f"no model {name!r} is installed; mercury-lsp models lists those that are")
+    raise ModelNotFound(
+        f"no model {name!r} is installed in {user_models()}; set mercury.model to one that mercury-lsp models list "
+        "shows, to a folder by its whole path, or leave it out"
+    )
+
+
+def _is_model(path: Path) -> bool:
+    """Whether there is a folder or GGUF file. Raises ModelNotFound for a path that no file can have."""
+    try:
+        return path.is_dir() or gguf_of(path) is not None
+    except (OSError, ValueError) as error:
+        raise ModelNotFound(f"{str(path)!r} cannot be read ({error}); set mercury.model to another one") from error
 
 
 def _tokenizer(folder: Path) -> Tokenizer:

@@ -1,6 +1,9 @@
 """Where this user's models are."""
 
+import os
 from pathlib import Path
+
+from mercury_engine.errors import ModelNotFound
 
 BUNDLED_MODEL = Path(__file__).parent / "assets" / "mercury-135m"
 """The folder of the model that comes with the package."""
@@ -8,6 +11,19 @@ BUNDLED_MODEL = Path(__file__).parent / "assets" / "mercury-135m"
 
 INSTALLED = "installed:"
 """Prefix of a model that is looked up by name among the installed ones only, so that no path can be given."""
+
+
+def is_path(model: str) -> bool:
+    """Whether this names a folder or file: it has a separator. All else is the name of an installed model."""
+    return "/" in model or os.sep in model
+
+
+def path_of(model: str) -> Path:
+    """The path that the text names; `~` is the user's home. Raises ModelNotFound for a user who does not exist."""
+    try:
+        return Path(model).expanduser()
+    except RuntimeError as error:
+        raise ModelNotFound(f"{model} is in the home of a user who does not exist; give the whole path") from error
 
 
 def user_models() -> Path:

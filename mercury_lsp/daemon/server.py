@@ -115,7 +115,6 @@ class Daemon:
 
     async def _serve_editor(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = create_server(self.engines)
-        server.configuration.started_in = Path(hello.folder)
         server.protocol.set_writer(bounded := _Bounded(writer))
         server.show_life = lambda: bounded.write(PONG)
         self._servers.add(server)

@@ -13,6 +13,7 @@ from mercury_engine.downloads.files import check, disk_errors, require_space
 from mercury_engine.downloads.hub import RemoteFile, Repository
 from mercury_engine.downloads.origin import OnBytes
 from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
+from mercury_engine.model_folders import is_path, path_of
 
 from mercury_lsp.installed_models import measuring, memory
 from mercury_lsp.installed_models.checking import check_config, check_folder
@@ -72,20 +73,32 @@ class Addition(Protocol):
 def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES) -> Addition:
     """What the user named: a known model, a folder, a GGUF file, or OWNER/NAME on the Hub.
 
+    A folder or file needs a separator, and `./` where its name could be a repository's: what is downloaded must not
+    depend on the folder in which the command runs.
+
     Raises ModelError and DownloadError.
     """
     if wanted in KNOWN:
         return KnownAddition(name or wanted, KNOWN[wanted], sources)
-    path = Path(wanted).expanduser()
+    if is_path(wanted) and not hub.is_repository_name(wanted):
+        return _of_path(path_of(wanted).absolute(), name)
+    here = f"; {wanted} in this folder is meant by ./{wanted}" if Path(wanted).exists() else ""
+    if not hub.is_repository_name(wanted):
+        known = ", ".join(KNOWN)
+        raise ModelNotFound(
+            f"no known model, folder or GGUF file {wanted}; known: {known}; or OWNER/NAME on the Hub{here}"
+        )
+    if here:
+        raise ModelNotFound(f"{wanted} is the name of a repository on the Hub{here}; for the Hub's go elsewhere first")
+    return HubAddition(name or wanted.rpartition("/")[2].lower(), hub.describe(wanted))
+
+
+def _of_path(path: Path, name: str | None) -> Addition:
     if path.suffix == _GGUF and path.is_file():
-        return FileAddition(name or path.stem.lower(), path.absolute())
+        return FileAddition(name or path.stem.lower(), path)
     if path.is_dir():
-        return FolderAddition(name or path.absolute().name.lower(), path.absolute())
-    if hub.is_repository_name(wanted):
-        return HubAddition(name or wanted.rpartition("/")[2].lower(), hub.describe(wanted))
-    raise ModelNotFound(
-        f"no known model, folder or GGUF file {wanted}; known: {', '.join(KNOWN)}; or OWNER/NAME on the Hub"
-    )
+        return FolderAddition(name or path.name.lower(), path)
+    raise ModelNotFound(f"no folder and no GGUF file {path}")
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -22,8 +21,6 @@ class Configuration:
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self.model = ModelLoading(session, editor, status)
-        self.started_in: Path | None = None
-        """Where the editor was started, if not in our own working folder: a relative `model` counts from there."""
         self._session, self._editor, self._status = session, editor, status
         self._options: Any = None
         self._watches_sources = False
@@ -47,8 +44,9 @@ class Configuration:
             settings = Settings.parse(default_model.added_to(section_of(self._options) | section_of(section)))
             self._updates += 1
             update = self._updates
-            if settings.model is not None and self.started_in is not None:
-                settings = await answered(partial(settings.resolved_from, self.started_in), settings.model)
+            if settings.model is not None:
+                folders = tuple(self._session.folders.values())
+                await answered(partial(settings.require_trusted_model, folders), settings.model)
             if update != self._updates:
                 return  # newer settings have come meanwhile
             self._session.configure(settings)

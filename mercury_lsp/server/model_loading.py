@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lsprotocol import types
 from mercury_engine.errors import MercuryError
+from mercury_engine.model_folders import is_path
 
 from mercury_lsp.debounce import Debounced
 from mercury_lsp.engine_host.stalled_disk import answered
@@ -76,7 +77,7 @@ class ModelLoading:
             return
         if self._watched_folder is not None:
             self._editor.unwatch_model_files()
-        folder, self._watched_folder = (Path(model).expanduser().absolute() if model else None), None
+        folder, self._watched_folder = (Path(model).expanduser() if model and is_path(model) else None), None
         if folder is not None:
             with suppress(SettingsError):  # loading will report it
                 self._watched_folder = folder if await answered(folder.is_dir, str(folder)) else None

@@ -9,6 +9,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from lsprotocol import types
+from mercury_engine.model_folders import INSTALLED
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
@@ -65,7 +66,7 @@ async def new_token(server: LanguageServer) -> str | None:
 
 async def loading_progress(server: LanguageServer, model: str | None, loading: "asyncio.Future[Any]") -> None:
     """Show that a model is loading, until that succeeds or fails."""
-    name = PurePath(model).name if model else "the bundled model"
+    name = PurePath(model.removeprefix(INSTALLED)).name if model else "the bundled model"
     with ClientProgress(server, await new_token(server), f"Loading {name}") as work:
         await asyncio.wait([loading])
         failed = loading.cancelled() or loading.exception() is not None

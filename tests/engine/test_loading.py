@@ -9,6 +9,15 @@ from mercury_engine.loading import find_model
 from mercury_engine.model_folders import user_models
 
 
+@pytest.fixture
+def user(monkeypatch, tmp_path: Path) -> Path:
+    """A user's home and working folder; the models are in a folder of its own below it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep user data elsewhere")
 def test_a_name_is_looked_up_in_the_users_data_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -22,18 +31,41 @@ def test_a_name_is_looked_up_in_the_users_data_folder(monkeypatch, tmp_path):
         find_model("small")
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../models/mine", "mine/../mine", "mine/x", "~", "/"])
-def test_after_its_prefix_only_the_name_of_an_installed_model_counts(monkeypatch, tmp_path, name):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../models/mine", "mine/../mine", "mine/x", "~", "/", ".hidden", "a\0"]
+)
+def test_after_its_prefix_only_the_name_of_an_installed_model_counts(user: Path, name: str):
     (user_models() / "mine" / "x").mkdir(parents=True)
-    (tmp_path / "theirs").mkdir()
+    (user_models() / ".hidden").mkdir()
+    (user / "theirs").mkdir()
     assert find_model("installed:mine") == user_models() / "mine"
-    assert find_model("theirs") == Path("theirs")
-    for wrong in (name, "theirs", str(tmp_path / "theirs"), str(user_models() / "mine")):
+    for wrong in (name, "theirs", str(user / "theirs"), str(user_models() / "mine")):
         with pytest.raises(ModelNotFound, match="is installed"):
             find_model(f"installed:{wrong}")
 
 
-def test_a_path_comes_before_a_name(tmp_path):
-    assert find_model(tmp_path) == Path(tmp_path)
+@pytest.mark.parametrize("name", ["mine", "theirs", "theirs.gguf", ".", "..", "~", ""])
+def test_a_name_is_never_a_folder_or_file_that_the_working_folder_has(user: Path, name: str):
+    (user / "mine").mkdir()
+    (user / "theirs").mkdir()
+    (user / "theirs.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ModelNotFound, match="is installed"):
+        find_model(name)
+    (user_models() / "mine").mkdir(parents=True)
+    assert find_model("mine") == user_models() / "mine"
+
+
+def test_a_text_with_a_separator_is_a_path(user: Path):
+    for name in ("theirs", "owner/theirs"):
+        (user_models() / name).mkdir(parents=True)
+    (user / "theirs").mkdir()
+    assert find_model("./theirs") == Path("theirs")
+    assert find_model("~/theirs") == user / "theirs"
+    assert find_model(f"{user}/theirs") == user / "theirs"
+    for wrong in ("owner/theirs", "./none", "~nobody-has-this-name/theirs", "x/" + 5000 * "y", "x/\0"):
+        with pytest.raises(ModelNotFound):
+            find_model(wrong)
+
+
+def test_a_path_object_is_a_path(tmp_path: Path):
+    assert find_model(tmp_path) == tmp_path

@@ -12,7 +12,7 @@ from typing import Literal
 from mercury_engine.downloads.origin import FileOrigin
 from mercury_engine.errors import DownloadCorrupt, DownloadError
 
-_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 _PAGE = "https://huggingface.co"
 

@@ -86,18 +86,6 @@ def test_both_survive_the_daemon(unix: Place):
         assert unix.hub() == hub and unix.pid() != before
 
 
-def test_each_editors_own_folder_counts(unix: Place, tmp_path: Path):
-    editors = []
-    for name in ("one", "other"):
-        (tmp_path / name / "model").mkdir(parents=True)
-        unix.cwd = tmp_path / name
-        editors.append(unix.editor().initialize(options={"model": "model"}))
-    for editor in editors:
-        works(editor)
-        editor.__exit__(None)
-    assert {line.split()[1] for line in unix.loaded()} == {str(tmp_path / name / "model") for name in ("one", "other")}
-
-
 @linux
 def test_a_daemon_is_started_in_the_environment_of_the_editor_that_wants_it(unix: Place):
     unix.env["MARK"] = "first"
