@@ -79,10 +79,10 @@ bench: .venv/.ready  ## run every benchmark; each writes to benchmarks/results
 
 eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next edits; CORPUS=DIR for other sources, LIMIT=N for a quick look
 	set -e; for suite in replay infill calibration; do \
-		$(BIN)/python -m mercury_engine.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
+		$(BIN)/python -m mercury_lab.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
 			--out runs/evaluation/$$suite.json --plots runs/evaluation; done
-	$(BIN)/python -m mercury_engine.evaluation situations --json $(LIMIT:%=--limit %) --out runs/evaluation/situations.json
-	$(BIN)/python -m mercury_engine.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
+	$(BIN)/python -m mercury_lab.evaluation situations --json $(LIMIT:%=--limit %) --out runs/evaluation/situations.json
+	$(BIN)/python -m mercury_lab.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
 
 .venv/.ready: pyproject.toml constraints.txt $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/mercury_kernels/cpu/build.py)
 	$(PYTHON) -m venv .venv

@@ -23,8 +23,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_engine.evaluation import suite  # noqa: E402
-from mercury_engine.evaluation.gaps import held_out_files  # noqa: E402
+from mercury_lab.evaluation import suite  # noqa: E402
+from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
 from on_connections.daemons import INSTANT_DAEMON, daemon  # noqa: E402
 from on_connections.typists import connected  # noqa: E402

@@ -16,9 +16,9 @@ from typing import Any
 from mercury_engine.api import Answer, Fill, FillRequest, Request
 from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
-from mercury_engine.evaluation import suite
-from mercury_engine.evaluation.gaps import held_out_files
 from mercury_engine.worth import Worth
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import held_out_files
 from on_all import options as options_of_all
 from rich.table import Table
 

@@ -23,8 +23,8 @@ sys.path.insert(0, str(HERE))
 from mercury_engine.api import FillRequest, Source  # noqa: E402
 from mercury_engine.engine import Engine  # noqa: E402
 from mercury_engine.errors import MercuryError  # noqa: E402
-from mercury_engine.evaluation import suite  # noqa: E402
-from mercury_engine.evaluation.gaps import HeldOutFile, held_out_files  # noqa: E402
+from mercury_lab.evaluation import suite  # noqa: E402
+from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
 from on_keys import editor, figures, peers  # noqa: E402
 from on_keys.script import Script, lines_to_type, moved, repeated, retyped  # noqa: E402

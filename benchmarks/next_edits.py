@@ -19,9 +19,9 @@ from typing import Any
 
 from lsprotocol import types
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation import suite
-from mercury_engine.evaluation.gaps import HeldOutFile as File
-from mercury_engine.evaluation.gaps import held_out_files
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.gaps import HeldOutFile as File
+from mercury_lab.evaluation.gaps import held_out_files
 from rich.table import Table
 
 from mercury_lsp.completion.next_edits.edit_sites import EditSite

@@ -19,11 +19,11 @@ sys.path.insert(0, str(HERE))
 
 import numpy as np  # noqa: E402
 from mercury_engine.errors import MercuryError, RequestError  # noqa: E402
-from mercury_engine.evaluation import suite  # noqa: E402
-from mercury_engine.evaluation.gaps import held_out_files  # noqa: E402
 from mercury_engine.loading import load_model  # noqa: E402
 from mercury_engine.models.cpu import CpuNetwork  # noqa: E402
 from mercury_engine.models.network import ForwardRequest  # noqa: E402
+from mercury_lab.evaluation import suite  # noqa: E402
+from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
 from on_keys import editor  # noqa: E402
 from rich.table import Table  # noqa: E402

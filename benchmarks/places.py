@@ -1,6 +1,6 @@
 """Measure where the next edit is: `python benchmarks/places.py --commits DIR --head FILE [--json] [--out FILE]`.
 
-DIR is what `python -m mercury_engine.training commits` wrote; its split "test" is replayed: some steps of a commit
+DIR is what `python -m mercury_lab.training commits` wrote; its split "test" is replayed: some steps of a commit
 are made, and the head (`training places`) and the server's rules say where the next one is. A place is right if it is
 within three lines of a step that is left; in quiet moments none is. The rules see the last step as word-by-word
 edits; their answer after the last word that has one counts, and the model does not judge it. `first` figures are shares
@@ -17,14 +17,14 @@ from time import process_time
 from typing import Any
 
 from lsprotocol import types
-from mercury_engine.evaluation import suite
 from mercury_engine.places.candidates import Candidate, Kind
 from mercury_engine.places.head import Place, PlaceHead, distinct
 from mercury_engine.text.lines import lines_of
-from mercury_engine.training.commits.build import read_split
-from mercury_engine.training.commits.moments import Moment
-from mercury_engine.training.ranking.cases import Case, all_cases
-from mercury_engine.training.ranking.figures import candidate_figures, is_right, place_figures
+from mercury_lab.evaluation import suite
+from mercury_lab.training.commits.build import read_split
+from mercury_lab.training.commits.moments import Moment
+from mercury_lab.training.ranking.cases import Case, all_cases
+from mercury_lab.training.ranking.figures import candidate_figures, is_right, place_figures
 from rich.table import Table
 
 from mercury_lsp.completion.next_edits.next_place import MIN_DISTANCE_LINES

@@ -17,7 +17,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.evaluation import suite
+from mercury_lab.evaluation import suite
 from on_all import options as options_of_all
 from on_secrets import lists, ordinary
 from on_secrets.corpus import LANGUAGES, Planted, corpus, formats

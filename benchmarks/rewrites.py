@@ -1,6 +1,6 @@
 """Measure rewrites: `python benchmarks/rewrites.py --commits DIR [--limit N] [--threads N] [--json] [--out FILE]`.
 
-DIR is what `python -m mercury_engine.training commits` wrote. In moments of its commits the engine rewrites the region
+DIR is what `python -m mercury_lab.training commits` wrote. In moments of its commits the engine rewrites the region
 of the next step, or one that stays. Under `right` every token is the right one whatever the model thinks, so passes and
 milliseconds are those of a model that makes the real edit; under `model` the model decides. A fill has read the
 text around the region before; edits and region are new. Milliseconds under `again` are those of a second request;
@@ -20,13 +20,13 @@ from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, FillRequest, 
 from mercury_engine.denoising.regions import following
 from mercury_engine.denoising.rewriting import Draft, Region, Rewriter
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation import suite
 from mercury_engine.models.arrays import Array
 from mercury_engine.prompt.layout import path_block, window
-from mercury_engine.training.commits.build import read_split
-from mercury_engine.training.commits.examples import edit_example
-from mercury_engine.training.commits.moments import moments
-from mercury_engine.training.edits.stage import EditExample
+from mercury_lab.evaluation import suite
+from mercury_lab.training.commits.build import read_split
+from mercury_lab.training.commits.examples import edit_example
+from mercury_lab.training.commits.moments import moments
+from mercury_lab.training.edits.stage import EditExample
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent

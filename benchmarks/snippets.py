@@ -19,9 +19,9 @@ from typing import Any
 from mercury_engine.api import FillRequest
 from mercury_engine.denoising.verifier import Verifier
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation import mixture, suite
-from mercury_engine.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places
 from mercury_engine.models.batching import finished
+from mercury_lab.evaluation import mixture, suite
+from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places
 from on_all import options as options_of_all
 from rich.table import Table
 

@@ -16,7 +16,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from mercury_engine.evaluation import suite  # noqa: E402
+from mercury_lab.evaluation import suite  # noqa: E402
 from on_all import options as options_of_all  # noqa: E402
 from on_keys import editor, figures  # noqa: E402
 from rich.table import Table  # noqa: E402

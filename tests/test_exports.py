@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {
     "mercury_lsp": ROOT / "mercury_lsp",
     "mercury_engine": ROOT / "engine" / "mercury_engine",
+    "mercury_lab": ROOT / "engine" / "mercury_lab",
     "mercury_kernels": ROOT / "kernels" / "mercury_kernels",
 }
 

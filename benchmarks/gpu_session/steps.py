@@ -66,7 +66,7 @@ def check(session: Session) -> list[Command]:
     versions = "import torch, triton, platform as p; print(p.python_version(), torch.__version__, triton.__version__)"
     if session.device == "cpu":
         return [python("versions", "-c", versions, minutes=1)]
-    packed = "tests/engine/training/test_packed.py"
+    packed = "tests/lab/training/test_packed.py"
     split = ("tests/kernels/test_attention.py", "tests/kernels/test_linear.py", "-x")
     memcheck = ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9", sys.executable)
     return [
@@ -135,7 +135,7 @@ def _compared(session: Session, name: str, model: Path) -> Command:
     words = ("--model", model, "--corpus", HELD_OUT, "--device", session.device, "--limit", limit, "--steps")
     out = session.out / f"infill-{name}.json"
     return python(
-        f"infill-{name}", "-m", "mercury_engine.evaluation", "infill", *words, "--out", out, minutes=1.5, optional=True
+        f"infill-{name}", "-m", "mercury_lab.evaluation", "infill", *words, "--out", out, minutes=1.5, optional=True
     )
 
 
@@ -144,7 +144,7 @@ def _training(command: str, session: Session, base: Path, corpus: Path, name: st
     parent = session.parent(name)
     begin = ("--parent", parent) if parent.exists() and not session.run(name).exists() else ()
     return (
-        *("-m", "mercury_engine.training", command, "--device", session.device, "--base", base, "--corpus", corpus),
+        *("-m", "mercury_lab.training", command, "--device", session.device, "--base", base, "--corpus", corpus),
         *("--run", session.run(name), "--minutes", legs * session.minutes, "--leg", session.minutes),
         *("--validate-every", max(session.minutes / 2, 0.01), *begin),
     )
@@ -154,7 +154,7 @@ def _export(session: Session, base: Path, name: str) -> tuple[object, ...]:
     run = session.run(name)
     return (
         "-m",
-        "mercury_engine.training",
+        "mercury_lab.training",
         "export",
         "--base",
         base,

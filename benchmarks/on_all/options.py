@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.evaluation import suite
+from mercury_lab.evaluation import suite
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
 CORPUS = BENCHMARKS.parent / "tests" / "data" / "held_out"

@@ -17,12 +17,12 @@ import torch
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation.gaps import GAP_KINDS, Gap, gaps
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.models.paged_reader import ROWS, PagedReader
 from mercury_engine.models.paged_rows import PagedRows
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.worth import Worth
+from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 
 from on_gpu.real_fills import HELD_OUT
 

@@ -15,9 +15,9 @@ from mercury_engine.api import Fill, FillRequest
 from mercury_engine.cuda.device_loop import DeviceLoop
 from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation.gaps import GAP_KINDS, Gap, gaps
 from mercury_engine.models.paged_reader import PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
+from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 
 from on_gpu.clock import Clock, spread
 

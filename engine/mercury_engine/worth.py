@@ -14,7 +14,7 @@ FINISHED_CHARS = 6
 class Worth:
     """Chance times length, less what reading a wrong text costs; all in characters to type.
 
-    `python -m mercury_engine.evaluation calibration` fits the values for a model; the bundled one's are the default.
+    `python -m mercury_lab.evaluation calibration` fits the values for a model; the bundled one's are the default.
     Raises ValueError unless both are finite numbers.
     """
 

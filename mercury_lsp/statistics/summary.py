@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mercury_lsp.statistics.record import Outcome, Record
 
 STUB_CHARS = 10
-"""Characters from which a suggestion is more than a word; `mercury_engine.evaluation` draws the same line."""
+"""Characters from which a suggestion is more than a word; `mercury_lab.evaluation` draws the same line."""
 
 
 @dataclass(frozen=True, slots=True)

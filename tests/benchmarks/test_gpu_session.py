@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from mercury_engine.training.commits import commit_edit
-from mercury_engine.training.data import pack
+from mercury_lab.training.commits import commit_edit
+from mercury_lab.training.data import pack
 from safetensors.torch import load_file
 
 from tests.support import tiny, training_data
@@ -145,7 +145,7 @@ def test_the_tests_for_a_gpu_are_found_without_the_server(tmp_path):
     environment["GPU_MACHINE_TESTS"] = "1"
     environment.pop("TRITON_INTERPRET", None)
     command = [sys.executable, "-m", "pytest", "-qq", "-m", "gpu", "--collect-only", "-p", "no:cacheprovider"]
-    tested = ["tests/kernels", "tests/engine/training/test_packed.py"]
+    tested = ["tests/kernels", "tests/lab/training/test_packed.py"]
     done = subprocess.run([*command, *tested], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "tests/kernels/test_linear.py" in done.stdout and "test_packed.py" in done.stdout

@@ -13,11 +13,11 @@ from mercury_engine.cuda.device_loop import DeviceLoop, device_loop
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
-from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
 from mercury_engine.models.decoder import Decoder
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.buffers import Buffers
 from mercury_kernels.launch import INTERPRETED
+from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
 from tests.support import tiny
 

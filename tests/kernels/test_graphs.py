@@ -12,9 +12,9 @@ from mercury_engine.denoising.unmasking import choose_by_entropy
 from mercury_engine.errors import Cancelled, RequestError
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.network import join
-from mercury_engine.training.optimisation.prefill import read_alone, read_start
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.launch import INTERPRETED
+from mercury_lab.training.optimisation.prefill import read_alone, read_start
 
 from tests.support import tiny
 

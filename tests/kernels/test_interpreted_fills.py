@@ -13,9 +13,9 @@ from threading import Event
 import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.errors import Cancelled
-from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
 from mercury_engine.models.paged_reader import BATCHES, ROWS, PagedReader
 from mercury_kernels.launch import INTERPRETED
+from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
 from tests.support import tiny
 from tests.support.interpreter import fast_interpreter, use_kernels

@@ -2,8 +2,8 @@
 
 import random
 
-from mercury_engine.training.data.corpus import SourceFile
-from mercury_engine.training.edits import (
+from mercury_lab.training.data.corpus import SourceFile
+from mercury_lab.training.edits import (
     asynchronous,
     extract,
     imports,
@@ -14,9 +14,9 @@ from mercury_engine.training.edits import (
     retype,
     wrap,
 )
-from mercury_engine.training.edits.plan import EditPlan, applied
-from mercury_engine.training.edits.source import Source
-from mercury_engine.training.examples.edits import EditSampler
+from mercury_lab.training.edits.plan import EditPlan, applied
+from mercury_lab.training.edits.source import Source
+from mercury_lab.training.examples.edits import EditSampler
 
 SHOP = '''"""A shop."""
 

@@ -9,9 +9,9 @@ import torch
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation.gaps import GAP_KINDS, gaps
 from mercury_engine.models.paged_reader import LEAST_PAGES, PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
+from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
 from tests.support import tiny
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import torch
-from mercury_engine.training.commits.commit_edit import CommitEdit, CommitFile, Step
-from mercury_engine.training.optimisation.plan import Setup, TrainingPlan
-from mercury_engine.training.optimisation.train import WriterRun
+from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_lab.training.optimisation.plan import Setup, TrainingPlan
+from mercury_lab.training.optimisation.train import WriterRun
 
 from tests.support import tiny
 

@@ -1,6 +1,6 @@
 """Chooses the snippets of other files for a request: of each kind, the one most similar to the text around the cursor.
 
-Similarity is measured as in training (mercury_engine/training/examples/snippets.py).
+Similarity is measured as in training (mercury_lab/training/examples/snippets.py).
 """
 
 import math

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
-from mercury_engine.evaluation.gaps import HeldOutFile, held_out_files
 from mercury_kernels.cpu import build
+from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document

@@ -5,8 +5,8 @@ import logging
 import pytest
 import torch
 from mercury_engine.models import element_type
-from mercury_engine.training.adapters.mixed_precision import measured_precision
-from mercury_engine.training.optimisation.run import move_for_training
+from mercury_lab.training.adapters.mixed_precision import measured_precision
+from mercury_lab.training.optimisation.run import move_for_training
 
 from tests.support import tiny
 

@@ -8,7 +8,7 @@ import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.network import KeyValueSegment, join
-from mercury_engine.training.optimisation.prefill import pad_sides, read_alone, read_start
+from mercury_lab.training.optimisation.prefill import pad_sides, read_alone, read_start
 from transformers import (
     GraniteConfig,
     GraniteForCausalLM,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mercury_engine.model_folders import BUNDLED_MODEL
 from mercury_engine.prompt import gguf_vocabulary
 from mercury_engine.prompt.tokenizer import LONGEST_WORD, RELEASED_PER_CHARACTER, Tokenizer
-from mercury_engine.training.conversion.base import build_tokenizer, cut_vocabulary
+from mercury_lab.training.conversion.base import build_tokenizer, cut_vocabulary
 from tokenizers import pre_tokenizers
 
 from tests.support import tiny

@@ -1,8 +1,0 @@
-"""Judge what users see: `python -m mercury_engine.evaluation situations`. It runs the server's suite (see `served`)."""
-
-from mercury_engine.evaluation.served import run_suite
-
-
-def main(argv: list[str]) -> int:
-    """Run the suite; returns its exit status."""
-    return run_suite("situations", argv)

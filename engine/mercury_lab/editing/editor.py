@@ -1,0 +1,65 @@
+"""An editor that asks the language server, in a process of its own, what it would show at a cursor."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mercury_lab.editing.cursors import Cursor
+from mercury_lsp.commands.client import Client
+from mercury_lsp.documents.languages import language_of
+from mercury_lsp.documents.utf16 import utf16_length
+from mercury_lsp.errors import UsageError
+
+SERVER_COMMAND = (sys.executable, "-m", "mercury_lsp", "--in-process")
+
+CAPABILITIES = {"experimental": {"mercury": {"confidence": True}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The text that a user would see, "" for none, and its confidence."""
+
+    text: str
+    confidence: float = 0.0
+
+
+class Editor:
+    """Opens a document for every question, so that no answer depends on an earlier one."""
+
+    def __init__(self, client: Client):
+        self._client = client
+
+    def show(self, cursor: Cursor) -> Shown:
+        """What is shown at a cursor unasked. Raises UsageError if the server reports a problem."""
+        document = {"uri": cursor.path.absolute().as_uri()}
+        text = {"languageId": language_of(cursor.path.name), "version": 1, "text": cursor.before + cursor.after}
+        self._client.notify("textDocument/didOpen", {"textDocument": document | text})
+        line = cursor.before.rpartition("\n")[2]
+        position = {"line": cursor.before.count("\n"), "character": utf16_length(line)}
+        asked = {"textDocument": document, "position": position, "context": {"triggerKind": 2}}
+        items = self._client.request("textDocument/inlineCompletion", asked)["items"]
+        self._client.notify("textDocument/didClose", {"textDocument": document})
+        if self._client.messages:
+            raise UsageError(self._client.messages[0])
+        if not items:
+            return Shown("")
+        return Shown(items[0]["insertText"], items[0]["mercury"]["confidence"])
+
+    @property
+    def model(self) -> str:
+        """The name of the loaded model, from the server's log; known after the first question."""
+        loaded = [line.removeprefix("loaded ") for line in self._client.log if line.startswith("loaded ")]
+        return loaded[-1].rpartition(" on ")[0] if loaded else "unknown"
+
+
+@contextmanager
+def editor(settings: dict[str, Any]) -> Iterator[Editor]:
+    """An editor connected to a new server with these settings (docs/settings.md); nothing is counted as usage."""
+    with Client(SERVER_COMMAND) as client:
+        options = {"mercury": {"statistics": False, "waitForContext": True} | settings}
+        parameters = {"processId": None, "rootUri": None, "capabilities": CAPABILITIES}
+        client.request("initialize", parameters | {"initializationOptions": options})
+        client.notify("initialized", {})
+        yield Editor(client)

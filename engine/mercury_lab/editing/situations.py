@@ -1,0 +1,157 @@
+"""Judge what users see: `python -m mercury_lab.evaluation situations [--json] [--model MODEL] [--corpus DIR]`.
+
+It opens files of ten languages in a language server, with all of its rules and its silence gate, and asks for ghost
+text at cursors that were chosen by hand: after no letters of the author's line and after two. At half of the cursors
+silence is right.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from rich.table import Column, Table
+
+from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
+from mercury_lab.editing.editor import Editor, Shown, editor
+from mercury_lab.editing.verdicts import VERDICTS, Verdict, saved, verdict
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.intervals import wilson
+from mercury_lsp.settings import Eagerness
+
+LETTERS = (0, 2)
+"""Numbers of letters typed before the server is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was shown at a cursor, and what it is worth."""
+
+    cursor: Cursor
+    letters: int
+    shown: Shown
+    verdict: Verdict | None
+    """None for silence."""
+    saved: int
+
+    @property
+    def record(self) -> suite.SuiteRecord:
+        """For looking at classes of mistakes; nobody tunes on single cursors."""
+        return {
+            "file": self.cursor.path.name,
+            "line": self.cursor.before.count("\n") + 1,
+            "place": self.cursor.place,
+            "letters": self.letters,
+            "silence_is_right": self.cursor.silent,
+            "shown": self.shown.text,
+            "right": self.cursor.answers[0] if self.cursor.answers else "",
+            "verdict": self.verdict,
+            "confidence": self.shown.confidence,
+        }
+
+
+def judged(cursor: Cursor, letters: int, asked: Editor) -> Judged:
+    """Ask at a cursor after some letters."""
+    at = cursor.typed(letters)
+    shown = asked.show(at)
+    if not shown.text:
+        return Judged(at, letters, shown, None, 0)
+    return Judged(at, letters, shown, verdict(shown.text, at.answers), saved(shown.text, at.answers))
+
+
+def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
+    """Counts, and shares of what is shown with their intervals; characters count where a suggestion is right."""
+    verdicts = [each.verdict for each in found if each.verdict]
+    counts: dict[str, int] = {name: verdicts.count(name) for name in VERDICTS}
+    wanted = [each for each in found if not each.cursor.silent]
+    characters = sum(len(each.cursor.answers[0].partition("\n")[0]) for each in wanted)
+    kept = sum(each.saved for each in wanted)
+    return {
+        "cursors": len(found),
+        "shown": len(verdicts),
+        **counts,
+        "shown_rate": _rate(len(verdicts), len(found)),
+        **{f"{name}_rate": _rate(count, len(verdicts)) for name, count in counts.items()},
+        "characters": characters,
+        "characters_saved": kept,
+        "characters_saved_rate": kept / characters if characters else None,
+        "several_lines": sum("\n" in each.shown.text.rstrip() for each in found),
+        "several_lines_right": sum("\n" in e.shown.text.rstrip() and e.verdict == "line" for e in found),
+    }
+
+
+def _rate(part: int, whole: int) -> suite.SuiteRecord:
+    """A share, None of nothing, with its 95 % interval."""
+    return {"share": part / whole if whole else None, "interval": wilson(part, whole)}
+
+
+def figures_by_group(found: Sequence[Judged]) -> suite.SuiteRecord:
+    """The figures of one number of letters: over all cursors, by what is right there, and by place."""
+    return {
+        "all": figures(found),
+        "where a suggestion is right": figures([each for each in found if not each.cursor.silent]),
+        "where silence is right": figures([each for each in found if each.cursor.silent]),
+        "places": {place: figures([each for each in found if each.cursor.place == place]) for place in PLACES},
+    }
+
+
+def results_table(record: suite.SuiteRecord) -> Table:
+    table = Table(
+        Column("cursors", no_wrap=True), "", "shown", "to the line's end", "in part", "stub", "wrong", "saved"
+    )
+    for letters, groups in record["letters"].items():
+        table.add_section()
+        rows = {name: row for name, row in groups.items() if name != "places"} | groups["places"]
+        for name, row in rows.items():
+            shares = [suite.percent(row[f"{verdict}_rate"]["share"]) for verdict in VERDICTS]
+            shown, kept = suite.percent(row["shown_rate"]["share"]), suite.percent(row["characters_saved_rate"])
+            title = f"{name}, {letters} letters" if name == "all" else name
+            table.add_row(title, str(row["cursors"]), shown, *shares, kept)
+    return table
+
+
+def spread(cursors: Sequence[Cursor], limit: int | None) -> Sequence[Cursor]:
+    """`limit` of the cursors at equal distances; all for None."""
+    count = min(limit or len(cursors), len(cursors))
+    return [cursors[number * len(cursors) // count] for number in range(count)]
+
+
+def settings(options: argparse.Namespace) -> dict[str, object]:
+    """The server's settings that the options name."""
+    named = {name: getattr(options, name) for name in ("model", "device", "threads", "eagerness")}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def ask_everywhere(cursors: Iterable[Cursor], asked: Editor) -> list[Judged]:
+    """Every cursor, after every number of letters."""
+    return [judged(cursor, letters, asked) for cursor in cursors for letters in LETTERS]
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="mercury_lab.evaluation situations", description=__doc__)
+    parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
+    parser.add_argument("--corpus", type=Path, default=Path("tests/data/situations"), help="files and their cursors")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    parser.add_argument("--threads", type=suite.count)
+    parser.add_argument("--eagerness", choices=get_args(Eagerness), help="the setting (default: medium)")
+    parser.add_argument("--limit", type=suite.count, help="cursors, spread over all files (default: all)")
+    parser.add_argument("--json", action="store_true", help="print the record and nothing else")
+    parser.add_argument("--out", type=Path, help="also write the record to this file")
+    parser.set_defaults(plots=None)
+    options = parser.parse_args(argv)
+    cursors = spread(read_cursors(options.corpus), options.limit)
+    with editor(settings(options)) as asked:
+        found = ask_everywhere(suite.progress(cursors, "situations"), asked)
+        model = asked.model
+    by_letters = {n: figures_by_group([each for each in found if each.letters == n]) for n in LETTERS}
+    record = {
+        "model": model,
+        "letters": by_letters,
+        **settings(options),
+        "corpus": str(options.corpus),
+        "machine": suite.machine(options.device or "cpu"),
+        "answers": [each.record for each in found if each.verdict],
+    }
+    suite.deliver(record, results_table(record), options, lambda *_: None)
+    return 0

@@ -1,0 +1,42 @@
+"""Judges one shown text: right to the end of the line, right in part, a stub, or wrong."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from mercury_lab.evaluation.judge import STUB_CHARS, accepted, is_inside_word
+
+Verdict = Literal["line", "part", "stub", "wrong"]
+"""From best to worst.
+
+`line`: right to the end of the line, and so is every further line; `part`: right as far as it goes, but it ends
+earlier, at the end of a word; `stub`: the same, but shorter than `STUB_CHARS`; `wrong`: anything else.
+"""
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+def verdict(shown: str, answers: Sequence[str]) -> Verdict:
+    """The best verdict on a shown text over all right answers; without answers it is wrong."""
+    return min((_against(shown, answer) for answer in answers), key=VERDICTS.index, default="wrong")
+
+
+def saved(shown: str, answers: Sequence[str]) -> int:
+    """Characters that a perfect user need not type, who accepts right words only, and only in the cursor's line."""
+    lines = [answer.partition("\n")[0] for answer in answers]
+    return max((min(len(accepted(shown, line)), len(lines[0])) for line in lines), default=0)
+
+
+def _against(shown: str, answer: str) -> Verdict:
+    first, *more = _lines(shown)
+    right, *following = _lines(answer)
+    if first == right:
+        return "line" if more == following[: len(more)] else "wrong"
+    if more or not right.startswith(first) or is_inside_word(right, len(first)):
+        return "wrong"
+    return "stub" if len(first.strip()) < STUB_CHARS else "part"
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that are not blank, without trailing blanks; the first one even if it is."""
+    first, *more = [line.rstrip() for line in text.split("\n")]
+    return [first, *filter(None, more)]

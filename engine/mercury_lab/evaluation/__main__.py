@@ -1,0 +1,19 @@
+"""`python -m mercury_lab.evaluation {replay,infill,situations,edits,formats,calibration,mixture,unpack}`."""
+
+import sys
+
+from mercury_lab.subcommands import run
+
+SUITE_MODULES = {
+    "replay": "evaluation.replay",
+    "infill": "evaluation.infill",
+    "situations": "editing.situations",
+    "edits": "editing.edits",
+    "formats": "evaluation.formats",
+    "calibration": "evaluation.calibration",
+    "mixture": "evaluation.mixture",
+    "unpack": "evaluation.unpack",
+}
+
+if __name__ == "__main__":
+    sys.exit(run("evaluation", SUITE_MODULES))

@@ -1,0 +1,93 @@
+"""The engine and its baselines as gap fillers, functions from gap to fill, so that every suite runs them alike.
+
+- `mercury_filler`: the engine under test, with the server's requests;
+- `reader_filler`: its reader alone, decoding left to right from the plain text before the gap, read in one causal run;
+- `copying`: no model, the continuation of the longest repeated context;
+- `FillInTheMiddle` (fim.py): a causal model in its own fill-in-the-middle format.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from mercury_engine.api import Fill, FillRequest
+from mercury_engine.engine import Engine
+from mercury_engine.loading import ModelParts
+from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, window
+from mercury_engine.text.common_prefix import common_prefix
+
+from mercury_lab.evaluation.gaps import Gap
+from mercury_lab.evaluation.judge import fitted
+
+GapFiller = Callable[[Gap], Fill]
+
+MIN_REPEATED_CHARS = 6
+"""Characters of context that must be repeated before `copying` copies."""
+
+HALF_CONFIDENCE_CHARS = 16
+"""Repeated characters, not counting blanks, at which `copying` reports a confidence of one half; not calibrated."""
+
+MAX_READER_LINES = 6
+"""Lines after which the reader alone stops looking for the end of a multi-line gap."""
+
+
+def mercury_filler(engine: Engine, max_steps: int | None = None) -> GapFiller:
+    """The engine itself, with at most `max_steps` steps per fill."""
+    return lambda gap: engine.fill(replace(gap.request, max_steps=max_steps))
+
+
+def left_to_right(engine: Engine) -> Engine:
+    """An engine with the same reader and no drafts: one token per step."""
+    rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
+    return Engine(ModelParts(engine.path, engine.reader, None, engine.tokenizer, rule, engine.calibration))
+
+
+def reader_filler(engine: Engine) -> GapFiller:
+    """The reader alone; its text before the gap is as long as the fill's text on both sides together."""
+    alone = left_to_right(engine)
+
+    def fill(gap: Gap) -> Fill:
+        end = len(gap.prefix)
+        far, near, _ = window(gap.prefix, end, end, PREFIX_CHARS + SUFFIX_CHARS, 0)
+        request = replace(gap.request, near="".join(far) + near, far=(), suffix=(), lookup_text=(), multiline=False)
+        return _line_by_line(alone, request, gap) if gap.request.multiline else alone.fill(request)
+
+    return fill
+
+
+def _line_by_line(alone: Engine, request: FillRequest, gap: Gap) -> Fill:
+    """Decode line by line until the line after the gap, the only way a reader can find where several lines end."""
+    fills: list[Fill] = []
+    text = ""
+    while len(fills) < MAX_READER_LINES and fitted(text, gap.request) == text:
+        fills.append(alone.fill(replace(request, near=request.near + text)))
+        text += fills[-1].text + "\n"
+    confidence = 1.0
+    for fill in fills:
+        confidence *= fill.confidence
+    return Fill(text.rstrip("\n"), confidence, sum(f.steps for f in fills), sum(f.elapsed for f in fills), True)
+
+
+def copying(gap: Gap) -> Fill:
+    """Copy the rest of the line after the longest repeat, on either side, of the text before the cursor."""
+    started = time.perf_counter()
+    before, after = "".join((*gap.request.far, gap.request.near)), "".join(gap.request.suffix)
+    longest, text = 0, ""
+    for source in (after, before):  # among equally long repeats, the nearest one before the cursor wins
+        for end in _lookups(source, before[-MIN_REPEATED_CHARS:]):
+            is_elsewhere = source is after or end < len(before)
+            size = common_prefix(reversed(source[:end]), reversed(before)) if is_elsewhere else 0
+            if size >= max(longest, MIN_REPEATED_CHARS):
+                longest, text = size, source[end:].partition("\n")[0]
+    seen = len("".join(before[len(before) - longest :].split()))
+    confidence = seen / (seen + HALF_CONFIDENCE_CHARS)
+    sure = bool(text) and confidence >= gap.request.give_up_below
+    return Fill(text if sure else "", confidence, 0, time.perf_counter() - started, is_finished=True)
+
+
+def _lookups(source: str, tail: str) -> Iterator[int]:
+    """The end offsets of all occurrences of `tail`."""
+    at = source.find(tail) if tail else -1
+    while at >= 0:
+        yield at + len(tail)
+        at = source.find(tail, at + 1)

@@ -1,0 +1,156 @@
+"""Measure the exact match of fills: `python -m mercury_lab.evaluation infill [--json] [--corpus DIR] [--limit N]`.
+
+It cuts gaps of four kinds out of held-out files: the rest of a line, a whole line, two to five lines, and a random
+span within a line. The same run fills the same gaps in other ways: with a limited number of steps, with the reader
+alone decoding left to right, by copying only, and with `--peer DIR` by Qwen2.5-Coder in its own fill-in-the-middle
+format. Every text is cut where it repeats the text after the gap, and is right if it equals the author's except for
+trailing blanks.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mercury_engine.api import Fill
+from rich.table import Column, Table
+
+from mercury_lab.evaluation import suite
+from mercury_lab.evaluation.baselines import GapFiller, copying, left_to_right, mercury_filler, reader_filler
+from mercury_lab.evaluation.confidence import gate_table
+from mercury_lab.evaluation.fim import FillInTheMiddle, has_peer_model
+from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
+from mercury_lab.evaluation.judge import exact, fitted
+
+__all__ = ["Answers", "InfillFigures", "answer_every_way", "figures_of", "left_to_right", "main"]
+
+STEP_LIMITS = (1, 2, 4, 8)
+
+MERCURY, READER, COPY, PEER = "mercury", "left_to_right", "copy", "peer"
+
+
+@dataclass(frozen=True, slots=True)
+class InfillFigures:
+    """Figures for one kind of span: shares between 0 and 1, milliseconds for the whole fill; None: not run."""
+
+    exact_match: float
+    left_to_right_exact_match: float
+    copy_exact_match: float
+    peer_exact_match: float | None
+    by_steps: dict[str, float]
+    """Exact match by step limit; "free" is without a limit."""
+    steps_mean: float
+    left_to_right_steps_mean: float
+    peer_steps_mean: float | None
+    ms_p50: float
+    left_to_right_ms_p50: float
+    copy_ms_p50: float
+    peer_ms_p50: float | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """One gap, and by the name of each filler its fill and whether the fill was right."""
+
+    gap: Gap
+    fills: dict[str, Fill]
+    right: dict[str, bool]
+
+
+def answer_every_way(gap: Gap, ways: dict[str, GapFiller]) -> Answers:
+    """Fill one gap with every filler."""
+    fills = {name: fill(gap) for name, fill in ways.items()}
+    right = {name: exact(fitted(fill.text, gap.request), gap.truth) for name, fill in fills.items()}
+    return Answers(gap, fills, right)
+
+
+def figures_of(answers: Sequence[Answers]) -> InfillFigures | None:
+    """The figures for some gaps; None if there are none."""
+    if not answers:
+        return None
+    names = answers[0].fills
+    exact_match = {name: statistics.fmean(a.right[name] for a in answers) for name in names}
+    steps = {name: statistics.fmean(a.fills[name].steps for a in answers) for name in names}
+    ms = {name: 1e3 * statistics.median(a.fills[name].elapsed for a in answers) for name in names}
+    return InfillFigures(
+        exact_match=exact_match[MERCURY],
+        left_to_right_exact_match=exact_match[READER],
+        copy_exact_match=exact_match[COPY],
+        peer_exact_match=exact_match.get(PEER),
+        by_steps={name: exact_match[name] for name in names if name.isdecimal()} | {"free": exact_match[MERCURY]},
+        steps_mean=steps[MERCURY],
+        left_to_right_steps_mean=steps[READER],
+        peer_steps_mean=steps.get(PEER),
+        ms_p50=ms[MERCURY],
+        left_to_right_ms_p50=ms[READER],
+        copy_ms_p50=ms[COPY],
+        peer_ms_p50=ms.get(PEER),
+        count=len(answers),
+    )
+
+
+def figures_by_kind(answers: Sequence[Answers], kinds: Sequence[str]) -> suite.SuiteRecord:
+    """Figures by kind of span; kinds without gaps are omitted."""
+    found = {kind: figures_of([a for a in answers if a.gap.kind == kind]) for kind in kinds}
+    return {kind: asdict(figures) for kind, figures in found.items() if figures}
+
+
+def results_table(record: suite.SuiteRecord, kinds: Sequence[str]) -> Table:
+    table = Table(
+        Column("span", no_wrap=True),
+        "exact match",
+        "left to right",
+        "copy",
+        "peer",
+        "steps",
+        "ms p50",
+        "peer ms",
+        "count",
+    )
+    for title, part in (("", record), (", Python", record["python"])):
+        for kind in (k for k in kinds if k in part):
+            figures = part[kind]
+            shares = [figures[f"{name}exact_match"] for name in ("", "left_to_right_", "copy_", "peer_")]
+            peer = figures["peer_ms_p50"]
+            table.add_row(
+                kind + title,
+                *map(suite.percent, shares),
+                f"{figures['steps_mean']:.1f}",
+                f"{figures['ms_p50']:.0f}",
+                "-" if peer is None else f"{peer:.0f}",
+                str(figures["count"]),
+            )
+    return table
+
+
+def plot(record: suite.SuiteRecord, folder: Path) -> None:
+    from mercury_lab.evaluation import plots
+
+    kinds = {kind: record[kind]["by_steps"] for kind in GAP_KINDS if kind in record}
+    plots.quality_against_steps(kinds, folder / "infill-steps.png")
+    plots.precision_against_shown({record["model"]: record["gates"]}, folder / "infill-precision.png")
+
+
+def main(argv: list[str]) -> int:
+    parser = suite.parser("infill", __doc__, 100, "gaps of every kind")
+    parser.add_argument("--kinds", nargs="+", choices=GAP_KINDS, default=list(GAP_KINDS))
+    parser.add_argument("--steps", nargs="*", type=int, default=STEP_LIMITS, help="step limits to try as well")
+    parser.add_argument("--peer", type=Path, help="folder of Qwen2.5-Coder-0.5B, written by the base step")
+    options = parser.parse_args(argv)
+    cases = list(gaps(options.corpus, options.limit, options.seed, tuple(options.kinds)))
+    engine = suite.load_engine(options)
+    ways: dict[str, GapFiller] = {MERCURY: mercury_filler(engine), READER: reader_filler(engine), COPY: copying}
+    ways |= {str(limit): mercury_filler(engine, limit) for limit in options.steps}
+    peer = FillInTheMiddle(suite.load_engine(options, options.peer)) if has_peer_model(options.peer) else None
+    if peer:
+        ways[PEER] = peer
+    answers = [answer_every_way(gap, ways) for gap in suite.progress(cases, "infill")]
+    record = figures_by_kind(answers, options.kinds) | {
+        "python": figures_by_kind([a for a in answers if a.gap.language == "python"], options.kinds),
+        "gates": gate_table([(a.fills[MERCURY].confidence, a.right[MERCURY]) for a in answers], len(answers)),
+        "peer": peer.name if peer else None,
+        **suite.circumstances(engine, options),
+    }
+    suite.deliver(record, results_table(record, options.kinds), options, plot)
+    return 0

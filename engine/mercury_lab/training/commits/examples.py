@@ -1,0 +1,59 @@
+"""Turn a moment of a commit into an example of the next rewrite, as for synthetic edits."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import accumulate
+
+from mercury_engine.api import EditHunk
+from mercury_engine.text.lines import lines_of
+
+from mercury_lab.training.commits.commit_edit import Step
+from mercury_lab.training.commits.moments import Moment
+from mercury_lab.training.edits.plan import Site
+from mercury_lab.training.edits.stage import EditExample, Stage, choose_example
+
+
+def edit_example(
+    moment: Moment, rng: random.Random, fits: Callable[[EditExample], bool], window: int = 0
+) -> EditExample | None:
+    """The next step's region rewritten, or in a quiet moment a region that stays; None if nothing fits.
+
+    The history holds all steps made, in order, with the paths of other files. If the last one is partly typed, the
+    region is the line being typed, which becomes all that is left of the step. `window`: see `choose_example`.
+    """
+    number = moment.open[0].document if moment.open else moment.situation.cursor[0]
+    file = moment.edit.files[number]
+    own = [_site(moment, step) for step in moment.made if step.file == number]
+    left = (moment.edit.steps[n] for n in moment.order[moment.done + bool(moment.typed) :])
+    ahead = [_site(moment, step) for step in left if step.file == number]
+    stage = Stage(file.path, file.language, "commit", file.text, (*own, *ahead), len(own))
+    found = _rest_of_typed(moment, stage) if moment.typed else choose_example(stage, moment.is_quiet, fits, rng, window)
+    if found is None or (moment.typed and not fits(found)):
+        return None
+    return replace(found, history=tuple(_history(moment, number, iter(stage.history))))
+
+
+def _site(moment: Moment, step: Step) -> Site:
+    """A step by characters of the file before the commit."""
+    starts = list(accumulate(map(len, lines_of(moment.edit.files[step.file].text)), initial=0))
+    return Site(starts[step.start], starts[step.end], step.text)
+
+
+def _rest_of_typed(moment: Moment, stage: Stage) -> EditExample | None:
+    """The line being typed, rewritten to the rest of its step."""
+    rest, document = moment.open[0], moment.situation.documents[moment.open[0].document]
+    region = document.starts[rest.start], document.starts[rest.end]
+    after = document.text[: region[0]] + rest.text + document.text[region[1] :]
+    return EditExample(stage.path, stage.language, stage.before, after, (), region, rest.text, stage.kind)
+
+
+def _history(moment: Moment, number: int, own: Iterator[EditHunk]) -> Iterator[EditHunk]:
+    """The steps made as hunks, oldest first; those of the document itself have their places in it."""
+    for step in moment.made:
+        if step.file == number:
+            yield next(own)
+        else:
+            file = moment.edit.files[step.file]
+            removed = "".join(lines_of(file.text)[step.start : step.end])
+            yield EditHunk(0, removed, step.text, file.path)

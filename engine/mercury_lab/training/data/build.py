@@ -1,0 +1,165 @@
+"""Build the training corpus: permissively licensed packages, filtered, without the held-out repositories.
+
+`python -m mercury_lab.training corpus --out DIR` writes a corpus folder (see mercury_lab.training.data.corpus).
+The same sources give the same bytes. Archives stay in DIR/archives, so that an interrupted build can resume.
+`--installed` takes the Python distributions of an environment instead and needs no network.
+"""
+
+import argparse
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+
+from rich.progress import track
+
+from mercury_lab.training.data import installed, sources
+from mercury_lab.training.data.contamination import Fingerprints
+from mercury_lab.training.data.corpus import MANIFEST, Corpus, assert_no_held_out, read_files
+from mercury_lab.training.data.duplicates import Duplicates
+from mercury_lab.training.data.selection import select
+from mercury_lab.training.data.sources import PackageSource, SourceError
+
+CONCURRENT_DOWNLOADS = 4
+
+
+def build_held_out(folder: Path, *, near: bool = True) -> Corpus:
+    """Write the repositories kept for evaluation to `folder`, without caps."""
+    corpus = Corpus()
+    _collect(corpus, sources.load().held_out, folder, Duplicates(near), frozenset(), None)
+    corpus.write(folder)
+    return corpus
+
+
+def build_corpus(folder: Path, held_out: Path, *, near: bool = True, only: Collection[str] = ()) -> Corpus:
+    """Write the corpus to `folder`, without the text of the held-out set in `held_out`, which is built if missing.
+
+    `only`: the names of the packages to take; empty for all.
+    """
+    listed = sources.load()
+    if not held_out.is_file() and not (held_out / MANIFEST).is_file():
+        lost = build_held_out(held_out, near=near).missing
+        if lost:
+            (held_out / MANIFEST).unlink()
+            raise SourceError(
+                f"the held-out set is incomplete, so the corpus cannot be checked against it: {lost[0]['reason']}"
+            )
+    kept_out = [file.text for file in read_files(held_out)]
+    duplicates = Duplicates(near)
+    for text in kept_out:
+        duplicates.add(text)
+    corpus = Corpus()
+    chosen = [source for source in listed.training if not only or source.name in only]
+    _collect(corpus, chosen, folder, duplicates, listed.held_names, listed.caps)
+    everything = chain(kept_out, (file.text for file in corpus.files))
+    corpus.keep_out(Fingerprints.of(kept_out).without_common(everything))
+    corpus.write(folder)
+    return corpus
+
+
+def build_installed(environment: Path | None = None, onto: Path | None = None, *, near: bool = True) -> Corpus:
+    """The Python files of an environment's distributions, after the files of the corpus `onto`.
+
+    They are checked against the fingerprints of `onto`. Distributions with another licence and those kept for
+    evaluation are listed as missing.
+    """
+    listed = sources.load()
+    corpus = Corpus.load(onto) if onto else Corpus()
+    duplicates = Duplicates(near)
+    for file in corpus.files:
+        duplicates.add(file.text)
+    for distribution in track(installed.distributions(environment), "Reading distributions"):
+        source = PackageSource(
+            "installed", distribution.name, distribution.version, installed.licence_of(distribution) or ""
+        )
+        held = sources.normalised_name(source.name) in listed.held_names
+        if held or not source.licence:
+            reason = "is kept for evaluation" if held else "has no known permissive licence"
+            corpus.missing.append({**asdict(source), "reason": f"{source.name} {reason}"})
+            continue
+        found = installed.distribution_files(distribution)
+        corpus.add(source, select(source, found, duplicates, listed.held_names, listed.caps, corpus.dropped))
+    if corpus.known:
+        corpus.keep_out(corpus.known)
+    return corpus
+
+
+def _collect(
+    corpus: Corpus,
+    chosen: Iterable[PackageSource],
+    folder: Path,
+    duplicates: Duplicates,
+    names: frozenset[str],
+    caps: dict[str, int] | None,
+) -> None:
+    """Add the selected files of the sources, registry by registry, Python first; list missing sources."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for registry in sources.REGISTRIES:
+        of_registry = [source for source in chosen if source.registry == registry]
+        for source, archive in _archives(of_registry, folder / "archives"):
+            if isinstance(archive, SourceError):
+                corpus.missing.append({**asdict(source), "reason": str(archive)})
+                continue
+            found = sources.archive_files(source, archive)
+            corpus.add(source, select(source, found, duplicates, names, caps, corpus.dropped))
+
+
+def _archives(chosen: list[PackageSource], folder: Path) -> Iterator[tuple[PackageSource, Path | SourceError]]:
+    """Every source in order with its archive, or the error that prevented it; threads download ahead."""
+
+    def fetch(source: PackageSource) -> Path | SourceError:
+        try:
+            return sources.fetch(source, folder)
+        except SourceError as error:
+            return error
+
+    with ThreadPoolExecutor(CONCURRENT_DOWNLOADS) as pool:
+        fetched = zip(chosen, pool.map(fetch, chosen), strict=True)
+        yield from track(fetched, "Reading packages", total=len(chosen))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Build a corpus and print its totals; returns 1 if a source is missing."""
+    parser = argparse.ArgumentParser(prog="mercury_lab.training corpus", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the corpus and its archives")
+    parser.add_argument("--held-out", action="store_true", help="build the repositories kept for evaluation instead")
+    parser.add_argument(
+        "--held-out-set",
+        type=Path,
+        help="folder of those repositories, built if missing (default: held_out beside --out)",
+    )
+    parser.add_argument(
+        "--installed", action="store_true", help="take the installed distributions instead; needs no network"
+    )
+    parser.add_argument("--environment", type=Path, help="whose distributions to take (default: this interpreter's)")
+    parser.add_argument("--onto", type=Path, help="a corpus folder or shard to add them to")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="take only these packages")
+    parser.add_argument("--near-dedup", action=argparse.BooleanOptionalAction, default=True)
+    options = parser.parse_args(argv)
+    if not options.installed and (options.environment or options.onto):
+        parser.error("--environment and --onto go with --installed")
+    if options.held_out:
+        corpus = build_held_out(options.out, near=options.near_dedup)
+    elif options.installed:
+        corpus = build_installed(options.environment, options.onto, near=options.near_dedup)
+        corpus.write(options.out)
+    else:
+        beside = options.out.with_name("held_out")
+        corpus = build_corpus(options.out, options.held_out_set or beside, near=options.near_dedup, only=options.only)
+    if not options.held_out:
+        assert_no_held_out(options.out)
+    return print_totals(corpus, complete=options.installed)
+
+
+def print_totals(corpus: Corpus, *, complete: bool = False) -> int:
+    """Print totals and missing sources; returns 1 if any is missing, unless `complete` says that this is intended."""
+    manifest = corpus.manifest()
+    for language, totals in manifest["languages"].items():
+        print(f"{language:12} {totals['files']:6} files {totals['bytes'] / 1e6:8.2f} MB")
+    for reason, count in manifest["dropped"].items():
+        print(f"dropped {count:6} {reason}")
+    for entry in corpus.missing:
+        print(f"missing: {entry['reason']}", file=sys.stderr)
+    return 1 if corpus.missing and not complete else 0

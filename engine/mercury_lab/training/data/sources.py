@@ -1,0 +1,202 @@
+"""Get the packages listed in sources.toml: their archives and the files inside.
+
+Each registry's own client downloads the archives, which are kept; nothing in them is installed or run.
+"""
+
+import lzma
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, get_args
+
+from mercury_engine.errors import MercuryError
+
+from mercury_lab.training.data import debian
+
+SOURCES_FILE = Path(__file__).with_name("sources.toml")
+
+Registry = Literal["pypi", "npm", "debian", "debian-source"]
+REGISTRIES: tuple[Registry, ...] = get_args(Registry)
+
+PERMISSIVE_LICENCES = frozenset(
+    (
+        "0BSD",
+        "Apache-2.0",
+        "BSD-1-Clause",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "BSL-1.0",
+        "CC0-1.0",
+        "ISC",
+        "MIT",
+        "MIT-0",
+        "MPL-2.0",
+        "PSF-2.0",
+        "Unlicense",
+        "Zlib",
+    )
+)
+
+FETCH_SECONDS = 300
+
+
+class SourceError(MercuryError):
+    """The list of sources names something that a corpus must not hold, or a source cannot be obtained."""
+
+
+class HeldOut(SourceError):
+    """A package kept for evaluation is in the corpus, or about to be added."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSource:
+    """One version of one package. `include`: the folders to take paths from; empty takes all."""
+
+    registry: Registry | Literal["installed"]
+    name: str
+    version: str
+    licence: str
+    include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of the corpus; `path` begins with the package's name or import path."""
+
+    path: str
+    package: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The checked content of sources.toml. `caps`: bytes per language and package; `held_names`: see `held_out_in`."""
+
+    training: tuple[PackageSource, ...]
+    held_out: tuple[PackageSource, ...]
+    held_names: frozenset[str]
+    caps: dict[str, int]
+
+
+def load(path: Path = SOURCES_FILE) -> Sources:
+    """Read and check the list; raises SourceError on a licence, HeldOut on a held-out source."""
+    table = tomllib.loads(path.read_text("utf-8"))
+    held_out = _sources(table["held_out"])
+    names = {normalised_name(name) for name in table["held_out"]["names"]} | {
+        normalised_name(source.name) for source in held_out
+    }
+    training = _sources(table["sources"])
+    for source in training:
+        if normalised_name(source.name) in names:
+            raise HeldOut(f"{source.name} is kept for evaluation; remove it from [sources] in {path}")
+    return Sources(training, held_out, frozenset(names), table["caps"])
+
+
+def _sources(table: dict[str, Any]) -> tuple[PackageSource, ...]:
+    sources = []
+    for registry in REGISTRIES:
+        for entry in table.get(registry, ()):
+            source = PackageSource(registry, **{**entry, "include": tuple(entry.get("include", ()))})
+            if not is_permissive(source.licence):
+                raise SourceError(
+                    f"{source.name} is under {source.licence!r}; allowed: {', '.join(sorted(PERMISSIVE_LICENCES))}"
+                )
+            sources.append(source)
+    return tuple(sources)
+
+
+def is_permissive(expression: str) -> bool:
+    """Whether PERMISSIVE_LICENCES alone can satisfy an SPDX expression of AND and OR without parentheses."""
+    return any(
+        all(term.strip() in PERMISSIVE_LICENCES for term in choice.split(" AND "))
+        for choice in expression.split(" OR ")
+    )
+
+
+def normalised_name(name: str) -> str:
+    """The name in one spelling, as in PEP 503, without the underscores that mark private copies."""
+    return re.sub(r"[-_.]+", "-", name.lower()).strip("-")
+
+
+def held_out_in(path: str, held_names: frozenset[str]) -> str | None:
+    """The held-out name that is a component of the path (the last also without its suffix), or None."""
+    parts = PurePosixPath(path).parts
+    for part in (*parts, PurePosixPath(path).stem):
+        if normalised_name(part) in held_names:
+            return normalised_name(part)
+    return None
+
+
+def fetch(source: PackageSource, archives: Path) -> Path:
+    """The source's archive below `archives`, downloaded if missing; raises SourceError if that fails."""
+    folder = archives / source.registry / f"{source.name.replace('/', '+')}-{source.version.replace(':', '+')}"
+    if not folder.is_dir():
+        partial = folder.with_name(folder.name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        _download(source, partial)
+        partial.rename(folder)
+    return next(folder.iterdir())
+
+
+def _download(source: PackageSource, folder: Path) -> None:
+    try:
+        command = _fetch_command(source, folder.parents[1])
+        subprocess.run(command, cwd=folder, capture_output=True, check=True, timeout=FETCH_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SourceError(f"{source.name} {source.version} could not be fetched from {source.registry}") from error
+    if source.registry == "debian-source":
+        debian.keep_original(folder)
+    if not any(folder.iterdir()):
+        raise SourceError(f"{source.registry} has no archive of {source.name} {source.version}")
+
+
+def _fetch_command(source: PackageSource, archives: Path) -> tuple[str, ...]:
+    """The command that downloads the source's archive into the working folder."""
+    if source.registry == "pypi":
+        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
+        return *pip, "--only-binary", ":all:", "--dest", ".", f"{source.name}=={source.version}"
+    if source.registry == "npm":
+        return "npm", "pack", "--silent", f"{source.name}@{source.version}"
+    if source.registry == "debian":
+        return debian.fetch_binary(source.name, source.version)
+    return debian.fetch_source(source.name, source.version, archives)
+
+
+def archive_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Path (from the package's name or import path) and content of every regular file in an archive."""
+    try:
+        if source.registry == "pypi":
+            yield from _wheel_files(archive)
+        elif source.registry == "debian":
+            yield from debian.installed_files(source.name, archive)
+        else:
+            yield from _packed_files(source, archive)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise SourceError(f"{archive} is not a readable package ({error}); delete its folder and run again") from error
+
+
+def _wheel_files(archive: Path) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(archive) as wheel:
+        for info in wheel.infolist():
+            root = info.filename.partition("/")[0]
+            if not info.is_dir() and not root.endswith((".dist-info", ".data")):
+                yield info.filename, wheel.read(info)
+
+
+def _packed_files(source: PackageSource, archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Files of an npm or source archive; the package's name replaces the single top folder."""
+    with tarfile.open(archive) as tar:
+        for path, content in debian.tar_files(tar):
+            inner = path.partition("/")[2]
+            if not source.include or inner.startswith(source.include):
+                yield f"{source.name.lstrip('@')}/{inner}", content

@@ -1,0 +1,119 @@
+"""Cut gaps out of real files and lay them out exactly as the server lays out the text around a cursor."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from mercury_engine.prompt.tokenizer import Tokenizer
+from mercury_engine.prompt.layout import path_block, window
+from mercury_lab.training.data.corpus import SourceFile
+from mercury_lab.training.examples.snippets import snippet_blocks
+
+PATH_SHARE = 0.7
+"""Share of windows that include the file's path."""
+
+SNIPPETS_SHARE = 0.2
+"""Share of windows that include blocks of other files of their package, if there are any."""
+
+FILE_START_SHARE = 0.15
+"""Share of windows placed at the start of their file, in addition to those there by chance."""
+
+WINDOW_REACH_CHARS = 500
+"""Characters from the middle of a window within which its gaps start."""
+
+MIN_FILE_CHARS = 200
+"""Characters of a file; shorter ones have no gaps."""
+
+Span = tuple[int, int, str]
+"""Start and end of a gap in its text, and its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingGap:
+    """Tokens around and inside one gap. `far` and `suffix` are blocks that are each prefilled alone."""
+
+    far: list[tuple[int, ...]]
+    near: list[int]
+    suffix: list[tuple[int, ...]]
+    target: list[int]
+    truth: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapSettings:
+    """How gaps are chosen: the shares of the kinds, and the context budgets in characters."""
+
+    rest_of_line: float = 0.6
+    random_span: float = 0.25
+    prefix_chars: int = 800
+    suffix_chars: int = 400
+
+
+class GapSampler:
+    """Samples gaps from files; equal generators give equal gaps."""
+
+    def __init__(self, tokenizer: Tokenizer, rng: random.Random, spans: GapSettings | None = None) -> None:
+        self.tokenizer, self.rng, self.spans = tokenizer, rng, spans or GapSettings()
+
+    def gaps(self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()) -> list[TrainingGap]:
+        """Up to `count` gaps of one window, in text order, so that they can share their prefill.
+
+        `others` are files of the same package; some windows include a block or two of them.
+        """
+        drawn = self.places(file, 3 * count, others)
+        if drawn is None:
+            return []
+        text, first, spans = drawn
+        found = ((span, self.gap(text, *span, first)) for span in spans)
+        useful = islice(((span, gap) for span, gap in found if gap.target and gap.near), count)
+        return [gap for _, gap in sorted(useful, key=lambda pair: pair[0][:2])]
+
+    def places(
+        self, file: SourceFile, count: int, others: Sequence[SourceFile] = ()
+    ) -> tuple[str, list[str], Iterator[Span]] | None:
+        """The file's text, its first blocks and up to `count` spans of one window; None if the file is too short."""
+        text = file.text.replace("\r\n", "\n")
+        if len(text) < MIN_FILE_CHARS:
+            return None
+        middle = self.rng.randrange(min(len(text), WINDOW_REACH_CHARS) if self.rng.random() < FILE_START_SHARE else len(text))
+        low, high = max(0, middle - WINDOW_REACH_CHARS), min(len(text) - 1, middle + WINDOW_REACH_CHARS)
+        first = first_blocks(file, text[low:high], others, self.rng)
+        return text, first, (self._span(text, self.rng.randrange(low, high)) for _ in range(count))
+
+    def gap(self, text: str, start: int, end: int, kind: str, first: Sequence[str] = ()) -> TrainingGap:
+        """The gap text[start:end] with the context of the server for a cursor at `start`, after the blocks `first`."""
+        far, near, suffix = window(text, start, end, self.spans.prefix_chars, self.spans.suffix_chars)
+        cut = self.tokenizer.cut(near)
+        target = self.tokenizer.encode(cut.spell + text[start:end])
+        return TrainingGap(
+            [self.tokenizer.block(b) for b in (*first, *far)],
+            cut.read + cut.known,
+            [self.tokenizer.block(b) for b in suffix],
+            target,
+            text[start:end],
+            kind,
+        )
+
+    def _span(self, text: str, at: int) -> Span:
+        kind = self.rng.random()
+        end_of_line = text.find("\n", at)
+        end_of_line = len(text) if end_of_line < 0 else end_of_line
+        if kind < self.spans.rest_of_line:
+            return at, end_of_line, "rest_of_line"
+        if kind < self.spans.rest_of_line + self.spans.random_span:
+            return at, min(len(text), at + self.rng.randint(2, 50)), "random_span"
+        start = text.rfind("\n", 0, at) + 1
+        start += len(text[start:end_of_line]) - len(text[start:end_of_line].lstrip())
+        end = end_of_line
+        for _ in range(self.rng.randint(0, 3)):
+            end = text.find("\n", end + 1) if text.find("\n", end + 1) > 0 else end
+        return start, max(start, end), "lines"
+
+
+def first_blocks(file: SourceFile, around: str, others: Sequence[SourceFile], rng: random.Random) -> list[str]:
+    """Snippets of other files that match the text around, and the path; each only in some windows."""
+    snippets = rng.random() < SNIPPETS_SHARE
+    blocks = snippet_blocks(around, others, rng) if snippets and others else []
+    return [*blocks, path_block(file.path, file.language)] if rng.random() < PATH_SHARE else blocks

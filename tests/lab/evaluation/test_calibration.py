@@ -1,0 +1,128 @@
+"""Confidence against what is right: reliability, the fits and the files they are made on."""
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from mercury_engine.denoising.calibration import Calibration
+from mercury_engine.errors import RequestError
+from mercury_engine.results import Cut
+from mercury_engine.worth import Worth
+from mercury_lab.evaluation import calibration, confidence
+from mercury_lab.evaluation.calibration import JudgedCut, JudgedGap, judged
+from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
+
+HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
+
+
+def overconfident(count: int = 4000) -> list[confidence.ScoredFill]:
+    """Suggestions of which only the square of the confidence is right."""
+    rng = random.Random(0)
+    sures = [rng.random() for _ in range(count)]
+    return [(sure, rng.random() < sure * sure) for sure in sures]
+
+
+def gap() -> Gap:
+    return gap_at(HeldOutFile(Path("a.py"), "toy/a.py", "python", "value = left + right\n"), 8, 20, "rest_of_line")
+
+
+def test_reliability_counts_every_suggestion_in_the_bin_of_its_confidence():
+    rows = confidence.reliability([(0.1, False), (0.12, True), (1.0, True)], bins=5)
+    assert [(row["count"], row["right"]) for row in rows] == [(2, 0.5), (1, 1.0)]
+    assert rows[0]["confidence"] == pytest.approx(0.11)
+
+
+def test_the_calibration_error_is_the_mean_distance_by_count():
+    assert confidence.calibration_error([(1.0, True), (0.0, False)]) == 0
+    assert confidence.calibration_error([(0.9, False)] * 3 + [(0.5, True)]) == pytest.approx((3 * 0.9 + 0.5) / 4)
+    assert confidence.calibration_error([]) == 0
+
+
+def test_a_gate_shows_what_is_at_least_as_sure():
+    rows = confidence.gate_table([(0.2, False), (0.5, True), (0.9, True)], asked=4, gates=(0.0, 0.5, 0.95))
+    assert [(row["shown"], row["precision"]) for row in rows] == [(0.75, pytest.approx(2 / 3)), (0.5, 1.0), (0.0, None)]
+
+
+def test_the_fit_brings_confidence_nearer_to_what_is_right():
+    pairs = overconfident()
+    fitting, others = pairs[::2], pairs[1::2]
+    curve = confidence.calibration_knots(*confidence.fit_logistic(fitting))
+    fitted = [(Calibration(curve).kept(sure), right) for sure, right in others]
+    assert confidence.calibration_error(others) > 0.1
+    assert confidence.calibration_error(fitted) < 0.05
+
+
+@pytest.mark.parametrize("pairs", [overconfident(), [], [(0.9, True)] * 5, [(0.1, True), (0.9, False)] * 9])
+def test_the_fitted_curve_rises_from_nothing_to_one(pairs):
+    curve = confidence.calibration_knots(*confidence.fit_logistic(pairs))
+    assert (curve[0], curve[-1]) == ([0.0, 0.0], [1.0, 1.0])
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(curve))
+    assert [Calibration(curve).kept(raw) for raw, _ in curve] == [pytest.approx(y) for _, y in curve]
+
+
+def cut(text: str, confidence: float, right: bool = True, stub: bool = False, saved: int = 0) -> JudgedCut:
+    return JudgedCut(Cut(text, confidence), right, stub, saved)
+
+
+def test_a_beginning_is_judged_by_what_the_author_wrote():
+    found = judged([Cut("left", 0.9), Cut("left + 1", 0.5), Cut("", 0.4), Cut("left + right", 0.3, True)], gap())
+    assert [(each.is_right, each.is_stub, each.saved) for each in found.cuts] == [
+        (True, True, 4),
+        (False, False, 7),
+        (True, False, 12),
+    ]
+    assert found.length == len("left + right")
+
+
+def test_of_all_beginnings_the_one_that_is_worth_most_is_shown():
+    gap = JudgedGap((cut("self", 0.9), cut("self.total", 0.8), cut("self.total + 1", 0.2)), 14)
+    best = gap.shown(Worth(10.0, 4.0), Calibration())
+    assert best is not None and best.cut.text == "self.total"
+    assert gap.shown(Worth(10.0, 6.0), Calibration()) is None
+
+
+def test_what_is_shown_counts_with_its_errors_stubs_and_savings():
+    gaps = [
+        JudgedGap((cut("self.total", 0.9, saved=10),), 20),
+        JudgedGap((cut("self.other", 0.9, right=False, saved=5),), 20),
+        JudgedGap((cut("self", 0.2),), 10),
+    ]
+    row = calibration.figures_at(gaps, Worth(10.0, 4.0), Calibration())
+    assert (row["shown"], row["precision"], row["stubs"]) == (pytest.approx(2 / 3), 0.5, 0.0)
+    assert row["saved"] == 15 / 50
+
+
+def test_the_fit_saves_as_much_as_its_limits_allow():
+    sure = [JudgedGap((cut("self.total", 0.9, saved=10),), 10)] * 8
+    unsure = [JudgedGap((cut("self.other", 0.6, right=n % 2 == 0, saved=10 * (n % 2 == 0)),), 10) for n in range(8)]
+    strict = calibration.fit_worth([*sure, *unsure], Calibration(), wrong=0.1, stubs=0.2)
+    generous = calibration.fit_worth([*sure, *unsure], Calibration(), wrong=0.5, stubs=0.2)
+    shown = [calibration.figures_at([*sure, *unsure], worth, Calibration())["shown"] for worth in (strict, generous)]
+    assert shown == [0.5, 1.0]
+
+
+def test_limits_that_nothing_keeps_give_the_best_precision():
+    wrong = [JudgedGap((cut("self.total", 0.9, right=False),), 10)] * 4
+    right = [JudgedGap((cut("self.others", 0.95, saved=11),), 10)]
+    worth = calibration.fit_worth([*wrong, *right], Calibration(), wrong=0.0, stubs=0.0)
+    assert calibration.figures_at([*wrong, *right], worth, Calibration())["precision"] >= 0.2
+    with pytest.raises(RequestError, match="--limit"):
+        calibration.fit_worth([JudgedGap((), 10)], Calibration(), wrong=0.2, stubs=0.2)
+
+
+def test_fitted_and_reported_files_are_of_different_repositories():
+    fitting, reported = calibration.fitting_and_reported_files(HELD_OUT, None)
+    assert not {d.repository for d in fitting} & {d.repository for d in reported}
+    assert fitting and reported
+
+
+def test_no_reported_file_is_fitted_on(tmp_path):
+    for name, text in (("reported/a.py", "a = 1\n"), ("other/copy.py", "a = 1\n"), ("other/b.py", "b = 2\n")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    fitting, reported = calibration.fitting_and_reported_files(tmp_path / "reported", tmp_path / "other")
+    assert [d.name for d in fitting] == ["b.py"]
+    assert [d.name for d in reported] == ["a.py"]
+    with pytest.raises(RequestError, match="--fit"):
+        calibration.fitting_and_reported_files(tmp_path / "reported", None)

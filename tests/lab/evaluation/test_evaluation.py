@@ -1,0 +1,219 @@
+"""The evaluation commands, and the bundled model behind the command line."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from mercury_engine.errors import ModelNotFound, RequestError
+from mercury_lab import subcommands
+from mercury_lab.evaluation import calibration, formats, gaps, infill, mixture, replay, suite, unpack
+
+from mercury_lsp import cli
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+from tests.support import tiny
+
+HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
+
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return tiny.folder(tmp_path_factory.mktemp("tiny") / "model")
+
+
+def run(main, model, folder: Path, capsys, *more: str, corpus: Path = HELD_OUT) -> dict:
+    """The record of one suite; what was printed is the record and nothing else."""
+    options = ["--model", model, "--corpus", corpus, "--backend", "torch", "--threads", 1, "--json"]
+    written = ["--out", folder / "record.json", "--plots", folder / "plots"]
+    assert main([str(option) for option in (*options, *written, *more)]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record == json.loads((folder / "record.json").read_text())
+    assert all(path.read_bytes().startswith(PNG) for path in (folder / "plots").iterdir())
+    return record
+
+
+def test_the_same_seed_draws_the_same_gaps():
+    first, second = (list(gaps.gaps(HELD_OUT, 5, 3)) for _ in range(2))
+    assert [(g.truth, g.request.near) for g in first] == [(g.truth, g.request.near) for g in second]
+    assert [g.truth for g in first] != [g.truth for g in gaps.gaps(HELD_OUT, 5, 4)]
+
+
+def test_a_gaps_text_and_its_context_are_the_file():
+    for gap in gaps.gaps(HELD_OUT, 20, 0):
+        text = gap.path.read_text("utf-8").replace("\r\n", "\n")
+        blocks = "".join((*gap.request.far[1:], gap.request.near)), "".join(gap.request.suffix)
+        assert f"{blocks[0]}{gap.truth}{blocks[1]}" in text
+        assert gap.prefix + gap.truth in text
+
+
+def test_every_kind_of_gap_is_what_it_is_called():
+    found = {kind: list(gaps.gaps(HELD_OUT, 15, 0, (kind,))) for kind in gaps.GAP_KINDS}
+    after = {kind: {"".join(g.request.suffix)[:1] for g in some} for kind, some in found.items()}
+    before = {kind: {g.prefix.rpartition("\n")[2].strip() for g in some} for kind, some in found.items()}
+    assert all(1 <= g.truth.count("\n") <= 4 and g.request.multiline for g in found["lines"])
+    assert not any("\n" in g.truth or g.request.multiline for kind in found if kind != "lines" for g in found[kind])
+    assert all(after[kind] <= {"\n", ""} for kind in ("rest_of_line", "whole_line", "lines"))
+    assert before["whole_line"] == before["lines"] == {""}
+    assert len(before["rest_of_line"]) > 1 < len(after["random_span"])
+
+
+def test_every_repository_is_as_likely_as_another(tmp_path):
+    for name in ("one/a.py", *(f"two/{n}.py" for n in range(30))):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("total = left + right\n")
+    drawn = [g.path.parent.name for g in gaps.gaps(tmp_path, 60, 0, ("rest_of_line",))]
+    assert 15 < drawn.count("one") < 45
+
+
+def test_a_replayed_cursor_is_asked_for_as_the_server_asks():
+    builder = ContextBuilder()
+    for document, start, end in gaps.sample_places(gaps.held_out_files(HELD_OUT), 12, 0, "line"):
+        text = document.text[:start] + document.text[end:]
+        editor = Document(document.path.as_uri(), document.language, 1, text)
+        server = builder.build(editor.snapshot(), start, document.name).request()
+        ours = gaps.gap_at(document, start, end, "line").request
+        assert (ours.near, ours.suffix[:2], ours.far[0]) == (server.near, server.suffix[:2], server.far[0])
+        assert ours.far[-2:] == server.far[-2:]
+
+
+@pytest.mark.parametrize("main", [infill.main, replay.main, calibration.main])
+def test_a_folder_without_code_is_a_clear_error(main, tmp_path):
+    with pytest.raises(ModelNotFound, match=f"{tmp_path}.*--corpus"):
+        main(["--corpus", str(tmp_path)])
+
+
+def test_a_corpus_without_a_place_for_a_gap_is_a_clear_error(tmp_path):
+    (tmp_path / "a.py").write_text("x\n")
+    with pytest.raises(RequestError, match="lines.*--corpus"):
+        list(gaps.gaps(tmp_path, 1, 0, ("lines",)))
+
+
+def test_the_command_names_its_suites_and_reports_errors(tmp_path, monkeypatch, capsys):
+    for arguments, said in ((["nonsense"], "{replay,infill}"), (["infill", "--corpus", str(tmp_path)], "--corpus")):
+        monkeypatch.setattr(sys, "argv", ["evaluation", *arguments])
+        assert subcommands.run("evaluation", {"replay": "evaluation.replay", "infill": "evaluation.infill"}) == 2
+        printed = capsys.readouterr()
+        assert said in printed.err
+        assert not printed.out
+
+
+def test_infill_records_every_kind_of_span_with_all_baselines(model, tmp_path, capsys):
+    record = run(infill.main, model, tmp_path, capsys, "--limit", "1", "--steps", "1", "2")
+    for kind in gaps.GAP_KINDS:
+        row = record[kind]
+        assert {"exact_match", "left_to_right_exact_match", "copy_exact_match", "steps_mean", "ms_p50"} <= row.keys()
+        assert (row["count"], set(row["by_steps"])) == (1, {"1", "2", "free"})
+        assert row["peer_exact_match"] is row["peer_ms_p50"] is record["peer"] is None
+    assert (record["seed"], record["device"]) == (0, "cpu")
+    assert record["machine"]
+    assert all(row["count"] == 1 for row in record["python"].values())
+    assert {p.name for p in (tmp_path / "plots").iterdir()} == {"infill-steps.png", "infill-precision.png"}
+
+
+def test_a_missing_peer_is_said_on_stderr(model, capsys):
+    options = ["--model", str(model), "--corpus", str(HELD_OUT), "--limit", "1", "--kinds", "whole_line"]
+    assert infill.main([*options, "--steps", "--backend", "torch", "--peer", "nowhere"]) == 0
+    printed = capsys.readouterr()
+    assert "nowhere holds no model" in printed.err
+    assert "whole_line" in printed.out
+
+
+def test_replay_records_the_accounts_of_every_way_to_type(model, tmp_path, capsys):
+    record = run(
+        replay.main, model, tmp_path, capsys, "--limit", "1", "--baselines", "--least", "-9", "--wrong-cost", "0"
+    )
+    keys = {"written_by_accepting", "shown_rate", "accepted_rate", "precision", "ms_p50", "count"}
+    for part in (record, *record["baselines"].values()):
+        assert keys <= part.keys() and keys <= part["python"].keys()
+        assert part["count"] == 1
+        assert part["shown"] <= part["requests"] <= part["characters"]
+    assert set(record["baselines"]) == {"left to right", "copy"}
+    assert {p.name for p in (tmp_path / "plots").iterdir()} == {"replay-written.png", "replay-precision.png"}
+
+
+def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
+    model = tiny.folder(tmp_path / "model")
+    suite.store_settings(model, rule={"lookahead": 3})
+    record = run(calibration.main, model, tmp_path, capsys, "--limit", "3", "--wrong", "1", "--stubs", "1", "--write")
+    saved = json.loads((model / "settings.json").read_text())
+    assert saved == {"rule": {"lookahead": 3}, "calibration": record["calibration"], "worth": record["worth"]}
+    engine = tiny.load(model)
+    assert engine.denoiser.rule.lookahead == 3
+    assert asdict(engine.worth) == record["worth"]
+    assert record["count"] == record["fitted_on"] == 3
+    names = {p.name for p in (tmp_path / "plots").iterdir()}
+    assert names == {"calibration-reliability.png", "calibration-precision.png"}
+
+
+def test_a_fit_of_a_bare_file_says_where_its_settings_would_be_kept(tmp_path):
+    file = tmp_path / "model.gguf"
+    file.touch()
+
+    with pytest.raises(RequestError, match="in a folder of its own"):
+        suite.store_settings(file, worth={"least": 3.0})
+
+
+def test_fitted_weights_leave_the_rest_of_the_settings(tmp_path, capsys):
+    model = tiny.folder(tmp_path / "model")
+    suite.store_settings(model, worth={"least": 3.0}, rule={"lookahead": 3, "next_weight": 0.9})
+    options = ["--model", str(model), "--corpus", str(HELD_OUT), "--limit", "4", "--backend", "torch"]
+    assert mixture.main(options) == 0
+    rule = json.loads((model / "settings.json").read_text())["rule"]
+    assert rule == {"lookahead": 3} | json.loads(capsys.readouterr().out)["rule"]
+    assert (tiny.load(model).worth.least, set(rule.values()) <= {3, *mixture.WEIGHT_CANDIDATES}) == (3.0, True)
+    reader = tiny.folder(tmp_path / "reader", rank=0)
+    with pytest.raises(RequestError, match="no writer"):
+        mixture.main(["--model", str(reader), *options[2:]])
+
+
+def test_unpacked_held_out_files_are_a_corpus(tmp_path):
+    code = "total = left + right\n"
+    packed = tiny.corpus(tmp_path / "packed", [("one", "one/a.py", code), ("two", "src/../b.py", code)])
+    assert unpack.unpack(packed, tmp_path / "all") == 2
+    assert [d.name for d in gaps.held_out_files(tmp_path / "all")] == ["one/a.py", "two/src/b.py"]
+    assert unpack.main(["--from", str(packed), "--out", str(tmp_path / "some"), "--packages", "one"]) == 0
+    assert (tmp_path / "some" / "one" / "a.py").read_text() == code
+    with pytest.raises(ModelNotFound, match="three"):
+        unpack.unpack(packed, tmp_path / "none", ["three"])
+
+
+@pytest.mark.slow
+def test_infill_prints_its_figures_for_the_bundled_model(capsys):
+    options = ["--limit", "2", "--kinds", "rest_of_line", "--steps", "--json", "--corpus", str(HELD_OUT)]
+    assert infill.main(options) == 0
+    row = json.loads(capsys.readouterr().out)["rest_of_line"]
+    assert row["count"] == 2
+    assert {"exact_match", "left_to_right_exact_match", "steps_mean", "ms_p50"} <= row.keys()
+
+
+@pytest.mark.slow
+def test_complete_prints_the_documented_keys(tmp_path, capsys):
+    path = tmp_path / "mean.py"
+    path.write_text("def mean(values):\n    return sum(values) / \n")
+    assert cli.main(["complete", f"{path}:2:26", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert set(answer) == {"text", "confidence", "shown", "steps", "elapsed_ms", "device", "model"}
+    assert answer["text"].startswith("len(")
+
+
+def test_formats_compares_the_cached_format_with_one_causal_run_and_with_plain_blocks(tmp_path, capsys):
+    folder = tiny.folder(tmp_path / "model", rank=0, markers=tiny.QWEN_MARKERS)
+    options = ["--model", folder, "--corpus", HELD_OUT, "--backend", "torch", "--threads", 1, "--json", "--limit", 2]
+    assert formats.main([str(option) for option in (*options, "--kinds", "random_span", "lines")]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["format"] == "qwen2.5-coder"
+    for kind in ("random_span", "lines"):
+        found = record[kind]
+        assert found["count"] == 2
+        assert found["uncached"]["nats_per_gap_more"] == 0
+        assert len({found[way]["nats_per_token"] for way in ("cached", "uncached", "blocks")}) == 3
+        assert all(found[way]["interval"][0] <= found[way]["exact_match"] for way in ("cached", "uncached", "blocks"))
+
+
+def test_formats_refuses_a_model_without_a_gap_format(model):
+    with pytest.raises(RequestError, match="gap format"):
+        formats.main(["--model", str(model), "--limit", "1"])

@@ -1,0 +1,174 @@
+"""A perfect user's accounts, by hand-made examples with a model that says what it is told to."""
+
+from pathlib import Path
+
+import pytest
+from mercury_engine.api import Fill, FillRequest
+from mercury_engine.worth import Worth
+from mercury_lab.evaluation.gaps import Gap, HeldOutFile, held_out_files
+from mercury_lab.evaluation.judge import accepted, exact, fitted, keeps
+from mercury_lab.evaluation.replay import ReplayedLine, Tally, figures, sample_lines, type_line
+
+TEXT = "def add(left, right):\n    total = left + right\n    return total\n"
+TRUTH = "total = left + right"
+
+HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
+
+
+class Scripted:
+    """Answers by what is still to be typed; silent where it has no answer. Remembers every request."""
+
+    def __init__(self, answers: dict[str, str], confidence: float = 0.9) -> None:
+        self.answers, self.confidence = answers, confidence
+        self.asked: list[Gap] = []
+
+    def __call__(self, gap: Gap) -> Fill:
+        self.asked.append(gap)
+        return Fill(self.answers.get(gap.truth, ""), self.confidence, steps=1, elapsed=0.25)
+
+
+def line(text: str = TEXT, truth: str = TRUTH) -> ReplayedLine:
+    document = HeldOutFile(Path("a.py"), "toy/a.py", "python", text)
+    return ReplayedLine(document, text.index(truth), text.index(truth) + len(truth))
+
+
+ANYTHING = Worth(0.0, 0.0)
+"""Shows every text."""
+
+
+def typed(model: Scripted, worth: Worth = ANYTHING) -> Tally:
+    return type_line(line(), model, worth)
+
+
+def test_a_line_that_is_right_to_its_end_costs_one_request():
+    tally = typed(Scripted({TRUTH: TRUTH}))
+    assert (tally.requests, tally.shown, tally.right, tally.accepted) == (1, 1, 1, 1)
+    assert tally.written == tally.characters == len(TRUTH)
+    assert figures(tally)["written_by_accepting"] == 1.0
+    assert figures(tally)["keystrokes_saved"] == 0.95
+    assert figures(tally)["ms_p50"] == 250.0
+
+
+def test_a_silent_model_is_asked_at_every_keystroke():
+    tally = typed(Scripted({}))
+    assert (tally.requests, tally.shown, tally.written) == (len(TRUTH), 0, 0)
+    assert (figures(tally)["shown_rate"], figures(tally)["precision"]) == (0.0, None)
+
+
+def test_the_longest_right_prefix_of_whole_words_is_taken_and_typing_goes_on_behind_it():
+    model = Scripted({TRUTH: "total = left - 1"})
+    tally = typed(model)
+    assert (tally.written, tally.accepted, tally.shown, tally.right) == (len("total = left "), 1, 1, 0)
+    # "- 1" stays in sight until "+" is typed; from there every keystroke asks again
+    assert [gap.truth for gap in model.asked] == [TRUTH, " right", "right", "ight", "ght", "ht", "t"]
+
+
+def test_a_suggestion_typed_along_needs_no_further_request():
+    model = Scripted({TRUTH: "tot"})
+    tally = typed(model)
+    assert tally.accepted == 0
+    assert [len(gap.truth) for gap in model.asked] == [20, *range(17, 0, -1)]
+
+
+def test_a_suggestion_that_is_not_worth_showing_is_not_shown():
+    unsure, strict, eager = Scripted({TRUTH: TRUTH}, confidence=0.4), Worth(10.0, 4.0), Worth(5.0, 4.0)
+    assert typed(unsure, strict).shown == 0
+    assert typed(unsure, eager).written == len(TRUTH)
+    assert {gap.request.worth for gap in unsure.asked} == {strict, eager}
+
+
+def test_right_words_that_end_before_the_line_are_counted_as_stubs():
+    assert figures(typed(Scripted({TRUTH: "total"})))["stub_rate"] == 1.0
+    assert figures(typed(Scripted({TRUTH: TRUTH})))["stub_rate"] == 0.0
+    assert figures(typed(Scripted({TRUTH: "count"})))["stub_rate"] == 0.0
+
+
+def test_of_several_lines_the_first_counts():
+    tally = typed(Scripted({TRUTH: TRUTH + "\n    print(total)"}))
+    assert (tally.written, tally.right) == (len(TRUTH), 1)
+    assert typed(Scripted({TRUTH: "total\nleft"})).right == 0
+
+
+def test_only_an_empty_line_is_asked_for_several_lines():
+    model = Scripted({})
+    typed(model)
+    assert [gap.request.multiline for gap in model.asked] == [True, *[False] * (len(TRUTH) - 1)]
+
+
+def test_the_rest_of_the_line_is_out_of_sight_and_the_rest_of_the_file_is_not():
+    model = Scripted({})
+    typed(model)
+    for count, gap in enumerate(model.asked):
+        assert "".join(gap.request.suffix) == "\n    return total\n"
+        assert "".join(gap.request.far[1:]) + gap.request.near == "def add(left, right):\n    " + TRUTH[:count]
+
+
+def test_a_suggestion_that_repeats_the_next_line_is_not_shown():
+    assert typed(Scripted({TRUTH: "return total"})).shown == 0
+
+
+def test_accounts_of_several_lines_add_up():
+    total, one = Tally(), typed(Scripted({TRUTH: TRUTH}))
+    total.add(one)
+    total.add(typed(Scripted({})))
+    assert (total.lines, total.characters, total.written) == (2, 40, 20)
+    assert (total.requests, len(total.seconds), len(total.pairs)) == (21, 21, 1)
+
+
+def test_the_same_seed_draws_the_same_lines():
+    found = held_out_files(HELD_OUT)
+    first, second, other = (sample_lines(found, 8, seed) for seed in (1, 1, 2))
+    assert first == second != other
+    for one in first:
+        taken = one.document.text[one.start : one.end]
+        assert taken == taken.strip() and "\n" not in taken and taken
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "rest", "taken"),
+    [
+        ("x)", "x)", "x)"),
+        (")", ")", ")"),
+        ("x)  \n    pass", "x)", "x)"),
+        ("self.names", "self.name = 1", "self."),
+        ("self.name", "self.names = 1", "self."),
+        ("nam", "names", ""),
+        ("(y)", "(x)", ""),
+        ("l, value", "l, key", "l, "),
+        ("value)", "value", "value"),
+        ("value", "value)", "value"),
+        ("", "value", ""),
+        ("\n    pass", "value", ""),
+    ],
+)
+def test_what_a_perfect_user_takes(suggestion, rest, taken):
+    assert accepted(suggestion, rest) == taken
+
+
+def test_a_suggestion_keeps_its_word_when_nothing_in_it_is_wrong():
+    assert keeps("left", "left + right") and keeps("left + right\n    pass", "left + right")
+    assert not keeps("left\n    pass", "left + right")
+    assert not keeps("lift", "left + right") and not keeps("", "left") and not keeps("\nleft", "left")
+
+
+@pytest.mark.parametrize(
+    ("near", "text", "suffix", "kept"),
+    [
+        ("call(", "x, key=1)", "key=1)\n", "x, "),
+        ("call(", "x)", ")\n", "x"),
+        ("call(", "make()", ")\n", "make()"),
+        ("call(a(", "x)", ")\n", "x)"),
+        ("if x", " > 1:", ":\n", " > 1"),
+        ("    ", "a = 1\n    b = 2\n    c = 3", "\n    b = 2\n", "a = 1"),
+        ("    ", "b = 2", "\n\n    b = 2\n", ""),
+        ("    ", "a = 1\n}", "\n}\n", "a = 1\n}"),
+        ("x = ", "1", "", "1"),
+    ],
+)
+def test_a_fill_is_cut_where_it_repeats_what_follows(near, text, suffix, kept):
+    assert fitted(text, FillRequest(near=near, suffix=(suffix,))) == kept
+
+
+def test_blanks_at_the_end_do_not_count():
+    assert exact("x = 1  ", "x = 1")
+    assert not exact(" x = 1", "x = 1")

@@ -1,0 +1,272 @@
+"""Commits become edits in steps: what a user could have made is kept, with nothing of what evaluation uses."""
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from mercury_engine.text.lines import lines_of
+from mercury_lab.training.commits import build, commit_edit, repositories
+from mercury_lab.training.commits.build import Collector
+from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_lab.training.commits.examples import edit_example
+from mercury_lab.training.commits.moments import Moment, begun, moments, ordered
+from mercury_lab.training.commits.repositories import Repository
+from mercury_lab.training.data.contamination import Fingerprints
+from mercury_lab.training.data.sources import HeldOut, SourceError
+
+FIRST = "def load(path):\n    return read(path)\n\n\n" + "".join(f"number_{n} = {n}\n" for n in range(20))
+LOAD = FIRST + "\n\ndef show(path):\n    print(load(path))\n"
+USE = (
+    "from load import load\n\n\ndef main(argv):\n    value = load(argv[1])\n    print(value, argv)\n    return value\n"
+)
+
+
+class Project:
+    """A git repository in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._git("init", "--quiet", "--initial-branch=main")
+
+    def commit(self, subject: str, files: dict[str, str | None]) -> str:
+        """Write files, delete those without a text, and commit all; returns the commit's id."""
+        for path, text in files.items():
+            file = self.folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink() if text is None else file.write_bytes(text.encode())
+        self._git("add", "--all")
+        self._git("commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message", subject)
+        return self.head
+
+    @property
+    def head(self) -> str:
+        return self._git("rev-parse", "HEAD").strip()
+
+    def _git(self, *arguments: str) -> str:
+        identity = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "core.autocrlf=false")
+        command = ("git", *identity, "-C", str(self.folder), *arguments)
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    folder = tmp_path / "mirror" / "someone+toy"
+    folder.mkdir(parents=True)
+    made = Project(folder)
+    made.commit("Start", {"load.py": LOAD, "use.py": USE, "README.md": "toy\n"})
+    return made
+
+
+def collected(project: Project, known: Fingerprints | None = None) -> tuple[list[CommitEdit], dict[str, int]]:
+    collector = Collector(known, 100)
+    edits = collector.collect(Repository("someone/toy", project.head, "MIT"), project.folder / ".git")
+    return edits, dict(collector.dropped)
+
+
+def with_mode(text: str) -> str:
+    return text.replace("load(path)", "load(path, mode)").replace("load(argv[1])", "load(argv[1], 'r')")
+
+
+def test_a_commit_becomes_the_old_files_and_its_hunks_as_steps(project):
+    project.commit("Add a mode", {"load.py": with_mode(LOAD), "use.py": with_mode(USE), "README.md": "a mode\n"})
+    (edit,), _ = collected(project)
+    assert [file.path for file in edit.files[: edit.changed]] == ["load.py", "use.py"]
+    assert edit.files[0].text == LOAD
+    assert [(step.file, step.text) for step in edit.steps] == [
+        (0, "def load(path, mode):\n"),
+        (0, "    print(load(path, mode))\n"),
+        (1, "    value = load(argv[1], 'r')\n"),
+    ]
+
+
+def test_all_steps_in_any_order_give_the_text_after_the_commit(project):
+    lines = LOAD.splitlines(keepends=True)
+    after = "".join(["# loads\n", *lines[:4], *lines[6:12], "extra = 1\n", "more = 2\n", *lines[14:]])
+    project.commit("Change some", {"load.py": after})
+    (edit,), _ = collected(project)
+    assert len(edit.steps) == 3
+    for seed in range(10):
+        order = ordered(edit, random.Random(seed))
+        assert sorted(order) == [0, 1, 2]
+        assert Moment(edit, order, 3).situation.documents[0].text == after
+
+
+@pytest.mark.parametrize(
+    ("subject", "files", "reason"),
+    [
+        ("Add a file", {"load.py": with_mode(LOAD), "new.py": USE}, "adds, removes or renames files"),
+        ("Move it", {"load.py": None, "moved.py": LOAD}, "adds, removes or renames files"),
+        ("Run black", {"load.py": with_mode(LOAD)}, "made by a program"),
+        ("Use tabs", {"load.py": LOAD.replace("    ", "\t")}, "white space only"),
+        ("Rewrite", {"load.py": LOAD + "".join(f"value_{n} = {n}\n" for n in range(40))}, "long hunk"),
+        ("Document", {"README.md": "more\n"}, "no code"),
+        ("Add a key", {"use.py": USE + "api_key = 'a8Kd03jfLs92mXzQpw71vRtY'\n"}, "secret"),
+    ],
+)
+def test_a_commit_that_nobody_types_is_dropped_with_its_reason(project, subject, files, reason):
+    _, before = collected(project)
+    project.commit(subject, files)
+    edits, dropped = collected(project)
+    assert edits == []
+    assert dropped[reason] == before.get(reason, 0) + 1
+
+
+def test_many_small_hunks_are_dropped(project):
+    wide = "".join(f"number_{n} = {n}\n\n\n" for n in range(12))
+    project.commit("Start", {"load.py": LOAD + wide})
+    project.commit("Change all", {"load.py": LOAD + wide.replace(" = ", " = 1")})
+    assert collected(project)[1]["many hunks"] == 1
+
+
+def test_the_same_change_of_many_files_is_dropped(project):
+    texts = {f"part_{n}.py": f"# Copyright 2020\n{USE}{n}\n" for n in range(4)}
+    project.commit("Start again", texts)
+    project.commit("A new year", {path: text.replace("2020", "2021") for path, text in texts.items()})
+    assert collected(project)[1]["files alike"] == 1
+
+
+def test_held_out_text_and_paths_are_dropped(project):
+    words = " ".join(f"held_{n}" for n in range(200))
+    project.commit("Add words", {"use.py": USE + f'TEXT = """\n{words[:900]}\n"""\n'})
+    project.commit("Start", {"click/core.py": USE})
+    project.commit("Change both", {"use.py": USE.replace("value", "result") + f'TEXT = """\n{words[:900]}\n"""\n'})
+    project.commit("Change it", {"click/core.py": USE.replace("value", "result")})
+    edits, dropped = collected(project, Fingerprints.of([words]))
+    assert all(not file.path.startswith("click") and "held_1" not in file.text for e in edits for file in e.files)
+    assert dropped["held out"] == 1
+    assert dropped["held-out part"] == 1
+
+
+def test_files_that_earlier_commits_changed_stand_for_open_documents(project):
+    project.commit("Change a use", {"use.py": USE.replace("value", "result")})
+    project.commit("Add a mode", {"load.py": with_mode(LOAD)})
+    edits, _ = collected(project)
+    last = edits[-1]
+    assert [file.path for file in last.files] == ["load.py", "use.py"]
+    assert last.changed == 1
+    assert "result" in last.files[1].text
+
+
+@pytest.mark.parametrize(
+    ("entry", "error"),
+    [
+        ('name = "pallets/flask"\ncommit = "1"\nlicence = "BSD-3-Clause"', HeldOut),
+        ('name = "a-fork/Rich"\ncommit = "1"\nlicence = "MIT"', HeldOut),
+        ('name = "someone/kept"\ncommit = "1"\nlicence = "MIT"', HeldOut),
+        ('name = "someone/free"\ncommit = "1"\nlicence = "GPL-3.0-only"', SourceError),
+        ('name = "someone/free"\ncommit = "1"\nlicence = "MIT"\nsplit = "some"', SourceError),
+    ],
+)
+def test_a_repository_of_evaluation_or_without_a_permissive_licence_is_refused(tmp_path, entry, error):
+    listed = tmp_path / "repositories.toml"
+    listed.write_text(f'[held_out]\nnames = ["someone/kept"]\n[[repository]]\n{entry}\n')
+    with pytest.raises(error):
+        repositories.load(listed)
+
+
+def test_no_listed_repository_is_used_twice_and_every_split_has_some():
+    listed = repositories.load()
+    assert len({repository.name for repository in listed}) == len(listed)
+    assert {repository.split for repository in listed} == set(repositories.SPLITS)
+
+
+def test_the_same_clone_gives_the_same_files(project, tmp_path, monkeypatch):
+    project.commit("Add a mode", {"load.py": with_mode(LOAD), "use.py": with_mode(USE)})
+    monkeypatch.setattr(build, "read_fingerprints", lambda path: Fingerprints.of(["other words"]))
+    listed = [Repository("someone/toy", project.head, "MIT", "validation")]
+    for name in ("one", "two"):
+        build.build(listed, tmp_path / "mirror", tmp_path, tmp_path / name, 10)
+    packed = [(tmp_path / name / "validation.jsonl.gz").read_bytes() for name in ("one", "two")]
+    assert packed[0] == packed[1]
+    assert len(list(commit_edit.read(tmp_path / "one" / "validation.jsonl.gz"))) == 1
+
+
+def test_a_corpus_without_fingerprints_is_refused(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "read_fingerprints", lambda path: None)
+    with pytest.raises(SourceError, match="no fingerprints"):
+        build.build([], tmp_path, tmp_path, tmp_path / "out", 10)
+
+
+EDIT = CommitEdit(
+    "someone/toy",
+    "c0",
+    (CommitFile("use.py", "python", USE), CommitFile("load.py", "python", LOAD)),
+    2,
+    (
+        Step(0, 4, 5, "    value = load(argv[1], 'r')\n"),
+        Step(0, 6, 6, "    # done\n"),
+        Step(1, 0, 1, "def load(path, mode):\n"),
+    ),
+)
+
+
+def test_a_definition_comes_before_its_uses():
+    firsts = {ordered(EDIT, random.Random(seed))[0] for seed in range(30)}
+    assert 2 in firsts
+    assert sum(ordered(EDIT, random.Random(seed))[0] == 2 for seed in range(100)) > 60
+
+
+def test_open_steps_stand_where_the_steps_made_moved_them():
+    moment = Moment(EDIT, (1, 0, 2), 1)
+    (use, load) = moment.open
+    assert (use.document, use.start, use.end) == (0, 4, 5)
+    assert (load.document, load.start) == (1, 0)
+    late = Moment(EDIT, (2, 1, 0), 2)
+    assert late.situation.documents[0].lines[6] == "    # done\n"
+    assert late.situation.changes[-1].inserted == ("    # done\n",)
+    assert late.situation.cursor == (0, 6)
+
+
+def test_a_third_of_the_moments_or_more_are_quiet():
+    drawn = [moment for seed in range(60) for moment in moments(EDIT, random.Random(seed), 3, None)]
+    assert 3 * sum(moment.is_quiet for moment in drawn) >= len(drawn)
+    assert all(moment.open == () for moment in drawn if moment.is_quiet)
+
+
+def test_a_user_who_moved_on_is_in_a_document_that_has_no_step():
+    other = CommitEdit("someone/toy", "c1", (CommitFile("third.py", "python", LOAD),), 1, (Step(0, 0, 1, "x\n"),))
+    drawn = [moment for seed in range(60) for moment in moments(EDIT, random.Random(seed), 3, other)]
+    moved_on = [moment for moment in drawn if moment.is_quiet and moment.elsewhere]
+    assert moved_on
+    assert {moment.situation.documents[moment.situation.cursor[0]].path for moment in moved_on} == {"third.py"}
+
+
+def test_the_middle_of_a_step_shows_its_typed_part_and_asks_for_the_rest():
+    for seed in range(40):
+        moment = begun(EDIT, random.Random(seed))
+        assert moment is not None
+        document = moment.situation.documents[moment.open[0].document]
+        rest = moment.open[0]
+        typed = "".join(document.lines[rest.start : rest.end]).rstrip("\n")
+        assert typed
+        assert rest.text.startswith(typed)
+        done = [*document.lines[: rest.start], rest.text, *document.lines[rest.end :]]
+        after = Moment(moment.edit, moment.order, moment.done + 1).situation.documents[rest.document].text
+        assert "".join(done) == after
+
+
+def test_only_line_feeds_end_a_line():
+    assert lines_of("a\x0cb\n\u2028c") == ["a\x0cb\n", "\u2028c"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_moment_becomes_an_example_whose_document_is_the_present_one(seed):
+    rng = random.Random(seed)
+    for moment in [*moments(EDIT, rng, 3, None), begun(EDIT, rng)]:
+        example = edit_example(moment, rng, lambda example: True)
+        number = moment.open[0].document if moment.open else moment.situation.cursor[0]
+        assert example.current == moment.situation.documents[number].text
+        assert example.is_quiet == moment.is_quiet
+        assert len(example.history) == len(moment.made)
+        assert [change.path for change in example.history] == [
+            None if step.file == number else EDIT.files[step.file].path for step in moment.made
+        ]
+
+
+def test_the_example_of_a_step_being_typed_asks_for_the_rest_of_it():
+    moment = Moment(EDIT, (2, 0, 1), 1, typed=12)
+    example = edit_example(moment, random.Random(0), lambda example: True)
+    assert example.history[-1].inserted == "    value = \n"
+    assert example.region_text == "    value = \n"
+    assert example.rewritten == "    value = load(argv[1], 'r')\n"
