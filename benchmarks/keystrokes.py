@@ -44,7 +44,7 @@ LONG_FILE_LINES, SHORT_FILE_LINES = 20_000, 200
 # After `seconds`, a way to fill gets no further requests: on a busy machine one fill by llama.cpp, whose threads spin
 # while they wait for each other, took two minutes.
 QUICK_SIZES = {"files": 2, "keys": 20, "pairs": 10, "fills": 4, "recomputed": 1, "seconds": 8}
-FULL_SIZES = {"files": 8, "keys": 150, "pairs": 120, "fills": 60, "recomputed": 10, "seconds": 240}
+FULL_SIZES = {"files": 8, "keys": 150, "pairs": 240, "fills": 60, "recomputed": 10, "seconds": 240}
 
 
 def main() -> int:
@@ -137,12 +137,17 @@ def through_the_server(
 
 
 def in_long_and_short(typist: editor.Typist, root: Path, keys: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Type the same keys alternately in a long and a short file with equal text around the cursor."""
-    document = max(held_out_files(options.corpus), key=lambda d: d.text.count("\n"))
+    """Type the same keys alternately in a long and a short file with equal text around the cursor.
+
+    The rest of the long one is other files: copies of the typed lines would be drafts, and their passes longer.
+    """
+    found = held_out_files(options.corpus)
+    document = max(found, key=lambda d: d.text.count("\n"))
     short = "".join(document.text.splitlines(keepends=True)[:SHORT_FILE_LINES])
     script = retyped(short, *lines_to_type(short, keys, options.seed), options.seed)
-    whole, middle = repeated(short, LONG_FILE_LINES)
-    long = moved(script, whole[:middle], whole[middle + len(short) :])
+    others = "".join(d.text for d in found if d.language == document.language and d is not document)
+    rest = repeated(others or short, LONG_FILE_LINES // 2)
+    long = moved(script, rest, rest)
     rows: dict[str, list[editor.KeyTimes]] = {}
     playing = {}
     for name, each in (("long", long), ("short", script)):

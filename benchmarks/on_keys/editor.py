@@ -17,6 +17,9 @@ from mercury_lsp.errors import UsageError
 from on_keys.script import Key, Script
 
 INLINE_METHOD = "textDocument/inlineCompletion"
+INVOKED, AUTOMATIC = 1, 2
+"""LSP's trigger kinds: the user's key, and typing."""
+
 OBSERVED_SERVER = Path(__file__).with_name("observed_server.py")
 
 PARSING_SECONDS = 0.7
@@ -67,16 +70,19 @@ class Typist:
         return self._client._process.pid
 
     def open(self, uri: str, language: str, text: str, cursor: int) -> None:
-        """Open a document, let the server parse it, and make it prefill the text around the cursor."""
+        """Open a document, let the server parse it, and make it prefill the text around the cursor, as a key does.
+
+        Otherwise it would prefill most of it in the pauses, and those tokens would count as read for the keys.
+        """
         self._versions[uri] = 1
         document = {"uri": uri, "languageId": language, "version": 1, "text": text}
         self._client.notify("textDocument/didOpen", {"textDocument": document})
         time.sleep(PARSING_SECONDS)
-        self.ask(uri, position(text, cursor))
+        self.ask(uri, position(text, cursor), INVOKED)
 
-    def ask(self, uri: str, place: dict[str, int]) -> list[dict[str, Any]]:
-        """The items at a position, requested as while typing."""
-        return self._client.request(INLINE_METHOD, _asked(uri, place))["items"]
+    def ask(self, uri: str, place: dict[str, int], trigger: int = AUTOMATIC) -> list[dict[str, Any]]:
+        """The items at a position, requested as while typing, or as by the user's key."""
+        return self._client.request(INLINE_METHOD, _asked(uri, place, trigger))["items"]
 
     def play(self, uri: str, script: Script, keys: int, paced: bool = True) -> Iterator[KeyTimes]:
         """Type the first keys of a script; returns a row for each key that was not hurried."""
@@ -175,8 +181,8 @@ def processor_seconds(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def _asked(uri: str, place: dict[str, int]) -> dict[str, Any]:
-    return {"textDocument": {"uri": uri}, "position": place, "context": {"triggerKind": 2}}
+def _asked(uri: str, place: dict[str, int], trigger: int = AUTOMATIC) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": place, "context": {"triggerKind": trigger}}
 
 
 def _change(key: Key, text: str) -> dict[str, Any]:

@@ -67,9 +67,9 @@ def encoded(rows: Sequence[Any]) -> dict[str, dict[str, float | int | None]]:
 
 
 def same_work(long: Sequence[Any], short: Sequence[Any]) -> tuple[list[float], list[float]]:
-    """Latencies of the keys at which both documents called the model with equal numbers of steps."""
+    """Latencies of the keys at which both documents called the model for passes over equally many tokens."""
     pairs = [(a, b) for a, b in zip(long, short, strict=True) if a.fill and b.fill]
-    equal = [(a, b) for a, b in pairs if a.fill["steps"] == b.fill["steps"]]
+    equal = [(a, b) for a, b in pairs if a.fill["passes"] == b.fill["passes"]]
     return [a.milliseconds for a, _ in equal], [b.milliseconds for _, b in equal]
 
 

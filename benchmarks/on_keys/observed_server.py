@@ -24,10 +24,13 @@ class Stopwatch:
     def __init__(self, engine: Any, path: Path):
         self._engine = engine
         self._out = path.open("a", buffering=1)  # by lines: the server's process ends without closing files
-        self._row: dict[str, float | None] = {}
+        self._row: dict[str, Any] = {}
         self._before = 0
         self._context = engine.cache.context
         engine.cache.context = self._timed_context
+        self._passes: list[int] = []
+        self._read_together = engine.reader.read_together
+        engine.reader.read_together = self._counted
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -38,17 +41,22 @@ class Stopwatch:
         def begun() -> Iterator[Request]:
             for request in more():
                 self._row = {"asked": asked_at.pop(id(request), None), "begun": monotonic(), "read": monotonic()}
-                self._before = self._engine.cache.tokens_read
+                self._before, self._passes = self._engine.cache.tokens_read, []
                 yield request
 
         def noted(request: Request, outcome: Answer | Exception) -> None:
             steps = outcome.steps if isinstance(outcome, Fill) else None
             read = self._engine.cache.tokens_read - self._before
-            row = self._row | {"ended": monotonic(), "steps": steps, "tokens_read": read}
+            row = self._row | {"ended": monotonic(), "steps": steps, "tokens_read": read, "passes": self._passes}
             self._out.write(json.dumps(row) + "\n")
             done(request, outcome)
 
         self._engine.answer_all(begun, noted)
+
+    def _counted(self, forwards: Any) -> Any:
+        """A pass, noting over how many tokens it goes."""
+        self._passes.append(sum(forward.rows for forward in forwards))
+        return self._read_together(forwards)
 
     def _timed_context(self, *arguments: Any) -> Any:
         try:

@@ -109,11 +109,9 @@ def _interval(rng: random.Random) -> float:
     return seconds + (rng.uniform(*PAUSE_SECONDS) if rng.random() < PAUSE_SHARE else 0.0)
 
 
-def repeated(text: str, lines: int) -> tuple[str, int]:
-    """The text repeated to at least `lines` lines, and the offset of its middle copy."""
-    own = text.count("\n")
-    copies = max(1, lines // own)
-    return text * copies, (copies // 2) * len(text)
+def repeated(text: str, lines: int) -> str:
+    """The text repeated to at least `lines` lines."""
+    return text * -(-lines // max(1, text.count("\n")))
 
 
 def moved(script: Script, before: str, after: str) -> Script:

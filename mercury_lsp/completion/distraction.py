@@ -44,27 +44,32 @@ def runs_into_the_rest(text: str, context: CompletionContext) -> bool:
 
 def repeats_a_next_line(text: str, context: CompletionContext) -> bool:
     """The line, completed, is one of the next few lines."""
-    below = [line.strip() for line in "".join(context.suffix).split("\n")[1:] if line.strip()]
     line = _completed_line(text, context)
-    return not context.line_suffix.strip() and len(line) >= MIN_REPEATED_CHARS and line in below[:NEXT_LINES]
+    if context.line_suffix.strip() or len(line) < MIN_REPEATED_CHARS:
+        return False
+    below = [line.strip() for line in "".join(context.suffix).split("\n")[1:] if line.strip()]
+    return line in below[:NEXT_LINES]
 
 
 def repeats_a_header(text: str, context: CompletionContext) -> bool:
     """The line, completed, is the header of a block around the cursor."""
     indent, line = _indent(context.line_prefix), _completed_line(text, context)
+    if len(line) < MIN_REPEATED_CHARS or line not in _text_above(context):
+        return False  # nearly always
     for above in reversed(_lines_above(context)):
         if above.strip() and _indent(above) < indent:
             indent = _indent(above)
-            if len(line) >= MIN_REPEATED_CHARS and above.strip() == line:
+            if above.strip() == line:
                 return True
     return False
 
 
 def comments_on_a_body(text: str, context: CompletionContext) -> bool:
     """The text is a comment as the first line of a block."""
+    if context.line_prefix.strip() or not text.lstrip().startswith(_comment_mark(context)):
+        return False
     above = next((line for line in reversed(_lines_above(context)) if line.strip()), "")
-    is_first = not context.line_prefix.strip() and _indent(above) < len(context.line_prefix)
-    return is_first and text.lstrip().startswith(_comment_mark(context))
+    return _indent(above) < len(context.line_prefix)
 
 
 def imports_again(text: str, context: CompletionContext) -> bool:
@@ -108,7 +113,12 @@ def _completed_line(text: str, context: CompletionContext) -> str:
 
 def _lines_above(context: CompletionContext) -> list[str]:
     """The context's lines before the cursor's."""
-    return "".join((*context.far, context.near)).split("\n")[:-1]
+    return _text_above(context).split("\n")[:-1]
+
+
+def _text_above(context: CompletionContext) -> str:
+    """The context's text up to the cursor."""
+    return "".join((*context.far, context.near))
 
 
 def _nearby(context: CompletionContext) -> str:

@@ -7,15 +7,14 @@ One key looks up the cursor's line some twenty times, so such lookups are attrib
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator
 from functools import cached_property, lru_cache
-from itertools import accumulate
-from operator import eq
+from operator import eq, sub
 
 from mercury_engine.prompt.chunking import MAX_CHUNK_CHARS, split
 from mercury_engine.text.common_prefix import common_prefix
 
+from mercury_lsp.documents.prefix_sums import PrefixSums
 from mercury_lsp.documents.utf16 import chars_within, utf16_length
 
 MAX_DOCUMENT_CHARS = 12_000_000
@@ -37,13 +36,20 @@ _NEWLINE = re.compile("\n")
 class ChunkedText:
     """Text in chunks, with lookups in logarithmic time."""
 
-    def __init__(self, chunks: tuple[str, ...], measures: tuple[tuple[int, ...], ...] | None = None):
+    def __init__(
+        self,
+        chunks: tuple[str, ...],
+        measures: tuple[tuple[int, ...], ...] | None = None,
+        sums: tuple[PrefixSums, ...] | None = None,
+    ):
+        """`measures` and their `sums`, column by column, if they are known."""
         self.chunks = chunks
         self._measures = tuple(map(_measure, chunks)) if measures is None else measures
-        columns = zip(*self._measures, strict=True) if self._measures else [()] * 5
-        self.starts, self._units, self._bytes, self._breaks, self._newlines = (
-            list(accumulate(column, initial=0)) for column in columns
-        )
+        if sums is None:
+            columns = zip(*self._measures, strict=True) if self._measures else [()] * 5
+            sums = tuple(map(PrefixSums.of, columns))
+        self._sums = sums
+        self.starts, self._units, self._bytes, self._breaks, self._newlines = sums
         """Counts before each chunk, and for the whole text; `starts` counts code points."""
         self.length = self.starts[-1]
         """Code points."""
@@ -78,19 +84,19 @@ class ChunkedText:
     @cached_property
     def has_long_line(self) -> bool:
         """Whether a line spans `LONG_LINE_CHUNKS` chunks."""
-        breaks = self._breaks
+        breaks = list(self._breaks)
         return any(map(eq, breaks, breaks[LONG_LINE_CHUNKS:]))
 
     def chunk_at(self, offset: int) -> int:
         """Index of the chunk with the character before offset; 0 at the start."""
-        return max(0, bisect_left(self.starts, offset) - 1)
+        return max(0, self.starts.bisect_left(offset) - 1)
 
     def slice(self, start: int, end: int) -> str:
         """The text in [start, end), both clamped."""
         start, end = max(0, start), min(end, self.length)
         if start >= end:
             return ""
-        first, last = bisect_right(self.starts, start) - 1, self.chunk_at(end)
+        first, last = self.starts.bisect_right(start) - 1, self.chunk_at(end)
         if first == last:
             return self.chunks[first][start - self.starts[first] : end - self.starts[first]]
         head = self.chunks[first][start - self.starts[first] :]
@@ -132,7 +138,7 @@ class ChunkedText:
         if not self.chunks:
             return 0
         byte = min(byte, self.byte_length)
-        index = max(0, bisect_left(self._bytes, byte) - 1)
+        index = max(0, self._bytes.bisect_left(byte) - 1)
         before = encode(self.chunks[index])[: byte - self._bytes[index]]
         return self.starts[index] + len(before.decode("utf-8", "ignore"))
 
@@ -148,7 +154,7 @@ class ChunkedText:
         byte_starts, chunks = self._bytes, self.chunks
 
         def read(byte: int, _: object) -> bytes:
-            index = bisect_right(byte_starts, byte) - 1
+            index = byte_starts.bisect_right(byte) - 1
             return encode(chunks[index])[byte - byte_starts[index] :] if index < len(chunks) else b""
 
         return read
@@ -169,10 +175,25 @@ class ChunkedText:
         merged, first, last = self._grow(before + new + after, old_length, first, last)
         pieces = [merged] if len(merged) <= 2 * MAX_CHUNK_CHARS else _join_crlf(split(merged))
         pieces = [piece for piece in pieces if piece]
+        if len(pieces) == 1 and first == last:
+            return self._with_chunk(first, pieces[0])
         return ChunkedText(
             (*self.chunks[:first], *pieces, *self.chunks[last + 1 :]),
             (*self._measures[:first], *map(_measure, pieces), *self._measures[last + 1 :]),
         )
+
+    def _with_chunk(self, index: int, chunk: str) -> "ChunkedText":
+        """The text with another chunk in place of one."""
+        measure = _measure(chunk)
+        grown = map(sub, measure, self._measures[index])
+        made = ChunkedText(
+            (*self.chunks[:index], chunk, *self.chunks[index + 1 :]),
+            (*self._measures[:index], measure, *self._measures[index + 1 :]),
+            tuple(sums.with_change(index, by) for sums, by in zip(self._sums, grown, strict=True)),
+        )
+        if _breaks(chunk) and self.__dict__.get("has_long_line") is False:
+            made.has_long_line = False  # no run of chunks without breaks has gained one
+        return made
 
     def _with_cut(self, start: int, end: int, cut: "ChunkedText") -> "ChunkedText":
         """As `replace`, with the chunks of the new text as they are."""
@@ -225,7 +246,7 @@ class ChunkedText:
         if start == end:
             index = self.chunk_at(start)
             return index, index
-        return bisect_right(self.starts, start) - 1, self.chunk_at(end)
+        return self.starts.bisect_right(start) - 1, self.chunk_at(end)
 
     def _grow(self, merged: str, old_length: int, first: int, last: int) -> tuple[str, int, int]:
         """Merge with a neighbour if the touched chunk became tiny or a CR LF would be split."""
@@ -254,7 +275,7 @@ class ChunkedText:
         """Offset of a UTF-16 unit counted from the start; inside a surrogate pair, the offset before the pair."""
         if not self.chunks or unit >= self._units[-1]:
             return self.length
-        index = max(0, bisect_right(self._units, unit) - 1)
+        index = max(0, self._units.bisect_right(unit) - 1)
         return self.starts[index] + chars_within(self.chunks[index], unit - self._units[index])
 
     def _line_start(self, line: int) -> int:
@@ -263,11 +284,11 @@ class ChunkedText:
     def _line_end(self, line: int) -> int:
         return self.length if line >= self._breaks[-1] else self._end_of_break(line + 1, self._breaks, _BREAK)[0]
 
-    def _end_of_break(self, number: int, column: list[int], pattern: re.Pattern[str]) -> tuple[int, int]:
+    def _end_of_break(self, number: int, column: PrefixSums, pattern: re.Pattern[str]) -> tuple[int, int]:
         """Start and end offset of the number-th line break, counted from 1; (0, 0) for number 0."""
         if number == 0:
             return 0, 0
-        index = bisect_left(column, number) - 1
+        index = column.bisect_left(number) - 1
         start, end = _spans(pattern, self.chunks[index])[number - column[index] - 1]
         return self.starts[index] + start, self.starts[index] + end
 
