@@ -53,10 +53,15 @@ OWN_CAPABILITIES = {"mercury": {"diagnostics": True}}
 
 
 class MercuryProtocol(LanguageServerProtocol):
-    """The language server's side of the connection."""
+    """The language server's side of the connection.
+
+    Four private methods of pygls are overridden (docs/decisions/size.md says why), so its version is capped.
+    """
 
     def __init__(self, server: LanguageServer, converter: Converter):
         super().__init__(server, converter)
+        for method in REPLACED_FEATURES:
+            del self.fm.builtin_features[method]
         self.params_types: Mapping[str, Any] = {}
         """By method: the type of the parameters, where LSP defines none or ours differs."""
         self._asked: dict[Id, tuple[str, Future[Any]]] = {}
@@ -101,9 +106,11 @@ class MercuryProtocol(LanguageServerProtocol):
             return
         if msg_id is not None:
             self._begun[msg_id] = method, perf_counter()
-            self._handle_request(msg_id, method, params)
+            self._take_request(msg_id, method, params)
+        elif method == types.CANCEL_REQUEST:
+            self._cancel(params.id)
         else:
-            self._handle_notification(method, params)
+            self._take_notification(method, params)
 
     def _take_answer(self, message: dict[str, Any]) -> None:
         """Handle the client's answer to one of our requests."""
@@ -161,11 +168,6 @@ class MercuryProtocol(LanguageServerProtocol):
         logger.warning("refused a message: %s", error)
         self._send_response(msg_id, error=error.to_response_error())
 
-    def _register_builtin_features(self) -> None:
-        super()._register_builtin_features()
-        for method in REPLACED_FEATURES:
-            del self.fm.builtin_features[method]
-
     def send_request(
         self,
         method: str,
@@ -207,28 +209,28 @@ class MercuryProtocol(LanguageServerProtocol):
         self._server.stop()  # type: ignore[attr-defined]
         yield from ()
 
-    def _handle_cancel_notification(self, msg_id: Any) -> None:
+    def _cancel(self, msg_id: Any) -> None:
         """Cancel a request; one that has already been answered is no error."""
         future = self._request_futures.get(msg_id) if is_id(msg_id) else None
         if future is not None:
             future.cancel()
 
-    def _handle_notification(self, method: str, params: Any) -> None:
+    def _take_notification(self, method: str, params: Any) -> None:
         """Call plain functions directly: pygls would make an id and a future for each."""
         handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
         if handler is None or asyncio.iscoroutinefunction(handler):
-            super()._handle_notification(method, params)
+            self._handle_notification(method, params)
             return
         try:
             handler(params)
         except Exception as error:
             _log_failure(error)
 
-    def _handle_request(self, msg_id: Id, method: str, params: Any) -> None:
+    def _take_request(self, msg_id: Id, method: str, params: Any) -> None:
         """Let coroutines answer as they end: pygls would answer from a callback, one turn of the loop later."""
         handler = None if method in self.fm.builtin_features else self.fm.features.get(method)
         if handler is None or not asyncio.iscoroutinefunction(handler):
-            super()._handle_request(msg_id, method, params)
+            self._handle_request(msg_id, method, params)
             return
 
         async def answered() -> None:

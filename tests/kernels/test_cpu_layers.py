@@ -21,8 +21,9 @@ from mercury_kernels.cpu.layers import (
     Part,
     QuantizedMatrix,
 )
-from mercury_kernels.cpu.reference import ReferenceLayers, floats
 from mercury_kernels.reference import rotary_angles
+
+from tests.support.reference_layers import ReferenceLayers, floats
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
 

@@ -18,10 +18,10 @@ from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
 from mercury_engine.models.torch_network import TorchNetwork
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_kernels.cpu.reference import floats
 from safetensors.torch import load_file, save_file
 
 from tests.support import tiny
+from tests.support.reference_layers import floats
 
 pytestmark = tiny.needs_kernels
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
-
 from mercury_kernels.cpu.blocks import GROUP
 from mercury_kernels.cpu.layers import (
     ALL_ROWS,
@@ -24,6 +22,7 @@ from mercury_kernels.cpu.layers import (
     StoredArray,
 )
 from mercury_kernels.reference import Segment, rms_norm, rotate, segmented_attention, swiglu
+from torch import Tensor
 
 
 def floats(part: QuantizedMatrix) -> Floats:
