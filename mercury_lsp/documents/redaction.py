@@ -16,6 +16,7 @@ from mercury_lsp.documents.secret_text.blocks import (
     REACH_LINES,
     is_led_to,
     leads_on,
+    rows_of_data,
     secret_lines,
 )
 from mercury_lsp.documents.secret_text.lines import is_secret_line
@@ -31,6 +32,9 @@ MAX_COMPARED_CHARS = 800
 
 MAX_EDIT_REACH_CHARS = 4_000
 """Characters on either side of an edit that decide about it, of the lines that it touches."""
+
+MAX_KEY_CHUNKS = 12
+"""Most chunks of rows of base64 without a mark that may be a key: 6,000 characters, a key of 4,096 bits has 3,300."""
 
 REACH_CHUNKS = 16
 """Chunks on either side of a part of a long line that are hidden with it: a key of 8,000 characters is hidden whole."""
@@ -188,11 +192,30 @@ def _hidden_in_chunk(chunks: Sequence[str], number: int, language_id: str) -> fr
     """The numbers of the lines of a chunk that are hidden."""
     above, chunk, below = with_neighbours(chunks, number)
     hidden = _hidden(chunk, language_id, above, below)
+    if hidden and _is_data(chunks, number):
+        hidden -= rows_of_data(chunk)
     if begins_inside(chunks, number) and _is_long_secret(chunks, number, language_id):
         hidden |= {0}
     if begins_inside(chunks, number + 1) and _is_long_secret(chunks, number + 1, language_id):
         hidden |= {len(LINE.findall(chunk)) - 1}
     return hidden
+
+
+def _is_data(chunks: Sequence[str], number: int) -> bool:
+    """Whether a chunk is amid so many rows of base64 without a mark that they are an image or a font, not a key."""
+    rows = 0
+    for step in (-1, 1):
+        at = number if step < 0 else number + 1
+        while 0 <= at < len(chunks) and rows <= MAX_KEY_CHUNKS and _is_rows(chunks[at]):
+            rows, at = rows + 1, at + step
+        if not 0 <= at < len(chunks) or "----" in chunks[at]:
+            return False
+    return rows > MAX_KEY_CHUNKS
+
+
+@lru_cache(maxsize=4096)
+def _is_rows(chunk: str) -> bool:
+    return len(rows_of_data(chunk)) == len(LINE.findall(chunk))
 
 
 def _is_long_secret(chunks: Sequence[str], border: int, language_id: str) -> bool:

@@ -43,7 +43,12 @@ _CREDENTIALS = _words(
     " appsettings.json appsettings.*.json local.settings.json web.config *.publishsettings *.pubxml.user"
     " connectionstrings.config docker-compose.override.y*ml nuget.config *.cnf.local settings-security.xml"
     " keystore.properties signing.properties .chef-key logins.json key3.db key4.db signons.sqlite cookies.sqlite"
-    " accounts.xml otr.private_key"
+    " accounts.xml otr.private_key *secrets.json *secret.json *secrets.toml *secrets.env *secrets.properties key.json"
+    " *-key.json *_key.json *-sa.json sa.json *serviceaccount*.json service-principal*.json rclone.conf vault.y*ml"
+    " *vault.y*ml vault.json *.nmconnection wpa_supplicant*.conf chap-secrets pap-secrets sasl_passwd* *.keytab"
+    " *passwords.csv *passwords.txt *passwords.json *passwords.xls*"
+    " *credentials.y*ml msmtprc fetchmailrc .mbsyncrc .offlineimaprc .dbshell *.jwk *.jwks *.wallet"
+    " wallet.dat"
 )
 _DATA = _words(
     "*.db *.sqlite *.sqlite3 *.sqldump *.sql.gz *.dump *.mdb *.accdb *.mdf *.sdf *.gnucash *.pcap *.pcapng *.cap"
@@ -65,9 +70,14 @@ SECRET_FOLDERS = PRIVATE_FOLDERS | _words("secrets certs certificates")
 _SECRET = re.compile("|".join(map(fnmatch.translate, sorted(SECRET_FILE_PATTERNS))))
 
 
+_COPY = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|saved|copy|tmp|swp|swo|dist|\d{1,3})|#)+\Z")
+"""What editors and people add to the name of a file's copy."""
+
+
 def is_secret_name(name: str) -> bool:
-    """Whether a file of this name holds secrets."""
-    return _SECRET.match(name.lower()) is not None
+    """Whether a file of this name, or the file that it is a copy of, holds secrets."""
+    low = name.lower()
+    return _SECRET.match(low) is not None or _SECRET.match(_COPY.sub("", low.removeprefix("#"))) is not None
 
 
 def is_secret(path: PurePath) -> bool:

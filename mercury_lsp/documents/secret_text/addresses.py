@@ -2,12 +2,17 @@
 
 import re
 
-from mercury_lsp.documents.secret_text.values import is_dense, is_password, looks_random
+from mercury_lsp.documents.secret_text.values import is_dense, is_password, is_wordy, looks_random
 
 MIN_TOKEN_CHARS = 16
 """Shortest user name of a URL that is taken for a token."""
 
-_USER = re.compile(r"://(?P<user>[^\s/\"'`<>@:]{0,100})(?::(?P<password>[^\s/\"'`<>]{1,200}))?@[\w.\[\]${}-]")
+_USER = re.compile(r"://(?P<user>[^\s/\"'`<>@:]{0,100})(?::(?P<password>[^\s/\"'`<>\[\]]{1,200}))?@[\w.\[\]${}-]")
+_SOURCE = re.compile(
+    r"(?<![\w/.@])[\w.-]{2,40}:(?P<password>[^\s:@/\"'`<>(){}]{3,100})@(?:\w{2,5}\(|[\w.-]{1,100}(?::\d|/\w))"
+)
+"""A user, a password and a host without a scheme, as in names of data sources of Go and Oracle."""
+
 _QUERY = re.compile(
     r"[?&;][\w.-]{0,30}?(?:token|key|secret|password|passwd|pwd|sig|signature|auth|code|credential|session|jwt|hmac)"
     r"=(?P<value>[\w%.~+/=-]{8,})",
@@ -15,7 +20,7 @@ _QUERY = re.compile(
 )
 _SCHEME = re.compile(
     r"\b(?:bearer|basic|digest|token|apikey|api-key|negotiate|hmac)[ :=\\]{1,4}\s?[\"']?"
-    r"(?P<value>[A-Za-z0-9._~+/=-]{8,})",
+    r"(?P<value>[A-Za-z0-9._~+/=-]{8,})(?![\w(\[.~+/=-])",
     re.IGNORECASE,
 )
 _HEADER = re.compile(
@@ -32,9 +37,14 @@ def has_url_secret(line: str) -> bool:
         password, user = found["password"], found["user"]
         if password is not None and is_password(password):
             return True
-        if len(user) >= MIN_TOKEN_CHARS and looks_random(user):
+        if len(user) >= MIN_TOKEN_CHARS and "%40" not in user and looks_random(user):
             return True
     return any(looks_random(found["value"]) for found in _QUERY.finditer(line))
+
+
+def has_source_secret(line: str) -> bool:
+    """Whether the name of a data source has a password."""
+    return any(is_password(found["password"]) for found in _SOURCE.finditer(line))
 
 
 def has_header_secret(line: str) -> bool:
@@ -42,7 +52,7 @@ def has_header_secret(line: str) -> bool:
     values = [found["value"] for pattern in (_SCHEME, _HEADER) for found in pattern.finditer(line)]
     if any(looks_random(value) or is_dense(value) or _is_padded(value) for value in values):
         return True
-    return "uthorization" in line and any(looks_random(run) for run in _RUN.findall(line))
+    return "uthorization" in line and any(looks_random(run) and not is_wordy(run) for run in _RUN.findall(line))
 
 
 def _is_padded(value: str) -> bool:

@@ -6,12 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from mercury_lsp.documents.secret_text.keys import KEY_END, KEY_START, key_body, key_tail
-from mercury_lsp.documents.secret_text.keywords import NAMED_AT_END
+from mercury_lsp.documents.secret_text.keys import (
+    KEY_END,
+    KEY_START,
+    MIN_KEY_ROWS,
+    is_key,
+    key_body,
+    key_row,
+    key_tail,
+)
+from mercury_lsp.documents.secret_text.keywords import NAMED_AT_END, has_named_alone
 from mercury_lsp.documents.secret_text.lines import is_secret_line, suspicious_offsets
 
-REACH_LINES = 3
-"""Lines around a text that decide about its own: the last line of a key, its checksum and its end."""
+REACH_LINES = 4
+"""Lines around a text that decide about its own: the end of a key, or the name of a value that stands apart."""
 
 MAX_JOINED_LINES = 6
 """Lines that are read as one, for a value on the next line or put together from strings."""
@@ -53,15 +61,32 @@ _NEXT_LINE = re.compile(
 """The end of a line that names a secret and leaves its value to the next one."""
 
 
+_VALUE_LINE = re.compile(
+    r"[ \t]*(?:-[ \t]+)?\\?(?:[\"']?(?:default|value|val|content|data|string)\w{0,8}\\?[\"']?[ \t]*(?:=>|[:=])"
+    r"|<(?:string|value)>)",
+    re.IGNORECASE,
+)
+"""The start of a line with a value whose name stands on a line of its own, as in lists of environment variables."""
+
+_BLOCK_HEADER = re.compile(r"[:=][ \t]*[|>][+-]?\d?[ \t]*\Z")
+"""The end of a line of YAML whose value is the indented lines below."""
+
+MAX_BLOCK_LINES = 40
+
+
 def leads_on(above: str) -> bool:
-    """Whether lines may decide about what follows them: they leave a value open, or are of a key."""
+    """Whether lines may decide about what follows them: they leave a value open, name it, or are of a key."""
     last = above[above.rstrip().rfind("\n") + 1 :]
-    return last.rstrip()[-1:] in _OPENERS or "----" in above or key_body(last)
+    if last.rstrip()[-1:] in _OPENERS or "----" in above or key_row(last):
+        return True
+    return any(map(has_named_alone, LINE.findall(above)))
 
 
 def is_led_to(text: str, below: str) -> bool:
-    """Whether lines may decide about what precedes them: they go on with a string, or end a key."""
-    return below.lstrip()[:1] in _CONTINUERS or text.rstrip()[-1:] in _OPENERS or "----" in below
+    """Whether lines may decide about what precedes them: they go on with a string, name its value, or end a key."""
+    if below.lstrip()[:1] in _CONTINUERS or text.rstrip()[-1:] in _OPENERS or "----" in below:
+        return True
+    return has_named_alone(below.splitlines()[0]) if below else False
 
 
 @lru_cache(maxsize=4096)
@@ -71,27 +96,72 @@ def secret_lines(text: str, language_id: str) -> frozenset[int]:
     starts = list(accumulate(map(len, lines), initial=0))
     suspects = {bisect_right(starts, offset) - 1 for offset in suspicious_offsets(text)}
     found = {number for number in suspects if is_secret_line(lines[number], language_id)}
-    if "-----" in text or any(key_body(lines[number]) for number in found):
+    if "-----" in text or sum(map(key_row, lines)) >= MIN_KEY_ROWS or any(key_body(lines[number]) for number in found):
         found |= set(_key_lines(lines))
+    found |= _values_apart(lines, suspects, language_id)
     for first, last, joined in _joined(text, [(starts[number], starts[number + 1]) for number in suspects]):
         if not found.issuperset(range(first, last + 1)) and is_secret_line(joined, language_id):
             found |= set(range(first, last + 1))
     return frozenset(found)
 
 
+def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: str) -> set[int]:
+    """The lines with the values of names that stand on other lines: below it or right above it, or in a block below."""
+    found: set[int] = set()
+    for number in suspects:
+        name = lines[number].rstrip()
+        if has_named_alone(name):
+            near = [*range(number + 1, min(number + 1 + REACH_LINES, len(lines))), *range(max(0, number - 1), number)]
+            pairs = ((other, f"{name} {lines[other].strip()}") for other in near if _VALUE_LINE.match(lines[other]))
+            found |= {other for other, pair in pairs if is_secret_line(pair, language_id)}
+        if _BLOCK_HEADER.search(name):
+            found |= set(_block_below(lines, number, language_id))
+    return found
+
+
+def _block_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
+    """The lines of a block of YAML if it begins with a secret."""
+    indent = len(lines[number]) - len(lines[number].lstrip())
+    rows = []
+    for below in range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines))):
+        if lines[below].strip() and len(lines[below]) - len(lines[below].lstrip()) <= indent:
+            break
+        rows.append(below)
+    header = lines[number].rstrip().rstrip("|>+-0123456789 \t")
+    if any(is_secret_line(f"{header} {lines[row].strip()}", language_id) for row in rows[:2]):
+        yield from rows
+
+
+def rows_of_data(text: str) -> frozenset[int]:
+    """The lines of a text that are rows of base64 and nothing else."""
+    return frozenset(number for number, line in enumerate(LINE.findall(text)) if key_row(line))
+
+
 def _key_lines(lines: Sequence[str]) -> Iterator[int]:
-    """The lines between the marks of a key, and short ones beside its body or its end mark."""
+    """The lines between the marks of a key, its rows, and short ones beside them or its end mark."""
     is_inside, after_body = False, False
+    rows: list[int] = []
     for number, line in enumerate(lines):
         if KEY_START.search(line):
             is_inside = True
         elif KEY_END.search(line):
             is_inside = False
             yield from _tails_before(lines, number)
-        is_body = key_body(line)
+        rows = _rows_to(lines, rows, number)
+        is_body = key_body(line) or is_key(lines[row] for row in rows)
+        if is_body:
+            yield from rows
         if is_inside or is_body or (after_body and key_tail(line)):
             yield number
         after_body = is_body
+
+
+def _rows_to(lines: Sequence[str], rows: Sequence[int], number: int) -> list[int]:
+    """The rows of one length that end with a line; `rows` are those that end with the line above it."""
+    if not key_row(lines[number]):
+        return []
+    is_next = bool(rows) and len(lines[rows[-1]].strip()) == len(lines[number].strip())
+    return [*rows, number][-MIN_KEY_ROWS:] if is_next else [number]
 
 
 def _tails_before(lines: Sequence[str], end: int) -> Iterator[int]:

@@ -21,7 +21,7 @@ COMMANDS = (
     ),
     *("ldap", "docker", "podman", "openssl", "oracle", "ftp", "zip", "7z", "gpg", "keytool", "jarsigner", "rabbit"),
     *("ipmi", "npm", "twine", "az ", "vault", "net use", "sudo", "login", "logon", "auth", "connect", "credential"),
-    *("-u ", "identified", "insert", "user", "signin", "sign_in", "machine"),
+    *("-u ", "identified", "insert", "user", "signin", "sign_in", "machine", "pdo", "wifi", "sign"),
 )
 """Parts of commands and statements in lower case: a line without any of them is not examined here."""
 
@@ -41,6 +41,7 @@ _LONG = re.compile(
     re.IGNORECASE,
 )
 _SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\s\"'=/.-][^\s\"']{3,})")
+_SSHPASS = re.compile(r"\bsshpass\s+-p\s?[\"']?(?P<value>[^\s\"']{4,})")
 """Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
 
 _WORD = re.compile(
@@ -53,34 +54,50 @@ _PIPED = re.compile(
     r"\becho\s+(?:-\w+\s+){0,3}[\"']?(?P<value>[^\s\"'|$][^\s\"'|]{3,})[\"']?\s{0,3}\|\s{0,3}(?:\S{0,30}/)?"
     r"(?:sudo\s+-S|docker|passwd|chpasswd|kinit|gpg|openssl|su|cryptsetup)\b"
 )
-_NETRC = re.compile(r"\b(?:login|user(?:name)?|account)\s+\S{1,100}\s+password\s+(?P<value>\S{3,})", re.IGNORECASE)
-_NETRC_LINE = re.compile(r"^\W*password\s+(?P<value>\S{4,})\s*\Z", re.IGNORECASE)
+_NETRC = re.compile(
+    r"\b(?:login|user(?:name)?|account)\s+(?!and\s|or\s)\S{1,100}\s+password\s+(?P<value>\S{3,})", re.IGNORECASE
+)
+_NETRC_LINE = re.compile(r"^\W*password\s+(?P<value>\S{3,}[^\s.,:;])\s*\Z", re.IGNORECASE)
 _SQL = re.compile(
     r"\b(?:identified\s+(?:with\s+\S{1,40}\s+)?by|(?:with\s+)?(?:encrypted\s+)?password|set\s+password\b[^=]{0,60})"
-    r"\s{0,3}[=(]?\s{0,3}\\?['\"](?P<value>[^'\"\\]{3,})",
+    r"(?:\s{0,3}[=(]\s{0,3}|\s{1,3})\\?['\"](?P<value>[^'\"\\]{3,})",
     re.IGNORECASE,
 )
+_STRING = r"[bru]?[\"'`](?:\\.|[^\"'`\\]){0,120}[\"'`]"
 _LOGIN = re.compile(
-    r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?<![a-z])connect|(?:create|add)_?user|credentials?"
-    r"|password_?authentication|(?:plain|set|digest|proxy)_?auth)(?:::?\w{1,20})?\s{0,3}\(\s{0,3}[^()]{0,80}?"
-    r"[\"'`][^\"'`]{0,60}[\"'`]\s{0,3},\s{0,3}(?:\w{1,20}\s?\(\s?)?[bru]?[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
+    r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?:create|add)_?user|credentials?|wifi\.begin"
+    r"|password_?authentication|(?:plain|set|digest|proxy)_?auth)(?:::?\w{1,20})?\s{0,3}(?:\(|[=:]\s{0,3}[\w.]{0,20}[(\[])"
+    rf"\s{{0,3}}[^()]{{0,80}}?{_STRING}\s{{0,3}},\s{{0,3}}(?:\w{{1,20}}\s?\(\s?)?[bru]?"
+    r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
     re.IGNORECASE,
 )
-"""A call with a user and a password, neither of which is named."""
+"""A call, a tuple or a list with a user and a password, neither of which is named."""
+
+_CONNECTED = re.compile(
+    rf"(?:connect(?:ion)?|pdo|opendb)\(\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}[bru]?"
+    r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
+    re.IGNORECASE,
+)
+"""A call that connects to an address as a user with a password."""
+
+_SIGNED = re.compile(
+    r"(?<![a-z])(?:jwt\.)?(?:sign|hmac\w*)\([^()\"'`]{1,40},\s{0,3}[bru]?[\"'`](?P<value>[^\"'`\s]{8,})[\"'`]", re.I
+)
+"""A call that signs something with a key."""
 
 _INSERTED = re.compile(
     r"\binsert\s+into\b[^;]{0,200}\bpass\w*[^;]{0,100}\bvalues\s{0,3}\((?P<values>[^;]*)", re.IGNORECASE
 )
-_STRING = re.compile(r"'([^']{4,60})'")
+_LITERAL = re.compile(r"'([^']{4,60})'")
 
-_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN)
+_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN, _CONNECTED, _SIGNED)
 
 
 def has_command_secret(line: str) -> bool:
     """Whether a command, a call that logs in, a line of .netrc or a statement of SQL has a password."""
     if any(is_password(found["value"]) for pattern in _CLEAR for found in pattern.finditer(line)):
         return True
-    if any(_is_odd(value) for found in _INSERTED.finditer(line) for value in _STRING.findall(found["values"])):
+    if any(_is_odd(value) for found in _INSERTED.finditer(line) for value in _LITERAL.findall(found["values"])):
         return True
     is_continued = line.lstrip(" \t\"'#*/").startswith("-")  # options of a command that begins further up
     return (is_continued or _PROGRAM.search(line) is not None) and _has_option(line)
@@ -88,6 +105,8 @@ def has_command_secret(line: str) -> bool:
 
 def _has_option(line: str) -> bool:
     if any(is_password(found["value"]) for pattern in (_PAIR, _LONG) for found in pattern.finditer(line)):
+        return True
+    if any(is_password(found["value"]) for found in _SSHPASS.finditer(line)):
         return True
     return any(is_password(value) and _is_odd(value) for value in _SHORT.findall(line))
 

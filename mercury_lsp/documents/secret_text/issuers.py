@@ -18,7 +18,7 @@ _NAMED = (
 )
 NAMED_ISSUER = re.compile(
     rf"(?:{_NAMED})[\w .-]{{0,24}}?[\"'`\])]{{0,3}}(?:: ?[\w.<>| ]{{1,30}}?)?\s{{0,4}}(?:=>|:=|[=:,>(])"
-    r"[\s\"'`(]{0,6}([\w=./+-]{15,})",
+    r"[\s\"'`(]{0,6}([\w=./+-]{15,})(?![\w(=./+-])",
     re.IGNORECASE,
 )
 """An issuer's name with a value, whose group 1 counts if it looks random: its tokens have no prefix."""

@@ -1,6 +1,7 @@
 """Keys by their characters: blocks of base64 with marks around them, values in quotes that are random, hashes."""
 
 import re
+from collections.abc import Iterable
 
 from mercury_lsp.documents.secret_text.values import is_dense, is_wordy
 
@@ -14,8 +15,9 @@ _AFTER = r"(?:\\r)?(?:\\n)?[\s\"'`,;+).\\<]{0,20}\Z"
 """Code around a line of a key: quotes, marks of comments, operators, an escaped line break."""
 
 _KEY_BODY = re.compile(rf"{_BEFORE}(?P<body>[A-Za-z0-9+/]{{40,}}={{0,2}}){_AFTER}")
+_KEY_ROW = re.compile(rf"{_BEFORE}(?P<body>[A-Za-z0-9+/]{{16,}}={{0,2}}){_AFTER}")
 _KEY_TAIL = re.compile(rf"{_BEFORE}(?P<body>=?[A-Za-z0-9+/]{{1,76}}={{0,2}}){_AFTER}")
-"""A line of a key in base64, and what may be its last line or its checksum."""
+"""A line of a key in base64, a shorter one, and what may be its last line or its checksum."""
 
 _QUOTED = re.compile(r"[\"'`]([A-Za-z0-9+/=_-]{20,})[\"'`]")
 _VERSION = re.compile(
@@ -32,10 +34,28 @@ _HASHED = re.compile(
 """Hashes of passwords."""
 
 
+MIN_KEY_ROWS = 3
+"""Fewest short rows of one length that are taken for a key."""
+
+_EMBEDDED = re.compile(r"data:(?:image|font|audio|video)/[\w.+-]{1,20};base64,")
+"""The start of an image, a font or the like in a URL."""
+
+
 def key_body(line: str) -> bool:
     """Whether a line is a row of base64 and nothing else, as the rows of a key are."""
     found = _KEY_BODY.match(line)
     return found is not None and _is_mixed(found["body"])
+
+
+def key_row(line: str) -> bool:
+    """Whether a line is nothing but a row of base64, of whatever length keys are written in."""
+    return _KEY_ROW.match(line) is not None
+
+
+def is_key(rows: Iterable[str]) -> bool:
+    """Whether rows of base64 of one length, in succession, are of a key: enough of them, and random."""
+    bodies = [found["body"] for row in rows if (found := _KEY_ROW.match(row))]
+    return len(bodies) >= MIN_KEY_ROWS and _is_mixed("".join(bodies)) and not any(map(is_wordy, bodies))
 
 
 def key_tail(line: str) -> bool:
@@ -45,10 +65,12 @@ def key_tail(line: str) -> bool:
 
 def has_dense_value(line: str) -> bool:
     """Whether a quoted value is random by its characters, or a key lies in one line."""
+    if _EMBEDDED.search(line):
+        return False
     quoted = [found for found in _QUOTED.finditer(line) if not _VERSION.search(line, 0, found.start())]
     if any(is_dense(found[1]) for found in quoted) or _HASHED.search(line):
         return True
-    return any(_is_mixed(found[0]) for found in _LONG_BODY.finditer(line))
+    return any(_is_mixed(found[0]) for found in _LONG_BODY.finditer(line) if not found[0].startswith("0x"))
 
 
 def _is_mixed(body: str) -> bool:

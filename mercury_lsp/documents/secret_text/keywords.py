@@ -3,32 +3,36 @@
 import re
 from collections.abc import Iterator
 
-from mercury_lsp.documents.secret_text.values import is_dense, is_password, looks_random
+from mercury_lsp.documents.secret_text.values import has_sign, is_dense, is_password, looks_random
 
-UNQUOTED_LANGUAGES = frozenset(
-    ("plaintext", "shellscript", "sh", "bash", "zsh", "dotenv", "ini", "properties", "dockerfile", "yaml", "makefile")
+CODE_LANGUAGES = frozenset(
+    """python javascript javascriptreact typescript typescriptreact go rust java c cpp cuda-cpp cuda objective-c objc
+    objective-cpp objcpp csharp cs fsharp vb lua ruby eruby php perl perl6 raku kotlin swift scala dart julia r elixir
+    erlang haskell ocaml elm clojure lisp scheme racket zig nim d crystal pascal fortran ada matlab groovy java-gradle
+    coffeescript svelte vue vim html htmldjango css scss less sass stylus glsl hlsl wgsl asm cmake latex tex plaintex
+    solidity verilog systemverilog vhdl sql proto mojo odin v gleam""".split()  # noqa: SIM905
 )
-"""Languages in which values need no quotes."""
+"""Languages in which a word without quotes is a name. In all others, also unknown ones, it is a value."""
 
 WORDS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cred", "bearer", "session", "cookie", "signature", "salt"),
-    *("jwt", "sig", "pw", "otp", "seed", "pin", "dsn", "nonce", "webhook"),
+    *("jwt", "sig", "pw", "psk", "otp", "seed", "pin", "dsn", "nonce", "webhook"),
 )
 """Parts of the words below in lower case: a line without any of them is not examined here."""
 
-_WORD = re.compile("|".join(WORDS))
+_WORD = re.compile(f"(?={'|'.join(WORDS)})")
 
 _STRONG = (
-    r"(?:pass(?:words?|wd|wort|phrase|code)|pwd|secret|(?<![a-z])(?:pass|pw)(?![a-z])|(?<![a-z])pin_?code"
-    r"|(?-i:(?<=[a-z0-9])P(?:ass|wd|w)(?![a-z])))"
+    r"(?:pass(?:words?|wd|wort|phrase|code)|pwd|secret|(?<!by)(?<!com)(?<!sur)(?<!res)pass(?![a-z])"
+    r"|(?<![a-z])(?:pw|psk|pin_?code)(?![a-z])|(?-i:(?<=[a-z0-9])P(?:ass|wd|w|sk)(?![a-z])))"
 )
 """Words behind which almost any value is a secret."""
 
 _OWNERS = (
     *("api", "access", "account", "private", "signing", "encryption", "master", "app", "auth", "client", "consumer"),
-    *("deploy", "license", "service", "shared", "storage"),
+    *("deploy", "license", "service", "shared", "storage", "subscription", "function", "host", "project", "admin"),
 )
-_OWNED = r"(?:(?<![a-z])|" + "|".join(rf"(?<={owner})" for owner in _OWNERS) + ")"
+_OWNED = r"(?:(?<![a-z])|" + "|".join(rf"(?<={owner})|(?<={owner}[_-])" for owner in _OWNERS) + ")"
 _WEAK = (
     rf"(?:token|bearer|credential|cred(?![a-z])|auth(?:orization)?(?![a-z])"
     rf"|session(?:[_-]?id)?|cookie|signature|salt|{_OWNED}key|(?<![a-z])(?:jwt|sig|otp|seed|nonce|dsn|webhook))"
@@ -37,16 +41,63 @@ _WEAK = (
 
 _NAME = rf"(?:(?P<strong>{_STRONG})|{_WEAK})(?P<rest>[\w.-]{{0,40}})"
 
-_QUOTED = re.compile(
-    _NAME + r"(?P<close>\\?[\"'`\])>]{0,3})(?P<gap>[^\"'`;\n]{0,80}?)\\?(?P<quote>\"\"\"|'''|[\"'`])", re.IGNORECASE
-)
-_UNQUOTED = re.compile(
-    _NAME + r"[\"'`\])]{0,2}(?P<gap>[ \t]{0,8}(?:=>|:=|\?=|[=:>]|\bis\b)[ \t]{0,8}|[ \t]{1,4})"
-    r"(?P<value>[^\s\"'`;(){}\[\]<>]+)",
+_ABOUT = re.compile(
+    r"field|input|label|hint|placeholder|err|exception|type|polic|len|min_|max_|hash|path|file|ur[il]|link|reset|prompt"
+    r"|message|msg|title|regex|pattern|valid|column|arn|ref|version|manager|service|class|form|view|change|require|enable"
+    r"|strength|match|name|lint|id(?![a-z])|provider|method|mode|algorithm|scheme|encod|decod|salt|prefix|suffix|option"
+    r"|config|setting|handler|callback|kind|source|check|expir|history|count|size|grant|basic|post|jwt|encrypt|backend"
+    r"|dialog|button|icon|element|selector|xpath|desc|help|info|test|env|_?re\Z",
     re.IGNORECASE,
 )
+"""The rest of a name that stands for something about a secret: behind it only a value that looks random is one."""
+
+_TYPE = (
+    r"(?:[ \t]?\??:[ \t]?[^=;,\"'`(){}\n]{1,40}?|\[\w{0,10}\]|[ \t](?:as[ \t])?\w{1,20}(?=[ \t]?=)"
+    r"|[ \t]?/\*[^*\n]{0,40}\*/)?"
+)
+_WRAPPED = r"(?:(?:new[ \t])?[\w.:!-]{0,40}[(\[{][ \t]{0,4}){0,3}(?:[bruflc@$]|br|u8|r\#){0,2}"
+_QUOTED = re.compile(
+    _NAME + r"(?P<close>\\?[\"'`\])>}]{0,3})(?P<gap>(?:"
+    rf"(?P<assigned>{_TYPE}[ \t]{{0,30}}(?:=>|:=|\?=|\|\|=|\?\?=|\+=|<-|::|=(?!=)|:))"
+    r"|(?P<compared>[\s)\]]{0,4}(?:[!=]==?|~=|=~|<>|\.?equals\w{0,10}\(|\beq\b|\bne\b|\bis\b(?:[ \t]not\b)?|,|\bin\b))"
+    r"|(?P<fallback>[^\"'`;\n]{0,12}?(?:\|\||\?\?|\?:|:-|\bor\b|(?:_or|OrDefault|OrElse|default)\w{0,10}\())"
+    r"|(?P<called>(?=[({]))|(?P<blank>(?=[ \t])))"
+    rf"[ \t]{{0,8}}{_WRAPPED})\\?(?P<quote>\"\"\"|'''|``|[\"'`])",
+    re.IGNORECASE,
+)
+"""A name, what gives it a value, and the quote before that value."""
+
+_ASKS = re.compile(
+    r"(?:get|fetch|find|read|load|ask|prompt|hash|has|is|require|valid\w*|check|verify|should|forgot|reset|delete|remove"
+    r"|need|crypt|code|compare|no|generate|gen|match\w*|invalid|missing|wrong)_?\Z",
+    re.IGNORECASE,
+)
+"""What a function does that gets no new secret, before the secret's name."""
+
+_SETS = re.compile(r"\.(?:set|send_?keys|fill|append|value|text)\w*\Z", re.IGNORECASE)
+"""A method that gives a field its text."""
+
+_BARE = re.compile(
+    _NAME + r"(?P<close>[\"'`\])}*]{0,3})(?:(?P<sep>[ \t]{0,30}(?:=>|:=|\?=|<-|==?|:-?|>|\bis\b|\blautet\b)[ \t]{0,30}"
+    r"(?:[|>][+-]?\d?(?=[ \t]))?)|[ \t]{1,30})(?P<text>[^\r\n]+)",
+    re.IGNORECASE,
+)
+"""A name and the rest of its line, which begins with a value without quotes."""
+
+_TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>|]+")
+_TRAILING = re.compile(r"\s+(?:#|//|;|<!--|--|/\*).*|[\"'`,;]+\s*\Z|\\[rn].*")
+_COMMAND = re.compile(
+    r"^\W*(?:(?:set(?:env|x)?|export|env|arg|let|var|putenv|-\w+)\s+(?:-\w+\s+){0,3})?[\w.-]*\Z", re.IGNORECASE
+)
+"""What stands before a name that a blank alone parts from its value."""
+
+_ALONE = re.compile(r"(?:export )?[\w.-]+=[^\s\"'`(){}\[\];,]+\s*\Z")
+"""An assignment as in files of settings, which is no code in any style."""
+
 _SETTING = re.compile(
-    _STRONG + r"[^\n]{0,120}?\b(?:default|value|val|content)\w{0,8}\\?[\"'`]?\s{0,4}[:=]\s{0,4}\\?(?P<quote>[\"'`])",
+    _STRONG + r"(?P<rest>[\w.-]{0,40})[^\n]{0,120}?(?<![\w-])"
+    r"(?:default|value|val|content|equals)\w{0,8}\\?[\"'`]?\s{0,8}(?:=>|[:=])"
+    r"\s{0,8}(?:\\?(?P<quote>[\"'`])|(?P<value>[^\s\"'`{}\[\],]{4,}))",
     re.IGNORECASE,
 )
 """A secret's name, and further on its value under a name of its own, as in attributes and lists of settings."""
@@ -54,7 +105,9 @@ _SETTING = re.compile(
 _SUBSTITUTED = re.compile(r"\{[\w.]{0,40}?" + _STRONG + r"[\w.]{0,40}:[-=]?(?P<value>[^\s{}\"'`]{4,})\}", re.IGNORECASE)
 """A reference to a setting with a default, as `${db.password:value}`."""
 
-_ELEMENT = re.compile(_STRONG + r"[\w.-]{0,40}[\"']?[^<>\n]{0,40}>(?P<value>[^<>\s]{4,})</", re.IGNORECASE)
+_ELEMENT = re.compile(
+    _STRONG + r"[\w.-]{0,40}[\"']?[^<>\n]{0,40}(?:</\w{1,20}>\s*<\w{1,20})?>(?P<value>[^<>]{4,80})</", re.IGNORECASE
+)
 """An element of markup whose name or attribute is a secret's."""
 
 NAMED_AT_END = (
@@ -63,18 +116,35 @@ NAMED_AT_END = (
 )
 """The end of a line that names a secret, before a value on the next one."""
 
-_SEPARATOR = re.compile(r"[=:,(|?>{]|default|\b(?:is|to|by|as|or)\b", re.IGNORECASE)
-_COMPARED = re.compile(r"[!=<>]=|~=|\bin\b|\bnot\b|equals|\bis\b")
+NAMED_ALONE = re.compile(
+    _STRONG + r"(?P<rest>[\w.-]{0,20})(?:\\?[\"'`]?[,;]?[ \t]{0,4}\{?|</\w{1,20}>)[ \t]*\Z", re.IGNORECASE
+)
+_NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`>])[\w.-]*\Z")
+"""The end of a line that names a secret and gives no value."""
+
 _LOOKED_UP = re.compile(
-    r"(?:get\w*|env\w*|read\w*|load\w*|open|find\w*|fetch\w*|lookup\w*|ask\w*|prompt|input|query\w*|select\w*|require\w*"
+    r"(?:get\w*|env\w*|read\w*|load\w*|open|find\w*|fetch\w*|lookup\w*|ask\w*|prompt\w*|input|query\w*|select\w*|require\w*"
     r"|import|translate|gettext|label|print\w*|log\w*|warn\w*|\w*error|\w*exception|raise|throw|format|assert\w*|config"
     r"|settings?|params?|args?|option|fields?|column|header|request|form|data|props|attr\w*|match\w*|test|search|split"
-    r"|replace|join|has\w*|contains|pop|startswith|endswith|includes|encode|decode|strip|len|strlen|var|\bt|_)\s{0,4}[\[(]\s{0,4}[bfru]?\Z"
-    r"|\b(?:help|label|message|msg|placeholder|description|title|prompt|hint|summary|metavar|dest|name|id|type|class\w*"
-    r"|autocomplete|path|href|src)\s{0,4}[=:]\s{0,4}\[?[bfru]?\Z",
+    r"|replace|join|has\w*|contains|pop|startswith|endswith|includes|encode|decode|strip|len|strlen|var|\bt|_)"
+    r"\s{0,4}[\[(]\s{0,4}[bfru]?\Z",
     re.IGNORECASE,
 )
 """The end of a gap before a string that names a value or speaks to the user."""
+
+_SUBSCRIPT = re.compile(r"\w\[[ \t]{0,4}\Z")
+_WRAPPERS = re.compile(
+    r"(?:str\w*|\w*string|some|just|\w*bytes|secret\w*|trim\w*|from|of|buffer|text\w*|password|c_str|quote|literal|value"
+    r"|box|arc|concat\w*|mkstring|securestring|join|sensitive\w*|raw|decode|env"
+    r"|str\w?cpy)!?[ \t]?[(\[{][ \t]{0,4}(?:[bruflc@$]|br|u8|r\#){0,2}\Z",
+    re.IGNORECASE,
+)
+"""Functions whose argument is a value as it is."""
+
+_COMPARES = re.compile(
+    r"(?:cmp|cpy|define|equals?|eq|compare\w*|verify|match\w*)\(\s{0,4}[\w.>-]*\Z|\{\s{0,4}:?[\w.]*\Z", re.IGNORECASE
+)
+"""What stands before a name whose value is the next argument, or the next element of a pair."""
 
 _COMMENT = re.compile(r"(?://|#|--|/\*|<!--|;|^\s*\*|\"\"\"|''')(?P<text>.*)")
 
@@ -86,13 +156,23 @@ def has_secret_value(line: str, language_id: str) -> bool:
     """Whether a line names a secret and gives its value."""
     if "'static" in line:
         line = line.replace("'static", "")
-    if _has_quoted(line, language_id) or _has_unquoted(line, language_id):
+    if _has_quoted(line) or _has_bare(line, language_id):
         return True
-    if any(is_password(_until(line, found.end(), found["quote"])) for found in _named(_SETTING, line)):
-        return True
+    for found in _named(_SETTING, line):
+        if found["value"] and language_id in CODE_LANGUAGES:
+            continue
+        value = found["value"] or _until(line, found.end(), found["quote"])
+        if not _ABOUT.search(found["rest"]) and is_password(value):
+            return True
     if "</" in line and any(is_password(found["value"]) for found in _named(_ELEMENT, line)):
         return True
     return any(is_password(found["value"]) for found in _SUBSTITUTED.finditer(line))
+
+
+def has_named_alone(line: str) -> bool:
+    """Whether a line ends in the name of a secret and gives no value."""
+    ends = _named(NAMED_ALONE, line.rstrip())
+    return any(_NAMES.search(line[: found.start()]) and not _ABOUT.search(found["rest"]) for found in ends)
 
 
 def _named(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -103,25 +183,53 @@ def _named(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
             yield found
 
 
-def _has_quoted(line: str, language_id: str) -> bool:
+def _has_quoted(line: str) -> bool:
     for found in _named(_QUOTED, line):
-        gap = found["gap"]
-        if _LOOKED_UP.search(gap) or not (gap or found["close"]):
+        if _LOOKED_UP.search(found["gap"]) or _SUBSCRIPT.search(found["gap"]):
             continue
         value = _until(line, found.end(), found["quote"])
-        is_settings = language_id in UNQUOTED_LANGUAGES or (gap.isspace() and "#define" in line)
-        if _is_secret_value(value, gap, bool(found["strong"]), is_settings):
+        after = line[found.end() + len(value) + 1 :]
+        if not after and line.count(found["quote"][0], 0, found.end() - 1) % 2:
+            continue  # the quote ends the text with the name
+        if re.match(r"\s{0,4}(?::(?!:)|=>)", after) and found["gap"].rstrip("bruf").endswith(("{", "(", "[", ",")):
+            continue  # it is a key itself
+        if _is_secret_value(line, found, value):
             return True
     return False
 
 
-def _is_secret_value(value: str, gap: str, is_strong: bool, is_settings: bool) -> bool:
-    """Whether a quoted value is a secret behind such a word and the text between them."""
-    if not is_strong or (gap and not _SEPARATOR.search(gap) and not is_settings):
-        return looks_random(value) or is_dense(value)
-    if _COMPARED.search(gap):
-        return looks_random(value) or (is_password(value) and any(map(str.isdigit, value)))
-    return is_password(value)
+def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
+    """Whether a quoted value is a secret, by the name before it and by what gives it to that name."""
+    if looks_random(value) or is_dense(value):
+        return True
+    if found["strong"] is None or not is_password(value):
+        return False
+    rest, before = found["rest"], line[: found.start()]
+    is_verb = found["strong"].lower() == "pass" and not re.search(r"\w\Z", before)
+    if _ABOUT.search(rest) or value.lower() == (found["strong"] + rest).lower():
+        return False
+    if found["compared"] is not None:
+        if found["compared"].strip() == "," and found["close"] == "":
+            return _COMPARES.search(before) is not None
+        is_pair = found["compared"].strip() == "," and found["close"] in ("'", '"', "`")
+        return has_sign(value) or (is_pair and _is_passed(before, line[found.end() + len(value) + 1 :]))
+    if "." in rest and found["called"] is not None:
+        return _SETS.search(rest) is not None or (".equal" in rest and has_sign(value))
+    if found["called"] is not None:
+        return not is_verb and not _ASKS.search(before)
+    if found["blank"] is not None:
+        return not is_verb and not found["gap"].strip(" \t(\"'")
+    if found["strong"].lower() == "pass" and rest.strip("_0123456789"):
+        return False
+    if re.search(r"\w!?[ \t]?\([^()]*\Z", found["gap"]) and not _WRAPPERS.search(found["gap"]) and not has_sign(value):
+        return False
+    return not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in found["gap"])
+
+
+def _is_passed(before: str, after: str) -> bool:
+    """Whether a quoted name and the value behind it are arguments of a call, or a pair."""
+    is_pair = re.search(r"[\[({]\s{0,4}[\"'`][\w.-]*\Z", before) and after.lstrip()[:1] in ("]", ")", "}")
+    return bool(is_pair) or re.search(r"[\w!]\s?\([^()\[\]{}]*[\"'`][\w.-]*\Z|\[\"set\", *\"\Z", before) is not None
 
 
 def _until(line: str, start: int, quote: str) -> str:
@@ -135,22 +243,33 @@ def _until(line: str, start: int, quote: str) -> str:
     return line[start:end]
 
 
-def _has_unquoted(line: str, language_id: str) -> bool:
-    """Values without quotes: anywhere in languages of settings, else in comments and in strings."""
-    is_settings = language_id in UNQUOTED_LANGUAGES
-    for text in (line,) if is_settings else _free_texts(line):
-        for found in _named(_UNQUOTED, text):
-            value, is_assigned = found["value"].rstrip(".,:!?*/"), bool(found["gap"].strip())
-            if looks_random(value):
-                return True
-            if found["strong"] and is_assigned and is_password(value) and (is_settings or _has_sign(value)):
-                return True
-    return False
+def _has_bare(line: str, language_id: str) -> bool:
+    """Values without quotes: anywhere in texts that are no code, else in comments and in strings."""
+    if language_id not in CODE_LANGUAGES:
+        return any(_is_bare_secret(found, is_free=False) for found in _named(_BARE, line))
+    if _ALONE.match(line) and any(_is_bare_secret(found, is_free=False) for found in _named(_BARE, line)):
+        return True
+    return any(_is_bare_secret(found, is_free=True) for text in _free_texts(line) for found in _named(_BARE, text))
 
 
-def _has_sign(value: str) -> bool:
-    """Whether a value has digits or signs that words of prose lack."""
-    return any(each.isdigit() or each in "!@#%^&*+" for each in value)
+def _is_bare_secret(found: re.Match[str], is_free: bool) -> bool:
+    """Whether a name's line goes on with a value; `is_free`: in prose, whose words are no values."""
+    text, sep = _TRAILING.sub("", found["text"]).strip(), found["sep"]
+    text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
+    token = _TOKEN.match(text)
+    if token is None:
+        return False
+    value = token[0].rstrip(".,:;!?*/")
+    if looks_random(value):
+        return True
+    if found["strong"] is None or _ABOUT.search(found["rest"]) or text[token.end() :][:1] in ("(", "["):
+        return False
+    if sep is None:
+        is_whole = token.end() == len(text) and _COMMAND.match(found.string[: found.start()]) is not None
+        return not is_free and is_whole and is_password(value)
+    if is_password(value) and (has_sign(value) or sep == "=" or (token.end() == len(text) and not is_free)):
+        return True
+    return not is_free and is_password(text)
 
 
 def _free_texts(line: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from mercury_lsp.documents.secret_text.addresses import has_header_secret, has_url_secret
+from mercury_lsp.documents.secret_text.addresses import has_header_secret, has_source_secret, has_url_secret
 from mercury_lsp.documents.secret_text.commands import COMMANDS, has_command_secret
 from mercury_lsp.documents.secret_text.issuers import NAMED_ISSUER, issuer_pattern
 from mercury_lsp.documents.secret_text.keys import KEY_MARK, has_dense_value, key_body
@@ -43,6 +43,8 @@ def suspicious_offsets(text: str) -> Iterator[int]:
         yield from (found.start() for found in KEY_MARK.finditer(text))
     if "://" in text:
         yield from (found.start() for found in re.finditer("://", text))
+    if "@" in text:
+        yield from (found.start() for found in re.finditer(r":[^\s:@]{3,100}@\w", text))
 
 
 def word_offsets(low: str) -> Iterator[int]:
@@ -65,6 +67,8 @@ def is_secret_line(line: str, language_id: str) -> bool:
     if KEY_MARK.search(line) or (any(_may_be_token(run) for run in _RUN.findall(line)) and _has_token(line)):
         return True
     if "://" in line and has_url_secret(line):
+        return True
+    if "@" in line and has_source_secret(line):
         return True
     if _WORDS.search(low) and (has_secret_value(line, language_id) or has_header_secret(line)):
         return True

@@ -23,6 +23,9 @@ MAX_WORDY_SHARE = 0.6
 MAX_WORDED_SHARE = 0.8
 """Share of words, each with a number of at most four digits, from which on a value is a name."""
 
+MIN_IDENTIFIER_SHARE = 0.87
+"""Share of characters in words from which on a value with digits is an identifier, as `OAuth2Session`."""
+
 _WORD = re.compile(r"[A-Z]?[a-z]{3,}")
 _PLACEHOLDER = re.compile(
     r"\$\{|\{\{|#\{|\$\(|<[\w\s./-]+>|\*{3}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}|(.)\1+$|[xX*.\-_]+$|@\w+@$)"
@@ -34,15 +37,29 @@ _WORDS = frozenset(
     true false yes no required optional hidden default value name names user username login email type id ids password
     passwords passwd passphrase pass pwd secret secrets token tokens key keys auth basic bearer digest cookie session
     credential credentials plain plaintext body header headers query path form json text/plain missing invalid empty
-    unknown undefined undef todo tbd same-origin include omit same off on write read""".split()  # noqa: SIM905
+    unknown undefined undef todo tbd same-origin include omit same off on write read
+    fail failed creds repo""".split()  # noqa: SIM905
 )
 """Words that describe a value in place of one."""
+
+_SENTENCE_WORDS = frozenset(
+    """enter your must please invalid required cannot not missing confirm forgot optional wrong incorrect choose show
+    hide reset change should may if when used using default be will value string user username login email account field
+    name type you""".split()  # noqa: SIM905
+)
+"""Words of messages and descriptions, which passphrases lack."""
+
+MAX_PASSPHRASE_WORDS = 12
 
 _KEYWORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|api_?key|auth", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|-|/|:)[A-Za-z_$][\w$]*)*\(?\)?")
 """An identifier, or several with dots, hyphens or slashes."""
-_PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\|https?:|file:|#|\.[a-z]|\[|\(|@|--?\w)")
+_PATH = re.compile(r"(?:[.~]{0,2}/|[A-Za-z]:\\|https?:|file:|#|\.[a-z]|\[|\(|@|--?\w|.*/\Z)")
 _VERSION = re.compile(r"[vV^~<>=]*\d+(?:[.\-_:]\w+)*\Z|\d{4}-\d\d-\d\d")
+OBJECT_ID_CHARS = 24
+"""Hexadecimal characters of an identifier of MongoDB, which is no secret."""
+
+_ALPHABET = re.compile("abcdefg|ABCDEFG|0123456789")
 _ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{20,}\Z")
 _HEX = re.compile(r"[0-9a-fA-F]{16,}\Z")
 
@@ -58,26 +75,33 @@ def is_password(value: str) -> bool:
     bare = value.strip()
     if not MIN_PASSWORD_CHARS <= len(bare) <= 400 or _PLACEHOLDER.search(bare) or bare.lower() in _WORDS:
         return False
-    if " " in bare and not _is_passphrase(bare):
-        return False
-    has_sign = any(map(str.isdigit, bare)) or any(not each.isalnum() and each not in "_-./: " for each in bare)
-    if _NAME.fullmatch(bare):
-        return has_sign_of_password(bare)
-    return has_sign or not _PATH.match(bare)
+    if re.search(r"\s", bare):
+        return _is_passphrase(bare)
+    return _is_password_name(bare) if _NAME.fullmatch(bare) else not _PATH.match(bare)
 
 
-def has_sign_of_password(name: str) -> bool:
-    """Whether what could be a name is rather a password: one word, or with digits, but no word like `password`."""
+def has_sign(value: str) -> bool:
+    """Whether a value has digits or signs that words of prose lack."""
+    return any(each.isdigit() or each in "!@#%^&*+$" for each in value)
+
+
+def _is_password_name(name: str) -> bool:
+    """Whether what could be a name is rather a password: not a reference, a constant, or words about a password."""
+    digits = sum(map(str.isdigit, name))
+    if re.search(r"[.:/>()]", name):
+        return digits > 0 and not _KEYWORD.search(name)
     if _KEYWORD.search(name):
-        return any(map(str.isdigit, name)) and not name.islower() and not name.isupper() and "_" not in name
-    is_word = name.isalpha() and (name.islower() or name.isupper() or name.istitle())
-    is_mixed = len(name) >= MIN_MIXED_CHARS and name.isalpha() and not is_wordy(name)
-    return is_word or is_mixed or any(map(str.isdigit, name))
+        is_word = not re.search(r"[_-]|[a-z][A-Z]", name)
+        return is_word or digits > 1
+    return "_" not in name or not name.isupper()
 
 
 def _is_passphrase(text: str) -> bool:
     """Whether a text with blanks is rather a passphrase than a sentence."""
-    return len(text.split()) >= 3 and text.islower() and all(map(str.isalpha, text.split()))
+    words = re.findall(r"[a-z]+", text.lower())
+    if not 2 <= len(text.split()) <= MAX_PASSPHRASE_WORDS or re.search(r"[(){}\[\]<>=;|]|[.:?,]\Z", text):
+        return False
+    return not _KEYWORD.search(text) and _SENTENCE_WORDS.isdisjoint(words) and sum(map(len, words)) > len(text) // 2
 
 
 def looks_random(value: str) -> bool:
@@ -86,6 +110,8 @@ def looks_random(value: str) -> bool:
         return False
     digits = sum(map(str.isdigit, value))
     if not digits or digits == len(value) or not any(map(str.isalpha, value)):
+        return False
+    if _ALPHABET.search(value) or _word_share(value) >= MIN_IDENTIFIER_SHARE:
         return False
     return entropy(value) > MIN_RANDOM_BITS and (digits >= 2 or len(value) >= 16) and not _is_worded(value)
 
@@ -98,7 +124,7 @@ def _is_worded(value: str) -> bool:
 
 
 def _is_word_with_number(part: str) -> bool:
-    letters = part.rstrip("0123456789")
+    letters = re.sub(r"\d+[a-z]?\Z", "", part)
     if len(part) - len(letters) > 4 or not (letters.isalpha() or not letters):
         return False
     return letters.islower() or letters.isupper() or not letters or is_wordy(letters)
@@ -106,16 +132,24 @@ def _is_word_with_number(part: str) -> bool:
 
 def is_dense(value: str) -> bool:
     """Whether a quoted value is a key by its characters alone: hexadecimal or base64, at least 20 of them."""
+    if _ALPHABET.search(value):
+        return False
     if _HEX.match(value):
-        return len(value) >= 20 and entropy(value) > 3.0 and any(map(str.isalpha, value))
-    if not _ENCODED.match(value) or not any(map(str.isdigit, value)) or is_wordy(value):
+        return (
+            len(value) >= 20 and len(value) != OBJECT_ID_CHARS and entropy(value) > 3.0 and any(map(str.isalpha, value))
+        )
+    if re.match(r"/[a-z]+/", value) or not _ENCODED.match(value) or not any(map(str.isdigit, value)) or is_wordy(value):
         return False
     return entropy(value) > 4.5 or (entropy(value) > 3.9 and _changes(value) >= len(value) // 3)
 
 
 def is_wordy(value: str) -> bool:
     """Whether most of a value is in words, as in a name of several."""
-    return sum(map(len, _WORD.findall(value))) >= MAX_WORDY_SHARE * len(value)
+    return _word_share(value) >= MAX_WORDY_SHARE
+
+
+def _word_share(value: str) -> float:
+    return sum(map(len, _WORD.findall(value))) / max(1, len(value))
 
 
 def _changes(value: str) -> int:

@@ -88,8 +88,8 @@ def test_a_secret_is_hidden_wherever_chunks_end(at: int):
 
 def test_no_file_of_the_corpus_holds_what_looks_like_a_token():
     folder = ROOT / "benchmarks" / "on_secrets"
-    for path in sorted(folder.iterdir()):
-        for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+    for path in (*sorted(folder.glob("*.txt")), *folder.glob("*.py"), folder / "known_formats.json"):
+        for line in path.read_text("utf-8").splitlines():
             assert not issuer_pattern().search(line), (path.name, line)
 
 
@@ -103,6 +103,64 @@ def test_a_listed_format_tells_which_runs_of_characters_must_not_be_shown():
     made = lists.Format("a", "db.ini", ("dosini",), "user = abcd\npassword = «abcdefg»\n", "").planted("dosini")
     assert made.text == "user = abcd\npassword = abcdefg\n"
     assert made.parts == ("bcde", "cdef", "defg")  # `abcd` is shown anyway
+
+
+KNOWN = list(lists.formats("known"))
+
+
+@pytest.mark.parametrize("each", KNOWN, ids=lambda each: f"{each.path}-{each.about}".replace(" ", "_"))
+def test_no_file_of_the_known_list_shows_its_secret_in_any_language_that_an_editor_gives_it(each: lists.Format):
+    found = {language: paths.leaks(each.planted(language)) for language in each.languages}
+    assert {language: ways for language, ways in found.items() if any(ways.values())} == {}
+
+
+SETTINGS_IDS = """
+dosini ini conf cfg config toml properties jproperties systemd desktop gitconfig editorconfig samba
+nginx apache plaintext text markdown help dockerfile yaml helm sh bash zsh fish csh make kconfig hcl
+terraform nix puppet xml unknown dotenv env tmux ssh-config sshconfig fstab crontab pf
+wpa_supplicant rst asciidoc restructuredtext
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("language", ["", *SETTINGS_IDS])
+@pytest.mark.parametrize(
+    "line", ["password = Sonnenblume", "db_pass: hunter2go", "smtp.secret=correct horse battery staple"]
+)
+def test_values_without_quotes_are_secret_in_every_language_that_is_no_code(line: str, language: str):
+    assert is_secret_line(line, language)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<input id="password" type="',
+        '<input id="password" type="password" name="password" placeholder="Your password" required>',
+        '<label for="password">Password</label>',
+        "password = password.encode('utf-8', 'surrogateescape')",
+        "b_password = to_bytes(password, encoding='utf-8', errors='strict')",
+        "        Otherwise, it will return the first username and password combo that it finds.",
+        "    password: SecretStr | None = None",
+        "from .oauth2 import OAuth2AuthorizationCodeBearer as OAuth2AuthorizationCodeBearer",
+        "'password': config.get(server, 'password'),",
+        "return self.password.encode('ascii'), challenge, 'md5'",
+        "const passwordField = document.querySelector('#password');",
+        "toolDriverName: secretlint,",
+        'PASS_KINDS = ("inline", "module", "function")',
+        'label: "Enter your password"',
+        'password: "Password must have 8 characters"',
+        "pwd = getpass.getpass('Password for %s: ' % user)",
+        'if os.environ.get("DB_PASSWORD") is None:',
+        "token = base64.b64encode(pair).decode('ascii')",
+    ],
+)
+@pytest.mark.parametrize("language", ["python", "html", "javascript"])
+def test_ordinary_code_about_passwords_is_shown(line: str, language: str):
+    assert not is_secret_line(line, language)
+
+
+def test_a_login_form_hides_neither_its_line_nor_the_next():
+    form = '<form>\n  <input id="password" type="\n  <button>Log in</button>\n</form>\n'
+    assert without_secrets(form, "html") == form
 
 
 @pytest.mark.parametrize(
