@@ -22,8 +22,8 @@ ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
 interpreted: .venv/.ready  ## compare fills by the GPU's kernels, in Triton's interpreter, with the plain loop's; GAPS=N
 	MERCURY_INTERPRETED_GAPS=$(or $(GAPS),300) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 tests/kernels/test_interpreted_fills.py
 
-chaos: .venv/.ready  ## kill and stop hub and daemon under continuous typing; KILLS=N
-	MERCURY_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest tests/server/relay/test_hub.py -k no_key_is_lost
+chaos: .venv/.ready  ## kill and stop daemons under continuous typing; KILLS=N
+	MERCURY_KILLS=$(or $(KILLS),1000) $(BIN)/python -m pytest tests/server/relay/test_editors.py -k no_key_is_lost
 
 fuzz: .venv/.ready  ## random edits, messages and bytes; EXAMPLES=N. With atheris (pip install -e '.[fuzz]') by coverage too
 	MERCURY_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest tests/server/protocol/test_fuzz.py

@@ -2,7 +2,7 @@
 
 It types into 16 connections at once, 200 keys per second in total; each key is a change and a request for inline
 completion. The engine answers immediately, so that all the time is the server's own, first over the socket, then
-through the hub as for editors. `server_ms` is measured inside the daemon, from reading a request to writing its reply;
+through relays as for editors. `server_ms` is measured inside the daemon, from reading a request to writing its reply;
 `round_trip_ms` is measured by the typist and includes the socket, the daemon's work for other connections and the
 typist's own time; `late_ms` is how late the typist was with its keys, which shows the machine's other load. `cpu_ms` is
 the daemon's processor time per key, which other processes can hardly lengthen. Then it compares the memory of a daemon
@@ -33,8 +33,7 @@ from on_keys.script import Script, lines_to_type, retyped  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from mercury_lsp.commands.client import Client  # noqa: E402
-from mercury_lsp.daemon import control, lock  # noqa: E402
-from mercury_lsp.daemon.address import UnixAddress, hub_address  # noqa: E402
+from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
 
 PARSING_SECONDS = 4.0
 """Seconds for parsing new documents and searching them for drafts; typing is timed, not opening."""
@@ -123,8 +122,8 @@ def typed(
 
 def remembered(folder: Path, options: argparse.Namespace, scripts: list[Script]) -> dict[str, Any]:
     """Memory with the real model: one editor with one document, the same with all documents, and an editor for each
-    document. In each document a suggestion is made, for that fills the engine's caches. Counted in are the hub, and
-    the processes that editors started, which wait for it."""
+    document. In each document a suggestion is made, for that fills the engine's caches. Counted in are the
+    relays, which editors start."""
     address = UnixAddress(folder / "real.sock")
     command = (sys.executable, "-m", "mercury_lsp", *address.arguments)
     clients: list[Client] = []
@@ -132,8 +131,7 @@ def remembered(folder: Path, options: argparse.Namespace, scripts: list[Script])
     def now() -> dict[str, float]:
         return {
             "daemon_mb": shared_mb(pid),
-            "hub_mb": shared_mb(lock.owner(control.lock_path(hub_address(address)))),
-            "waiting_mb": sum(shared_mb(each._process.pid) for each in clients),
+            "relays_mb": sum(shared_mb(each._process.pid) for each in clients),
         }
 
     with daemon(address, (sys.executable, "-m", "mercury_lsp", "serve")) as pid:

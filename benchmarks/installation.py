@@ -2,7 +2,7 @@
 
 It builds the wheel, installs it in a fresh virtual environment and measures that: the space it takes, the time from
 starting the command to the first suggestion, and the memory while typing in twenty files, for one process that serves
-an editor alone and for a daemon, its hub and the waiting command. The record keeps one entry for each --entry, so that
+an editor alone and for a daemon and its relay. The record keeps one entry for each --entry, so that
 versions can be compared. Starts are timed with the files in the system's page cache and, where the system allows it
 (root, on Linux), without; other processes can only lengthen them, so the fastest of several runs counts.
 """
@@ -32,7 +32,7 @@ from rich.table import Table  # noqa: E402
 
 from mercury_lsp.commands.client import Client  # noqa: E402
 from mercury_lsp.daemon import control, lock  # noqa: E402
-from mercury_lsp.daemon.address import UnixAddress, hub_address  # noqa: E402
+from mercury_lsp.daemon.address import UnixAddress  # noqa: E402
 
 RUNS = 7
 """Timed starts of each kind."""
@@ -123,9 +123,9 @@ def memory_typing(environment: Path, root: Path, options: argparse.Namespace, ke
         return {"server": client._process.pid}
 
     def shared(client: Client) -> dict[str, int]:
-        paths = {"server": address, "hub": hub_address(address)}
-        owners = {name: lock.owner(control.lock_path(each)) for name, each in paths.items()}
-        return {name: pid for name, pid in owners.items() if pid is not None} | {"waiting": client._process.pid}
+        daemon = lock.owner(control.lock_path(address))
+        assert daemon is not None
+        return {"server": daemon, "relay": client._process.pid}
 
     ways = {"alone": ((program, "--in-process"), alone), "shared": ((program, *address.arguments), shared)}
     found = {}

@@ -1,6 +1,6 @@
 """Measure how long one editor's large document holds up another's: `python benchmarks/large_documents.py [--json]`.
 
-Two editors share a daemon through the hub, with an engine that answers immediately. One asks for inline completions
+Two editors share a daemon, with an engine that answers immediately. One asks for inline completions
 without a pause, while the other opens or changes a large document. The longest wait for an answer counts; the same time
 without such work shows what the machine's other load costs.
 """

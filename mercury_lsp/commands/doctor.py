@@ -21,7 +21,7 @@ from rich.text import Text
 from mercury_lsp import default_model
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
-from mercury_lsp.daemon.address import Address, all_addresses, hub_address
+from mercury_lsp.daemon.address import Address, all_addresses
 from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine
 from mercury_lsp.installed_models import checking, listing, measuring
 from mercury_lsp.installed_models.store import Store
@@ -104,12 +104,11 @@ def _daemons() -> str:
 
 
 def _daemon_at(address: Address) -> str:
-    status, hub = control.ask(address, "status"), _hub(address)
-    if status is not None:
-        return _daemon(status) + hub
+    if (status := control.ask(address, "status")) is not None:
+        return _daemon(status)
     if lock.is_taken(control.lock_path(address)):
-        return f"the one at {address.path} does not answer{hub}; mercury-lsp serve --stop stops it"
-    return f"none is running at {address.path}{hub}" if hub else ""
+        return f"the one at {address.path} does not answer; mercury-lsp serve --stop stops it"
+    return ""
 
 
 def _daemon(status: dict[str, Any]) -> str:
@@ -131,11 +130,6 @@ def _gpu() -> str:
     if not torch.cuda.is_available():
         return f"{found[0]} is not used: torch {torch.__version__} has no CUDA, or is too new for the driver"
     return f"{found[0]}, torch {torch.__version__}"
-
-
-def _hub(address: Address) -> str:
-    process = lock.owner(control.lock_path(hub_address(address)))
-    return f", its editors' hub is process {process}" if process is not None else ""
 
 
 def _cpu_kernels() -> Finding:

@@ -29,9 +29,6 @@ BACKLOG_CONNECTIONS = 64
 
 CONNECT_SECONDS = 2.0
 
-HUB_SUFFIX = ".hub"
-"""Suffix of the hub's socket; the rest of the name is the daemon's."""
-
 NO_KEY = b""
 """The key for a socket that other users cannot reach."""
 
@@ -145,15 +142,9 @@ def default_address() -> Address:
     return UnixAddress(folder / f"{build()}.sock")
 
 
-def hub_address(address: Address) -> UnixAddress:
-    """The address of the hub that belongs to a daemon's address."""
-    return UnixAddress(address.path.with_name(f"{address.path.name}{HUB_SUFFIX}"))
-
-
 def all_addresses() -> list[Address]:
-    """Addresses where a daemon of any version may run, or the hub of one that has ended."""
-    folder = runtime_folder()
-    found = sorted({folder / each.name.removesuffix(HUB_SUFFIX) for each in folder.iterdir()})
+    """Addresses where a daemon of any version may run."""
+    found = sorted(runtime_folder().iterdir())
     unix: list[Address] = [UnixAddress(each) for each in found if each.suffix == ".sock"]
     return unix + [TcpAddress(each) for each in found if each.suffix == ".token"]
 
@@ -190,23 +181,11 @@ def log_file(address: Address) -> Path:
 
 def peer_user(connection: socket.socket) -> int | None:
     """The user at the other end of a Unix socket; None if the system does not report it."""
-    credentials = _credentials(connection)
-    return credentials[1] if credentials is not None else None
-
-
-def peer_process(connection: socket.socket) -> int | None:
-    """The process that opened a connection over a Unix socket; None if the system does not report it."""
-    credentials = _credentials(connection)
-    return (credentials[0] or None) if credentials is not None else None  # 0: in another namespace
-
-
-def _credentials(connection: socket.socket) -> tuple[int, int, int] | None:
-    """Process, user and group at the other end; None if the system does not report them."""
     if sys.platform != "linux" or connection.family != socket.AF_UNIX:
         return None
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    process, user, group = struct.unpack("3i", credentials)
-    return process, user, group
+    _, user, _ = struct.unpack("3i", credentials)
+    return int(user)
 
 
 def _runtime_folder() -> Path:

@@ -29,7 +29,7 @@ TIMEOUT_SECONDS = 5.0
 """For each side to send its lines."""
 
 PING, PONG = "mercury/ping", "mercury/pong"
-"""Notifications: one side asks whether the other is alive, which answers at once."""
+"""Notifications: the relay asks whether the daemon is alive, which answers at once."""
 
 GOODBYE = "mercury/goodbye"
 """The daemon's notification that it was asked to stop, so that relays do not start another at once."""
@@ -66,8 +66,8 @@ class Hello:
         return cls(version, said["purpose"], folder, nonce)
 
 
-def call(connection: socket.socket, key: bytes, purpose: Purpose, folder: str | None = None) -> dict[str, Any]:
-    """Introduce ourselves, or an editor in another folder; the daemon's line.
+def call(connection: socket.socket, key: bytes, purpose: Purpose) -> dict[str, Any]:
+    """Introduce ourselves; the daemon's line.
 
     Raises NoDaemon, NoAnswer after `TIMEOUT_SECONDS`, and DaemonError for a daemon that we must not talk to.
     """
@@ -75,7 +75,7 @@ def call(connection: socket.socket, key: bytes, purpose: Purpose, folder: str | 
     hello = {"mercury": PROTOCOL_VERSION, "version": mercury_lsp.version(), "purpose": purpose}
     connection.settimeout(TIMEOUT_SECONDS)
     try:
-        connection.sendall(encode(hello | {"folder": folder or here(), "nonce": nonce}))
+        connection.sendall(encode(hello | {"folder": _here(), "nonce": nonce}))
         said = decode(read_line(connection))
         if not is_proof(said.get("proof"), key, "daemon", nonce):
             raise DaemonError("the listening process does not know the token; remove the token file")
@@ -92,17 +92,17 @@ def call(connection: socket.socket, key: bytes, purpose: Purpose, folder: str | 
     return said
 
 
-def read_line(connection: socket.socket, longest: int = MAX_LINE_BYTES) -> bytes:
+def read_line(connection: socket.socket) -> bytes:
     """The next line; the other side must send nothing after it until we answer. Raises NoDaemon."""
     line = bytearray()
     while not line.endswith(b"\n"):
-        if len(line) > longest or not (data := connection.recv(MAX_LINE_BYTES)):
+        if len(line) > MAX_LINE_BYTES or not (data := connection.recv(MAX_LINE_BYTES)):
             raise NoDaemon("it has hung up")
         line += data
     return bytes(line)
 
 
-def here() -> str:
+def _here() -> str:
     """The folder that this process was started in."""
     try:
         return os.getcwd()

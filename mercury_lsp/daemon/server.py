@@ -13,10 +13,9 @@ from time import monotonic
 from typing import Any
 
 import mercury_lsp
-from mercury_lsp.daemon import control, handshake
-from mercury_lsp.daemon.address import Address, UnixAddress, hub_address, peer_process
+from mercury_lsp.daemon import handshake
+from mercury_lsp.daemon.address import Address, UnixAddress
 from mercury_lsp.daemon.handshake import Hello
-from mercury_lsp.daemon.hub_watch import HubWatch, Peer
 from mercury_lsp.daemon.welcome import welcome
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
@@ -32,7 +31,7 @@ READ_BYTES = 65536
 MAX_UNSENT_BYTES = 64 * 2**20
 """Unsent bytes at which a client that does not read is disconnected; they take memory that all editors share."""
 
-PING, PONG = (framed({"jsonrpc": "2.0", "method": method}) for method in (handshake.PING, handshake.PONG))
+PONG = framed({"jsonrpc": "2.0", "method": handshake.PONG})
 
 
 class Daemon:
@@ -44,7 +43,6 @@ class Daemon:
         """False once another daemon has taken the address over, because we did not answer for a while."""
         self._address = address
         self._idle_seconds = idle_seconds
-        self._hub_watch = HubWatch(control.lock_path(hub_address(address)))
         self._servers: set[MercuryServer] = set()
         self._connections: set[asyncio.Task[None]] = set()
         self._started = monotonic()
@@ -64,9 +62,7 @@ class Daemon:
         start = asyncio.start_unix_server if isinstance(self._address, UnixAddress) else asyncio.start_server
         server = await start(accept, sock=listening)
         self._stop_when_idle()
-        watching = asyncio.create_task(self._hub_watch.run())
         await self._stopped.wait()
-        watching.cancel()
         if self._has_address():
             self._address.path.unlink(missing_ok=True)  # first, so that the next client starts another daemon
         server.close()
@@ -120,10 +116,8 @@ class Daemon:
         self._servers.add(server)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
-        process = peer_process(writer.get_extra_info("socket"))
         try:
-            with self._hub_watch.connected(process, lambda: bounded.write(PING)) as peer:
-                await server.serve(_messages(reader, writer, peer))
+            await server.serve(_messages(reader, writer))
         except Exception:
             logger.exception("a connection has failed")
         finally:
@@ -162,10 +156,10 @@ class _Bounded:
         self._writer.close()
 
 
-async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer) -> AsyncIterator[Any]:
-    """The client's messages; its relay's pings are answered here, and its pongs show that it lives."""
+async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[Any]:
+    """The client's messages; its relay's pings are answered here."""
     decoder = Decoder()
-    while data := await peer.heard(reader.read(READ_BYTES)):
+    while data := await reader.read(READ_BYTES):
         signed = monotonic()
         for message in decoder.feed_in_slices(data):
             if message is PAUSE:
@@ -173,10 +167,8 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
                     writer.write(PONG)
                     signed = monotonic()
                 await asyncio.sleep(0)
-            elif (method := message.get("method") if isinstance(message, dict) else None) == handshake.PING:
+            elif isinstance(message, dict) and message.get("method") == handshake.PING:
                 writer.write(PONG)
-            elif method == handshake.PONG:
-                pass
             else:
                 yield message
 

@@ -13,7 +13,6 @@ from mercury_lsp.daemon import control, handshake, lock
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.errors import DaemonError, SilentDaemon
-from mercury_lsp.relay.origin import EditorOrigin
 
 START_SECONDS = 30.0
 """For a daemon to listen and complete the handshake; it imports neither torch nor a model before that."""
@@ -38,14 +37,13 @@ SERVE_COMMAND = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exi
 """Starts a daemon; its address is appended. -P: the working folder must not decide what is imported."""
 
 
-def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, origin: EditorOrigin | None = None) -> socket.socket:
+def join(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> socket.socket:
     """A connection ready for LSP; a daemon is started if none runs, or if the one there hangs. Raises DaemonError.
 
-    If several processes find none, one starts it and the others wait. The origin is the editor's, by default ours.
+    If several processes find none, one starts it and the others wait.
     """
     deadline = time.monotonic() + START_SECONDS
-    origin = origin or EditorOrigin.here()
-    call = _Caller(address, origin)
+    call = _Caller(address)
     starting: int | None = None
     daemon: subprocess.Popen[bytes] | None = None
     try:
@@ -57,7 +55,7 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, origin: EditorO
             elif call.silences >= MAX_SILENT_CALLS and daemon is None:  # ours is still starting
                 control.replace(address)
             elif not call.silences:  # only after another call: the lock's last owner may have started one
-                daemon = _keep_starting(daemon, address, serve, origin)
+                daemon = _keep_starting(daemon, address, serve)
             time.sleep(POLL_SECONDS)
     except OSError as error:
         raise DaemonError(f"the daemon cannot be started: {error}") from error
@@ -70,16 +68,15 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, origin: EditorO
 class _Caller:
     """Connects, and counts the calls that were not answered."""
 
-    def __init__(self, address: Address, origin: EditorOrigin):
+    def __init__(self, address: Address):
         self.silences = 0
         """How many of the last calls in a row were not answered."""
         self._address = address
-        self._origin = origin
 
     def __call__(self) -> socket.socket | None:
         """As `connect`; the first unanswered calls may reach a daemon that is starting."""
         try:
-            connection = connect(self._address, self._origin.folder)
+            connection = connect(self._address)
         except SilentDaemon:
             self.silences += 1
             return None
@@ -88,18 +85,18 @@ class _Caller:
 
 
 def _keep_starting(
-    daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str], origin: EditorOrigin
+    daemon: "subprocess.Popen[bytes] | None", address: Address, serve: Sequence[str]
 ) -> "subprocess.Popen[bytes]":
     ended = daemon.poll() if daemon is not None else None
     if daemon is None or ended == ALREADY_RUNNING:  # the daemon that ran was about to end
-        return start(address, serve, origin)
+        return start(address, serve)
     if ended is not None:
         raise DaemonError(f"the daemon exited with code {ended}; its log says why: {log_name(address)}")
     return daemon
 
 
-def connect(address: Address, folder: str | None = None) -> socket.socket | None:
-    """A connection to the running daemon, for an editor in our folder or another; None if none runs.
+def connect(address: Address) -> socket.socket | None:
+    """A connection to the running daemon; None if none runs.
 
     Raises SilentDaemon for a daemon that does not answer, and DaemonError for one that we must not talk to.
     """
@@ -112,7 +109,7 @@ def connect(address: Address, folder: str | None = None) -> socket.socket | None
     except OSError:
         return None
     try:
-        handshake.call(connection, key, "lsp", folder)
+        handshake.call(connection, key, "lsp")
     except handshake.NoAnswer as error:
         connection.close()
         raise _silent(address) from error
@@ -129,7 +126,7 @@ def _silent(address: Address) -> SilentDaemon:
     return SilentDaemon(f"the daemon at {address.path} does not answer; stop it with mercury-lsp serve --stop")
 
 
-def start(address: Address, serve: Sequence[str], origin: EditorOrigin) -> "subprocess.Popen[bytes]":
+def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":
     """Start a daemon that outlives us; if it does not, it is reaped. Raises OSError."""
     with open_log(address) as log:
         daemon = subprocess.Popen(
@@ -138,7 +135,6 @@ def start(address: Address, serve: Sequence[str], origin: EditorOrigin) -> "subp
             stdout=log,
             stderr=log,
             cwd=address.path.parent,  # the editor's folder may be removed or unmounted
-            env=origin.environment,
             start_new_session=True,
             creationflags=DETACHED,
         )

@@ -62,9 +62,7 @@ class Link:
     def _messages(self) -> Iterator[Any]:
         for message in framing.messages(self._read):
             if isinstance(message, dict):
-                if (method := message.get("method")) in (PING, PONG):
-                    if method == PING:
-                        self._send_if_room(PONG)
+                if message.get("method") == PONG:
                     continue
                 if "method" not in message and isinstance(message.get("id"), int | str):
                     self._asked.discard(message["id"])
@@ -93,18 +91,18 @@ class Link:
         while not select([self._connection], (), (), POLL_SECONDS)[0]:
             polls = polls + 1 if self._is_unheard or self._asked else 0
             if polls == POLLS_BEFORE_PING:
-                self._send_if_room(PING)
+                self._ping()
             elif polls == POLLS_BEFORE_LOSS:
                 return False
         return True
 
-    def _send_if_room(self, method: str) -> None:
-        """Ask for a sign of life, or give one, unless the daemon's socket is full or something is being sent."""
+    def _ping(self) -> None:
+        """Ask for a sign of life, unless the daemon's socket is full or something is being sent."""
         if not self._sending.acquire(blocking=False):
             return
         try:
             if select((), [self._connection], (), 0)[1]:
-                self._send(framing.framed({"jsonrpc": "2.0", "method": method}))
+                self._send(framing.framed({"jsonrpc": "2.0", "method": PING}))
         finally:
             self._sending.release()
 

@@ -5,7 +5,7 @@ Two threads: one reads from the client, the other from the daemon; the other als
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Event, Lock, Thread, Timer
 from time import monotonic
 from typing import Any
@@ -13,8 +13,7 @@ from typing import Any
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.link import Link
-from mercury_lsp.relay.resuming import Conversation
-from mercury_lsp.relay.session import RESUMED_ID, Message
+from mercury_lsp.relay.session import RESUMED_ID, Message, Session
 from mercury_lsp.relay.stdio import Stdio
 from mercury_lsp.transport import framing
 
@@ -37,24 +36,14 @@ LAST_WORDS_SECONDS = 2.0
 class Relay:
     """Relays between one client and one daemon after another; `join` connects to the next or raises DaemonError."""
 
-    def __init__(
-        self,
-        link: Link,
-        join: Callable[[], Link],
-        stdio: Stdio,
-        hint: str = "mercury-lsp doctor",
-        conversation: Conversation | None = None,
-    ):
-        self._first = link
-        self._before = conversation or Conversation()
-        """Where another relay left off."""
+    def __init__(self, link: Link, join: Callable[[], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
         self._join = join
         self._stdio = stdio
         self._hint = hint
-        self._session = self._before.session
+        self._session = Session()
         self._lock = Lock()
         """Guards session and link: the client's messages must not mix with the introduction to a new daemon."""
-        self._link: Link | None = None if self._before.is_resumed else link
+        self._link: Link | None = link
         self._ending = Event()
         self._client_spoke = Event()
         """Set by every message of the client."""
@@ -63,25 +52,16 @@ class Relay:
 
     def run(self) -> int:
         """Relay until the client exits; the exit code."""
-        self._stdio.finish(self._before.unwritten)
-        listening = Thread(target=self._listen, args=(self._first,), name="mercury-daemon", daemon=True)
+        listening = Thread(target=self._listen, args=(self._link,), name="mercury-daemon", daemon=True)
         listening.start()
         try:
-            for message in self._client_messages():
+            for message in framing.messages(self._stdio.read):
                 self._take(message)
                 if isinstance(message, dict) and message.get("method") == "exit":
                     break
         finally:
             self._end(listening)
         return 0 if self._session.was_shut_down else 1
-
-    def _client_messages(self) -> Iterator[Any]:
-        decoder = self._before.decoder
-        while data := self._stdio.read():
-            yield from decoder.feed(data)
-            if decoder.is_at_rest:
-                with self._lock:
-                    self._stdio.keep(self._session.state)
 
     def _end(self, listening: Thread) -> None:
         """Pass on the daemon's last messages, then stop listening."""
@@ -132,13 +112,6 @@ class Relay:
 
     def _follow(self, link: Link) -> None:
         """Pass on the messages of one daemon after another."""
-        if self._before.is_resumed:
-            with self._lock:
-                answers = list(self._session.lose())
-            for answer in answers:
-                self._say(answer)
-            if not self._resume(link):
-                link.close()  # the next messages are none, and another daemon is looked for
         while True:
             said_goodbye = False
             for message in link.messages:
@@ -230,6 +203,6 @@ class Relay:
     def _say(self, message: Message) -> None:
         try:
             self._stdio.write(framing.framed(message))
-        except (OSError, ValueError):  # the editor is gone
+        except OSError:  # the editor is gone
             if not self._ending.is_set():
                 self._stdio.give_up()

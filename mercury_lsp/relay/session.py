@@ -42,31 +42,6 @@ class Session:
         self._shown: set[Any] = set()
         """Tokens of progress that has begun and not ended."""
 
-    def state(self) -> Message:
-        """Everything, as JSON."""
-        return {
-            "initialize": self._initialize,
-            "initialized": self._initialized,
-            "configuration": self._configuration,
-            "documents": [document.item() for document in self._documents.values()],
-            "pending": list(self._pending.items()),
-            "asked": list(self._asked),
-            "registered": list(self._registered.items()),
-            "shown": list(self._shown),
-            "was_shut_down": self.was_shut_down,
-        }
-
-    @classmethod
-    def of(cls, state: Message) -> "Session":
-        """A session from its state."""
-        made = cls()
-        made._initialize, made._initialized = state["initialize"], state["initialized"]
-        made._configuration, made.was_shut_down = state["configuration"], state["was_shut_down"]
-        made._documents = {item["uri"]: Mirror(item) for item in state["documents"]}
-        made._pending, made._registered = dict(state["pending"]), dict(state["registered"])
-        made._asked, made._shown = set(state["asked"]), set(state["shown"])
-        return made
-
     def hear_client(self, message: Any) -> bool:
         """Observe a message of the client; whether it is for the current daemon."""
         if not isinstance(message, dict):

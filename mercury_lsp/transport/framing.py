@@ -58,11 +58,6 @@ class Decoder:
         self._searched = 0
         """Bytes of the awaited body that contain no header."""
 
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether nothing of a message has arrived that is not complete."""
-        return not self._buffer and self._length is None
-
     def feed(self, data: bytes) -> Iterator[Any]:
         """Every message that is now complete, as decoded JSON, or `Unreadable` in place of a broken one."""
         return (each for each in self.feed_in_slices(data) if each is not PAUSE)

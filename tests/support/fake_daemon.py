@@ -1,6 +1,6 @@
 """The real daemon with the engine of `fake_server.py`: `fake_daemon.py LOADS [--idle-exit MINUTES] ADDRESS`.
 
-Every load of an engine becomes a line in the file LOADS. `--strict`: with little patience with the hub.
+Every load of an engine becomes a line in the file LOADS.
 """
 
 import argparse
@@ -11,7 +11,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mercury_lsp.commands import serve
-from mercury_lsp.daemon import hub_watch
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.server.routes import BEYOND_LSP
 from mercury_lsp.settings import Settings
@@ -20,11 +19,8 @@ from tests.support import fake_server
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("loads", type=Path)
-    parser.add_argument("--strict", action="store_true")
     serve.add_arguments(parser)
     arguments = parser.parse_args()
-    if arguments.strict:
-        hub_watch.POLL_SECONDS = 0.5
 
     def load(settings: Settings) -> fake_server.ScriptedEngine:
         with arguments.loads.open("a") as loads:

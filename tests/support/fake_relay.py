@@ -1,12 +1,10 @@
 """The plain command, which starts `fake_daemon.py`: `fake_relay.py LOADS ADDRESS`.
 
-`--hasty`: with little patience; `--watchful`: pings often and waits for the pong; `--brief`: a hub that ends at once;
-`--no-shell`: on a system without one; `--tireless`: goes on at once however often hub and daemon end; `--strict`: the
-daemon has little patience with the hub.
+`--hasty`: with little patience; `--watchful`: pings often and waits for the pong; `--tireless`: goes on at once however
+often daemons end.
 """
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -14,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mercury_lsp.commands import relay, serve
 from mercury_lsp.daemon import handshake
-from mercury_lsp.relay import handover, hub, journal, link
+from mercury_lsp.relay import link
 from mercury_lsp.relay import relay as relaying
 from mercury_lsp.transport import standard_streams
 from tests.support.patient_link import await_pongs
@@ -25,7 +23,7 @@ if __name__ == "__main__":
     standard_streams.complete()
     parser = argparse.ArgumentParser()
     parser.add_argument("loads")
-    for option in ("--hasty", "--watchful", "--brief", "--no-shell", "--tireless", "--strict"):
+    for option in ("--hasty", "--watchful", "--tireless"):
         parser.add_argument(option, action="store_true")
     serve.add_address_arguments(parser)
     arguments = parser.parse_args()
@@ -34,14 +32,7 @@ if __name__ == "__main__":
     if arguments.watchful:
         link.POLL_SECONDS = 0.2
         await_pongs()
-    if arguments.brief:
-        hub.LINGER_SECONDS = 0.001
-    journal.MAX_BYTES = int(os.environ.get("MERCURY_TEST_JOURNAL_BYTES", journal.MAX_BYTES))
     if arguments.tireless:
-        handover.RESTART_DELAYS_SECONDS = (0.0,) * 10**5
         relaying.REJOIN_DELAYS_SECONDS = (0.0,) * len(relaying.REJOIN_DELAYS_SECONDS)
-    if arguments.no_shell:
-        handover.SHELL = "/nowhere/sh"
-    address = serve.address_of(arguments)
-    daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1", *["--strict"] * arguments.strict)
-    serve.end_at_once(relay.relayed(address, daemon, handover.journal_left()))
+    daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1")
+    serve.end_at_once(relay.relayed(serve.address_of(arguments), daemon))

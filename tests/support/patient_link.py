@@ -4,7 +4,6 @@ from collections.abc import Callable
 from select import select
 from typing import Any
 
-from mercury_lsp.daemon.handshake import PING
 from mercury_lsp.relay import link
 from tests.support.editor import PATIENCE
 
@@ -12,12 +11,11 @@ from tests.support.editor import PATIENCE
 def await_pongs(replace: Callable[[object, str, object], None] = setattr) -> None:
     """After a ping, a link polls once, for `PATIENCE` seconds, until anything comes from the daemon."""
     pinged: set[int] = set()
-    send = link.Link._send_if_room
+    ping = link.Link._ping
 
-    def noted(self: link.Link, method: str) -> None:
-        if method == PING:
-            pinged.add(self._connection.fileno())
-        send(self, method)
+    def noted(self: link.Link) -> None:
+        pinged.add(self._connection.fileno())
+        ping(self)
 
     def patient(reading: Any, writing: Any, failing: Any, seconds: float) -> Any:
         descriptor = reading[0].fileno() if reading else -1
@@ -26,5 +24,5 @@ def await_pongs(replace: Callable[[object, str, object], None] = setattr) -> Non
             pinged.discard(descriptor)
         return found
 
-    replace(link.Link, "_send_if_room", noted)
+    replace(link.Link, "_ping", noted)
     replace(link, "select", patient)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mercury_lsp.daemon import control, lock
-from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, hub_address
+from mercury_lsp.daemon import control
+from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress
 from tests.support.editor import PATIENCE, Editor
 
 HERE = Path(__file__).parent
@@ -66,16 +66,6 @@ class Place:
     def pid(self) -> int:
         """The daemon's."""
         return eventually(self.status)["pid"]
-
-    def hub(self) -> int | None:
-        """The process that relays; None if there is none."""
-        return lock.owner(control.lock_path(hub_address(self.address)))
-
-    def last_hub(self) -> int | None:
-        """The hub's process, also after it has ended: its signature stays in the lock file. Asking `hub` removes it."""
-        path = control.lock_path(hub_address(self.address))
-        signature = path.read_bytes()[lock.SIGNATURE_OFFSET :].strip() if path.exists() else b""
-        return int(signature) if signature.isdigit() else None
 
     def loaded(self) -> list[str]:
         """Process and model of every load."""

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from mercury_lsp.daemon import control, lock
-from mercury_lsp.daemon.address import UnixAddress, hub_address
+from mercury_lsp.daemon.address import UnixAddress
 from mercury_lsp.errors import DaemonError
 from tests.support.editor import PATIENCE, Editor
 from tests.support.sharing import Place
@@ -84,14 +84,12 @@ def test_a_daemon_says_why_it_does_not_use_a_folder_that_others_can_write(tmp_pa
 
 
 def test_an_editor_is_served_in_its_own_process_where_the_lock_is_a_link(unix: Place, precious: Path):
-    for address in (unix.address, hub_address(unix.address)):
-        control.lock_path(address).symlink_to(precious)
+    control.lock_path(unix.address).symlink_to(precious)
     command = [sys.executable, "-m", "mercury_lsp", *unix.address.arguments]
     with Editor(command=command, env=unix.env, stderr=subprocess.DEVNULL) as editor:
         editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
     assert precious.read_text() == "precious"
-    for address in (unix.address, hub_address(unix.address)):
-        control.lock_path(address).unlink()
+    control.lock_path(unix.address).unlink()
 
 
 @pytest.mark.parametrize("is_link", [False, True])

@@ -1,4 +1,4 @@
-"""Another user of the machine reaches neither daemon nor hub, and cannot have our files overwritten."""
+"""Another user of the machine does not reach the daemon, and cannot have our files overwritten."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.daemon import address, control, handshake, lock
-from mercury_lsp.daemon.address import UnixAddress, hub_address, runtime_folder
+from mercury_lsp.daemon.address import UnixAddress, runtime_folder
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.join import connect
 from tests.support.editor import PATIENCE, Editor, script
@@ -45,26 +45,24 @@ def called(at: UnixAddress, purpose: handshake.Purpose) -> dict[str, object]:
         return handshake.call(connection, key, purpose)
 
 
-def test_another_user_reaches_neither_daemon_nor_hub(shared: Path):
+def test_another_user_does_not_reach_the_daemon(shared: Path):
     place = Place.unix(shared)
     with place.editor() as editor:
         editor.initialize()
-        for at in (place.address, hub_address(place.address)):
-            assert isinstance(as_other_user(at.connect), PermissionError)
+        assert isinstance(as_other_user(place.address.connect), PermissionError)
     place.close()
 
 
 @pytest.mark.parametrize("purpose", ["lsp", "status", "stop"])
-def test_another_user_who_can_open_the_sockets_is_hung_up_on(
+def test_another_user_who_can_open_the_socket_is_hung_up_on(
     shared: Path, purpose: handshake.Purpose, monkeypatch: pytest.MonkeyPatch
 ):
     place = Place.unix(shared)
     with place.editor() as editor:
         editor.initialize()
         monkeypatch.setattr(address, "peer_user", lambda _: None)  # he runs a program of his own
-        for at in (place.address, hub_address(place.address)):
-            at.path.chmod(0o777)
-            assert isinstance(as_other_user(lambda at=at: called(at, purpose)), handshake.NoDaemon)
+        place.address.path.chmod(0o777)
+        assert isinstance(as_other_user(lambda: called(place.address, purpose)), handshake.NoDaemon)
         monkeypatch.undo()
         uri = editor.opened(script() + "x = ")
         assert len(editor.items(uri, 1, 4)) == 1
@@ -109,7 +107,7 @@ def test_what_another_user_put_in_the_locks_place_is_refused_and_nothing_is_over
         else:
             socket.socket(socket.AF_UNIX).bind(str(path))
 
-    assert as_other_user(lambda: [put(control.lock_path(each)) for each in (at, hub_address(at))]) == [None, None]
+    assert as_other_user(lambda: put(control.lock_path(at))) is None
     with pytest.raises(OSError):
         lock.take(control.lock_path(at))
     said = served_alone(at, Place.unix(shared).env)

@@ -1,4 +1,4 @@
-"""Nothing grows with the number of keys: memory, descriptors, threads and the cost of a key, of daemon and hub."""
+"""Nothing grows with the number of keys: memory, descriptors, threads and the cost of a key, of daemon and relay."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ class Pace(NamedTuple):
     median: float
     """From the key to the answer."""
     processor: float
-    """Processor time of daemon and hub."""
+    """Processor time of daemon and relay."""
 
 
 def held(process: int) -> Held:
@@ -90,20 +90,19 @@ def test_nothing_grows_with_the_number_of_keys(unix: Place):
     with unix.editor() as editor:
         editor.initialize()
         editor.open(URI, "def compute(other):\n\n    return other\n" * 20)
-        hub, daemon = unix.hub(), unix.pid()
-        assert hub is not None
+        relay, daemon = editor.process.pid, unix.pid()
         version, seen, paces = 1, list[tuple[Held, Held]](), list[Pace]()
         for _ in range(4):
-            before = processor_ms(hub) + processor_ms(daemon)
+            before = processor_ms(relay) + processor_ms(daemon)
             version, seconds = type_keys(editor, KEYS // 4, version)
             editor.receive_all()
-            used = processor_ms(hub) + processor_ms(daemon) - before
+            used = processor_ms(relay) + processor_ms(daemon) - before
             paces.append(Pace(round(median(seconds) * 1000, 2), round(used / (KEYS // 4), 3)))
             eventually(lambda: descriptors_of_statistics(daemon) == STATISTICS_FILES)
-            seen.append((held(hub), held(daemon)))
+            seen.append((held(relay), held(daemon)))
             editor.replies.clear()
             editor.notices.clear()
-        assert (unix.hub(), unix.pid()) == (hub, daemon)
+        assert unix.pid() == daemon
         for first, last in zip(seen[0], seen[-1], strict=True):
             assert last.descriptors <= first.descriptors and last.threads <= first.threads + 1
             assert last.memory <= first.memory * 1.1 + GROWTH_BYTES
