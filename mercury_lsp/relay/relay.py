@@ -26,6 +26,9 @@ RECENT_SECONDS = 60.0
 LOSSES_BEFORE_NOTICE = 4
 """Recent losses at which the user is notified, once."""
 
+MESSAGES_AT_ONCE = 100
+"""Messages for a new daemon, documents mostly, between two of the client."""
+
 SHUTDOWN_SECONDS = 2.0
 """For the daemon to answer shutdown; editors wait for the answer before they close."""
 
@@ -175,23 +178,26 @@ class Relay:
             introduction, unregistration = self._session.introduction(), self._session.unregistration()
         if unregistration is not None:
             self._say(unregistration)
-        if introduction is not None and introduction["id"] == RESUMED_ID:
+        if introduction is not None:
             link.send(introduction)
-            if not self._is_introduced(link):
+            if introduction["id"] == RESUMED_ID and not self._is_introduced(link):
                 link.close()
                 return False
-        with self._lock:
-            if introduction is None or introduction["id"] != RESUMED_ID:
-                introduction = self._session.introduction()  # the client may have sent initialize meanwhile
-                if introduction is not None:
-                    link.send(introduction)
-            for message in self._session.rest():
+        while messages := self._next_messages(link):
+            for message in messages:
                 link.send(message)
+        return self._link is link
+
+    def _next_messages(self, link: Link) -> list[Message]:
+        """What a new daemon is told next; if that is nothing, the client's messages go to it from now on."""
+        with self._lock:
             if self._ending.is_set():
                 link.close()
-                return False
-            self._link = link
-        return True
+            elif messages := self._session.next_messages(MESSAGES_AT_ONCE):
+                return messages
+            else:
+                self._link = link
+            return []
 
     def _is_introduced(self, link: Link) -> bool:
         for message in link.messages:

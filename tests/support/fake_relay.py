@@ -1,7 +1,7 @@
 """The plain command, which starts `fake_daemon.py`: `fake_relay.py LOADS ADDRESS`.
 
 `--hasty`: with little patience; `--watchful`: pings often and waits for the pong; `--tireless`: goes on at once however
-often daemons end.
+often daemons end. Every attempt to resume a session becomes a line in the file LOADS.rejoins.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from mercury_lsp.commands import relay, serve
 from mercury_lsp.daemon import handshake
 from mercury_lsp.relay import link
 from mercury_lsp.relay import relay as relaying
+from mercury_lsp.relay.link import Link
 from mercury_lsp.transport import standard_streams
 from tests.support.patient_link import await_pongs
 
@@ -34,5 +35,13 @@ if __name__ == "__main__":
         await_pongs()
     if arguments.tireless:
         relaying.REJOIN_DELAYS_SECONDS = (0.0,) * len(relaying.REJOIN_DELAYS_SECONDS)
+    rejoin = relaying.Relay._rejoin
+
+    def noted(self: relaying.Relay) -> Link | None:
+        with Path(f"{arguments.loads}.rejoins").open("a") as rejoins:
+            rejoins.write("rejoined\n")
+        return rejoin(self)
+
+    relaying.Relay._rejoin = noted  # type: ignore[method-assign]
     daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1")
     serve.end_at_once(relay.relayed(serve.address_of(arguments), daemon))

@@ -71,6 +71,11 @@ class Place:
         """Process and model of every load."""
         return self.loads.read_text().splitlines() if self.loads.exists() else []
 
+    def rejoins(self) -> int:
+        """How often editors' relays have looked for another daemon."""
+        noted = Path(f"{self.loads}.rejoins")
+        return len(noted.read_text().splitlines()) if noted.exists() else 0
+
     def close(self) -> None:
         """End what runs, also what does not answer."""
         control.stop(self.address)

@@ -1,22 +1,24 @@
 """One process for many editors: shared engines, who may come in, and when it ends."""
 
+import asyncio
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import mercury_lsp
 from mercury_lsp.commands import doctor
-from mercury_lsp.daemon import address, control, handshake
+from mercury_lsp.daemon import address, control, handshake, server
 from mercury_lsp.daemon.address import TcpAddress, UnixAddress
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay import join
-from tests.support.editor import PATIENCE, Editor, script
+from mercury_lsp.relay import join, link
+from tests.support.editor import PATIENCE, Editor, frame, script
 from tests.support.sharing import Place, eventually
 
 URI = "file:///sample.py"
@@ -298,3 +300,28 @@ def test_a_client_that_goes_is_forgotten(unix: Place):
     with unix.editor() as editor:
         editor.initialize()
     eventually(lambda: (unix.status() or {})["connections"] == 0)
+
+
+async def test_while_ten_thousand_documents_are_opened_the_relay_gets_a_sign_of_life_every_second(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    clock, signs = 0.0, [0.0]
+    monkeypatch.setattr(server, "monotonic", lambda: clock)
+
+    class Writer:
+        def write(self, data: bytes) -> None:
+            assert data == server.PONG
+            signs.append(clock)
+
+    reader = asyncio.StreamReader(limit=2**24)
+    for number in range(10_000):
+        document = {"uri": f"file:///{number}.py", "languageId": "python", "version": 1, "text": "x"}
+        reader.feed_data(frame({"method": "textDocument/didOpen", "params": {"textDocument": document}}))
+    reader.feed_data(frame({"method": handshake.PING}))  # is answered behind them
+    reader.feed_eof()
+    count = 0
+    async for _ in server._messages(reader, Writer()):  # type: ignore[arg-type]
+        count, clock = count + 1, clock + 0.004  # what opening one takes on a busy machine
+    assert count == 10_000 and clock > 3 * link.POLL_SECONDS * link.POLLS_BEFORE_LOSS
+    assert max(later - earlier for earlier, later in pairwise(signs)) < server.SIGN_OF_LIFE_SECONDS + 0.01
+    assert server.SIGN_OF_LIFE_SECONDS < link.POLL_SECONDS

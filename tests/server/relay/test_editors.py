@@ -74,15 +74,11 @@ def test_a_client_that_floods_with_bad_frames_and_does_not_read_is_still_read(un
 
 @linux
 def test_nothing_is_left_of_an_editor_that_has_gone(unix: Place):
-    def held() -> tuple[int, int]:
-        return tuple(len(os.listdir(f"/proc/{unix.pid()}/{kind}")) for kind in ("fd", "task"))
-
     with unix.editor() as stays:
         stays.initialize()
-        with unix.editor() as first:
-            first.initialize()
-        eventually(lambda: connections(unix) == 1)
-        before = held()
+        daemon = unix.pid()
+        eventually(unix.loaded)
+        before = len(opened_by(daemon))
         for end in ("exit", "kill", "hang up"):
             for _ in range(2):
                 editor = unix.editor().initialize()
@@ -93,7 +89,8 @@ def test_nothing_is_left_of_an_editor_that_has_gone(unix: Place):
                     editor.process.stdin.close()
                     assert editor.process.wait(PATIENCE) == 1
                 editor.__exit__(None)
-        eventually(lambda: connections(unix) == 1 and held() == before)
+        eventually(lambda: connections(unix) == 1)
+        eventually(lambda: len(opened_by(daemon)) <= before)
         works(stays)
 
 
@@ -153,7 +150,7 @@ class Typist:
         return [self.editor.replies[each] for each in self.asked]
 
 
-def kill_daemon(place: Place, typist: Typist) -> None:
+def kill_daemon(place: Place, typist: "Typist | None" = None) -> None:
     """End the daemon, and the engine's thread with it, as a crash does."""
     os.kill(place.pid(), signal.SIGKILL)
 
@@ -180,11 +177,11 @@ LOSSES: list[Callable[[Place, Typist], None]] = [kill_daemon, pause, kill_daemon
 """What happens while somebody types: one after the other, again and again."""
 
 
-def text_after_all(editor: Editor) -> str | None:
+def text_after_all(editor: Editor, uri: str = URI) -> str | None:
     """The document as the daemon has it, asked until one answers."""
     while True:
         try:
-            return editor.text(URI)
+            return editor.text(uri)
         except Refused as refused:
             assert refused.code == CONTENT_MODIFIED
 
@@ -206,6 +203,37 @@ def test_no_key_is_lost_and_no_request_answered_twice_while_daemons_are_killed(u
         assert {len(each) for each in answers} == {1}
         codes = {answer.get("error", {}).get("code") for [answer] in answers}
         assert codes <= {None, CONTENT_MODIFIED, CANCELLED}
+
+
+# Many documents at once
+
+
+def open_many(editor: Editor, count: int) -> None:
+    """Open so many documents at once; the text of each is its number."""
+    documents = ({"uri": f"file:///{n}.txt", "languageId": "text", "version": 1, "text": str(n)} for n in range(count))
+    opening = (
+        {"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": each}} for each in documents
+    )
+    editor.write(b"".join(map(frame, opening)))
+
+
+def test_ten_thousand_documents_opened_at_once_are_opened_once(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        before = unix.pid()
+        open_many(editor, 10_000)
+        assert [editor.text(f"file:///{number}.txt") for number in (0, 5_000, 9_999)] == ["0", "5000", "9999"]
+        assert unix.pid() == before and unix.rejoins() == 0
+
+
+def test_ten_thousand_documents_are_opened_once_more_on_the_next_daemon(unix: Place):
+    with unix.editor() as editor:
+        editor.initialize()
+        open_many(editor, 10_000)
+        assert editor.text("file:///9999.txt") == "9999"
+        kill_daemon(unix)
+        assert [text_after_all(editor, f"file:///{number}.txt") for number in (9_999, 0)] == ["9999", "0"]
+        assert unix.rejoins() == 1
 
 
 # How an editor starts it
