@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from typing import Literal
 from uuid import uuid4
 
 from mercury_engine.api import Fill
@@ -12,6 +13,10 @@ from mercury_lsp.documents.document import Snapshot
 
 Position = tuple[int, int]
 """Line and UTF-16 column, both from 0."""
+
+Source = Literal["fill", "region", "place", "rule"]
+"""Who proposes a text: a fill at the cursor, the region around the cursor rewritten, a place that the head ranked
+rewritten, or a rule."""
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
 
@@ -66,6 +71,7 @@ class Suggestion:
     """The document that it edits, if it isn't the one asked about."""
     unsure_from: int | None = None
     """Index of the first character from which the text is more likely wrong than right; None if there is none."""
+    source: Source = "fill"
 
     @classmethod
     def at_cursor(cls, context: CompletionContext, text: str, fill: Fill) -> "Suggestion":
@@ -84,7 +90,14 @@ class Suggestion:
 
     @classmethod
     def replacing(
-        cls, snapshot: Snapshot, start: int, end: int, text: str, confidence: float, seconds: float
+        cls,
+        snapshot: Snapshot,
+        start: int,
+        end: int,
+        text: str,
+        confidence: float,
+        seconds: float,
+        source: Source = "rule",
     ) -> "Suggestion":
         """An edit of the document's characters [start, end), found in so many seconds without a denoise step."""
         return cls(
@@ -95,6 +108,7 @@ class Suggestion:
             confidence=confidence,
             steps=0,
             elapsed_ms=seconds * 1000,
+            source=source,
         )
 
     def after(self, count: int) -> "Suggestion":

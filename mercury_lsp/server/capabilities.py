@@ -39,6 +39,8 @@ class EditorCapabilities:
     takes_relative_patterns: bool = False
     takes_confidence: bool = False
     """It declared that items may carry the model's confidence."""
+    takes_source: bool = False
+    """It declared that edits may say who proposed them."""
     takes_edits_elsewhere: bool = False
     """It declared that it shows a next edit in another document than the one it asked about."""
     takes_denoising: bool = False
@@ -84,6 +86,7 @@ class EditorCapabilities:
             registers_files=can("workspace.did_change_watched_files.dynamic_registration"),
             takes_relative_patterns=can("workspace.did_change_watched_files.relative_pattern_support"),
             takes_confidence=ours.get("confidence") is True,
+            takes_source=ours.get("source") is True,
             takes_edits_elsewhere=ours.get("editsElsewhere") is True,
             takes_denoising=ours.get("denoising") is True,
         )

@@ -36,7 +36,7 @@ RUNTIME_VARIABLE = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_RUNTIME_D
 CAPABILITIES = {
     "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}},
     "window": {"showDocument": {"support": True}},
-    "experimental": {"mercury": {"editsElsewhere": True}},
+    "experimental": {"mercury": {"editsElsewhere": True, "source": True}},
 }
 
 FOLDER = "file:///scenario/"
@@ -59,6 +59,8 @@ class Answer:
     milliseconds: float
     jump: Jump | None = None
     """Where the user is taken if no edit is shown."""
+    source: str = ""
+    """Who proposed the edit, if the server says so: see `mercury_lsp.completion.suggestions.Source`."""
 
 
 @contextmanager
@@ -84,6 +86,7 @@ class EditDesk:
         self._settings = {"statistics": False, "waitForContext": True, **settings}
         self._texts: dict[str, str] = {}
         self._versions: dict[str, int] = {}
+        self._source = ""
 
     def __enter__(self) -> "EditDesk":
         self._client.__enter__()
@@ -120,7 +123,7 @@ class EditDesk:
         found = self._unasked(path, offset) if way == "unasked" else self._by_key(path)
         milliseconds = 1000 * (perf_counter() - started)
         if found is not None:
-            return Answer(found, milliseconds)
+            return Answer(found, milliseconds, source=self._source)
         jump = self._jump(path, offset) if way == "unasked" else self._jump_by_key()
         return Answer(None, milliseconds, jump)
 
@@ -128,7 +131,10 @@ class EditDesk:
         edits = self._client.request("textDocument/copilotInlineEdit", self._at(path, offset))["edits"]
         if self._client.messages:
             raise UsageError(self._client.messages[0])
-        return self._edit(edits[0]["textDocument"]["uri"], edits[0]["range"], edits[0]["text"]) if edits else None
+        if not edits:
+            return None
+        self._source = edits[0].get("mercury", {}).get("source", "")
+        return self._edit(edits[0]["textDocument"]["uri"], edits[0]["range"], edits[0]["text"])
 
     def _jump(self, path: str, offset: int) -> Jump | None:
         place = self._client.request("mercury/nextPlace", self._at(path, offset))
@@ -150,6 +156,7 @@ class EditDesk:
     def _by_key(self, path: str) -> LineEdit | None:
         self._client.applied.clear()
         self._client.shown.clear()
+        self._source = ""
         argument = {"textDocument": {"uri": uri(path), "version": self._versions[path]}}
         self._client.request("workspace/executeCommand", {"command": "mercury.nextEdit", "arguments": [argument]})
         self._client.messages.clear()  # "no next edit" is an answer

@@ -9,6 +9,8 @@ SUITE_MODULES = {
     "infill": "evaluation.infill",
     "situations": "editing.situations",
     "edits": "editing.edits",
+    "commits": "commit_edits.run",
+    "commit-list": "commit_edits.build",
     "formats": "evaluation.formats",
     "calibration": "evaluation.calibration",
     "mixture": "evaluation.mixture",

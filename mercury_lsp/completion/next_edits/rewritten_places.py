@@ -87,7 +87,7 @@ class RewrittenPlaces:
             offer = Offer(place.snapshot.uri, EditSite(found.start, old, found.text))
             if offer.key not in self._dismissed:
                 span, seconds = (place.snapshot, found.start, found.end), perf_counter() - started
-                suggestion = Suggestion.replacing(*span, found.text, found.confidence, seconds)
+                suggestion = Suggestion.replacing(*span, found.text, found.confidence, seconds, "place")
                 self._offered = {suggestion.id: offer}
                 return [suggestion]
         return []

@@ -1,8 +1,6 @@
 """Commits become edits in steps: what a user could have made is kept, with nothing of what evaluation uses."""
 
 import random
-import subprocess
-from pathlib import Path
 
 import pytest
 from mercury_engine.text.lines import lines_of
@@ -15,6 +13,8 @@ from mercury_lab.training.commits.repositories import Repository
 from mercury_lab.training.data.contamination import Fingerprints
 from mercury_lab.training.data.sources import HeldOut, SourceError
 
+from tests.support.git_project import GitProject
+
 FIRST = "def load(path):\n    return read(path)\n\n\n" + "".join(f"number_{n} = {n}\n" for n in range(20))
 LOAD = FIRST + "\n\ndef show(path):\n    print(load(path))\n"
 USE = (
@@ -22,43 +22,14 @@ USE = (
 )
 
 
-class Project:
-    """A git repository in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._git("init", "--quiet", "--initial-branch=main")
-
-    def commit(self, subject: str, files: dict[str, str | None]) -> str:
-        """Write files, delete those without a text, and commit all; returns the commit's id."""
-        for path, text in files.items():
-            file = self.folder / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.unlink() if text is None else file.write_bytes(text.encode())
-        self._git("add", "--all")
-        self._git("commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message", subject)
-        return self.head
-
-    @property
-    def head(self) -> str:
-        return self._git("rev-parse", "HEAD").strip()
-
-    def _git(self, *arguments: str) -> str:
-        identity = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "core.autocrlf=false")
-        command = ("git", *identity, "-C", str(self.folder), *arguments)
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 @pytest.fixture
-def project(tmp_path) -> Project:
-    folder = tmp_path / "mirror" / "someone+toy"
-    folder.mkdir(parents=True)
-    made = Project(folder)
+def project(tmp_path) -> GitProject:
+    made = GitProject(tmp_path / "mirror" / "someone+toy")
     made.commit("Start", {"load.py": LOAD, "use.py": USE, "README.md": "toy\n"})
     return made
 
 
-def collected(project: Project, known: Fingerprints | None = None) -> tuple[list[CommitEdit], dict[str, int]]:
+def collected(project: GitProject, known: Fingerprints | None = None) -> tuple[list[CommitEdit], dict[str, int]]:
     collector = Collector(known, 100)
     edits = collector.collect(Repository("someone/toy", project.head, "MIT"), project.folder / ".git")
     return edits, dict(collector.dropped)

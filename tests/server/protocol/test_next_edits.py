@@ -257,6 +257,15 @@ def test_a_renaming_is_offered_in_another_document_to_editors_that_show_it_there
         assert (edit["textDocument"]["uri"], edit["range"]) == (user, span((3, 4), (3, 8)))
 
 
+def test_an_edit_says_who_proposed_it_to_editors_that_declare_it(tmp_path: Path):
+    with project(tmp_path / "with", {"editsElsewhere": True, "source": True}) as (editor, tools, _):
+        [edit] = edits(editor, tools, 2, 1, 8)
+        assert edit["mercury"]["source"] == "rule"
+    with project(tmp_path / "without", {"editsElsewhere": True}) as (editor, tools, _):
+        [edit] = edits(editor, tools, 2, 1, 8)
+        assert "source" not in edit["mercury"]
+
+
 def test_editors_that_show_no_other_document_get_its_edit_by_key_only(tmp_path: Path):
     with project(tmp_path, {}) as (editor, tools, user):
         assert edits(editor, tools, 2, 1, 8) == []

@@ -60,10 +60,11 @@ class FileHunks:
     hunks: list[LineHunk] = field(default_factory=list)
 
 
-def commits(folder: Path, head: str) -> Iterator[Commit]:
-    """The newest MAX_COMMITS commits up to `head` except merges, oldest first."""
-    command = ("log", f"-{MAX_COMMITS}", "--reverse", "--no-merges", "--raw", "--no-abbrev", "--no-renames")
-    listed = _git(folder, *command, "--format=%x01%H%x02%an%x02%s", head).decode("utf-8", "replace")
+def commits(folder: Path, head: str, since: str = "") -> Iterator[Commit]:
+    """The newest MAX_COMMITS commits up to `head` except merges, oldest first; from a date on, as 2026-07-01."""
+    dates = (f"--since={since}T00:00:00Z",) if since else ()
+    command = ("log", f"-{MAX_COMMITS}", "--reverse", "--no-merges", "--raw", "--no-abbrev", "--no-renames", *dates)
+    listed = git(folder, *command, "--format=%x01%H%x02%an%x02%s", head).decode("utf-8", "replace")
     for entry in listed.split("\x01")[1:]:
         first, _, rest = entry.partition("\n")
         commit, author, subject = [*first.split("\x02"), "", ""][:3]
@@ -79,7 +80,7 @@ def commits(folder: Path, head: str) -> Iterator[Commit]:
 def hunks_of(folder: Path, chosen: Sequence[str]) -> dict[str, list[FileHunks]]:
     """The hunks of the files that the given commits change, by commit."""
     command = ("diff-tree", "--stdin", "--root", "-r", "-p", "-U0", "--full-index", "--no-renames", "--histogram")
-    listed = _git(folder, *command, "--no-ext-diff", "--no-textconv", given="\n".join(chosen).encode() + b"\n")
+    listed = git(folder, *command, "--no-ext-diff", "--no-textconv", given="\n".join(chosen).encode() + b"\n")
     found: dict[str, list[FileHunks]] = {}
     wanted, files = set(chosen), list[FileHunks]()
     for line in listed.split(b"\n"):  # a line of text begins with a sign, so the matches below are git's own lines
@@ -121,7 +122,8 @@ class Blobs:
         return content
 
 
-def _git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
+def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
+    """What git prints. Raises SourceError."""
     command = ("git", "-c", "core.quotePath=false", "--git-dir", str(folder), *arguments)
     try:
         return subprocess.run(command, input=given, capture_output=True, check=True).stdout

@@ -25,7 +25,7 @@ MIN_ALIKE_FILES = 3
 
 CODE_LANGUAGES = frozenset(filters.SUFFIXES) - filters.DATA_LANGUAGES
 
-_BOT = re.compile(r"\[bot\]|\bbot\b|dependabot|renovate|pre-commit|github-actions", re.I)
+BOT = re.compile(r"\[bot\]|\bbot\b|dependabot|renovate|pre-commit|github-actions", re.I)
 _SWEEP = re.compile(
     r"\b(?:re-?format\w*|format code|formatting|prettier|eslint|lint\w*|ruff|isort|gofmt|goimports|rustfmt|clang-format"
     r"|clippy|pyupgrade|whitespaces?|indent\w*|copyright|licen[cs]e headers?|typos?|spelling"
@@ -48,7 +48,7 @@ def commit_fault(commit: Commit, held_names: frozenset[str]) -> str | None:
         return "many files"
     if any(file.status != "M" for file in changed):
         return "adds, removes or renames files"
-    if _BOT.search(commit.author) or _SWEEP.search(commit.subject):
+    if BOT.search(commit.author) or _SWEEP.search(commit.subject):
         return "made by a program"
     for file in changed:
         if held_out_in(file.path, held_names):

@@ -46,7 +46,11 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
     except Cancelled:
         return {"edits": []}
     asked = params.text_document
-    return {"edits": [_answer(each, snapshot, asked) for each in found]}
+    edits = [_answer(each, snapshot, asked) for each in found]
+    if server.editor.capabilities.takes_source:
+        for edit, each in zip(edits, found, strict=True):
+            edit["mercury"] = edit.get("mercury", {}) | {"source": each.source}
+    return {"edits": edits}
 
 
 def _answer(suggestion: Suggestion, snapshot: Snapshot, asked: VersionedDocument) -> dict[str, Any]:
