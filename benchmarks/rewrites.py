@@ -64,10 +64,20 @@ class RightRewriter(Rewriter):
         super().__init__(engine.reader, engine.denoiser.vocabulary.texts)
         self.ids: list[int] = []
 
+    def kept(self, draft: Draft, region: Region, read_V: Array) -> float:
+        """Whether the present text goes on in it."""
+        token = self.choose(draft, region, read_V)
+        is_present = draft.present.expects(token) if token is not None else draft.present.next >= region.drafted
+        return float(is_present)
+
     def choose(self, draft: Draft, region: Region, read_V: Array) -> int | None:
         """The next token of the text."""
         written = len(draft.present.written)
         return self.ids[written] if written < len(self.ids) else None
+
+    def firsts(self, draft: Draft, region: Region, read_V: Array) -> list[int | None]:
+        """Only that one."""
+        return [self.choose(draft, region, read_V)]
 
 
 def main() -> int:

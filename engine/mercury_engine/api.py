@@ -145,11 +145,26 @@ class RewriteRequest:
     cursor: int | None = None
     """The cursor's offset in `text`, if it is there, for formats that show it."""
     give_up_below: float = 0.0
-    """Stop when the chance that the answer is right falls below this."""
+    """Leave the lines as they are where a hunk's chance falls below this."""
+    enough: float | None = None
+    """Stop behind the first hunk with at least this chance and a line that stays; None: rewrite the whole region."""
     deadline_ms: float | None = None
     """Milliseconds from the call of `rewrite`, after which there is no answer."""
     cancel: Event = field(default_factory=Event)
     """May be set from any thread: the rewrite then stops before its next pass and raises `Cancelled`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionHunk:
+    """Lines [start, end) of a region that become `text`, which is whole lines."""
+
+    start: int
+    end: int
+    text: str
+    chance: float
+    """Product of its tokens' probabilities (`denoising.rewriting`), not calibrated."""
+    stays: float
+    """The same of the present tokens in their place, as far as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +174,7 @@ class Rewrite:
     text: str
     """The region's own text if the rewrite is not finished."""
     chance: float
-    """Product of the tokens' probabilities (`denoising.rewriting`), not calibrated; 0 if it is not finished."""
+    """Product of the hunks' chances; 0 if it is not finished."""
     change_chance: float
     """How likely the model found it that anything changes, whatever the answer."""
     steps: int
@@ -170,6 +185,8 @@ class Rewrite:
     """The model wrote up to the region's end; otherwise there is no answer."""
     tokens_read: int = 0
     """Prompt tokens that were not in the cache."""
+    hunks: tuple[RegionHunk, ...] = ()
+    """What changes, from the top down; also of a rewrite that was stopped behind them."""
 
 
 @dataclass(frozen=True, slots=True)

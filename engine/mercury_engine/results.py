@@ -2,14 +2,16 @@
 
 import time
 from dataclasses import dataclass, replace
+from math import prod
 
-from mercury_engine.api import PART_OF_A_CHARACTER, Fill, FillRequest, Rewrite, RewriteRequest
+from mercury_engine.api import PART_OF_A_CHARACTER, Fill, FillRequest, RegionHunk, Rewrite, RewriteRequest
 from mercury_engine.denoising.canvas import Canvas
 from mercury_engine.denoising.loop import Denoiser
 from mercury_engine.denoising.regions import ReadRegion, RegionReader
 from mercury_engine.denoising.rewriting import Draft
 from mercury_engine.denoising.truncation import truncated, word_start
 from mercury_engine.kv_cache.cache import CachedContext
+from mercury_engine.text.lines import lines_of
 from mercury_engine.worth import Worth
 
 EVEN_CHANCE = 0.5
@@ -50,15 +52,34 @@ def rewrite_from(
     draft: Draft, read: ReadRegion, request: RewriteRequest, regions: RegionReader, started: float
 ) -> Rewrite:
     """The rewrite of a draft; one that did not end or makes no sense is not finished."""
-    text = regions.text(read, request, draft) if draft.ended else None
+    text = regions.text(read, request, draft)
+    hunks = () if text is None else _hunks(draft, read, text)
+    is_finished = text is not None and draft.ended
     return Rewrite(
-        text=request.text if text is None else text,
-        chance=0.0 if text is None else draft.chance,
+        text=text if text is not None and is_finished else request.text,
+        chance=prod(each.chance for each in hunks) if is_finished else 0.0,
         change_chance=1 - draft.stays,
         steps=draft.steps,
         elapsed=time.perf_counter() - started,
-        is_finished=text is not None,
+        is_finished=is_finished,
         tokens_read=read.context.context.tokens_read,
+        hunks=hunks,
+    )
+
+
+def _hunks(draft: Draft, read: ReadRegion, text: str) -> tuple[RegionHunk, ...]:
+    """The hunks by the region's lines; its text may begin below what the model wrote."""
+    above = 0 if read.rendered is None else read.rendered.above.count("\n")
+    lines = lines_of(text)
+    return tuple(
+        RegionHunk(
+            each.start - above,
+            each.end - above,
+            "".join(lines[each.new_start - above : each.new_end - above]),
+            each.chance,
+            each.stays,
+        )
+        for each in draft.hunks
     )
 
 

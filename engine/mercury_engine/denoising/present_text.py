@@ -8,6 +8,7 @@ Dimensions: P present tokens.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 LONGEST_MATCH = 8
 """Most written tokens that are compared with the present ones."""
@@ -62,6 +63,27 @@ class PresentText:
         """Whether the token is the present one that should come next."""
         return self.next < len(self.ids) and self.ids[self.next] == token
 
+    @property
+    def is_at_line_start(self) -> bool:
+        """Whether the present token that should come next begins a line, or nothing of the region is left."""
+        return self.is_at_end or self._is_line_start(self.next)
+
+    @property
+    def is_behind_same_break(self) -> bool:
+        """Whether the token written last breaks a line, and is the present one before the next."""
+        last = self.written[-1] if self.written else None
+        return last is not None and self._breaks(last) and self.next > 0 and self.ids[self.next - 1] == last
+
+    def copy(self) -> "PresentText":
+        """A copy that can be written on by itself."""
+        copied = copy(self)
+        copied.written = [*self.written]
+        return copied
+
+    def rest(self, most: int, end: int) -> list[int]:
+        """At most `most` of the present tokens that should come next, up to `end`."""
+        return [*self.ids[self.next : min(end, self.next + most)]]
+
     def write(self, token: int) -> None:
         """Add a written token."""
         is_expected = self.expects(token)
@@ -94,7 +116,8 @@ class PresentText:
         elif self._breaks(self.written[-1]):
             self.next = self._kept if self._is_line_start(self._kept) else self._line_behind(self._kept)
         else:
-            self.next = min(self._kept + 1, self.length)
+            ends_line = self._kept < len(self.ids) and self._breaks(self.ids[self._kept])
+            self.next = min(self._kept + (not ends_line), self.length)
 
     def _line_behind(self, at: int) -> int:
         """The first token of the line behind a present token's."""

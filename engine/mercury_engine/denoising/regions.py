@@ -19,6 +19,7 @@ from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 from mercury_engine.prompt.edit_formats.rendering import Rendered, answer, render
 from mercury_engine.prompt.edit_layout import edit_blocks
+from mercury_engine.prompt.layout import path_block
 from mercury_engine.text.common_prefix import common_prefix
 
 FOLLOWING_LETTERS = 12
@@ -80,17 +81,18 @@ class RegionReader:
 
     def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[ReadRegion]:
         markers, encode = self._reader.markers, self._tokenizer.encode
+        far, near = _with_line_above(request)
         gap = FillRequest(
-            near=request.near,
-            far=(*request.far, *edit_blocks(request.history, request.text, request.language)),
+            near=near,
+            far=(*far, *edit_blocks(request.history, request.text, request.language)),
             suffix=request.suffix,
             multiline=True,
             deadline_ms=request.deadline_ms,
             adapter=ADAPTER,
             cancel=request.cancel,
         )
-        near = list(self._tokenizer.block(request.near)) if markers is None else []
-        context = yield from self._reader.read(gap, near, 0)
+        ids_near = list(self._tokenizer.block(near)) if markers is None else []
+        context = yield from self._reader.read(gap, ids_near, 0)
         ids, follows = encode(request.text), following(request)
         if markers is None:  # it writes on behind the region, where a line break may be one token with the next ones
             joined = encode(request.text + follows)
@@ -137,6 +139,15 @@ class RegionReader:
 
     def _ends_of_file(self) -> IdArray:
         return np.concatenate((self._stopping.ends_text, self._stopping.breaks))
+
+
+def _with_line_above(request: RewriteRequest) -> tuple[tuple[str, ...], str]:
+    """The far blocks and the near prefix; above a file's first line that is the line with its path.
+
+    Without it the region would directly follow its own old version, and models begin it with a blank line.
+    """
+    path = path_block(request.path, request.language)
+    return (request.far, request.near) if request.near else (tuple(b for b in request.far if b != path), path)
 
 
 def following(request: RewriteRequest) -> str:

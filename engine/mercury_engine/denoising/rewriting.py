@@ -1,14 +1,15 @@
-"""Rewriting a region: the reader verifies its present text and writes its own where it would not write that.
+"""Rewriting a region: the reader verifies its present text, and where it doubts that, writes what it would change.
 
-A pass reads up to `PASS_ROWS` tokens of the present text as if they were typed. They are kept from the left while each
-is the most likely token; the first one that is not gives way to the reader's own, and the draft resumes in the present
-text behind the change (`present_text.py`). So text that stays costs one pass for many tokens, and a change costs a
-pass or two more. The rewrite ends where the reader ends its gap or continues with the text behind the region. Text that
-runs on beyond the bound is no answer.
+A pass reads up to `PASS_ROWS` tokens of the present text as if they were typed. They are kept from the left while the
+reader gives each at least half of the mass. Where it doesn't, it probably wants a change there, even if each single
+other token is less likely than the present one. So the likeliest of these begin a branch each: a hunk, written token by
+token until whole lines of the present text follow again (`present_text.py`). The likeliest hunk is taken if it is more
+likely than the lines as they are, otherwise these stay. The rewrite ends where the reader ends its gap or continues
+with the text behind the region. Text that runs on beyond the bound is no hunk.
 
-The chance of a rewrite is the product of its tokens' probabilities. A present token that stays, and the end where it
-is, count as certain from `KEPT_SURE` on and proportionally below: a hundred tokens with .99 each are not in doubt. So
-the chance never falls when any probability rises.
+The chance of a hunk is the product of its tokens' probabilities. Present tokens within it, and the end where it is,
+count as certain from `KEPT_SURE` on and proportionally below: a hundred tokens with .99 each are not in doubt. Nor is
+the text around a hunk.
 
 Dimensions: S rows, V vocabulary.
 """
@@ -16,7 +17,7 @@ Dimensions: S rows, V vocabulary.
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from mercury_engine.api import RewriteRequest
 from mercury_engine.denoising.present_text import PresentText
@@ -31,6 +32,18 @@ PASS_ROWS = 32
 
 KEPT_SURE = 0.9
 """Probability from which on a present token that stays is not in doubt."""
+
+LEAST_KEPT = 0.5
+"""Probability of a present token below which hunks that begin there are written."""
+
+BRANCHES = 2
+"""Most hunks that are written from one token."""
+
+MIN_BRANCH = 0.05
+"""Least probability of a hunk's first token."""
+
+MAX_REJECTED = 6
+"""Tokens of a region from which hunks are written in vain before it is left."""
 
 MORE_LINES = 8
 """Lines by which a rewrite may be longer than its region."""
@@ -63,18 +76,71 @@ class Region:
     """How many times as likely as going on the end must be while present text is left."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenHunk:
+    """Lines [start, end) of the present text, which become the lines [new_start, new_end) of the new one."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+    chance: float
+    """Product of its tokens' probabilities."""
+    stays: float
+    """The same of the present tokens in their place, as far as they were read."""
+
+
 @dataclass(slots=True)
 class Draft:
     """What is written so far."""
 
     present: PresentText
     text: str = ""
+    hunks: list[WrittenHunk] = field(default_factory=list)
     chance: float = 1.0
+    """That of the hunk being written."""
     stays: float = 1.0
-    """The chance that nothing changes, up to the first change."""
-    has_changed: bool = False
+    """The chance that nothing changes, up to the first hunk."""
     ended: bool = False
     steps: int = 0
+    rejected: int = 0
+    """Tokens from which hunks were written in vain."""
+    back: tuple[int, int] | None = None
+    """Numbers of written tokens and of present ones where the hunk being written ended, if lines follow that stay."""
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether it differs from the present text."""
+        return bool(self.hunks)
+
+    def end(self, region: Region) -> tuple[int, int]:
+        """Where the hunk being written has ended: numbers of written tokens and of present ones."""
+        return self.back or (len(self.present.written), region.length)
+
+    def branch(self) -> "Draft":
+        """A copy that can be written on by itself."""
+        return replace(self, present=self.present.copy(), hunks=[*self.hunks], chance=1.0, back=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A rewrite, and when it began, as a time of `perf_counter`."""
+
+    request: RewriteRequest
+    region: Region
+    canvas_context: CanvasContext
+    started: float
+
+    def is_over(self, draft: Draft) -> bool:
+        """Whether nothing more may be written. Raises Cancelled."""
+        request, region = self.request, self.region
+        if request.cancel.is_set():
+            raise Cancelled("superseded by a newer request")
+        if request.deadline_ms is not None and (time.perf_counter() - self.started) * 1e3 >= request.deadline_ms:
+            return True
+        tokens = len(region.ids) + MORE_LINES * LINE_TOKENS
+        is_long = draft.text.count("\n") > region.lines + MORE_LINES or len(draft.present.written) > tokens
+        return is_long or draft.rejected >= MAX_REJECTED
 
 
 class Rewriter:
@@ -90,28 +156,37 @@ class Rewriter:
 
         Raises Cancelled, and ModelCorrupt when the weights compute NaN.
         """
-        verifier = Verifier.behind(self._reader, canvas_context)
+        task = _Task(request, region, canvas_context, started)
         draft = Draft(PresentText(region.ids, region.length, self._texts))
-        while not draft.ended and _within_bounds(draft, region) and draft.chance >= request.give_up_below:
-            if request.cancel.is_set():
-                raise Cancelled("superseded by a newer request")
-            if request.deadline_ms is not None and (time.perf_counter() - started) * 1e3 >= request.deadline_ms:
-                break
-            rows = PASS_ROWS - len(verifier.pending)
-            ids = draft.present.draft(rows, region.drafted, lambda written: _found(canvas_context, written))
+        verifier = Verifier.behind(self._reader, canvas_context)
+        while not (draft.ended or self._has_enough(task, draft) or task.is_over(draft)):
+            ids = draft.present.rest(PASS_ROWS - len(verifier.pending), region.drafted)
             [read_SV] = yield from verifier.verify([[]], [ids])
-            settled = len(draft.present.written)
-            self._accept(draft, region, ids, read_SV)
-            verifier.push(draft.present.written[settled:])
             draft.steps += 1
+            settled, hunk = len(draft.present.written), None
+            for i, read_V in enumerate(read_SV):
+                if self.kept(draft, region, read_V) < LEAST_KEPT:
+                    hunk = yield from self._likeliest_hunk(task, draft, verifier.fork(ids[:i]), read_SV[i:])
+                    if hunk is not None:
+                        break
+                    draft.rejected += 1
+                self._keep(draft, region, read_V)
+                if draft.ended:
+                    break
+            if hunk is None:
+                verifier.push(draft.present.written[settled:])
+            else:
+                draft, verifier = hunk
         return draft
 
-    def _accept(self, draft: Draft, region: Region, ids: list[int], read_SV: list[Array]) -> None:
-        """Write tokens from the left while the reader agrees with the draft `ids`, and its own behind that."""
-        for i, read_V in enumerate(read_SV):
-            token = self._settle(draft, region, read_V)
-            if draft.ended or i >= len(ids) or token != ids[i]:
-                break
+    def kept(self, draft: Draft, region: Region, read_V: Array) -> float:
+        """The probability that the present text goes on, or ends where it does. Raises ModelCorrupt."""
+        present = draft.present
+        if math.isnan(float(read_V[0])):
+            raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
+        if present.next < region.drafted:
+            return math.exp(float(read_V[present.ids[present.next]]))
+        return math.exp(_end_chance(draft, region, read_V))
 
     def choose(self, draft: Draft, region: Region, read_V: Array) -> int | None:
         """The most likely token; None if the rewrite more likely ends here. Raises ModelCorrupt."""
@@ -121,31 +196,150 @@ class Rewriter:
             raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
         return None if _ends(draft, region, _end_chance(draft, region, read_V) - chance) else token
 
-    def _settle(self, draft: Draft, region: Region, read_V: Array) -> int | None:
-        """Write the chosen token; None if the rewrite ends instead."""
-        present = draft.present
-        token = self.choose(draft, region, read_V)
-        if token is None:
-            draft.ended = True
-            self._count(draft, math.exp(_end_chance(draft, region, read_V)), present.is_at_end)
-            return None
-        is_kept = present.expects(token)
-        instead = present.ids[present.next] if present.next < len(present.ids) else None
-        chances = [math.exp(float(read_V[each])) for each in (token, instead) if each is not None]
-        self._count(draft, chances[0], is_kept, *chances[1:])
-        present.write(token)
-        draft.text += self._texts[token]
-        if present.has_all and draft.text.endswith(region.follows):
-            draft.ended = _is_line_start(draft.text.removesuffix(region.follows))
-        return token
+    def firsts(self, draft: Draft, region: Region, read_V: Array) -> list[int | None]:
+        """The likeliest first tokens of a hunk, None for the end."""
+        present, found = draft.present, list[int | None]()
+        if self.choose(draft, region, read_V) is None and present.next < region.drafted:
+            found.append(None)
+        others_V = replaced(read_V, region.ends, -math.inf)
+        if present.next < region.drafted:
+            others_V = replaced(others_V, [present.ids[present.next]], -math.inf)
+        for rank in range(BRANCHES - len(found)):
+            token = best(others_V, rank)
+            if math.exp(float(others_V[token])) >= MIN_BRANCH:
+                found.append(token)
+        return found
 
-    @staticmethod
-    def _count(draft: Draft, chance: float, is_kept: bool, instead: float = 0.0) -> None:
-        """Count a token's probability; `instead` is that of the present one in its place."""
+    def _keep(self, draft: Draft, region: Region, read_V: Array) -> None:
+        """Write the next present token, or end where the region does."""
+        if not draft.hunks:
+            draft.stays *= min(1.0, self.kept(draft, region, read_V) / KEPT_SURE)
+        if draft.present.next < region.drafted:
+            self._write(draft, region, draft.present.ids[draft.present.next])
+        else:
+            draft.ended = True
+
+    def _write(self, draft: Draft, region: Region, token: int) -> None:
+        draft.present.write(token)
+        draft.text += self._texts[token]
+        if draft.present.has_all and draft.text.endswith(region.follows):
+            draft.ended = _is_line_start(draft.text.removesuffix(region.follows))
+
+    def _has_enough(self, task: _Task, draft: Draft) -> bool:
+        """Whether a likely hunk is written, and a line behind it that stays."""
+        least = task.request.enough
+        if least is None or not draft.hunks or draft.hunks[-1].chance < least:
+            return False
+        return draft.text.count("\n") > draft.hunks[-1].new_end
+
+    def _likeliest_hunk(
+        self, task: _Task, draft: Draft, verifier: Verifier, read_SV: Sequence[Array]
+    ) -> ForwardSteps[tuple[Draft, Verifier] | None]:
+        """The draft with the likeliest hunk that begins here; None if the present lines are likelier."""
+        found: tuple[Draft, Verifier] | None = None
+        region = task.region
+        for token in self.firsts(draft, region, read_SV[0]):
+            branch, reading = draft.branch(), verifier.fork([])
+            self._begin(branch, region, token, read_SV[0])
+            is_whole = yield from self._finish(task, branch, reading)
+            draft.steps = branch.steps
+            is_likelier = found is None or branch.chance > found[0].chance
+            if is_whole and is_likelier and not self._moves_blanks(draft, branch, region):
+                found = branch, reading
+        if found is None:
+            return None
+        branch, reading = found
+        stays = self._stays(draft, region, read_SV, branch.end(region)[1])
+        if branch.chance <= stays:
+            return None
+        branch.hunks.append(self._hunk(draft, branch, region, stays))
+        branch.steps, branch.stays = draft.steps, draft.stays if draft.hunks else draft.stays * stays
+        return branch, reading
+
+    def _begin(self, draft: Draft, region: Region, token: int | None, read_V: Array) -> None:
+        """Write a hunk's first token."""
+        if token is None:
+            draft.chance, draft.ended = math.exp(_end_chance(draft, region, read_V)), True
+        else:
+            draft.chance = math.exp(float(read_V[token]))
+            self._write(draft, region, token)
+
+    def _finish(self, task: _Task, draft: Draft, verifier: Verifier) -> ForwardSteps[bool]:
+        """Write a hunk up to its end; False if that is too unlikely, or out of bounds."""
+        region, lookup = task.region, lambda written: _found(task.canvas_context, written)
+        begun = len(draft.present.written)
+        verifier.push(draft.present.written[-1:] if not draft.ended else [])
+        while not draft.ended:
+            is_long = len(draft.present.written) - begun > MORE_LINES * LINE_TOKENS
+            if is_long or draft.chance < task.request.give_up_below or task.is_over(draft):
+                return False
+            ids = draft.present.draft(PASS_ROWS - len(verifier.pending), region.drafted, lookup)
+            [read_SV] = yield from verifier.verify([[]], [ids])
+            draft.steps += 1
+            count = len(draft.present.written)
+            for i, read_V in enumerate(read_SV):
+                token = self.choose(draft, region, read_V)
+                if self._is_back(draft, region, token):
+                    draft.back = len(draft.present.written), draft.present.next
+                    verifier.push(draft.present.written[count:])
+                    self._add(draft, region, token, read_V)
+                    verifier.push(draft.present.written[draft.back[0] :])
+                    return True
+                self._add(draft, region, token, read_V)
+                if draft.ended or i >= len(ids) or token != ids[i]:
+                    break
+            verifier.push(draft.present.written[count:])
+        return draft.chance >= task.request.give_up_below
+
+    def _add(self, draft: Draft, region: Region, token: int | None, read_V: Array) -> None:
+        """Write a token of a hunk, or its end."""
+        present = draft.present
+        if token is None:
+            chance, is_kept = math.exp(_end_chance(draft, region, read_V)), present.is_at_end
+        else:
+            chance, is_kept = math.exp(float(read_V[token])), present.expects(token)
         draft.chance *= min(1.0, chance / KEPT_SURE) if is_kept else chance
-        if not draft.has_changed:
-            draft.stays *= min(1.0, (chance if is_kept else instead) / KEPT_SURE)
-        draft.has_changed |= not is_kept
+        draft.ended |= token is None
+        if token is not None:
+            self._write(draft, region, token)
+
+    def _is_back(self, draft: Draft, region: Region, token: int | None) -> bool:
+        """Whether whole lines of the present text follow, with this token first."""
+        present = draft.present
+        if not (present.is_behind_same_break or (_is_line_start(draft.text) and present.is_at_line_start)):
+            return False
+        return present.expects(token) if token is not None else present.next >= region.drafted
+
+    def _stays(self, draft: Draft, region: Region, read_SV: Sequence[Array], end: int) -> float:
+        """The chance that the present tokens up to `end` stay, as far as they were read, and at least one."""
+        present, chance = draft.present, self.kept(draft, region, read_SV[0])
+        for read_V, token in zip(read_SV[1:], present.ids[present.next + 1 : min(end, region.drafted)], strict=False):
+            chance *= min(1.0, math.exp(float(read_V[token])) / KEPT_SURE)
+        return chance
+
+    def _hunk(self, before: Draft, after: Draft, region: Region, stays: float) -> WrittenHunk:
+        """The lines between two drafts."""
+        old, new = self._texts_of(after, region)
+        start = self._text(region.ids[: before.present.next]).count("\n")
+        end, new_end = (_lines(each) if after.back is None else each.count("\n") for each in (old, new))
+        return WrittenHunk(start, end, before.text.count("\n"), new_end, after.chance, stays)
+
+    def _moves_blanks(self, before: Draft, after: Draft, region: Region) -> bool:
+        """Whether a hunk only changes blanks and line breaks."""
+        old, new = self._texts_of(after, region)
+        start = self._text(region.ids[: before.present.next])
+        return "".join(old[len(start) :].split()) == "".join(new[len(before.text) :].split())
+
+    def _texts_of(self, draft: Draft, region: Region) -> tuple[str, str]:
+        """The present text up to the end of the hunk being written, and the new one."""
+        written, present = draft.end(region)
+        new = self._text(draft.present.written[:written])
+        if draft.back is None and draft.present.has_all:
+            new = new.removesuffix(region.follows)
+        return self._text(region.ids[: min(present, region.length)]), new
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return "".join(self._texts[token] for token in ids)
 
 
 def _end_chance(draft: Draft, region: Region, read_V: Array) -> float:
@@ -160,13 +354,13 @@ def _ends(draft: Draft, region: Region, log_odds: float) -> bool:
     return log_odds >= least and (region.ends_anywhere or _is_line_start(draft.text))
 
 
+def _lines(text: str) -> int:
+    """The number of lines; the last one may have no line break."""
+    return text.count("\n") + (not _is_line_start(text))
+
+
 def _is_line_start(text: str) -> bool:
     return not text or text.endswith("\n")
-
-
-def _within_bounds(draft: Draft, region: Region) -> bool:
-    tokens = len(region.ids) + MORE_LINES * LINE_TOKENS
-    return draft.text.count("\n") <= region.lines + MORE_LINES and len(draft.present.written) <= tokens
 
 
 def _found(canvas_context: CanvasContext, written: Sequence[int]) -> tuple[int, list[int]]:

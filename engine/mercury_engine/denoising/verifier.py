@@ -4,6 +4,7 @@ Dimensions: V vocabulary.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 
@@ -70,6 +71,14 @@ class Verifier:
         """A verifier of canvases in this context."""
         it = canvas_context
         return cls(reader, it.context.before, it.last, it.ends, it.adapter)
+
+    def fork(self, ids: Sequence[int]) -> "Verifier":
+        """A verifier that goes on behind these first tokens of the last draft; this one stays as it is."""
+        forked = copy(self)
+        forked.pending = [*self.pending]
+        forked.push(ids)
+        forked._keep()
+        return forked
 
     def push(self, ids: Sequence[int]) -> None:
         """Add settled slots; those that were not just read as a draft are read in the next pass."""

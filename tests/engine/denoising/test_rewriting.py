@@ -106,16 +106,16 @@ def test_the_prompt_shows_edits_and_the_present_text_before_the_region(desk):
     assert prompt.count("def views(self, names)") == 2  # as it is now, and as it is written
 
 
-def test_text_that_runs_on_is_no_answer(desk):
+def test_text_that_runs_on_is_no_hunk(desk):
     line = "    found = None\n"
     found = desk.rewrite(REGION + line * 99)
-    assert (found.text, found.chance, found.is_finished) == (REGION, 0.0, False)
-    assert found.steps <= 2 + (MORE_LINES + 1) * desk.tokens(line)
+    assert (found.text, found.hunks) == (REGION, ())
+    assert found.steps <= 4 + 2 * (MORE_LINES + 1) * desk.tokens(line)
 
 
-def test_a_line_that_never_ends_is_no_answer(desk):
+def test_a_line_that_never_ends_is_no_hunk(desk):
     found = desk.rewrite("x = " + "name + " * 999)
-    assert (found.text, found.is_finished) == (REGION, False)
+    assert (found.text, found.hunks) == (REGION, ())
 
 
 def test_a_gap_that_ends_inside_a_line_goes_on(tmp_path):
@@ -151,7 +151,7 @@ def test_a_region_ends_before_its_last_lines_only_if_that_is_ten_times_as_likely
 
     found = desk.rewrite(region, replace(REQUEST, text=region), ends_early)
     assert found.text == (kept if ends else region)
-    assert found.chance == pytest.approx(end if ends else go_on / 0.9, rel=0.1)
+    assert [each.chance for each in found.hunks] == ([pytest.approx(end)] if ends else [])
 
 
 def test_a_suffix_that_looks_like_the_last_lines_does_not_end_the_region_early(tmp_path):
@@ -168,34 +168,98 @@ def test_a_region_at_the_end_of_a_file_ends_with_a_special_token(desk):
     assert desk.rewrite(changed, request).text == changed
 
 
-def test_the_chance_is_that_of_the_changed_tokens_and_of_doubtful_kept_ones(tmp_path):
+def with_chance(desk, text, chance):
+    """The script with another probability behind a text."""
+
+    def change(script):
+        def changed(before):
+            chances = script(before)
+            return dict.fromkeys(chances, chance) if desk.tokenizer.decode(before).endswith(text) else chances
+
+        return changed
+
+    return change
+
+
+def test_a_hunk_has_the_chance_of_its_own_tokens(tmp_path):
     desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
     changed = REGION.replace("return found", "return names")
     sure = desk.rewrite(changed)
     assert sure.chance == pytest.approx(0.99 ** (desk.tokens(" names")), rel=0.02)
     assert sure.change_chance == pytest.approx(1.0, abs=1e-6)
+    [hunk] = sure.hunks
+    assert (hunk.start, hunk.end, hunk.text) == (5, 6, "    return names\n")
+    for doubt in (0.55, 0.95):  # elsewhere, in a line that stays
+        found = desk.rewrite(changed, change=with_chance(desk, "found = []\n    for", doubt))
+        assert found.hunks[0].chance == pytest.approx(hunk.chance, rel=1e-4)
+    unchanged = desk.rewrite(REGION, change=with_chance(desk, "found = []\n    for", 0.45))
+    assert (unchanged.hunks, unchanged.change_chance) == ((), pytest.approx(0.5, abs=1e-4))
 
-    def with_chance(text, chance):
+
+def test_each_hunk_is_told_by_its_lines(tmp_path):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    changed = REGION.replace("self, names", "self, wanted").replace(
+        "    return found\n", "    check()\n    return found\n"
+    )
+    lines, hunks = REGION.splitlines(keepends=True), desk.rewrite(changed).hunks
+    assert len(hunks) == 2
+    for hunk in reversed(hunks):
+        lines[hunk.start : hunk.end] = [hunk.text]
+    assert "".join(lines) == changed
+
+
+def test_a_change_is_written_though_each_other_token_is_less_likely_than_the_present_one(tmp_path):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    changed = REGION.replace("return found", "return names")
+    present, new = (desk.tokenizer.encode(text)[0] for text in (" found", " names"))
+
+    as_it_is = writes(desk.tokenizer, REGION, desk.end, desk.behind)
+
+    def torn(stays, others):
         def change(script):
-            def changed(before):
-                chances = script(before)
-                return dict.fromkeys(chances, chance) if desk.tokenizer.decode(before).endswith(text) else chances
+            def chances(before):
+                written = desk.tokenizer.decode(before).rpartition("return")[2]
+                if not written:
+                    return {present: stays, new: others, 7: 0.19, 8: 0.19}
+                return as_it_is(before) if written.startswith(" f") else script(before)
 
-            return changed
+            return chances
 
         return change
 
-    doubts = [desk.rewrite(changed, change=with_chance("found = []\n    for", p)).chance for p in (0.3, 0.6, 0.9, 0.95)]
-    assert doubts == pytest.approx([sure.chance / 3, sure.chance * 2 / 3, sure.chance, sure.chance], rel=1e-4)
-    unchanged = desk.rewrite(REGION, change=with_chance("found = []\n    for", 0.45))
-    assert (unchanged.chance, unchanged.change_chance) == pytest.approx((0.5, 0.5), abs=1e-4)
+    tokens = desk.tokens(" names")
+    assert desk.rewrite(changed, change=torn(0.3, 0.29)).hunks == ()  # the line as it is remains the likeliest
+    [hunk] = desk.rewrite(changed, change=torn(0.3, 0.32)).hunks
+    assert hunk.chance == pytest.approx(0.32 * 0.99 ** (tokens - 1), rel=0.05)
 
 
-def test_a_rewrite_gives_up_when_its_chance_falls_too_low(desk):
+def test_a_hunk_that_only_moves_blanks_is_never_taken(desk):
+    assert desk.rewrite(REGION.replace("    found = []\n", "\n    found = []\n")).hunks == ()
+
+
+def test_a_rewrite_stops_behind_a_hunk_that_is_enough(desk):
+    changed = REGION.replace("self, names", "self, wanted").replace("return found", "return names")
+    whole, first = (desk.rewrite(changed, replace(REQUEST, enough=least)) for least in (None, 0.5))
+    assert (first.hunks[0], first.is_finished) == (whole.hunks[0], False)
+    assert first.steps < whole.steps
+
+
+def test_lines_stay_where_a_hunk_is_too_unlikely(desk):
     changed = REGION.replace("def views", "def other")
     low = lambda script: lambda before: dict.fromkeys(script(before), 0.2)  # noqa: E731
     found = desk.rewrite(changed, replace(REQUEST, give_up_below=0.5), low)
-    assert (found.text, found.chance, found.is_finished, found.steps) == (REGION, 0.0, False, 1)
+    assert (found.text, found.hunks) == (REGION, ())
+
+
+@pytest.mark.parametrize("blocks", [(), ("# path: a.py\n",)], ids=["no path above", "path above"])
+def test_a_region_that_begins_a_file_stands_behind_the_line_with_its_path(tmp_path, blocks):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    contexts = []
+    request = replace(REQUEST, near="", far=blocks)
+    desk.rewrite(REGION, request, lambda script: lambda before: (contexts.append(before), script(before))[1])
+    prompt = desk.tokenizer.decode(contexts[-1])
+    assert prompt.count("# path: a.py\n") == 1
+    assert prompt.index("# old version") < prompt.index("# path: a.py")
 
 
 def test_a_rewrite_is_cancelled_within_one_pass(desk):
