@@ -14,9 +14,9 @@ from mercury_engine.worth import Worth
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.distraction import is_distracting
-from mercury_lsp.completion.drafting import DraftIndex, old_suggestion
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.rewriting import rewrite_region
+from mercury_lsp.completion.old_suggestion import old_suggestion
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
@@ -61,7 +61,6 @@ class Completer:
         self._coalescer = Coalescer()
         self.next_edits = NextEdits(self._coalescer, self._lease.score)
         self._typing: dict[str, TypingThrough] = {}
-        self.drafts = DraftIndex()
         self._ahead: asyncio.TimerHandle | asyncio.Task[None] | None = None
         """The task that looks ahead, or the timer that will start it."""
 
@@ -106,7 +105,6 @@ class Completer:
 
     def edited(self, uri: str, edits: Sequence[Edit] | None) -> None:
         """Take in edits, in order; None when the whole document was replaced."""
-        self.drafts.edited(uri, edits)
         typing = self._typing_through(uri)
         if edits is None:
             typing.reset()
@@ -124,7 +122,6 @@ class Completer:
         self._stop_looking_ahead()
         self._typing.pop(uri, None)
         self.next_edits.forget(uri)
-        self.drafts.forget(uri)
 
     def close(self) -> None:
         """Stop all work; returns at once."""
@@ -134,9 +131,7 @@ class Completer:
 
     def _draft(self, context: CompletionContext, snapshot: Snapshot) -> str:
         """The draft that the canvas starts from; empty if there is none or a line of it looks like a secret."""
-        self.drafts.update(snapshot)
-        anchor = self._typing_through(context.uri).shown_anchor
-        if not (draft := old_suggestion(anchor, snapshot, context.offset) or self.drafts.draft(context)):
+        if not (draft := old_suggestion(self._typing_through(context.uri).shown_anchor, snapshot, context.offset)):
             return ""
         above = context.near.removesuffix(context.line_prefix)
         return "" if shows_secret(context.line_prefix + draft, context.language_id, above) else draft

@@ -43,7 +43,7 @@ class Session:
         self._lookup_text = LookupText()
         self._pauses = TypingPauses(
             self._user_paused,
-            (self._parse_a_little, self.completer.drafts.work, self._lookup_text.work, self.places.work),
+            (self._parse_a_little, self._lookup_text.work, self.places.work),
         )
         self._awaiting_parse: set[str] = set()
         """Documents whose user paused while a parse in slices was under way."""
@@ -191,7 +191,6 @@ class Session:
         """Read and index what suggestions in a document may come from."""
         self.other_files.prepare(uri)
         snapshot = self.documents.snapshot(uri)
-        self.completer.drafts.update(snapshot)
         self._lookup_text.update(snapshot)
         self.places.prepare(uri)
         self._pauses.index_soon()

@@ -1,12 +1,10 @@
 """Brackets and strings in source text, found by their characters alone.
 
-There are three rules for strings; making them one would change suggestions:
+There are two rules for strings; making them one would change suggestions:
 - `outside_strings`, for deciding where a fill ends: an apostrophe behind a letter or digit opens no string, since
   comments are prose, and a backslash escapes only inside strings.
 - `code_outside_strings`, for lines of code around the cursor: every quote opens a string, a backslash escapes anywhere,
   and the caller may name the language's quotes and a string that is already open.
-- `bracket_step` and `unclosed_brackets`, for comparing lines that are cut off anywhere: strings are not skipped, since
-  a quote in such a line may end a string as well as begin one.
 """
 
 from collections.abc import Iterator
@@ -26,14 +24,6 @@ REMEMBERED_TEXTS = 64
 def bracket_step(character: str) -> int:
     """1 for an opening bracket, -1 for a closing one, 0 for anything else."""
     return (character in OPENING) - (character in CLOSING)
-
-
-def unclosed_brackets(text: str) -> int:
-    """Number of brackets that the text leaves open, whatever their kind; strings are not skipped."""
-    depth = 0
-    for character in text:
-        depth = max(0, depth + bracket_step(character))
-    return depth
 
 
 def code_outside_strings(text: str, quotes: str = QUOTES, quote: str = "") -> tuple[list[int], str]:
