@@ -127,14 +127,17 @@ def _is_model(path: Path) -> bool:
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
+    """The model's tokenizer. Raises ModelCorrupt if it has tokens that the weights have no row for."""
     tokenizer = Tokenizer(folder)
     vocabulary = weights.read_config(folder).vocab_size
+    tokens = "tokenizer.json" if gguf_of(folder) is None else "the tokenizer"
     if tokenizer.size > vocabulary:
-        tokens = "tokenizer.json" if gguf_of(folder) is None else "the tokenizer"
         raise ModelCorrupt(
-            f"{tokens} in {folder} has {tokenizer.size} tokens, the weights {vocabulary}; "
-            "the files do not belong together"
+            f"{tokens} in {folder} has tokens up to number {tokenizer.size - 1:,}, the weights have {vocabulary:,} "
+            "rows; the files do not belong together"
         )
+    if not 0 <= tokenizer.start_id < vocabulary:
+        raise ModelCorrupt(f"{tokens} in {folder} begins texts with {tokenizer.start_id}, which is no token")
     return tokenizer
 
 

@@ -5,15 +5,13 @@ folder of another user's.
 """
 
 import os
-import stat
 import sys
 from pathlib import Path
 
+from mercury_lsp import private_files
+
 SIGNATURE_OFFSET = 1
 """Offset in bytes of the owner's process id; on Windows no other process can read the locked byte."""
-
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Fail at a symbolic link, and do not wait at a pipe."""
 
 
 def take(path: Path, is_private: bool = True) -> int | None:
@@ -22,10 +20,9 @@ def take(path: Path, is_private: bool = True) -> int | None:
     `is_private`: the folder must be one where no other user can replace the file.
     """
     if is_private:
-        check_folder(path.parent)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
+        private_files.check_folder(path.parent)
+    descriptor = private_files.opened(path, os.O_RDWR)
     try:
-        _check(descriptor, path)
         is_locked = _try_lock(descriptor)
         if is_locked:
             os.ftruncate(descriptor, 0)
@@ -36,26 +33,6 @@ def take(path: Path, is_private: bool = True) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-def check_folder(folder: Path) -> None:
-    """Raise PermissionError if another user can replace files of ours in the folder."""
-    if sys.platform == "win32":
-        return
-    found = folder.stat()
-    others = stat.S_IWOTH | (0 if found.st_gid == os.getgid() else stat.S_IWGRP)
-    if found.st_uid not in (0, os.getuid()):
-        raise PermissionError(f"the folder {folder} belongs to another user")
-    if found.st_mode & others and not found.st_mode & stat.S_ISVTX:
-        raise PermissionError(f"other users can replace files in the folder {folder}")
-
-
-def _check(descriptor: int, path: Path) -> None:
-    """Raise PermissionError if the opened file is not ours, or has another name that was linked to it."""
-    found = os.fstat(descriptor)
-    is_ours = sys.platform == "win32" or found.st_uid == os.getuid()
-    if not (stat.S_ISREG(found.st_mode) and is_ours and found.st_nlink <= 1):
-        raise PermissionError(f"{path} is a link, or not a file of yours")
 
 
 def _try_lock(descriptor: int) -> bool:

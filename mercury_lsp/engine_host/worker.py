@@ -256,7 +256,12 @@ class Worker:
     def _replace(self) -> HostedEngine:
         # Release the old weights first: two models may not fit into memory.
         self._begun, self.engine = True, None
-        self.engine = self._load()
+        try:
+            self.engine = self._load()
+        except Exception:
+            raise
+        except BaseException as error:  # a library panicked, or wants to exit; the event loop must not see that
+            raise RuntimeError(repr(error)) from error
         return self.engine
 
     def _drop(self) -> None:

@@ -143,7 +143,11 @@ class Store:
         with disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
             written = path.with_name(f"{path.name}.new")
-            written.write_text(f"{name}\n", "utf-8")
+            written.unlink(missing_ok=True)
+            with os.fdopen(
+                os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+            ) as file:
+                file.write(f"{name}\n")
             sync(written)
             written.replace(path)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import BinaryIO
 
+from mercury_lsp import private_files
 from mercury_lsp.daemon import control, handshake, lock
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
@@ -151,10 +152,16 @@ def log_name(address: Address) -> str:
 
 
 def open_log(address: Address) -> BinaryIO:
-    """The daemon's log, emptied if it is long; the null device if there is no place for a log."""
+    """The daemon's log, emptied if it is long; the null device if there is no place for a log, or none that is ours."""
     try:
         path = log_file(address)
-        mode = os.O_TRUNC if path.exists() and path.stat().st_size > MAX_LOG_BYTES else 0
-        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | mode, 0o600), "ab")
+        private_files.check_folder(path.parent)
+        log = os.fdopen(private_files.opened(path, os.O_WRONLY | os.O_APPEND), "ab")
+        if os.fstat(log.fileno()).st_size > MAX_LOG_BYTES:
+            os.ftruncate(log.fileno(), 0)
+        return log
+    except PermissionError as error:
+        sys.stderr.write(f"mercury-lsp: nothing is logged: {error}\n")
     except (OSError, RuntimeError):
-        return open(os.devnull, "wb")
+        pass
+    return open(os.devnull, "wb")

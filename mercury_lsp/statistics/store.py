@@ -11,6 +11,7 @@ from time import strftime, time
 
 from platformdirs import user_state_path
 
+from mercury_lsp import private_files
 from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics.record import Record
 
@@ -125,7 +126,7 @@ def set_aside(path: Path, seen: int | None) -> None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    _require_own(path)
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -142,6 +143,15 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _require_own(path: Path) -> None:
+    """Raise PermissionError unless the database is a file of ours, beside which nobody else can place another one."""
+    private_files.check_folder(path.parent)
+    private_files.require_own(path)
+    for part in (path.with_name(path.name + end) for end in ("-wal", "-shm")):
+        if os.path.lexists(part):  # SQLite makes and deletes them
+            private_files.require_own(part)
+
+
 def _prune(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM shown WHERE shown_at < ?", (time() - RETENTION_DAYS * 86_400,))
     if found := connection.execute(_BEYOND, (MAX_ROWS,)).fetchone():
@@ -155,10 +165,11 @@ def _readable(path: Path) -> Iterator[sqlite3.Connection | None]:
         if not path.exists():
             yield None
             return
+        _require_own(path)
         with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
             yield connection if _version(connection, path) else None
     except OSError as error:
-        raise StatisticsError(f"{path} cannot be read: {error.strerror}") from error
+        raise StatisticsError(f"{path} cannot be read: {error.strerror or error}") from error
     except sqlite3.Error as error:
         fix = "the server sets it aside when it next writes" if is_damaged(error) else "try again, or move it away"
         raise StatisticsError(f"{path} cannot be used: {error}; {fix}") from error

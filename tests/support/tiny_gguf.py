@@ -64,7 +64,7 @@ def write(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
     for name, size in (floats | biases).items():
         values[name] = rng.standard_normal(size, dtype=np.float32)
         made.add_tensor(name, values[name])
-    _finish(made)
+    finish(made)
     return values
 
 
@@ -97,7 +97,7 @@ def convert(path: Path, network: Decoder, architecture: str, **metadata: object)
         made.add_tensor(field, gguf.quants.quantize(floats, kind), raw_dtype=kind)
     if c.rope_factors:
         made.add_tensor("rope_freqs.weight", np.array(c.rope_factors, np.float32))
-    _finish(made)
+    finish(made)
     return path
 
 
@@ -136,7 +136,8 @@ def _add_value(made: gguf.GGUFWriter, name: str, value: object) -> None:
         made.add_uint32(name, value)
 
 
-def _finish(made: gguf.GGUFWriter) -> None:
+def finish(made: gguf.GGUFWriter) -> None:
+    """Write what was added, and close the file."""
     made.write_header_to_file()
     made.write_kv_data_to_file()
     made.write_tensors_to_file()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from mercury_kernels.installation import install_command
 
 from mercury_engine.errors import RequestError
-from mercury_engine.models import weights
+from mercury_engine.models import limits, weights
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.gpu import has_torch, nvidia_gpus
 from mercury_engine.models.measured_choice import Networks, faster
@@ -43,6 +43,7 @@ def networks(
         raise RequestError(
             "backend is 'native', which runs on a CPU and chooses its own precision; leave out device and dtype"
         )
+    limits.require_fit(weights.read_config(folder), weights.stored_files(folder))
     count = threads or max(1, min(MOST_THREADS, (os.cpu_count() or 2) // 2))
     if device == "cpu" and dtype is None and backend != "torch" and (found := _native(folder, count, backend)):
         return found

@@ -1,9 +1,12 @@
 """What a model's configuration may say, checked before anything is allocated: the files may come from anywhere."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from pathlib import Path
 
+from mercury_engine.errors import ModelCorrupt, ModelError
+from mercury_engine.models.memory import available_bytes
 from mercury_engine.models.network import ModelConfig
 
 MAX_SIZES = {
@@ -20,6 +23,9 @@ MAX_SIZES = {
 MAX_ADAPTER_RANK = 4096
 
 MAX_NAME_CHARS = 200
+
+LEAST_BYTES, MOST_BYTES = 0.5, 5.0
+"""Bytes of a parameter on disk: 4.5 bits in Q4_0, 4 bytes in float32 and room for what is stored twice."""
 
 
 def problems(config: ModelConfig) -> Iterator[str]:
@@ -40,6 +46,34 @@ def problems(config: ModelConfig) -> Iterator[str]:
         yield "the rotary factors are not all positive numbers"
     if not isinstance(config.name, str) or len(config.name) > MAX_NAME_CHARS or not config.name.isprintable():
         yield f"its name is not a printable text of at most {MAX_NAME_CHARS} characters"
+
+
+def require_fit(config: ModelConfig, files: Sequence[Path]) -> None:
+    """Check the size of the weight files against the configuration and the memory that is left, before they are read.
+
+    A sparse file of any size takes no space on disk. Raises ModelCorrupt and ModelError.
+    """
+    wanted, stored = parameters(config), sum(path.stat().st_size for path in files)
+    named = ", ".join(map(str, files[:2])) + ", ..." * (len(files) > 2)
+    if not LEAST_BYTES * wanted <= stored <= MOST_BYTES * wanted:
+        raise ModelCorrupt(
+            f"{named}: {stored:,} bytes, where the configuration describes {wanted:,} parameters; "
+            "the files do not belong together: fetch the model again"
+        )
+    left = available_bytes()
+    if left is not None and stored > left:
+        raise ModelError(
+            f"{named} needs {stored / 1e9:.1f} GB of memory, {left / 1e9:.1f} GB are left; close other "
+            "programs, or choose a smaller model: mercury-lsp models list"
+        )
+
+
+def parameters(config: ModelConfig) -> int:
+    """Number of weights in the matrices of the configuration."""
+    queries, keys = (heads * config.head_dim for heads in (config.num_attention_heads, config.num_key_value_heads))
+    layer = config.hidden_size * (2 * queries + 2 * keys + 3 * config.intermediate_size)
+    embeddings = 1 if config.tie_word_embeddings else 2
+    return embeddings * config.vocab_size * config.hidden_size + config.num_hidden_layers * layer
 
 
 def _is_integer_within(value: object, least: int, most: int) -> bool:

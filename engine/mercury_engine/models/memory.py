@@ -1,4 +1,4 @@
-"""Keeps the process small: returns freed memory to the system and unmaps code that is no longer running.
+"""Keeps the process small: knows what memory is left, returns freed memory and unmaps code that no longer runs.
 
 Each function does nothing where the system does not offer what it needs (glibc, Linux).
 """
@@ -61,3 +61,15 @@ def unmap_library_code() -> None:
         for start, end in _UNMODIFIED_CODE.findall(Path("/proc/self/smaps").read_text()):
             size = int(end, 16) - int(start, 16)
             madvise(ctypes.c_void_p(int(start, 16)), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+
+
+def available_bytes() -> int | None:
+    """Memory that a process may still get, swap space included; None where the system does not say."""
+    try:
+        fields = dict(re.findall(r"(\w+): +(\d+) kB", Path("/proc/meminfo").read_text()))
+        found = 1024 * (int(fields["MemAvailable"]) + int(fields["SwapFree"]))
+    except (OSError, KeyError):
+        return None
+    with contextlib.suppress(OSError, ValueError):  # a container's limit; "max" is none
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found

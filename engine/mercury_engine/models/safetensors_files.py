@@ -1,6 +1,5 @@
 """The tensors of safetensors files: one file, or the shards that an index lists."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
+from mercury_engine.models import json_files
 
 WEIGHT_FILES = "model*.safetensors"
 
@@ -74,8 +74,8 @@ def weight_files(folder: Path, pattern: str = WEIGHT_FILES) -> list[Path]:
 def _shards(index: Path) -> list[str]:
     """The shard of each tensor. Raises ModelCorrupt."""
     try:
-        return [Path(str(name)).name for name in json.loads(index.read_text("utf-8"))["weight_map"].values()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return [Path(str(name)).name for name in json_files.read(index)["weight_map"].values()]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(index, error) from error
 
 

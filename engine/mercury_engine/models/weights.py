@@ -7,7 +7,6 @@ formats, both in groups of 32 inputs (the arithmetic of GGUF's Q4_1 and Q8_0):
   NAME.q8 int8 [out, in], NAME.scale float16 [out, in/32]: weight = code * scale
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
 from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
-from mercury_engine.models import limits
+from mercury_engine.models import json_files, limits
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
@@ -64,7 +63,7 @@ def read_config(folder: Path) -> ModelConfig:
     if not path.is_file():
         raise ModelNotFound(f"no config.json in {folder}; set mercury.model to a model folder or a model name")
     try:
-        config = _parse_config(json.loads(path.read_text("utf-8")), path)
+        config = _parse_config(json_files.read(path), path)
     except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelCorrupt(f"{path} is not a model configuration ({error!r}); fetch the model again") from error
     return _within_limits(config, path)
@@ -156,10 +155,15 @@ def reader_change(folder: Path) -> Mapping[str, StoredArray]:
 def weight_bytes(folder: Path) -> int:
     """Bytes of a model's weight files, about what a forward pass reads; 0 if some are missing."""
     try:
-        gguf = gguf_of(folder)
-        return sum(path.stat().st_size for path in ([gguf] if gguf else weight_files(folder)))
+        return sum(path.stat().st_size for path in stored_files(folder))
     except ModelError:
         return 0
+
+
+def stored_files(folder: Path) -> list[Path]:
+    """A model's weight files. Raises ModelNotFound and ModelCorrupt."""
+    gguf = gguf_of(folder)
+    return [gguf] if gguf else weight_files(folder)
 
 
 def has_adapter(folder: Path, config: ModelConfig) -> bool:
@@ -217,7 +221,10 @@ def joined(
 ) -> StoredArray:
     """Tensors concatenated along the outputs, as floats, with a low-rank change if there is one (see `low_rank`)."""
     parts = [unpack(state, name, folder) for name in names]
-    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    try:
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    except ValueError as error:
+        raise ModelCorrupt(f"{' and '.join(names)} in {folder} differ in width ({error}); fetch it again") from error
     if product is None:
         return whole
     down, up = (half.astype(np.float32) for half in product)
@@ -281,8 +288,8 @@ def read_settings(folder: Path) -> ModelSettings:
     if not path.is_file():
         return ModelSettings()
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = json_files.read(path)
         found.pop("gate", None)  # version 0.1.0 stored one; `worth` took its place
         return ModelSettings(**found)
-    except (ValueError, TypeError, AttributeError) as error:
+    except (TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

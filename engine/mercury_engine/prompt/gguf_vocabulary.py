@@ -11,6 +11,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from mercury_engine.errors import ModelCorrupt, ModelError
 from mercury_engine.models.gguf.file import GgufFile
+from mercury_engine.prompt import tokenizer_file
 
 _CONTRACTIONS = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 
@@ -60,29 +61,48 @@ _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
 def tokenizer_of(file: GgufFile) -> tokenizers.Tokenizer:
     """The file's tokenizer. Raises ModelError for a vocabulary of another kind, ModelCorrupt for a damaged one."""
     split = _split_of(file)
-    tokens = [str(token) for token in file.required("tokenizer.ggml.tokens")]
-    kinds = file.value("tokenizer.ggml.token_type", [1] * len(tokens))
+    tokens, kinds = _texts(file, "tokenizer.ggml.tokens"), _kinds(file)
     used = len(tokens)
-    while used and kinds[used - 1] == _UNUSED:  # padding, which no text should spell
+    while used and kinds[used - 1 : used] == [_UNUSED]:  # padding, which no text should spell
         used -= 1
-    pairs = [_pair(merge) for merge in file.required("tokenizer.ggml.merges")]
+    pairs = [_pair(merge) for merge in _texts(file, "tokenizer.ggml.merges")]
     vocabulary = {token: number for number, token in enumerate(tokens[:used])}
-    try:
+
+    def build() -> tokenizers.Tokenizer:
         made = tokenizers.Tokenizer(models.BPE(vocabulary, pairs, ignore_merges=split.whole_words))
-    except Exception as error:  # the library raises bare Exception
-        raise ModelCorrupt(f"{file.path} has a damaged vocabulary ({error}); fetch it again") from error
-    if split.normalised:
-        made.normalizer = normalizers.NFC()
-    made.pre_tokenizer = split.pre_tokenizer()
-    made.decoder = decoders.ByteLevel()
-    special = zip(tokens[:used], kinds, strict=False)
-    made.add_special_tokens([token for token, kind in special if kind in (_CONTROL, _USER_DEFINED)])
-    return made
+        if split.normalised:
+            made.normalizer = normalizers.NFC()
+        made.pre_tokenizer = split.pre_tokenizer()
+        made.decoder = decoders.ByteLevel()
+        special = zip(tokens[:used], kinds, strict=False)
+        made.add_special_tokens([token for token, kind in special if kind in (_CONTROL, _USER_DEFINED)])
+        return made
+
+    return tokenizer_file.built(build, file.path)
+
+
+def _texts(file: GgufFile, key: str) -> list[str]:
+    """A list of texts in the metadata. Raises ModelCorrupt."""
+    found = file.required(key)
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise ModelCorrupt(f"{file.path}: {key} is no list of texts; fetch it again")
+    return found
+
+
+def _kinds(file: GgufFile) -> list[int]:
+    """The kinds of tokens; empty if the file has none. Raises ModelCorrupt."""
+    found = file.value("tokenizer.ggml.token_type", [])
+    if not isinstance(found, list):
+        raise ModelCorrupt(f"{file.path}: tokenizer.ggml.token_type is no list; fetch it again")
+    return found
 
 
 def start_of(file: GgufFile) -> int:
-    """The token that begins a text."""
-    return int(file.value("tokenizer.ggml.bos_token_id", 0))
+    """The token that begins a text. Raises ModelCorrupt."""
+    found = file.value("tokenizer.ggml.bos_token_id", 0)
+    if not isinstance(found, int):
+        raise ModelCorrupt(f"{file.path}: tokenizer.ggml.bos_token_id is {found!r}; fetch it again")
+    return found
 
 
 def _pair(merge: str) -> tuple[str, str]:
@@ -98,7 +118,7 @@ def _split_of(file: GgufFile) -> _Split:
             "another model, such as one of the Qwen2, Qwen3, Llama 3 or SmolLM families"
         )
     name = file.value("tokenizer.ggml.pre", "default")
-    if name not in _SPLITS:
+    if not isinstance(name, str) or name not in _SPLITS:
         raise ModelError(
             f"{file.path}: its vocabulary splits text as {name!r}, which is not supported; choose another model "
             f"(supported: {', '.join(sorted(_SPLITS))})"

@@ -15,10 +15,9 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.models.gguf.file import gguf_of, opened
-from mercury_engine.prompt import gguf_vocabulary
+from mercury_engine.prompt import gguf_vocabulary, tokenizer_file
 from mercury_engine.prompt.edit_formats import families
 from mercury_engine.prompt.gap_format import MARKER_TEXTS, find_markers
 from mercury_engine.text.common_prefix import common_text_prefix
@@ -77,15 +76,16 @@ class Tokenizer:
         """Raises ModelNotFound and ModelCorrupt, and ModelError for a GGUF vocabulary of an unknown kind."""
         gguf = gguf_of(folder)
         file = None if gguf is None else opened(gguf)
-        self.bpe = _read(folder / "tokenizer.json") if file is None else gguf_vocabulary.tokenizer_of(file)
-        self.bpe = _with_special_markers(self.bpe)
+        read = tokenizer_file.read(folder / "tokenizer.json") if file is None else gguf_vocabulary.tokenizer_of(file)
+        self.bpe = tokenizer_file.built(lambda: _with_special_markers(read), folder)
         self.bpe.encode_special_tokens = True  # text that spells a marker stays text
         self.markers = find_markers(self.bpe.token_to_id)
         """The markers of a gap format; None if the vocabulary has none."""
         self.special_ids = {i for i, token in self.bpe.get_added_tokens_decoder().items() if token.special}
         if self.markers is not None:
             self.special_ids |= self.markers.ids
-        self.size = self.bpe.get_vocab_size()
+        self.size = 1 + max(self.bpe.get_vocab().values(), default=-1)
+        """Numbers of tokens, those that no token has included."""
         start = self.bpe.token_to_id("<|endoftext|>")
         otherwise = 0 if file is None else gguf_vocabulary.start_of(file)
         self.start_id = otherwise if start is None else start
@@ -219,15 +219,6 @@ class Tokenizer:
         ids = list(self._encode_word(word))
         begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
         return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)
-
-
-def _read(path: Path) -> tokenizers.Tokenizer:
-    if not path.is_file():
-        raise ModelNotFound(f"no tokenizer.json in {path.parent}; fetch the model again")
-    try:
-        return tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception
-        raise ModelCorrupt(f"{path} cannot be read ({error}); fetch the model again") from error
 
 
 def _with_special_markers(bpe: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

@@ -189,15 +189,29 @@ class Workspace:
 
     def files_changed(self, paths: Sequence[Path]) -> None:
         """The client reports files that were created, changed or deleted."""
-        self._check_ignore_files(paths)
         if self._is_enabled:
-            changed = [path.as_posix() for path in paths]
-            self._background.put(lambda: self._library.changed(changed))
-
-    def _check_ignore_files(self, paths: Sequence[Path]) -> None:
-        """Read the ignore files again if one of them changed."""
-        if any(path.name in (*IGNORE_FILES, "exclude") for path in paths):
+            self._have_read_again([path.as_posix() for path in paths])
+        else:
             self._rules, self._usable = {}, {}
+
+    def _have_read_again(self, paths: list[str]) -> None:
+        """Have the library look at changed files; if one is an ignore file, nothing chosen before counts any more."""
+        if not any(Path(path).name in (*IGNORE_FILES, "exclude") for path in paths):
+            self._background.put(lambda: self._library.changed(paths))
+            return
+
+        def read_again() -> None:
+            self._drop_snippets()  # what was prepared by the old rules while the job waited
+            self._library.changed(paths)
+
+        self._rules, self._usable = {}, {}
+        self._drop_snippets()
+        self._background.put(read_again)
+
+    def _drop_snippets(self) -> None:
+        self._prepared.clear()
+        self._chosen.clear()
+        self._offered.clear()
 
     def close(self) -> None:
         """Stop; returns at once."""
@@ -208,16 +222,13 @@ class Workspace:
         """Find all files again."""
         self._watcher.close()
         roots = self._roots if self._is_enabled else ()
-        self._prepared.clear()
-        self._chosen.clear()
-        self._offered.clear()
+        self._drop_snippets()
         if roots or self._background.has_begun:
             self._background.put(lambda: self._library.open(roots))
 
     def _changed(self, paths: list[str]) -> None:
         """Files that we watch have changed."""
-        self._background.put(lambda: self._library.changed(paths))
-        self._check_ignore_files(list(map(Path, paths)))
+        self._have_read_again(paths)
         if self.on_change is not None:
             self.on_change(list(map(Path, paths)))
 

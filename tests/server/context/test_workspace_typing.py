@@ -53,3 +53,39 @@ def test_typing_beside_snippets_prefills_at_most_two_tokens_per_key(engine: Engi
     finally:
         workspace.close()
     assert max(read[1:]) <= 2
+
+
+PRICES = "def reserve_price(basket, customer):\n    return 1\n"
+IMPORTED = "from prices import reserve_price\nfrom stock import reserve_items\n\n\ndef f(basket, customer):\n    \n"
+
+
+@pytest.mark.parametrize("ignore_file", [".gitignore", ".mercuryignore", ".git/info/exclude"])
+def test_snippets_chosen_before_an_ignore_file_changed_are_gone_at_once(tmp_path: Path, ignore_file: str):
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    for name, text in {"stock.py": STOCK, "prices.py": PRICES}.items():
+        (tmp_path / name).write_text(text)
+    uri = (tmp_path / "main.py").as_uri()
+    documents = OpenDocuments()
+    documents.roots = (tmp_path,)
+    documents.open(types.TextDocumentItem(uri, "python", 1, IMPORTED))
+    workspace = Workspace(documents)
+    workspace.change((tmp_path,))
+    workspace.enable(True, client_watches=True)
+
+    def shown() -> str:
+        found = workspace.with_snippets(*documents.context_at(uri, types.Position(5, 4)))
+        return "".join((*found.snippets, *found.lookup_text))
+
+    try:
+        while "reserve_items" not in shown():
+            time.sleep(0.01)
+        (tmp_path / ignore_file).write_text("stock.py\n")
+        workspace.files_changed([tmp_path / ignore_file])
+        while "reserve_price" not in (now := shown()):
+            assert "reserve_items" not in now
+            time.sleep(0.001)
+        for _ in range(100):
+            assert "reserve_items" not in shown()
+            time.sleep(0.001)
+    finally:
+        workspace.close()

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mercury_lsp import private_files
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import UnixAddress
 from mercury_lsp.errors import DaemonError
@@ -69,10 +70,10 @@ def test_a_folder_where_others_can_replace_files_is_refused(
     found = SimpleNamespace(st_mode=stat.S_IFDIR | mode, st_uid=user, st_gid=groups)
     monkeypatch.setattr(Path, "stat", lambda _: found)
     if is_safe:
-        lock.check_folder(Path("/folder"))
+        private_files.check_folder(Path("/folder"))
     else:
         with pytest.raises(PermissionError, match="/folder"):
-            lock.check_folder(Path("/folder"))
+            private_files.check_folder(Path("/folder"))
 
 
 def test_a_daemon_says_why_it_does_not_use_a_folder_that_others_can_write(tmp_path: Path):

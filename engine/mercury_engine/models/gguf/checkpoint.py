@@ -79,7 +79,7 @@ class GgufTensors(Mapping[str, NDArray[Any] | BlockMatrix]):
     def _order(self, field: str, outputs: int) -> NDArray[np.int64]:
         """The rows in the order that puts a head's two rotary halves one after the other."""
         heads = _field(self._file, "attention.head_count" if field == "attn_q" else "attention.head_count_kv")
-        return np.arange(outputs).reshape(heads, -1, 2).swapaxes(1, 2).ravel()
+        return np.arange(outputs).reshape(int(heads), -1, 2).swapaxes(1, 2).ravel()
 
 
 def config_of(file: GgufFile) -> ModelConfig:

@@ -4,6 +4,7 @@ https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 import contextlib
+import math
 import mmap
 import struct
 from collections.abc import Iterator
@@ -25,7 +26,12 @@ _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 
 _MOST_ENTRIES = 1 << 20
-"""Metadata entries, tensors or dimensions beyond which a header is surely damaged."""
+"""Metadata entries or tensors beyond which a header is surely damaged."""
+
+_MOST_VALUES = 1 << 24
+"""Values of an array, or bytes of a text, beyond which a header is surely damaged."""
+
+_MOST_DIMENSIONS = 4
 
 _ALIGNMENT = 32
 """Bytes to which tensors are aligned unless `general.alignment` says otherwise."""
@@ -89,7 +95,7 @@ class GgufFile:
             raise ModelCorrupt(f"{path} is no GGUF file; fetch it again")
         try:
             self._read_header()
-        except (struct.error, UnicodeDecodeError, ValueError, IndexError) as error:
+        except (struct.error, ValueError, IndexError, OverflowError) as error:
             raise ModelCorrupt(f"{path} is truncated or damaged ({error}); fetch it again") from error
         self._refuse_parts()
 
@@ -104,6 +110,8 @@ class GgufFile:
         self._values = dict(self._entry() for _ in range(entries))
         self._tensors = dict(self._tensor() for _ in range(tensors))
         alignment = self.value("general.alignment", _ALIGNMENT)
+        if type(alignment) is not int or not 1 <= alignment <= _MOST_ENTRIES:
+            raise ValueError(f"its tensors are aligned to {alignment!r}")
         self._data = -(-self._at // alignment) * alignment
 
     def _entry(self) -> tuple[str, Any]:
@@ -116,10 +124,11 @@ class GgufFile:
         if kind != _ARRAY:
             return self._take(_number(kind))
         kind, count = self._take("I"), self._take("Q")
+        _require_within(count, _MOST_VALUES)
         array = _Array(kind, count, self._at)
         if kind == _STRING:
             for _ in range(count):
-                self._at += 8 + self._take_at("Q", self._at)
+                self._at += 8 + _require_within(self._take_at("Q", self._at), _MOST_VALUES)
         else:
             self._at += count * struct.calcsize(_number(kind))
         if self._at > len(self._map):
@@ -128,11 +137,11 @@ class GgufFile:
 
     def _tensor(self) -> tuple[str, _Tensor]:
         name, dimensions = self._string(), self._take("I")
-        shape = tuple(self._take("Q") for _ in range(min(dimensions, _MOST_ENTRIES)))
+        shape = tuple(self._take("Q") for _ in range(_require_within(dimensions, _MOST_DIMENSIONS)))
         return name, _Tensor(shape[::-1], self._take("I"), self._take("Q"))
 
     def _string(self) -> str:
-        size = self._take("Q")
+        size = _require_within(self._take("Q"), _MOST_VALUES)
         text = self._map[self._at : self._at + size]
         self._at += size
         if len(text) < size:
@@ -148,7 +157,7 @@ class GgufFile:
         return struct.unpack_from(f"<{form}", self._map, at)[0]
 
     def _refuse_parts(self) -> None:
-        if self.value("split.count", 0) > 1:
+        if self.value("split.count", 0) not in (0, 1):
             raise ModelError(
                 f"{self.path} is one of {self.value('split.count')} parts; join them first: "
                 "llama-gguf-split --merge FIRST-PART OUT"
@@ -193,10 +202,10 @@ class GgufFile:
         """
         tensor = self._tensors[name]
         kind = self._type(name, tensor.type)
-        *outputs, inputs = tensor.shape
-        rows = int(np.prod(outputs, dtype=np.int64))
+        *outputs, inputs = tensor.shape or (0,)
+        rows = math.prod(outputs)
         start, row = self._data + tensor.start, inputs // kind.weights * kind.size
-        if inputs % kind.weights or start + rows * row > len(self._map):
+        if not rows * row or inputs % kind.weights or start + rows * row > len(self._map):
             raise ModelCorrupt(f"{self.path} is truncated or damaged: {name} ends behind its end; fetch it again")
         data: Bytes = np.frombuffer(self._map, np.uint8, rows * row, start)
         return BlockMatrix(kind, data.reshape(rows, row))
@@ -229,6 +238,13 @@ def _number(kind: int) -> str:
     if kind not in _NUMBERS:
         raise ValueError(f"a value is of kind {kind}")
     return _NUMBERS[kind]
+
+
+def _require_within(number: int, most: int) -> int:
+    """The number of something. Raises ValueError for one that no model has."""
+    if number > most:
+        raise ValueError(f"its header asks for {number:,} of something, at most {most:,} make sense")
+    return number
 
 
 def opened(path: Path) -> GgufFile:

@@ -1,11 +1,11 @@
 """A prompt format in which a model was trained to rewrite a region: templates and markers, as data."""
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from mercury_engine.errors import ModelCorrupt
+from mercury_engine.models import json_files
 
 TEMPLATE_FILE = "edit_format.json"
 """A file in a model's folder with the fields of `EditFormat`: the model's own format."""
@@ -51,8 +51,8 @@ def read_format(folder: Path) -> EditFormat | None:
     if not path.is_file():
         return None
     try:
-        return _parsed(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        return _parsed(json_files.read(path, "correct it or delete it"))
+    except (ValueError, TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); correct it or delete it") from error
 
 
