@@ -1,16 +1,18 @@
 """The program `mercury-lsp`: runs the language server, or the command that it is given."""
 
-import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from typing import TYPE_CHECKING
 
 from mercury_engine.errors import MercuryError
 
-from mercury_lsp import version
+from mercury_lsp import __version__
 from mercury_lsp.commands import relay
-from mercury_lsp.commands.serve import add_address_arguments
+from mercury_lsp.daemon.address import default_address
 from mercury_lsp.transport import standard_streams
+
+if TYPE_CHECKING:
+    import argparse
 
 COMMANDS = {
     "serve": ("serve", "hold the model for many editors"),
@@ -34,16 +36,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0 for success, 2 if it cannot do what was asked."""
     closed = standard_streams.complete()
     argv = sys.argv[1:] if argv is None else argv
-    arguments = _parser(argv).parse_args(argv)
+    # Most editors say nothing or --stdio. A parser takes a megabyte for as long as the editor runs.
+    arguments = None if {*argv} <= {"--stdio"} else _parser(argv).parse_args(argv)
     try:
-        if arguments.command is not None:
-            return arguments.run(arguments)
+        if arguments is not None and arguments.command is not None:
+            return int(arguments.run(arguments))
         if closed & {0, 1}:
             print("mercury-lsp: standard input or output is closed, so there is no client to serve", file=sys.stderr)
             return 1
         if sys.stdin.isatty():
             print(AT_A_TERMINAL, file=sys.stderr)
-        relay.run(arguments)
+        if arguments is None:
+            relay.run(default_address)
+        else:
+            from mercury_lsp.commands.serve import address_of
+
+            relay.run(lambda: address_of(arguments), arguments.in_process)
     except MercuryError as error:
         print(f"mercury-lsp: {error}", file=sys.stderr)
         return 2
@@ -51,7 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> "argparse.ArgumentParser":
+    import argparse
+    from importlib import import_module
+
+    from mercury_lsp.commands.serve import add_address_arguments
+
     parser = argparse.ArgumentParser(
         prog="mercury-lsp",
         description="Code completion by a small language model. Without a command, runs the language server.",
@@ -61,7 +74,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         "--in-process", action="store_true", help="load the model in this process instead of sharing one"
     )
     add_address_arguments(parser)
-    parser.add_argument("--version", action="version", version=f"mercury-lsp {version()}")
+    parser.add_argument("--version", action="version", version=f"mercury-lsp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module_name, purpose) in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")

@@ -14,6 +14,7 @@ from mercury_engine.worth import Worth
 
 from mercury_lsp.commands import serve
 from mercury_lsp.server.protocol import MercuryProtocol
+from mercury_lsp.transport import standard_streams
 
 
 class InstantEngine:
@@ -62,7 +63,7 @@ def main() -> None:
     arguments = parser.parse_args()
     MercuryProtocol._send_response = noting(arguments.record)  # type: ignore[method-assign]
     serve.serve(serve.address_of(arguments), None, lambda settings: InstantEngine())
-    serve.end_at_once(0)
+    standard_streams.end_at_once(0)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,4 @@
-"""Mercury's engine: a diffusion language model that fills gaps in source text."""
+"""Mercury's engine: a diffusion language model that fills gaps in source text.
 
-from mercury_engine.api import Fill, FillRequest, SlotView
-from mercury_engine.errors import (
-    Cancelled,
-    MercuryError,
-    ModelCorrupt,
-    ModelError,
-    ModelNotFound,
-    RequestError,
-)
-
-__all__ = [
-    "Cancelled",
-    "Fill",
-    "FillRequest",
-    "MercuryError",
-    "ModelCorrupt",
-    "ModelError",
-    "ModelNotFound",
-    "RequestError",
-    "SlotView",
-]
+Importing it imports nothing else: processes that only pass messages to a server use some of its modules.
+"""

@@ -1,28 +1,27 @@
 """`mercury-lsp`: the language server over stdio, in the daemon; or in this process, if asked to or if that fails."""
 
-import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from mercury_lsp.commands.serve import address_of, end_at_once
 from mercury_lsp.daemon.address import Address
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.join import SERVE_COMMAND, join, log_name
 from mercury_lsp.relay.link import Link
 from mercury_lsp.relay.relay import Relay
 from mercury_lsp.relay.stdio import Stdio
+from mercury_lsp.transport.standard_streams import end_at_once
 
 IN_PROCESS_VARIABLE = "MERCURY_IN_PROCESS"
 """Environment variable: 1 loads the model in the server's own process."""
 
 
-def run(arguments: argparse.Namespace) -> NoReturn:
+def run(address: Callable[[], Address], in_process: bool = False) -> NoReturn:
     """Serve one editor. Raises UsageError."""
-    if not (arguments.in_process or os.environ.get(IN_PROCESS_VARIABLE, "") not in ("", "0")):
+    if not (in_process or os.environ.get(IN_PROCESS_VARIABLE, "") not in ("", "0")):
         try:
-            end_at_once(relayed(address_of(arguments)))
+            end_at_once(relayed(address()))
         except DaemonError as error:
             sys.stderr.write(f"mercury-lsp: {error}; serving in this process\n")
     from mercury_lsp.commands.stdio import serve
@@ -33,8 +32,8 @@ def run(arguments: argparse.Namespace) -> NoReturn:
 def relayed(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> int:
     """Serve the editor by a daemon; returns the exit code. Raises DaemonError before anything was read."""
 
-    def linked() -> Link:
-        return Link(join(address, serve))
+    def linked(after_hang: bool = False) -> Link:
+        return Link(join(address, serve, after_hang))
 
     hint = f"mercury-lsp doctor, or the log: {log_name(address)}"
     return Relay(linked(), linked, Stdio(), hint).run()

@@ -1,18 +1,15 @@
 """`mercury-lsp serve`: runs the daemon, one process that holds the model for many editors."""
 
 import argparse
-import gc
-import logging
-import os
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, TcpAddress, UnixAddress, default_address
 from mercury_lsp.errors import DaemonError, UsageError
 from mercury_lsp.transport import standard_streams
+from mercury_lsp.transport.standard_streams import end_at_once
 
 if TYPE_CHECKING:
     from mercury_lsp.engine_host.worker import LoadEngine
@@ -85,6 +82,9 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
     listening, key = address.listen()
 
     import asyncio
+    import gc
+    import logging
+    from functools import partial
 
     from mercury_lsp.daemon.server import Daemon
     from mercury_lsp.engine_host.worker import load_engine
@@ -105,12 +105,6 @@ def serve(address: Address, idle_seconds: float | None, load: "LoadEngine | None
 
     asyncio.run(main())
     return True
-
-
-def end_at_once(code: int) -> NoReturn:
-    """End the process. Not by sys.exit: that waits for threads, and one may still be loading a model."""
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def _port(text: str) -> int:

@@ -8,15 +8,13 @@ The name contains the version and a digest of the installation path, so that two
 """
 
 import os
-import secrets
 import socket
 import stat
 import struct
 import sys
-import tempfile
-from dataclasses import dataclass
-from hashlib import sha256
+from binascii import crc32
 from pathlib import Path
+from typing import NamedTuple
 
 import mercury_lsp
 from mercury_lsp.errors import DaemonError
@@ -33,8 +31,7 @@ NO_KEY = b""
 """The key for a socket that other users cannot reach."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnixAddress:
+class UnixAddress(NamedTuple):
     """A socket in the file system."""
 
     path: Path
@@ -80,8 +77,7 @@ class UnixAddress:
         self.path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class TcpAddress:
+class TcpAddress(NamedTuple):
     """A port of the loopback interface; the file holds the port and the token."""
 
     path: Path
@@ -108,7 +104,7 @@ class TcpAddress:
         except OSError as error:
             raise DaemonError(f"cannot listen on port {self.port}: {error}; choose another port with --tcp") from error
         listening.listen(BACKLOG_CONNECTIONS)
-        key = secrets.token_bytes(TOKEN_BYTES)
+        key = os.urandom(TOKEN_BYTES)
         self._write(listening.getsockname()[1], key)
         return listening, key
 
@@ -152,7 +148,7 @@ def all_addresses() -> list[Address]:
 def build() -> str:
     """The version and a digest of the installation path."""
     installed = str(Path(mercury_lsp.__file__).resolve().parent)
-    return f"{mercury_lsp.version()}-{sha256(installed.encode()).hexdigest()[:8]}"
+    return f"{mercury_lsp.__version__}-{crc32(os.fsencode(installed)):08x}"
 
 
 def runtime_folder() -> Path:
@@ -190,10 +186,16 @@ def peer_user(connection: socket.socket) -> int | None:
 
 def _runtime_folder() -> Path:
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or tempfile.gettempdir()) / "mercury-lsp"
+        return Path(os.environ.get("LOCALAPPDATA") or _temporary_folder()) / "mercury-lsp"
     if runtime := _folder_of("XDG_RUNTIME_DIR"):
         return runtime / "mercury-lsp"
-    return Path(tempfile.gettempdir()) / f"mercury-lsp-{os.getuid()}"
+    return Path(_temporary_folder()) / f"mercury-lsp-{os.getuid()}"
+
+
+def _temporary_folder() -> str:
+    import tempfile  # 2 MB
+
+    return tempfile.gettempdir()
 
 
 def _folder_of(variable: str) -> Path | None:

@@ -15,8 +15,7 @@ from typing import Any
 import mercury_lsp
 from mercury_lsp.daemon import handshake
 from mercury_lsp.daemon.address import Address, UnixAddress
-from mercury_lsp.daemon.handshake import Hello
-from mercury_lsp.daemon.welcome import welcome
+from mercury_lsp.daemon.welcome import Hello, welcome
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
@@ -76,7 +75,7 @@ class Daemon:
     def status(self) -> dict[str, Any]:
         """The status that `doctor` shows."""
         return {
-            "version": mercury_lsp.version(),
+            "version": mercury_lsp.__version__,
             "pid": os.getpid(),
             "connections": len(self._servers),
             "seconds": round(monotonic() - self._started),

@@ -2,12 +2,43 @@
 
 import asyncio
 import os
-import secrets
 import socket
+from dataclasses import dataclass
+from typing import get_args
 
 import mercury_lsp
 from mercury_lsp.daemon.address import peer_user
-from mercury_lsp.daemon.handshake import PROTOCOL_VERSION, TIMEOUT_SECONDS, Hello, decode, encode, is_proof, proof
+from mercury_lsp.daemon.handshake import (
+    PROTOCOL_VERSION,
+    TIMEOUT_SECONDS,
+    Purpose,
+    decode,
+    encode,
+    is_proof,
+    new_nonce,
+    proof,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who connects, and why."""
+
+    version: str
+    purpose: Purpose
+    folder: str
+    nonce: str
+
+    @classmethod
+    def parse(cls, line: bytes) -> "Hello":
+        """Raises ValueError."""
+        said = decode(line)
+        if said.get("mercury") != PROTOCOL_VERSION or said.get("purpose") not in get_args(Purpose):
+            raise ValueError("another protocol")
+        version, folder, nonce = (said.get(name) for name in ("version", "folder", "nonce"))
+        if not (isinstance(version, str) and isinstance(folder, str) and isinstance(nonce, str)):
+            raise ValueError("not a hello")
+        return cls(version, said["purpose"], folder, nonce)
 
 
 async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> Hello | None:
@@ -17,13 +48,18 @@ async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ke
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             hello = Hello.parse(await reader.readline())
-            nonce = secrets.token_hex(16)
-            about = {"mercury": PROTOCOL_VERSION, "version": mercury_lsp.version(), "pid": os.getpid(), "nonce": nonce}
+            nonce = new_nonce()
+            about = {
+                "mercury": PROTOCOL_VERSION,
+                "version": mercury_lsp.__version__,
+                "pid": os.getpid(),
+                "nonce": nonce,
+            }
             writer.write(encode(about | {"proof": proof(key, "daemon", hello.nonce)}))
             said = decode(await reader.readline())
     except (OSError, ValueError):  # readline raises ValueError for an endless line
         return None
-    if hello.purpose == "lsp" and hello.version != mercury_lsp.version():
+    if hello.purpose == "lsp" and hello.version != mercury_lsp.__version__:
         return None
     return hello if is_proof(said.get("proof"), key, "caller", nonce) else None
 

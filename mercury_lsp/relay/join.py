@@ -2,18 +2,20 @@
 
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from threading import Thread
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from mercury_lsp import private_files
 from mercury_lsp.daemon import control, handshake, lock
 from mercury_lsp.daemon.address import Address, log_file
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.errors import DaemonError, SilentDaemon
+
+if TYPE_CHECKING:
+    import subprocess
 
 START_SECONDS = 30.0
 """For a daemon to listen and complete the handshake; it imports neither torch nor a model before that."""
@@ -23,7 +25,7 @@ POLL_SECONDS = 0.02
 
 MAX_SILENT_CALLS = 2
 """Unanswered calls, of `handshake.TIMEOUT_SECONDS` each, after which a listening daemon counts as hanging and is
-replaced. Editors wait at least 20 seconds for a server."""
+replaced. Editors wait at least 20 seconds for a server. A link that was lost to silence counts as one of them."""
 
 IDLE_MINUTES = 10
 """A daemon that was started on demand ends after so many minutes without an editor."""
@@ -38,21 +40,23 @@ SERVE_COMMAND = (sys.executable, "-P", "-m", "mercury_lsp", "serve", "--idle-exi
 """Starts a daemon; its address is appended. -P: the working folder must not decide what is imported."""
 
 
-def join(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> socket.socket:
+def join(address: Address, serve: Sequence[str] = SERVE_COMMAND, after_hang: bool = False) -> socket.socket:
     """A connection ready for LSP; a daemon is started if none runs, or if the one there hangs. Raises DaemonError.
 
-    If several processes find none, one starts it and the others wait.
+    If several processes find none, one starts it and the others wait. `after_hang`: we have just left one that hangs.
     """
     deadline = time.monotonic() + START_SECONDS
-    call = _Caller(address)
+    call = _Caller(address, silences=int(after_hang))
     starting: int | None = None
     daemon: subprocess.Popen[bytes] | None = None
     try:
+        if after_hang:  # what was found before the lock was taken does not count
+            starting = _take_turn(address)
         while (connection := call()) is None:
             if time.monotonic() > deadline:
                 raise DaemonError(f"no daemon answers at {address.path}; its log: {log_name(address)}")
             if starting is None:
-                starting = lock.take(address.path.with_name(f"{address.path.name}.start"))
+                starting = _take_turn(address)
             elif call.silences >= MAX_SILENT_CALLS and daemon is None:  # ours is still starting
                 control.replace(address)
             elif not call.silences:  # only after another call: the lock's last owner may have started one
@@ -66,11 +70,16 @@ def join(address: Address, serve: Sequence[str] = SERVE_COMMAND) -> socket.socke
     return connection
 
 
+def _take_turn(address: Address) -> int | None:
+    """The lock for starting a daemon; None while another process has it. Raises OSError."""
+    return lock.take(address.path.with_name(f"{address.path.name}.start"))
+
+
 class _Caller:
     """Connects, and counts the calls that were not answered."""
 
-    def __init__(self, address: Address):
-        self.silences = 0
+    def __init__(self, address: Address, silences: int):
+        self.silences = silences
         """How many of the last calls in a row were not answered."""
         self._address = address
 
@@ -129,6 +138,8 @@ def _silent(address: Address) -> SilentDaemon:
 
 def start(address: Address, serve: Sequence[str]) -> "subprocess.Popen[bytes]":
     """Start a daemon that outlives us; if it does not, it is reaped. Raises OSError."""
+    import subprocess  # half a MB, which only the first editor's relay needs
+
     with open_log(address) as log:
         daemon = subprocess.Popen(
             [*serve, *address.arguments],

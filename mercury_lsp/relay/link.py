@@ -31,6 +31,8 @@ class Link:
         self._sending = Lock()
         self._is_unheard = False
         """Something was sent, and nothing has arrived since."""
+        self.was_silent = False
+        """Whether the daemon was given up because it hangs, not because it hung up."""
         self._asked: set[Any] = set()
         """Ids of unanswered requests."""
         self.messages: Iterator[Any] = self._messages()
@@ -45,6 +47,7 @@ class Link:
             with self._sending:
                 self._send(framing.framed(message))
         except TimeoutError:
+            self.was_silent = True
             self._break()  # half a message was sent
         except OSError:
             pass
@@ -77,6 +80,7 @@ class Link:
     def _read(self) -> bytes:
         try:
             if not self._wait_readable():
+                self.was_silent = True
                 self._break()
                 return b""
             data = self._connection.recv(READ_BYTES)

@@ -3,7 +3,6 @@
 Two threads: one reads from the client, the other from the daemon; the other also finds the next daemon.
 """
 
-import traceback
 from collections import deque
 from collections.abc import Callable
 from threading import Event, Lock, Thread, Timer
@@ -37,9 +36,12 @@ LAST_WORDS_SECONDS = 2.0
 
 
 class Relay:
-    """Relays between one client and one daemon after another; `join` connects to the next or raises DaemonError."""
+    """Relays between one client and one daemon after another.
 
-    def __init__(self, link: Link, join: Callable[[], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
+    `join` connects to the next or raises DaemonError; it is told whether the last one hangs.
+    """
+
+    def __init__(self, link: Link, join: Callable[[bool], Link], stdio: Stdio, hint: str = "mercury-lsp doctor"):
         self._join = join
         self._stdio = stdio
         self._hint = hint
@@ -111,6 +113,8 @@ class Relay:
             self._follow(link)
         except BaseException:
             # Editors restart a server that has exited, not one that no longer answers.
+            import traceback
+
             self._stdio.give_up(traceback.format_exc())
 
     def _follow(self, link: Link) -> None:
@@ -125,7 +129,7 @@ class Relay:
                 return
             if said_goodbye:
                 self._client_spoke.wait()
-            while (found := self._rejoin()) is None:
+            while (found := self._rejoin(link.was_silent)) is None:
                 if self._ending.is_set():
                     return
             link = found
@@ -146,8 +150,8 @@ class Relay:
         for answer in answers:
             self._say(answer)
 
-    def _rejoin(self) -> Link | None:
-        """Try once to resume the session with another daemon."""
+    def _rejoin(self, is_hanging: bool) -> Link | None:
+        """Try once to resume the session with another daemon. `is_hanging`: the last one does not answer."""
         now = monotonic()
         self._losses.append(now)
         recent = sum(now - each < RECENT_SECONDS for each in self._losses)
@@ -156,7 +160,7 @@ class Relay:
         if self._ending.wait(REJOIN_DELAYS_SECONDS[recent - 1]):
             return None
         try:
-            link = self._join()
+            link = self._join(is_hanging)
         except DaemonError as error:
             self._notify_user(f"Mercury: {error}")
             with self._lock:

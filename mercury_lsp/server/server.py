@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
-from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO
@@ -12,6 +11,7 @@ from lsprotocol import types
 from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 
+import mercury_lsp
 from mercury_lsp.documents import redaction
 from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS, SLICE_CHARS, ChunkedText
 from mercury_lsp.engine_host.engines import Engines
@@ -37,7 +37,7 @@ class MercuryServer(LanguageServer):
 
     def __init__(self, engines: Engines):
         super().__init__(
-            "mercury-lsp", version("mercury-lsp"), protocol_cls=MercuryProtocol, converter_factory=converter
+            "mercury-lsp", mercury_lsp.__version__, protocol_cls=MercuryProtocol, converter_factory=converter
         )
         self.editor = Editor(self)
         self.status = StatusBoard(self.editor.show_status)

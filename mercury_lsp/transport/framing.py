@@ -7,8 +7,7 @@ as soon as that header has arrived, because a well-formed message cannot contain
 import json
 import re
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mercury_lsp.transport import long_texts
 from mercury_lsp.transport.long_texts import PAUSE
@@ -41,8 +40,7 @@ LARGE_BYTES = 2**20
 """Longest message that is decoded in one step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """Bytes that are not a message, or a message that is nested too deep."""
 
     reason: str

@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -33,6 +33,12 @@ def forgive() -> None:
             write_through=True,
         )
         setattr(sys, name, lossy)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End the process. Not by sys.exit: that waits for threads, and one may still be loading a model."""
+    sys.stderr.flush()
+    os._exit(code)
 
 
 class _Lossy(io.RawIOBase):

@@ -14,6 +14,7 @@ from mercury_lsp.commands import serve
 from mercury_lsp.daemon.control import ALREADY_RUNNING
 from mercury_lsp.server.routes import BEYOND_LSP
 from mercury_lsp.settings import Settings
+from mercury_lsp.transport import standard_streams
 from tests.support import fake_server
 
 if __name__ == "__main__":
@@ -30,4 +31,4 @@ if __name__ == "__main__":
     BEYOND_LSP["test/text"] = fake_server.text
     idle = None if arguments.idle_exit is None else arguments.idle_exit * 60
     served = serve.serve(serve.address_of(arguments), idle, load)
-    serve.end_at_once(0 if served else ALREADY_RUNNING)
+    standard_streams.end_at_once(0 if served else ALREADY_RUNNING)

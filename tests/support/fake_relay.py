@@ -37,11 +37,11 @@ if __name__ == "__main__":
         relaying.REJOIN_DELAYS_SECONDS = (0.0,) * len(relaying.REJOIN_DELAYS_SECONDS)
     rejoin = relaying.Relay._rejoin
 
-    def noted(self: relaying.Relay) -> Link | None:
+    def noted(self: relaying.Relay, is_hanging: bool) -> Link | None:
         with Path(f"{arguments.loads}.rejoins").open("a") as rejoins:
             rejoins.write("rejoined\n")
-        return rejoin(self)
+        return rejoin(self, is_hanging)
 
     relaying.Relay._rejoin = noted  # type: ignore[method-assign]
     daemon = (sys.executable, str(DAEMON), arguments.loads, "--idle-exit", "1")
-    serve.end_at_once(relay.relayed(serve.address_of(arguments), daemon))
+    standard_streams.end_at_once(relay.relayed(serve.address_of(arguments), daemon))

@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_the_doctor_tells_of_the_daemons_that_run(tmp_path: Path, monkeypatch: p
     place = Place(tmp_path, address.default_address())
     try:
         place.daemon()
-        told = f"process {place.pid()} of version {mercury_lsp.version()}, 0 editors, no model"
+        told = f"process {place.pid()} of version {mercury_lsp.__version__}, 0 editors, no model"
         assert doctor._daemons().startswith(told)
         with place.editor() as editor:
             editor.initialize()
@@ -142,7 +143,7 @@ def test_a_wrong_token_is_hung_up_on(tcp: Place):
     tcp.daemon()
     port, token = tcp.address.path.read_text().split()
     with socket.create_connection(("127.0.0.1", int(port)), timeout=PATIENCE) as caller:
-        hello = {"mercury": 1, "version": mercury_lsp.version(), "purpose": "status", "folder": "/", "nonce": "n"}
+        hello = {"mercury": 1, "version": mercury_lsp.__version__, "purpose": "status", "folder": "/", "nonce": "n"}
         caller.sendall(handshake.encode(hello))
         said = handshake.decode(handshake.read_line(caller))
         assert handshake.is_proof(said["proof"], bytes.fromhex(token), "daemon", "n")
@@ -187,7 +188,7 @@ def test_another_users_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_a_runtime_folder_there_is_one_per_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    monkeypatch.setattr(address.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
     monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")  # to be ignored, says XDG
     assert address.runtime_folder() == tmp_path / f"mercury-lsp-{os.getuid()}"
@@ -208,13 +209,13 @@ def test_on_windows_it_is_the_loopback_interface_with_a_token(tmp_path: Path, mo
 def test_two_versions_have_two_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     one = address.default_address()
-    monkeypatch.setattr(mercury_lsp, "version", lambda: "99.0")
+    monkeypatch.setattr(mercury_lsp, "__version__", "99.0")
     assert address.default_address() != one and "99.0" in address.default_address().path.name
 
 
 def test_a_daemon_of_another_version_is_not_talked_to(unix: Place, monkeypatch: pytest.MonkeyPatch):
     unix.daemon()
-    monkeypatch.setattr(mercury_lsp, "version", lambda: "99.0")
+    monkeypatch.setattr(mercury_lsp, "__version__", "99.0")
     with pytest.raises(DaemonError, match="a daemon of version"):
         join.connect(unix.address)
     assert unix.status() is not None  # but it can be asked, and stopped

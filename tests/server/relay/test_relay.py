@@ -2,19 +2,21 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mercury_lsp.commands import doctor
 from mercury_lsp.daemon import control, handshake
 from mercury_lsp.errors import DaemonError
-from mercury_lsp.relay import join
+from mercury_lsp.relay import join, link
 from mercury_lsp.relay.session import Session
 from tests.support.editor import PATIENCE, Editor, Refused, script, span
 from tests.support.sharing import Place, eventually
@@ -53,13 +55,34 @@ def text_after_all(editor: Editor, uri: str = URI) -> str | None:
 # Starting
 
 
-def test_the_relay_imports_neither_torch_nor_pygls():
-    command = "import sys, mercury_lsp.cli; print(*{name.partition('.')[0] for name in sys.modules})"
-    imported = subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert "mercury_lsp" in imported
-    assert not {"torch", "pygls", "lsprotocol", "tree_sitter", "numpy", "asyncio", "rich"} & {*imported}
+HEAVY = (
+    "argparse",
+    "asyncio",
+    "dataclasses",
+    "hashlib",
+    "importlib.metadata",
+    "inspect",
+    "logging",
+    "shutil",
+    "tempfile",
+)
+"""Modules of Python that take half a megabyte or more each."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a Unix socket needs no token, and so no hashes")
+def test_a_relay_imports_little(unix: Place, tmp_path: Path):
+    (tmp_path / "run").mkdir(mode=0o700)
+    command = """import sys; from mercury_lsp import cli; from mercury_lsp.relay.relay import Relay
+def run(relay): print(*sys.modules); return 0
+Relay.run = run; cli.main(["--stdio"])"""
+    ran = subprocess.run(
+        [sys.executable, "-c", command], env=unix.env, stdin=subprocess.PIPE, capture_output=True, text=True
+    )
+    subprocess.run([*PLAIN, "serve", "--stop"], env=unix.env, capture_output=True, check=True)
+    imported = set(ran.stdout.split())
+    assert "mercury_lsp.relay.link" in imported and not imported & {*HEAVY}
+    others = {"torch", "pygls", "lsprotocol", "tree_sitter", "numpy", "rich", "attrs", "cattrs"}
+    assert not others & {name.partition(".")[0] for name in imported}
 
 
 def test_editors_that_start_at_once_start_one_daemon(place: Place):
@@ -410,6 +433,37 @@ def test_an_editor_that_starts_beside_a_daemon_that_hangs_starts_another(unix: P
     with unix.editor(None, "--hasty") as editor:
         editor.initialize()
         assert unix.pid() != stopped.pid
+
+
+@pytest.mark.parametrize(("after_hang", "calls"), [(False, 2), (True, 1)], ids=["at a start", "after a lost link"])
+def test_a_daemon_that_hangs_is_replaced_after_unanswered_calls(
+    unix: Place, stopped: subprocess.Popen, after_hang: bool, calls: int, monkeypatch: pytest.MonkeyPatch
+):
+    answered: list[bool] = []
+
+    def call(connection: socket.socket, key: bytes, purpose: handshake.Purpose) -> dict[str, Any]:
+        answered.append(False)
+        raise handshake.NoAnswer("as if it had waited")
+
+    class Replaced(Exception):
+        """The test has seen enough."""
+
+    def replace(address: object) -> None:
+        assert len(answered) == calls
+        raise Replaced
+
+    monkeypatch.setattr(handshake, "call", call)
+    monkeypatch.setattr(control, "replace", replace)
+    with pytest.raises(Replaced):
+        join.join(unix.address, after_hang=after_hang)
+
+
+def test_a_daemon_that_hangs_is_replaced_within_twenty_seconds():
+    left = link.POLL_SECONDS * link.POLLS_BEFORE_LOSS
+    called = handshake.TIMEOUT_SECONDS * (join.MAX_SILENT_CALLS - 1)
+    seconds_to_start = 3.0
+    assert left == 10.0
+    assert left + called + control.KILL_SECONDS + seconds_to_start <= 20.0
 
 
 def test_a_daemon_that_is_slow_to_start_is_not_replaced(unix: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,8 +1,11 @@
-"""Nothing grows with the number of keys: memory, descriptors, threads and the cost of a key, of daemon and relay."""
+"""Nothing grows with the number of keys: memory, descriptors, threads and the cost of a key, of daemon and relays."""
 
+import json
 import os
+import random
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -12,24 +15,35 @@ import pytest
 from tests.support.editor import Editor, span
 from tests.support.sharing import Place, eventually
 
-URI = "file:///soak.py"
-
 KEYS = int(os.environ.get("MERCURY_SOAK_KEYS", "1600"))
-"""`make soak` asks for 200,000."""
+"""Of all editors together; `make soak` asks for 200,000."""
 
-LINE = "value = compute(other)"
+EDITORS = 4
+
+RECORD = os.environ.get("MERCURY_SOAK_OUT")
+"""File for what was measured; benchmarks/soak_plot.py draws it."""
+
+BUNDLED = os.environ.get("MERCURY_SOAK_MODEL") == "bundled"
+"""With the bundled model in place of an engine that answers at once."""
+
+SAMPLES = 100 if KEYS >= 20_000 else 8
+
+SOURCES = sorted((Path(__file__).parents[2] / "data" / "held_out").rglob("*.py"))[:12]
+"""Each editor types in three of them."""
+
+MIN_LINE, MAX_LINE = 8, 80
+"""Characters of a line that is typed again."""
 
 GROWTH_BYTES = 16 * 2**20
 """What allocator and caches may add after a quarter of the keys, beside a tenth."""
 
-STATISTICS_FILES = 3
-"""The database, its log and its shared memory, opened seconds after the first suggestion."""
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-
+STATISTICS_FILES = 3 * EDITORS
+"""For each editor the database, its log and its shared memory, opened seconds after the first suggestion."""
 
 MAX_COST_RATIO = 1.1 if KEYS >= 20_000 else 2.0
 """What a key of the last quarter may cost beside one of the first three; a few keys tell little on a busy machine."""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 class Held(NamedTuple):
@@ -38,15 +52,20 @@ class Held(NamedTuple):
     descriptors: int
     threads: int
     memory: int
+    """Resident bytes."""
 
 
-class Pace(NamedTuple):
-    """What a quarter's keys took, in milliseconds each."""
+class Sample(NamedTuple):
+    """What was measured after so many keys."""
 
-    median: float
-    """From the key to the answer."""
-    processor: float
-    """Processor time of daemon and relay."""
+    keys: int
+    daemon: Held
+    relay: Held
+    """The first editor's."""
+    answer_ms: float
+    """From a key to its answer, median since the last sample."""
+    processor_ms: float
+    """Processor time of daemon and relays for a key since the last sample."""
 
 
 def held(process: int) -> Held:
@@ -67,44 +86,85 @@ def descriptors_of_statistics(process: int) -> int:
     return sum("statistics.sqlite" in os.path.realpath(link) for link in Path(f"/proc/{process}/fd").iterdir())
 
 
-def type_keys(editor: Editor, count: int, version: int) -> tuple[int, list[float]]:
-    """Type lines in the second line of a document, delete each, and ask behind every key.
+class Typist:
+    """Types lines of source files again, chosen at random, and asks behind every key."""
 
-    Returns the last version, and the seconds to each answer.
-    """
-    column, seconds = 0, []
-    for _ in range(count):
-        letter = LINE[column] if column < len(LINE) else ""
-        end = 0 if letter == "" else column
-        version += 1
-        begun = time.perf_counter()
-        editor.change(URI, version, {"range": span((1, end), (1, column)), "text": letter})
-        column = column + 1 if letter else 0
-        editor.result(editor.inline(URI, 1, column, 1))
-        seconds.append(time.perf_counter() - begun)
-    editor.change(URI, version + 1, {"range": span((1, 0), (1, column)), "text": ""})
-    return version + 1, seconds
+    def __init__(self, editor: Editor, number: int):
+        self.editor = editor
+        self._random = random.Random(number)
+        sources = SOURCES[number::EDITORS]
+        self._lines = {f"file:///{each.stem}{number}.py": each.read_text("utf-8").split("\n") for each in sources}
+        self._versions = dict.fromkeys(self._lines, 1)
+        for uri, lines in self._lines.items():
+            editor.open(uri, "\n".join(lines))
+
+    def type(self, count: int) -> list[float]:
+        """Type at least so many keys, up to the end of a line; seconds to each answer."""
+        seconds: list[float] = []
+        while len(seconds) < count:
+            uri, lines = self._random.choice(list(self._lines.items()))
+            row = self._random.choice([at for at, line in enumerate(lines) if MIN_LINE <= len(line) <= MAX_LINE])
+            line = lines[row]
+            start = len(line) - len(line.lstrip())
+            self._edit(uri, (row, start), (row, len(line)), "")
+            for column in range(start, len(line)):
+                begun = time.perf_counter()
+                self._edit(uri, (row, column), (row, column), line[column])
+                self.editor.reply(self.editor.inline(uri, row, column + 1))
+                seconds.append(time.perf_counter() - begun)
+        self.editor.replies.clear()
+        self.editor.notices.clear()
+        return seconds
+
+    def _edit(self, uri: str, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+        self._versions[uri] += 1
+        self.editor.change(uri, self._versions[uri], {"range": span(start, end), "text": text})
+
+
+def editor_of(place: Place) -> Editor:
+    """An editor on the daemon with the engine that is wanted."""
+    if not BUNDLED:
+        return place.editor().initialize()
+    command = [sys.executable, "-m", "mercury_lsp", *place.address.arguments]
+    editor = Editor(command=command, env=place.env)
+    editor.request("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+    editor.notify("initialized", {})
+    return editor
+
+
+def sampled(place: Place) -> list[Sample]:
+    """Type all keys; what was measured after each part of them."""
+    editors = [editor_of(place) for _ in range(EDITORS)]
+    typists = [Typist(editor, number) for number, editor in enumerate(editors)]
+    daemon, relays = place.pid(), [editor.process.pid for editor in editors]
+    samples: list[Sample] = []
+    keys = 0
+    with ThreadPoolExecutor(EDITORS) as pool:
+        while keys < KEYS:
+            spent = sum(map(processor_ms, (daemon, *relays)))
+            parts = pool.map(lambda each: each.type(KEYS // SAMPLES // EDITORS), typists)
+            seconds = [each for part in parts for each in part]
+            spent = sum(map(processor_ms, (daemon, *relays))) - spent
+            keys += len(seconds)
+            if not samples:
+                eventually(lambda: descriptors_of_statistics(daemon) == STATISTICS_FILES)
+            figures = round(median(seconds) * 1000, 2), round(spent / len(seconds), 3)
+            samples.append(Sample(keys, held(daemon), held(relays[0]), *figures))
+            if RECORD:
+                Path(RECORD).write_text(json.dumps({"editors": EDITORS, "samples": samples}))
+    assert place.pid() == daemon
+    for each in editors:
+        each.__exit__(None)
+    return samples
 
 
 def test_nothing_grows_with_the_number_of_keys(unix: Place):
-    with unix.editor() as editor:
-        editor.initialize()
-        editor.open(URI, "def compute(other):\n\n    return other\n" * 20)
-        relay, daemon = editor.process.pid, unix.pid()
-        version, seen, paces = 1, list[tuple[Held, Held]](), list[Pace]()
-        for _ in range(4):
-            before = processor_ms(relay) + processor_ms(daemon)
-            version, seconds = type_keys(editor, KEYS // 4, version)
-            editor.receive_all()
-            used = processor_ms(relay) + processor_ms(daemon) - before
-            paces.append(Pace(round(median(seconds) * 1000, 2), round(used / (KEYS // 4), 3)))
-            eventually(lambda: descriptors_of_statistics(daemon) == STATISTICS_FILES)
-            seen.append((held(relay), held(daemon)))
-            editor.replies.clear()
-            editor.notices.clear()
-        assert unix.pid() == daemon
-        for first, last in zip(seen[0], seen[-1], strict=True):
-            assert last.descriptors <= first.descriptors and last.threads <= first.threads + 1
-            assert last.memory <= first.memory * 1.1 + GROWTH_BYTES
-        print(*seen, *paces, sep="\n")
-        assert paces[-1].processor <= MAX_COST_RATIO * max(each.processor for each in paces[:-1])
+    samples = sampled(unix)
+    quarter = len(samples) // 4
+    first, last = samples[quarter - 1], samples[-1]
+    print(*samples[quarter - 1 :: quarter], sep="\n")
+    for early, late in ((first.daemon, last.daemon), (first.relay, last.relay)):
+        assert late.descriptors <= early.descriptors and late.threads <= early.threads + 1
+        assert late.memory <= early.memory * 1.1 + GROWTH_BYTES
+    costs = [median(each.processor_ms for each in samples[at : at + quarter]) for at in range(0, 4 * quarter, quarter)]
+    assert costs[-1] <= MAX_COST_RATIO * max(costs[:-1])
