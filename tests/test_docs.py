@@ -1,38 +1,73 @@
-"""The pages that promise something name tests that exist, and every promise of the page on reliability names one."""
+"""The pages for newcomers name paths that exist, fit on a screen or two, and are all reachable in the site."""
 
-import ast
+import json
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+from mercury_engine.worth import Worth
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = (ROOT / "mercury_lsp", ROOT / "engine" / "mercury_engine", ROOT / "kernels" / "mercury_kernels")
+PAGES = tuple(page for page in (ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md") if page.exists())
+README_LINES = 150
 
-PAGES = ("docs/reliability.md", "docs/privacy.md", "SECURITY.md")
-
-NAMED = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
-
-
-@cache
-def defined(path: str) -> frozenset[str]:
-    """The functions and methods of a test file."""
-    tree = ast.parse((ROOT / path).read_text("utf-8"))
-    return frozenset(each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+SUFFIXES = (".py", ".md", ".c", ".h", ".toml", ".json", ".lua", ".ts")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_test_that_a_page_names_exists(page: str):
-    named = NAMED.findall((ROOT / page).read_text("utf-8"))
-    missing = [f"{path}::{name}" for path, name in named if not (ROOT / path).is_file() or name not in defined(path)]
-    assert not missing
+def named_paths(page: Path) -> list[str]:
+    """The paths and modules in backticks: what has a slash or the suffix of a source file."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    words = re.findall(r"`([\w./*-]+)`", text)
+    return [word for word in words if word.endswith(SUFFIXES) or re.search(r"\w/", word)]
 
 
-def test_every_promise_of_the_page_on_reliability_names_a_test():
-    text = (ROOT / "docs/reliability.md").read_text("utf-8")
-    promises, tests = text.split("## Not promised")[0], text.split("## Tests")[1]
-    numbers = re.findall(r"^\| (\d+) \| \*\*", promises, re.MULTILINE)
-    assert numbers == [str(number) for number in range(1, len(numbers) + 1)] and numbers
-    rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", tests, re.MULTILINE))
-    assert list(rows) == numbers
-    assert all(NAMED.search(row) for row in rows.values())
+def exists(name: str) -> bool:
+    """Whether the repository has this path, from its root, from a package's, or anywhere if it is a bare file name."""
+    name = name.rstrip("/")
+    roots = (ROOT, *PACKAGES)
+    if any(any(root.glob(name)) for root in roots):
+        return True
+    return "/" not in name and any(True for package in PACKAGES for _ in package.rglob(name))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_the_page_names_exists(page: Path):
+    paths = named_paths(page)
+    assert paths
+    assert [path for path in paths if not exists(path)] == []
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= README_LINES
+
+
+def test_every_link_of_the_readme_leads_to_a_file():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", (ROOT / "README.md").read_text("utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    docs = ROOT / "docs"
+    navigation = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} == navigation
+
+
+def table_row(page: str, start: str) -> list[str]:
+    """The cells of the only row of a page's tables that begins so."""
+    [row] = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith(f"| {start} |")]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_the_readme_gives_the_memory_that_was_measured():
+    measured = [int(cell.removesuffix(" MB").replace(",", "")) for cell in table_row("docs/figures.md", "resident")[1:]]
+    given = [
+        table_row("README.md", name)[2] for name in ("bundled, 135M", "`qwen2.5-coder-0.5b`", "`qwen2.5-coder-1.5b`")
+    ]
+    assert [float(cell.removesuffix(" GB")) for cell in given] == [round(megabytes / 1000, 2) for megabytes in measured]
+
+
+def test_the_bundled_models_gate_is_the_same_in_its_settings_and_in_the_code():
+    settings = json.loads((ROOT / "engine/mercury_engine/assets/mercury-135m/settings.json").read_text("utf-8"))
+    assert Worth(**settings["worth"]) == Worth()
