@@ -13,6 +13,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.support import warm
+
 try:
     from mercury_lsp.documents import document
 except ImportError:  # the trainer's tests also run on GPU machines without anything of LSP
@@ -28,6 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before any test module is imported, because Triton decides at import whether it interprets kernels."""
     os.environ["XDG_STATE_HOME"] = os.environ["XDG_DATA_HOME"] = _state.name
     os.environ["MERCURY_IN_PROCESS"] = "1"
+    if warm.POSSIBLE:
+        config.add_cleanup(warm.Offer(_state.name).end)
     if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):  # they share the processors
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     if config.option.markexpr != "gpu":

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
-from tests.support.editor import script
+from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
-
-SERVER = [sys.executable, str(Path(__file__).parents[1] / "support" / "fake_server.py")]
 
 TEXT = script(confidence=0.1) + "def f(count):\n    𝒳 = count\n    return count\n"
 
 
 def test_who_renamed_a_name_goes_on_to_its_other_places_until_there_is_none(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=SERVER)
+    nvim = desk.start_attached(TEXT, cmd=COMMAND)
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
     nvim.keys("ciwtotal<Esc>")
     until(lambda: nvim.lines()[1] == "def f(total):")
@@ -41,7 +37,7 @@ def drawn(nvim: Neovim) -> str:
 
 def renamed(desk: Desk, text: str = TEXT, options: str = "") -> Neovim:
     """The name in the second line changed, and the next place drawn."""
-    nvim = desk.start_attached(text, cmd=SERVER, options=options)
+    nvim = desk.start_attached(text, cmd=COMMAND, options=options)
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
     nvim.keys("ciwtotal<Esc>")
     until(lambda: "total" in drawn(nvim))
@@ -130,7 +126,7 @@ def test_a_preview_shows_the_whole_edit_as_a_diff(desk: Desk) -> None:
 
 
 def test_switched_off_nothing_is_drawn(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=SERVER, options="next_edits = false")
+    nvim = desk.start_attached(TEXT, cmd=COMMAND, options="next_edits = false")
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
     nvim.keys("ciwtotal<Esc>")
     until(lambda: nvim.lines()[1] == "def f(total):")
@@ -204,7 +200,7 @@ def test_several_spans_of_an_edit_are_drawn_and_made_line_by_line(desk: Desk) ->
 def project(desk: Desk) -> Neovim:
     """A function renamed where it is declared; the next place is in another open document."""
     (desk.folder / ".git").mkdir()
-    nvim = desk.start_attached("from tools import load\n\nx = load(2)\n", name="user.py", cmd=SERVER)
+    nvim = desk.start_attached("from tools import load\n\nx = load(2)\n", name="user.py", cmd=COMMAND)
     nvim.open(desk.folder / "tools.py", script(confidence=0.1) + "def load(a):\n    return a\n")
     until(nvim.attached)
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 4 })")
@@ -241,7 +237,7 @@ def test_an_edit_in_a_file_that_is_not_open_is_announced_and_the_key_opens_it(de
     user = desk.folder / "user.py"
     user.write_text("from tools import load\n\nx = load(2)\n")
     text = script(confidence=0.1) + "def load(a):\n    return a\n"
-    nvim = desk.start_attached(text, name="tools.py", cmd=SERVER)
+    nvim = desk.start_attached(text, name="tools.py", cmd=COMMAND)
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 4 })")
     nvim.keys("ciwread<Esc>")
     until(lambda: "→ user.py, line 1" in drawn(nvim))
@@ -265,7 +261,7 @@ def test_all_places_of_several_documents_are_one_undo_step_in_each(desk: Desk) -
 
 
 def test_escape_in_normal_mode_hides_the_edit_and_otherwise_does_what_it_did(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=SERVER, before="vim.keymap.set('n', '<Esc>', '<Cmd>let g:escaped = 1<CR>')")
+    nvim = desk.start_attached(TEXT, cmd=COMMAND, before="vim.keymap.set('n', '<Esc>', '<Cmd>let g:escaped = 1<CR>')")
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 6 })")
     nvim.keys("ciwtotal<Esc>")
     until(lambda: "total" in drawn(nvim))

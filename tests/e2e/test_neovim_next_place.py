@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-from tests.support.editor import script
+from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, Neovim, until
-
-SERVER = Path(__file__).parents[1] / "support" / "fake_server.py"
 
 SILENT = script(confidence=0.1)
 """No ghost text is worth showing."""
@@ -39,7 +35,7 @@ def body(head: str = SILENT) -> str:
 
 
 def command(place: str) -> list[str]:
-    return [sys.executable, str(SERVER), "--place", place]
+    return [*COMMAND, "--place", place]
 
 
 def written(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.test_neovim_next_edits import SERVER, TEXT
+from tests.e2e.test_neovim_next_edits import TEXT
 from tests.e2e.test_neovim_next_place import body, command
+from tests.support.editor import COMMAND
 from tests.support.neovim import Desk, Neovim, until
 
 INFO, ERROR = 3, 1
@@ -22,7 +23,7 @@ def messages(nvim: Neovim) -> str:
 
 
 def test_without_a_next_edit_a_note_says_so_behind_the_line(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=SERVER, has_screen=True)
+    nvim = desk.start_attached(TEXT, cmd=COMMAND, has_screen=True)
     nvim.keys(":Mercury next_edit<CR>")
     until(lambda: noted(nvim) == "  Mercury: no next edit")
     assert "no next edit" not in messages(nvim)
@@ -31,7 +32,7 @@ def test_without_a_next_edit_a_note_says_so_behind_the_line(desk: Desk) -> None:
 
 
 def test_the_key_is_answered_by_a_note_while_inserting(desk: Desk) -> None:
-    nvim = desk.start_attached(TEXT, cmd=SERVER, has_screen=True)
+    nvim = desk.start_attached(TEXT, cmd=COMMAND, has_screen=True)
     nvim.keys("A<M-n>")
     until(lambda: noted(nvim) == "  Mercury: no next edit")
     assert nvim.lua("return vim.fn.mode()") == "i"

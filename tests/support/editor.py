@@ -12,7 +12,14 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-COMMAND = [sys.executable, str(Path(__file__).with_name("fake_server.py"))]
+from tests.support import warm
+
+HERE = Path(__file__).parent
+
+WARM = [sys.executable, "-I", "-S", str(HERE / "warm_start.py")]
+"""Runs a script in a fork of a process that has imported the server already."""
+
+COMMAND = [*(WARM if warm.POSSIBLE else [sys.executable]), str(HERE / "fake_server.py")]
 
 PATIENCE = 300
 """Seconds until a test gives up waiting; only a hanging server takes that long."""
