@@ -13,6 +13,9 @@ _SOURCE = re.compile(
 )
 """A user, a password and a host without a scheme, as in names of data sources of Go and Oracle."""
 
+_HOST = re.compile(r"^\[?[\w-]+(?:\.[\w-]+)+\]?(?::\d+)?[ \t]+[\w.@+-]+:(?P<password>\S{4,})\s*\Z")
+"""A line with a host, a user and a password, as Postfix has them."""
+
 _QUERY = re.compile(
     r"[?&;][\w.-]{0,30}?(?:token|key|secret|password|passwd|pwd|sig|signature|auth|code|credential|session|jwt|hmac)"
     r"=(?P<value>[\w%.~+/=-]{8,})",
@@ -44,7 +47,7 @@ def has_url_secret(line: str) -> bool:
 
 def has_source_secret(line: str) -> bool:
     """Whether the name of a data source has a password."""
-    return any(is_password(found["password"]) for found in _SOURCE.finditer(line))
+    return any(is_password(found["password"]) for each in (_SOURCE, _HOST) for found in each.finditer(line))
 
 
 def has_header_secret(line: str) -> bool:

@@ -15,8 +15,8 @@ from mercury_lsp.documents.secret_text.keys import (
     key_row,
     key_tail,
 )
-from mercury_lsp.documents.secret_text.keywords import NAMED_AT_END, has_named_alone
-from mercury_lsp.documents.secret_text.lines import is_secret_line, suspicious_offsets
+from mercury_lsp.documents.secret_text.keywords import CODE_LANGUAGES, NAMED_AT_END, has_named_alone
+from mercury_lsp.documents.secret_text.lines import has_word, is_secret_line, suspicious_offsets
 
 REACH_LINES = 4
 """Lines around a text that decide about its own: the end of a key, or the name of a value that stands apart."""
@@ -63,7 +63,7 @@ _NEXT_LINE = re.compile(
 
 _VALUE_LINE = re.compile(
     r"[ \t]*(?:-[ \t]+)?\\?(?:[\"']?(?:default|value|val|content|data|string)\w{0,8}\\?[\"']?[ \t]*(?:=>|[:=])"
-    r"|<(?:string|value)>)",
+    r"|<(?:string|value)>|[\w.]{0,20}send(?:line)?[ (])",
     re.IGNORECASE,
 )
 """The start of a line with a value whose name stands on a line of its own, as in lists of environment variables."""
@@ -71,7 +71,17 @@ _VALUE_LINE = re.compile(
 _BLOCK_HEADER = re.compile(r"[:=][ \t]*[|>][+-]?\d?[ \t]*\Z")
 """The end of a line of YAML whose value is the indented lines below."""
 
+_LIST_HEADER = re.compile(r"(?:s|list)[\"']?[ \t]*(?::|:?=)[ \t]*[\[{(]?[ \t]*\Z", re.IGNORECASE)
+"""The end of a line that begins a list of secrets."""
+
+_ITEM = re.compile(r"[ \t]+(?:-[ \t]+)?(?P<value>[\"'][^\"':=]{4,}[\"']?|(?<=- )[^\s\"':=]{4,}),?\s*\Z")
+"""An item of a list, on a line of its own."""
+
+_ROW = re.compile(r"[|\w .-]*[,;|\t][\w .,;|\t-]*\Z")
+"""A line with the names of a table's columns."""
+
 MAX_BLOCK_LINES = 40
+"""Most lines of a block, a list or a table that are examined."""
 
 
 def leads_on(above: str) -> bool:
@@ -79,14 +89,24 @@ def leads_on(above: str) -> bool:
     last = above[above.rstrip().rfind("\n") + 1 :]
     if last.rstrip()[-1:] in _OPENERS or "----" in above or key_row(last):
         return True
-    return any(map(has_named_alone, LINE.findall(above)))
+    return has_word(above) and any(map(_names_what_follows, map(str.rstrip, LINE.findall(above))))
+
+
+def _names_what_follows(line: str) -> bool:
+    """Whether a line has the name of a secret whose value stands on another one."""
+    if not has_word(line):
+        return False
+    return has_named_alone(line) or any(each.search(line) for each in (_LIST_HEADER, _ROW))
 
 
 def is_led_to(text: str, below: str) -> bool:
     """Whether lines may decide about what precedes them: they go on with a string, name its value, or end a key."""
     if below.lstrip()[:1] in _CONTINUERS or text.rstrip()[-1:] in _OPENERS or "----" in below:
         return True
-    return has_named_alone(below.splitlines()[0]) if below else False
+    if not below:
+        return False
+    first = below.splitlines()[0]
+    return has_named_alone(first) or (key_row(first) and key_row(text[text.rstrip().rfind("\n") + 1 :]))
 
 
 @lru_cache(maxsize=4096)
@@ -116,7 +136,34 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
             found |= {other for other, pair in pairs if is_secret_line(pair, language_id)}
         if _BLOCK_HEADER.search(name):
             found |= set(_block_below(lines, number, language_id))
+        if _LIST_HEADER.search(name):
+            found |= set(_items_below(lines, number, language_id))
+        if language_id not in CODE_LANGUAGES and _ROW.match(name):
+            found |= set(_columns_below(lines, number, language_id))
     return found
+
+
+def _items_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
+    """The items of a list that a secret's name begins, if they are secrets."""
+    header = lines[number].rstrip().rstrip("[{( \t")
+    for below in range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines))):
+        if (item := _ITEM.match(lines[below])) is None:
+            return
+        if is_secret_line(f"{header} {item['value']}", language_id):
+            yield below
+
+
+def _columns_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
+    """The rows of a table that has a column of secrets."""
+    mark = next(mark for mark in ",;|\t" if mark in lines[number])
+    names = lines[number].split(mark)
+    for below in range(number + 1, min(number + 1 + MAX_BLOCK_LINES, len(lines))):
+        cells = lines[below].split(mark)
+        if len(cells) != len(names):
+            return
+        pairs = (f"{name.strip()} = {cell.strip()}" for name, cell in zip(names, cells, strict=True))
+        if any(is_secret_line(pair, language_id) for pair in pairs):
+            yield below
 
 
 def _block_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:
@@ -143,7 +190,7 @@ def _key_lines(lines: Sequence[str]) -> Iterator[int]:
     rows: list[int] = []
     for number, line in enumerate(lines):
         if KEY_START.search(line):
-            is_inside = True
+            is_inside = not KEY_END.search(line)
         elif KEY_END.search(line):
             is_inside = False
             yield from _tails_before(lines, number)

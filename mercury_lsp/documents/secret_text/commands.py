@@ -21,7 +21,7 @@ COMMANDS = (
     ),
     *("ldap", "docker", "podman", "openssl", "oracle", "ftp", "zip", "7z", "gpg", "keytool", "jarsigner", "rabbit"),
     *("ipmi", "npm", "twine", "az ", "vault", "net use", "sudo", "login", "logon", "auth", "connect", "credential"),
-    *("-u ", "identified", "insert", "user", "signin", "sign_in", "machine", "pdo", "wifi", "sign"),
+    *("-u ", "identified", "insert", "user", "signin", "sign_in", "machine", "pdo", "wifi", "wlan", "sign"),
 )
 """Parts of commands and statements in lower case: a line without any of them is not examined here."""
 
@@ -41,6 +41,9 @@ _LONG = re.compile(
     re.IGNORECASE,
 )
 _SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\s\"'=/.-][^\s\"']{3,})")
+_CONTINUED = re.compile(r"^[\s\"'#*/]*(?:-[\w-]+(?:[= ](?:\"[^\"]*\"|'[^']*'|[^\s-]\S*))?[\s\"',]*)+\\?[\s)]*\Z")
+"""A line of options and their values and nothing else."""
+
 _SSHPASS = re.compile(r"\bsshpass\s+-p\s?[\"']?(?P<value>[^\s\"']{4,})")
 """Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
 
@@ -54,6 +57,11 @@ _PIPED = re.compile(
     r"\becho\s+(?:-\w+\s+){0,3}[\"']?(?P<value>[^\s\"'|$][^\s\"'|]{3,})[\"']?\s{0,3}\|\s{0,3}(?:\S{0,30}/)?"
     r"(?:sudo\s+-S|docker|passwd|chpasswd|kinit|gpg|openssl|su|cryptsetup)\b"
 )
+_PIPED_PAIR = re.compile(
+    r"\bchpasswd\s{0,3}<<<\s{0,3}[\"']?[\w.-]+:(?P<value>[^\s\"']{4,})"
+    r"|[\"'\s][\w.-]+:(?P<piped>[^\s\"']{4,})[\"']?\s{0,3}\|\s{0,3}(?:sudo\s)?chpasswd"
+)
+_WIFI = re.compile(r"\bWIFI:[^\n]{0,200}?\bP:(?P<value>[^;\n]{4,});")
 _NETRC = re.compile(
     r"\b(?:login|user(?:name)?|account)\s+(?!and\s|or\s)\S{1,100}\s+password\s+(?P<value>\S{3,})", re.IGNORECASE
 )
@@ -65,7 +73,7 @@ _SQL = re.compile(
 )
 _STRING = r"[bru]?[\"'`](?:\\.|[^\"'`\\]){0,120}[\"'`]"
 _LOGIN = re.compile(
-    r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?:create|add)_?user|credentials?|wifi\.begin"
+    r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?:create|add)_?user|credentials?|(?:wifi|wlan)\.(?:begin|connect)"
     r"|password_?authentication|(?:plain|set|digest|proxy)_?auth)(?:::?\w{1,20})?\s{0,3}(?:\(|[=:]\s{0,3}[\w.]{0,20}[(\[])"
     rf"\s{{0,3}}[^()]{{0,80}}?{_STRING}\s{{0,3}},\s{{0,3}}(?:\w{{1,20}}\s?\(\s?)?[bru]?"
     r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
@@ -74,7 +82,7 @@ _LOGIN = re.compile(
 """A call, a tuple or a list with a user and a password, neither of which is named."""
 
 _CONNECTED = re.compile(
-    rf"(?:connect(?:ion)?|pdo|opendb)\(\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}[bru]?"
+    rf"(?:connect(?:ion)?|pdo|opendb)\(\s{{0,3}}{_STRING}\s{{0,3}},(?:\s{{0,3}}\d{{1,5}},)?\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}[bru]?"
     r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
     re.IGNORECASE,
 )
@@ -90,17 +98,19 @@ _INSERTED = re.compile(
 )
 _LITERAL = re.compile(r"'([^']{4,60})'")
 
-_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN, _CONNECTED, _SIGNED)
+_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN, _CONNECTED, _SIGNED, _PIPED_PAIR, _WIFI)
 
 
 def has_command_secret(line: str) -> bool:
     """Whether a command, a call that logs in, a line of .netrc or a statement of SQL has a password."""
-    if any(is_password(found["value"]) for pattern in _CLEAR for found in pattern.finditer(line)):
+    if any(is_password(found[found.lastgroup or 0]) for pattern in _CLEAR for found in pattern.finditer(line)):
         return True
     if any(_is_odd(value) for found in _INSERTED.finditer(line) for value in _LITERAL.findall(found["values"])):
         return True
+    if _PROGRAM.search(line) is not None:
+        return _has_option(line)
     is_continued = line.lstrip(" \t\"'#*/").startswith("-")  # options of a command that begins further up
-    return (is_continued or _PROGRAM.search(line) is not None) and _has_option(line)
+    return is_continued and _has_option(line) and _CONTINUED.search(line) is not None
 
 
 def _has_option(line: str) -> bool:

@@ -14,17 +14,23 @@ CODE_LANGUAGES = frozenset(
 )
 """Languages in which a word without quotes is a name. In all others, also unknown ones, it is a value."""
 
+MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
+"""Those of them whose text is prose."""
+
 WORDS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cred", "bearer", "session", "cookie", "signature", "salt"),
-    *("jwt", "sig", "pw", "psk", "otp", "seed", "pin", "dsn", "nonce", "webhook"),
+    *("jwt", "sig", "pw", "psk", "otp", "seed", "pin", "dsn", "nonce", "webhook", "assword", "community", "phrase"),
+    *("mnemonic", "kennwort", "contrase", "senha", "wachtwoord", "has\u0142o", "l\xf6senord", "\u5bc6\u7801"),
 )
 """Parts of the words below in lower case: a line without any of them is not examined here."""
 
 _WORD = re.compile(f"(?={'|'.join(WORDS)})")
 
 _STRONG = (
-    r"(?:pass(?:words?|wd|wort|phrase|code)|pwd|secret|(?<!by)(?<!com)(?<!sur)(?<!res)pass(?![a-z])"
-    r"|(?<![a-z])(?:pw|psk|pin_?code)(?![a-z])|(?-i:(?<=[a-z0-9])P(?:ass|wd|w|sk)(?![a-z])))"
+    r"(?:pass(?:words?|wd|wort|[ _-]?phrase|code)|pwd|secret|(?<!by)(?<!com)(?<!sur)(?<!res)pass(?![a-z])|pw(?![a-z\d])"
+    r"|(?<![a-z])(?:psk|pin_?code|assword|mnemonic|seed[ _-]?phrase)(?![a-z])|(?<=r[ow])community|(?<=option )key"
+    r"|(?<=recovery[ _-])phrase|kennwort|contrase(?:n|\xf1)a|senha|wachtwoord|has\u0142o|l\xf6senord|\u5bc6\u7801"
+    r"|(?-i:(?<=[a-z0-9])P(?:ass|wd|w|sk)(?![a-z])))"
 )
 """Words behind which almost any value is a secret."""
 
@@ -61,6 +67,7 @@ _QUOTED = re.compile(
     rf"(?P<assigned>{_TYPE}[ \t]{{0,30}}(?:=>|:=|\?=|\|\|=|\?\?=|\+=|<-|::|=(?!=)|:))"
     r"|(?P<compared>[\s)\]]{0,4}(?:[!=]==?|~=|=~|<>|\.?equals\w{0,10}\(|\beq\b|\bne\b|\bis\b(?:[ \t]not\b)?|,|\bin\b))"
     r"|(?P<fallback>[^\"'`;\n]{0,12}?(?:\|\||\?\?|\?:|:-|\bor\b|(?:_or|OrDefault|OrElse|default)\w{0,10}\())"
+    r"|(?P<typed>[\"'`\])]{0,4}\.(?:send_?keys|type|fill|press_?sequentially|set_?(?:text|value)|value|input)\()"
     r"|(?P<called>(?=[({]))|(?P<blank>(?=[ \t])))"
     rf"[ \t]{{0,8}}{_WRAPPED})\\?(?P<quote>\"\"\"|'''|``|[\"'`])",
     re.IGNORECASE,
@@ -78,25 +85,29 @@ _SETS = re.compile(r"\.(?:set|send_?keys|fill|append|value|text)\w*\Z", re.IGNOR
 """A method that gives a field its text."""
 
 _BARE = re.compile(
-    _NAME + r"(?P<close>[\"'`\])}*]{0,3})(?:(?P<sep>[ \t]{0,30}(?:=>|:=|\?=|<-|==?|:-?|>|\bis\b|\blautet\b)[ \t]{0,30}"
-    r"(?:[|>][+-]?\d?(?=[ \t]))?)|[ \t]{1,30})(?P<text>[^\r\n]+)",
+    _NAME + r"(?P<close>[\"'`\])}*]{0,3})"
+    r"(?:(?P<sep>[ \t]{0,30}(?:=>|:=|\?=|<-|==?|:-?|>|\b(?:is|was)\b|[\u2013\u2014]|-(?=[ \t]))[ \t]{0,30}"
+    r"(?:[|>][+-]?\d?(?=[ \t])|[*_]{1,3}[ \t]{0,4})?)"
+    r"|(?P<gap>[ \t]{1,30})(?:\d[ \t]|--\w{1,20}[ \t])?)(?P<text>[^\r\n]+)",
     re.IGNORECASE,
 )
 """A name and the rest of its line, which begins with a value without quotes."""
 
 _TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>|]+")
+_NEXT_SETTING = re.compile(r"(?<=,)[ \t]+[\w\"'.-]{1,40}[ \t]*[:=]|[ \t]*[}\])]+,?\Z")
 _TRAILING = re.compile(r"\s+(?:#|//|;|<!--|--|/\*).*|[\"'`,;]+\s*\Z|\\[rn].*")
 _COMMAND = re.compile(
-    r"^\W*(?:(?:set(?:env|x)?|export|env|arg|let|var|putenv|-\w+)\s+(?:-\w+\s+){0,3})?[\w.-]*\Z", re.IGNORECASE
+    r"^\W*(?:(?:set(?:env|x)?|export|env|arg|let|var|putenv|d-i \S+|-\w+)\s+(?:-\w+\s+){0,3})?[\w.-]*\Z", re.IGNORECASE
 )
 """What stands before a name that a blank alone parts from its value."""
 
 _ALONE = re.compile(r"(?:export )?[\w.-]+=[^\s\"'`(){}\[\];,]+\s*\Z")
-"""An assignment as in files of settings, which is no code in any style."""
+_DOCUMENTED = re.compile(r"\s*[\w -]{0,30}: +(?=\S*\d)[a-z!@#%^&+-][^\s\"'`(){}\[\];,]{5,}\s*\Z")
+"""An assignment as in files of settings, which is no code in any style, and one as in documentation."""
 
 _SETTING = re.compile(
     _STRONG + r"(?P<rest>[\w.-]{0,40})[^\n]{0,120}?(?<![\w-])"
-    r"(?:default|value|val|content|equals)\w{0,8}\\?[\"'`]?\s{0,8}(?:=>|[:=])"
+    r"(?:(?:default|value|val|content|equals)\w{0,8}\\?[\"'`]?\s{0,8}(?:=>|[:=])|send(?:line)?[ (])"
     r"\s{0,8}(?:\\?(?P<quote>[\"'`])|(?P<value>[^\s\"'`{}\[\],]{4,}))",
     re.IGNORECASE,
 )
@@ -117,7 +128,7 @@ NAMED_AT_END = (
 """The end of a line that names a secret, before a value on the next one."""
 
 NAMED_ALONE = re.compile(
-    _STRONG + r"(?P<rest>[\w.-]{0,20})(?:\\?[\"'`]?[,;]?[ \t]{0,4}\{?|</\w{1,20}>)[ \t]*\Z", re.IGNORECASE
+    _STRONG + r"(?P<rest>[\w.-]{0,20})(?::?\\?[\"'`]?[,;)]{0,2}[ \t]{0,4}\{?|</\w{1,20}>)[ \t]*\Z", re.IGNORECASE
 )
 _NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`>])[\w.-]*\Z")
 """The end of a line that names a secret and gives no value."""
@@ -125,7 +136,7 @@ _NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`>])[\w.-]*\Z")
 _LOOKED_UP = re.compile(
     r"(?:get\w*|env\w*|read\w*|load\w*|open|find\w*|fetch\w*|lookup\w*|ask\w*|prompt\w*|input|query\w*|select\w*|require\w*"
     r"|import|translate|gettext|label|print\w*|log\w*|warn\w*|\w*error|\w*exception|raise|throw|format|assert\w*|config"
-    r"|settings?|params?|args?|option|fields?|column|header|request|form|data|props|attr\w*|match\w*|test|search|split"
+    r"|settings?|params?|args?|option|fields|column|header|request|form|data|props|attr\w*|match\w*|test|search|split"
     r"|replace|join|has\w*|contains|pop|startswith|endswith|includes|encode|decode|strip|len|strlen|var|\bt|_)"
     r"\s{0,4}[\[(]\s{0,4}[bfru]?\Z",
     re.IGNORECASE,
@@ -136,7 +147,7 @@ _SUBSCRIPT = re.compile(r"\w\[[ \t]{0,4}\Z")
 _WRAPPERS = re.compile(
     r"(?:str\w*|\w*string|some|just|\w*bytes|secret\w*|trim\w*|from|of|buffer|text\w*|password|c_str|quote|literal|value"
     r"|box|arc|concat\w*|mkstring|securestring|join|sensitive\w*|raw|decode|env"
-    r"|str\w?cpy)!?[ \t]?[(\[{][ \t]{0,4}(?:[bruflc@$]|br|u8|r\#){0,2}\Z",
+    r"|str\w?cpy|field)!?[ \t]?[(\[{][ \t]{0,4}(?:[bruflc@$]|br|u8|r\#){0,2}\Z",
     re.IGNORECASE,
 )
 """Functions whose argument is a value as it is."""
@@ -209,12 +220,15 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
     if _ABOUT.search(rest) or value.lower() == (found["strong"] + rest).lower():
         return False
     if found["compared"] is not None:
-        if found["compared"].strip() == "," and found["close"] == "":
+        if found["compared"].strip() != ",":
+            return has_sign(value)
+        if found["close"] not in ("'", '"', "`"):
             return _COMPARES.search(before) is not None
-        is_pair = found["compared"].strip() == "," and found["close"] in ("'", '"', "`")
-        return has_sign(value) or (is_pair and _is_passed(before, line[found.end() + len(value) + 1 :]))
+        return has_sign(value) or _is_passed(before, line[found.end() + len(value) + 1 :])
     if "." in rest and found["called"] is not None:
         return _SETS.search(rest) is not None or (".equal" in rest and has_sign(value))
+    if found["typed"] is not None:
+        return True
     if found["called"] is not None:
         return not is_verb and not _ASKS.search(before)
     if found["blank"] is not None:
@@ -228,8 +242,10 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
 
 def _is_passed(before: str, after: str) -> bool:
     """Whether a quoted name and the value behind it are arguments of a call, or a pair."""
-    is_pair = re.search(r"[\[({]\s{0,4}[\"'`][\w.-]*\Z", before) and after.lstrip()[:1] in ("]", ")", "}")
-    return bool(is_pair) or re.search(r"[\w!]\s?\([^()\[\]{}]*[\"'`][\w.-]*\Z|\[\"set\", *\"\Z", before) is not None
+    is_pair = re.search(r"[\[({]\s{0,4}[\"'`][\w.#=@:\[-]*\Z", before) and after.lstrip()[:1] in ("]", ")", "}")
+    return (
+        bool(is_pair) or re.search(r"[\w!]\s?\([^()\[\]{}]*[\"'`][\w.#=@:\[-]*\Z|\[\"set\", *\"\Z", before) is not None
+    )
 
 
 def _until(line: str, start: int, quote: str) -> str:
@@ -247,9 +263,11 @@ def _has_bare(line: str, language_id: str) -> bool:
     """Values without quotes: anywhere in texts that are no code, else in comments and in strings."""
     if language_id not in CODE_LANGUAGES:
         return any(_is_bare_secret(found, is_free=False) for found in _named(_BARE, line))
-    if _ALONE.match(line) and any(_is_bare_secret(found, is_free=False) for found in _named(_BARE, line)):
-        return True
-    return any(_is_bare_secret(found, is_free=True) for text in _free_texts(line) for found in _named(_BARE, text))
+    for found in _named(_BARE, line) if _ALONE.match(line) or _DOCUMENTED.match(line) else ():
+        if found["strong"] and _is_bare_secret(found, is_free=False):
+            return True
+    texts = (line,) if language_id in MARKUP_LANGUAGES else _free_texts(line)
+    return any(_is_bare_secret(found, is_free=True) for text in texts for found in _named(_BARE, text))
 
 
 def _is_bare_secret(found: re.Match[str], is_free: bool) -> bool:
@@ -257,17 +275,19 @@ def _is_bare_secret(found: re.Match[str], is_free: bool) -> bool:
     text, sep = _TRAILING.sub("", found["text"]).strip(), found["sep"]
     text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
     token = _TOKEN.match(text)
-    if token is None:
+    if token is None or text[token.end() :][:1] in ("(", "["):
         return False
     value = token[0].rstrip(".,:;!?*/")
     if looks_random(value):
         return True
-    if found["strong"] is None or _ABOUT.search(found["rest"]) or text[token.end() :][:1] in ("(", "["):
+    if found["strong"] is None or _ABOUT.search(found["rest"]):
         return False
     if sep is None:
-        is_whole = token.end() == len(text) and _COMMAND.match(found.string[: found.start()]) is not None
-        return not is_free and is_whole and is_password(value)
-    if is_password(value) and (has_sign(value) or sep == "=" or (token.end() == len(text) and not is_free)):
+        if is_free or token.end() != len(text) or not is_password(value):
+            return False
+        return has_sign(value) or len(found["gap"]) > 1 or _COMMAND.match(found.string[: found.start()]) is not None
+    is_whole = token.end() == len(text) or _NEXT_SETTING.match(text, token.end()) is not None
+    if is_password(value) and (has_sign(value) or sep == "=" or (is_whole and not is_free)):
         return True
     return not is_free and is_password(text)
 

@@ -11,7 +11,7 @@ from mercury_lsp.documents.secret_text.keys import KEY_MARK, has_dense_value, ke
 from mercury_lsp.documents.secret_text.keywords import WORDS, has_secret_value
 from mercury_lsp.documents.secret_text.values import is_wordy, looks_random
 
-MIN_SECRET_LINE_CHARS = 8
+MIN_SECRET_LINE_CHARS = 7
 """Shortest line, in characters, that may contain a secret."""
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=%~][A-Za-z0-9_+/=.:%~|$-]{14,}")
@@ -19,6 +19,10 @@ _RUN = re.compile(r"[A-Za-z0-9_+/=%~][A-Za-z0-9_+/=.:%~|$-]{14,}")
 
 MIN_TOKEN_WITHOUT_DIGIT_CHARS = 20
 """Shortest token that may have no digit by chance: of 20 letters and digits 3 % have none, of 36 0.2 %."""
+
+_SOURCE = re.compile(r":[^\s:@]{3,100}@\w")
+_HOST = re.compile(r"^\[?[\w-]+\.[\w.-]+\]?(?::\d+)?[ \t]+[\w.@+-]+:\S{4}", re.MULTILINE)
+"""Parts of a line with a user, a password and a host."""
 
 _DIGIT = re.compile(r"\d")
 _WORDS = re.compile("|".join(WORDS))
@@ -41,10 +45,16 @@ def suspicious_offsets(text: str) -> Iterator[int]:
             break
     if "----" in text or "PuTTY" in text or "Private-" in text:
         yield from (found.start() for found in KEY_MARK.finditer(text))
+    if "@" in text:
+        yield from (found.start() for found in _SOURCE.finditer(text))
     if "://" in text:
         yield from (found.start() for found in re.finditer("://", text))
-    if "@" in text:
-        yield from (found.start() for found in re.finditer(r":[^\s:@]{3,100}@\w", text))
+    yield from (found.start() for found in _HOST.finditer(text))
+
+
+def has_word(line: str) -> bool:
+    """Whether a line has a word like `password`."""
+    return _WORDS.search(line.lower()) is not None
 
 
 def word_offsets(low: str) -> Iterator[int]:
@@ -68,7 +78,7 @@ def is_secret_line(line: str, language_id: str) -> bool:
         return True
     if "://" in line and has_url_secret(line):
         return True
-    if "@" in line and has_source_secret(line):
+    if ":" in line and has_source_secret(line):
         return True
     if _WORDS.search(low) and (has_secret_value(line, language_id) or has_header_secret(line)):
         return True

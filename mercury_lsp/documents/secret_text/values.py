@@ -28,7 +28,7 @@ MIN_IDENTIFIER_SHARE = 0.87
 
 _WORD = re.compile(r"[A-Z]?[a-z]{3,}")
 _PLACEHOLDER = re.compile(
-    r"\$\{|\{\{|#\{|\$\(|<[\w\s./-]+>|\*{3}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}|(.)\1+$|[xX*.\-_]+$|@\w+@$)"
+    r"\$\{|\{\{|#\{|(?:^|[._/-])\{\w*\}|\$\(|<[\w\s./-]+>|\*{3}|\.{3}|…|%[sd(]|^(?:\$|%\w+%$|\{[^}]*\}|(.)\1+$|[xX*.\-_]+$|@\w+@$)"
 )
 """What stands for a value that comes from elsewhere."""
 
@@ -49,7 +49,7 @@ _SENTENCE_WORDS = frozenset(
 )
 """Words of messages and descriptions, which passphrases lack."""
 
-MAX_PASSPHRASE_WORDS = 12
+MIN_MNEMONIC_WORDS, MAX_PASSPHRASE_WORDS = 12, 24
 
 _KEYWORD = re.compile(r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|api_?key|auth", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|-|/|:)[A-Za-z_$][\w$]*)*\(?\)?")
@@ -101,12 +101,16 @@ def _is_passphrase(text: str) -> bool:
     words = re.findall(r"[a-z]+", text.lower())
     if not 2 <= len(text.split()) <= MAX_PASSPHRASE_WORDS or re.search(r"[(){}\[\]<>=;|]|[.:?,]\Z", text):
         return False
+    if len(text.split()) >= MIN_MNEMONIC_WORDS and re.fullmatch(r"[a-z ]+", text):
+        return True
     return not _KEYWORD.search(text) and _SENTENCE_WORDS.isdisjoint(words) and sum(map(len, words)) > len(text) // 2
 
 
 def looks_random(value: str) -> bool:
     """Whether a value looks like a key: long, of letters and digits, and no version, date, name or path."""
-    if len(value) < MIN_RANDOM_CHARS or _PLACEHOLDER.search(value) or " " in value or _VERSION.fullmatch(value):
+    if len(value) < MIN_RANDOM_CHARS or _PLACEHOLDER.search(value) or _VERSION.fullmatch(value):
+        return False
+    if " " in value or "[" in value or re.match(r"0x[\da-f]{1,16}\Z", value):
         return False
     digits = sum(map(str.isdigit, value))
     if not digits or digits == len(value) or not any(map(str.isalpha, value)):

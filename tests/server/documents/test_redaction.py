@@ -2,10 +2,12 @@ import socket
 import sys
 
 import pytest
+from lsprotocol import types
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.redaction import around_cursor, is_secret_line, without_secrets
+from mercury_lsp.documents.secret_text.blocks import secret_lines
 
 KEY = 'token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
 
@@ -79,6 +81,22 @@ def test_checking_lines_opens_no_connection(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(socket, "create_connection", None)
     assert is_secret_line('slack = "xoxb-123456789012-1234567890123-abcdefghijklmnopqrstuvwx"', "python")
     assert events == []
+
+
+@pytest.mark.parametrize("lines", [300, 6000])
+def test_a_key_has_one_text_examined_however_long_the_document_is(lines: int):
+    named = ["db_password_{n} = get('PASSWORD')\n", *["value_{n} = compute({n}, name='x')\n"] * 8]
+    document = Document("file:///a.py", "python", 1, "".join(named[n % 9].format(n=n) for n in range(lines)))
+    builder, keys = ContextBuilder(), 40
+    builder.build(document.snapshot(), document.snapshot().source.offset_at(lines // 2, 0), None)
+    texts, examined = secret_lines.cache_info().misses, is_secret_line.cache_info().misses
+    for key in range(keys):
+        at = types.Position(lines // 2, key)
+        typed = types.TextDocumentContentChangePartial(text="abcdefghij"[key % 10], range=types.Range(at, at))
+        document.apply([typed], key + 2)
+        builder.build(document.snapshot(), document.snapshot().source.offset_at(lines // 2, key + 1), None)
+    assert secret_lines.cache_info().misses - texts <= keys
+    assert is_secret_line.cache_info().misses - examined <= keys
 
 
 TOKEN = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
