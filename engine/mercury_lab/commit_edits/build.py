@@ -86,20 +86,11 @@ def changed_files(folder: Path, name: str, commit: str, since: str) -> Iterator[
     likely = [each for each in commits(folder, commit, since) if _is_likely(each)]
     kept = {each.id for each in sorted(likely, key=lambda each: rank(each.id))[:MAX_COMMITS]}
     likely = [each for each in likely if each.id in kept]
-    hunks = _hunks(folder, [each.id for each in likely])
+    hunks = hunks_of(folder, [each.id for each in likely])
     with Blobs(folder) as blobs:
         for each in likely:
             if (found := _read(name, each, hunks.get(each.id, []), blobs)) is not None:
                 yield found
-
-
-def _hunks(folder: Path, ids: Sequence[str]) -> dict[str, list[FileHunks]]:
-    """The hunks of commits; none of one whose large files the clone lacks."""
-    try:
-        return hunks_of(folder, ids)
-    except sources.SourceError:
-        half = len(ids) // 2
-        return _hunks(folder, ids[:half]) | _hunks(folder, ids[half:]) if half else {}
 
 
 def _is_likely(commit: Commit) -> bool:

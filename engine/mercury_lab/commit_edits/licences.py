@@ -12,7 +12,7 @@ _MARKS = {
     "MIT": re.compile(r"Permission is hereby granted, free of charge"),
     "BSD-3-Clause": re.compile(r"Redistribution and use in source and binary forms.*endorse or promote", re.S),
     "BSD-2-Clause": re.compile(r"Redistribution and use in source and binary forms(?!.*endorse or promote)", re.S),
-    "ISC": re.compile(r"Permission to use, copy, modify,? and(?:/or)? distribute this software"),
+    "ISC": re.compile(r"Permission to use, copy, modify,? and(?:/or)? distribute this software.*provided that", re.S),
 }
 """A phrase of each licence that is taken."""
 

@@ -12,6 +12,7 @@ from mercury_lab.commit_edits.position import Texts, read_list, scenario
 from mercury_lab.commit_edits.shapes import shape_of
 from mercury_lab.editing.edit_desk import Answer
 from mercury_lab.editing.line_edits import LineEdit
+from mercury_lab.training.commits import repositories
 from mercury_lab.training.commits.history import LineHunk
 
 from mercury_lsp.errors import UsageError
@@ -151,6 +152,14 @@ def test_clones_without_a_permissive_licence_are_left_out(mirror):
 @pytest.mark.parametrize("name", ["pallets/flask", "gin-gonic/gin", "spf13/pflag"])
 def test_held_out_projects_and_those_of_training_are_left_out(name):
     assert build.is_taken(name)
+
+
+def test_no_repository_of_the_list_serves_in_training():
+    listed = read_list(Path(__file__).parents[2] / "data" / "commit_edits" / "positions.json")
+    assert not {each.name.lower() for each in listed.sources} & {each.name.lower() for each in repositories.load()}
+    assert not any(build.is_taken(each.name) for each in listed.sources)
+    assert {each.licence for each in listed.sources} <= {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC"}
+    assert [sum(bool(at.left) is wants for at in listed.positions) for wants in (True, False)] == [300, 250]
 
 
 def test_a_clone_that_lacks_a_commit_is_an_error_that_names_it(found, mirror, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from mercury_engine.api import FillRequest
 from mercury_engine.engine import Engine
-from mercury_engine.errors import ModelCorrupt, RequestError
+from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
 from mercury_engine.models import adapters, weights
 from mercury_engine.models.arrays import bfloat16
 from mercury_engine.models.batching import finished
@@ -120,11 +120,11 @@ def test_requests_with_different_adapters_run_together_as_alone(base):
         np.testing.assert_allclose(found, alone, atol=1e-5)
 
 
-def gap_run(folder, base, plan=PLAN, name="run", kernels=True, **setup):
+def gap_run(folder, base, plan=PLAN, name="run", kernels=True, parent=None, **setup):
     if not (folder / "corpus").exists():
         training_data.corpus(folder / "corpus")
     made = Setup(**({"clock": Clock()} | setup))
-    options = {"setup": made, "precision": "float32", "kernels": kernels}
+    options = {"setup": made, "precision": "float32", "kernels": kernels, "parent": parent}
     return GapAdapterRun(base, folder / "corpus", folder / name, plan, torch.device("cpu"), **options)
 
 
@@ -213,6 +213,15 @@ def test_a_resumed_run_continues_where_it_stopped(base, tmp_path):
     assert (again.step, again.elapsed) == (first.step, first.elapsed) and again.step
     for name, parameter in again.trained.items():
         torch.testing.assert_close(parameter, first.trained[name])
+
+
+def test_a_run_goes_on_from_an_adapters_file(base, tmp_path):
+    tensors = put_adapter(base)
+    run = gap_run(tmp_path, base, replace(PLAN, rank=3), parent=base / "gap.adapter.safetensors")
+    for name, parameter in run.trained.items():
+        np.testing.assert_allclose(parameter.detach().numpy(), tensors[name], atol=0.01)
+    with pytest.raises(ModelNotFound, match="no adapter"):
+        gap_run(tmp_path, base, name="other", parent=base / "config.json")
 
 
 def test_tokens_that_stay_count_little_except_behind_a_change_and_where_a_line_begins():

@@ -21,6 +21,8 @@ USE = (
     "from load import load\n\n\ndef main(argv):\n    value = load(argv[1])\n    print(value, argv)\n    return value\n"
 )
 
+HEAD_LINES = "".join(f"line = {n}\n" for n in range(10))
+
 
 @pytest.fixture
 def project(tmp_path) -> GitProject:
@@ -241,3 +243,20 @@ def test_the_example_of_a_step_being_typed_asks_for_the_rest_of_it():
     assert example.history[-1].inserted == "    value = \n"
     assert example.region_text == "    value = \n"
     assert example.rewritten == "    value = load(argv[1], 'r')\n"
+
+
+def test_the_region_around_the_last_change_is_rewritten_or_stays():
+    before = HEAD_LINES + "a = f(1)\nb = f(2)\nc = f(3)\n" + HEAD_LINES + "d = f(4)\n"
+    steps = tuple(
+        Step(0, at, at + 1, text) for at, text in ((10, "a = g(1)\n"), (12, "c = g(3)\n"), (23, "d = g(4)\n"))
+    )
+    edit = CommitEdit("r", "c", (CommitFile("a.py", "python", before),), 1, steps)
+
+    def around(order, done):
+        return edit_example(Moment(edit, order, done), random.Random(0), lambda _: True, 7, around=3)
+
+    first = around((0, 1, 2), 1)
+    assert first.region_text.endswith("a = g(1)\nb = f(2)\nc = f(3)\nline = 0\n")
+    assert first.rewritten == first.region_text.replace("f(3)", "g(3)") and "d" not in first.rewritten
+    assert around((0, 1, 2), 2).is_quiet
+    assert [hunk.inserted for hunk in around((0, 1, 2), 2).history] == ["a = g(1)\n", "c = g(3)\n"]

@@ -28,11 +28,21 @@ from mercury_lab.training.examples.mixture import Mixture
 TokenIds = tuple[int, ...]
 
 MAX_GAP_TOKENS = 64
-MAX_EDIT_TOKENS = 144
+MAX_EDIT_TOKENS = 224
 """Tokens of a target with its end; examples with longer ones are dropped."""
 
 REGION_LINES = 2 * TOLERANCE_LINES + 1
 """Lines of a region, as the server cuts it around a place: the change may be anywhere in it."""
+
+AROUND_CURSOR_LINES = 8
+"""Lines on either side of the last change in the region that the server has rewritten first."""
+
+AROUND_CURSOR_SHARE = 0.5
+"""Share of a commit's moments whose region is the one around the last change."""
+
+QUIET_AROUND_SHARE = 0.4
+"""Share of regions around the last change in which nothing is left to do that are kept: a third of all examples then
+stay as they are."""
 
 COPY_WEIGHT = 0.3
 """Weight of a token that stays as it is in an edit, relative to one that changes or begins a line.
@@ -183,9 +193,17 @@ class EditExamples:
             file = rng.choice(edit.files)
             source = SourceFile(file.path, edit.repository, file.language, file.text)
             return [self._example(sampler, each) for each in sampler.examples(source, SYNTHETIC_EDITS)]
-        found = (edit_example(moment, rng, self._fits, REGION_LINES) for moment in self._moments(edit, rng))
+        found = (self._of_moment(moment, rng) for moment in self._moments(edit, rng))
         laid = [self._example(sampler, each) for each in found if each is not None]
         return [example for example in laid if example.foreseen >= self.foreseen]
+
+    def _of_moment(self, moment: Moment, rng: random.Random) -> EditExample | None:
+        """The region around the next step, or around the last change."""
+        is_around = not moment.typed and rng.random() < AROUND_CURSOR_SHARE
+        found = edit_example(moment, rng, self._fits, REGION_LINES, AROUND_CURSOR_LINES if is_around else 0)
+        if found is not None and is_around and found.is_quiet and rng.random() >= QUIET_AROUND_SHARE:
+            return None
+        return found
 
     def _moments(self, edit: CommitEdit, rng: random.Random) -> list[Moment]:
         other = rng.choice(self.edits)
@@ -194,7 +212,7 @@ class EditExamples:
         return [*moments(edit, rng, MOMENTS_PER_EDIT, other if same else None), *([typed] if typed else [])]
 
     def _fits(self, example: EditExample) -> bool:
-        return bool(example.region[0]) and len(self.layouter.tokenizer.encode(example.rewritten)) < MAX_EDIT_TOKENS
+        return len(self.layouter.tokenizer.encode(example.rewritten)) < MAX_EDIT_TOKENS
 
     def _example(self, sampler: EditSampler, example: EditExample) -> Example:
         far, near, suffix = sampler.surroundings(example)

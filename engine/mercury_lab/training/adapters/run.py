@@ -8,22 +8,25 @@ some 50 rows per gap only, and the C kernels read the rest.
 With `--examples gaps` the corpus is one of source files, and the adapter learns to fill gaps; with `--examples edits`
 it is a folder of the `commits` step, and the adapter learns to rewrite a region after the edits made so far.
 
-Clock, legs and checkpoints are those of `train`. On SIGTERM the run saves a checkpoint and ends.
+Clock, legs and checkpoints are those of `train`. `--parent` also takes an adapter's file, to teach that one more. On
+SIGTERM the run saves a checkpoint and ends.
 """
 
 import argparse
 import random
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from mercury_engine.errors import RequestError
-from mercury_engine.models import decoder_weights, weights
+from mercury_engine.errors import ModelNotFound, RequestError
+from mercury_engine.models import adapters, decoder_weights, weights
 from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
@@ -63,6 +66,7 @@ class AdapterRun(TrainingRun):
     steps: ExampleSteps
     validation: list[Example] | None
     contexts: ContextReading
+    config: ModelConfig
 
     def __init__(
         self,
@@ -80,10 +84,21 @@ class AdapterRun(TrainingRun):
         self.precision, self.kernels = precision, kernels
         super().__init__(base, corpus, folder, plan, device, parent, setup)
 
+    def _start(self, parent: Path) -> Mapping[str, Tensor]:
+        """Those of a run, or of an adapter's file, as `export` writes it."""
+        if not parent.is_file():
+            return super()._start(parent)
+        stored = adapters.read(parent.parent, self.config)
+        found = next((each for each in stored if each.path == parent), None)
+        if found is None:
+            raise ModelNotFound(f"{parent} is no adapter; name a run's folder or a file NAME.adapter.safetensors")
+        return {name: torch.from_numpy(np.array(factor, np.float32)) for name, factor in found.tensors.items()}
+
     def _network(self, base: Path, device: torch.device) -> Decoder:
         config = weights.read_config(base)
         if config.adapter_rank:
             raise RequestError(f"{base} has a writer, whose rows an adapter would change; name a model without one")
+        self.config = config
         network = MixedPrecisionNetwork(replace(config, adapter_rank=self.plan.rank))
         decoder_weights.fill_reader(network, base)
         network.length, network.markers.requires_grad = None, False

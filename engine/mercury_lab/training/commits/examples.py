@@ -15,23 +15,47 @@ from mercury_lab.training.edits.stage import EditExample, Stage, choose_example
 
 
 def edit_example(
-    moment: Moment, rng: random.Random, fits: Callable[[EditExample], bool], window: int = 0
+    moment: Moment,
+    rng: random.Random,
+    fits: Callable[[EditExample], bool],
+    window: int = 0,
+    around: int = 0,
 ) -> EditExample | None:
     """The next step's region rewritten, or in a quiet moment a region that stays; None if nothing fits.
 
     The history holds all steps made, in order, with the paths of other files. If the last one is partly typed, the
     region is the line being typed, which becomes all that is left of the step. `window`: see `choose_example`.
+    `around`: lines on either side of the last change, whose region is rewritten instead, or stays if nothing is left
+    there.
     """
+    if around:
+        return _at_change(moment, fits, around)
     number = moment.open[0].document if moment.open else moment.situation.cursor[0]
-    file = moment.edit.files[number]
-    own = [_site(moment, step) for step in moment.made if step.file == number]
-    left = (moment.edit.steps[n] for n in moment.order[moment.done + bool(moment.typed) :])
-    ahead = [_site(moment, step) for step in left if step.file == number]
-    stage = Stage(file.path, file.language, "commit", file.text, (*own, *ahead), len(own))
+    stage = _stage(moment, number)
     found = _rest_of_typed(moment, stage) if moment.typed else choose_example(stage, moment.is_quiet, fits, rng, window)
     if found is None or (moment.typed and not fits(found)):
         return None
     return replace(found, history=tuple(_history(moment, number, iter(stage.history))))
+
+
+def _stage(moment: Moment, number: int) -> Stage:
+    """A file of a moment."""
+    file = moment.edit.files[number]
+    own = [_site(moment, step) for step in moment.made if step.file == number]
+    left = (moment.edit.steps[n] for n in moment.order[moment.done + bool(moment.typed) :])
+    ahead = [_site(moment, step) for step in left if step.file == number]
+    return Stage(file.path, file.language, "commit", file.text, (*own, *ahead), len(own))
+
+
+def _at_change(moment: Moment, fits: Callable[[EditExample], bool], around: int) -> EditExample | None:
+    """The region around the last change, which is not in the middle of a step."""
+    if moment.typed or not moment.made:
+        return None
+    number = moment.made[-1].file
+    stage = _stage(moment, number)
+    examples = (stage.around_change(size, size) for size in (around, around // 2))
+    found = next((each for each in examples if each and fits(each)), None)
+    return found and replace(found, history=tuple(_history(moment, number, iter(stage.history))))
 
 
 def _site(moment: Moment, step: Step) -> Site:

@@ -78,7 +78,15 @@ def commits(folder: Path, head: str, since: str = "") -> Iterator[Commit]:
 
 
 def hunks_of(folder: Path, chosen: Sequence[str]) -> dict[str, list[FileHunks]]:
-    """The hunks of the files that the given commits change, by commit."""
+    """The hunks of the files that the given commits change, by commit; none of one whose files a clone lacks."""
+    try:
+        return _hunks_of(folder, chosen)
+    except SourceError:  # clones may leave out large files
+        half = len(chosen) // 2
+        return hunks_of(folder, chosen[:half]) | hunks_of(folder, chosen[half:]) if half else {}
+
+
+def _hunks_of(folder: Path, chosen: Sequence[str]) -> dict[str, list[FileHunks]]:
     command = ("diff-tree", "--stdin", "--root", "-r", "-p", "-U0", "--full-index", "--no-renames", "--histogram")
     listed = git(folder, *command, "--no-ext-diff", "--no-textconv", given="\n".join(chosen).encode() + b"\n")
     found: dict[str, list[FileHunks]] = {}

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
 
-from mercury_engine.api import EditHunk
+from mercury_engine.api import MAX_REGION_CHARS, EditHunk
 from mercury_engine.prompt.edit_layout import REGION_CHARS
 
 from mercury_lab.training.edits.plan import EditPlan, Site, TextSpan, applied, line_end, line_start
@@ -170,6 +170,20 @@ class Stage:
             return None
         return self._example((start, end), self.current[start:end])
 
+    def around_change(self, above: int, below: int) -> EditExample | None:
+        """The last changed line with `above` and `below` lines around, as the server cuts a region around the cursor:
+        with what is open there made, or unchanged. None without a change, and if a step is only partly there."""
+        if not self.made:
+            return None
+        first, last = self.made[-1]
+        at = max(first, last - 1)
+        start, end = self._around(line_start(self.current, at), line_end(self.current, at), above, below)
+        inside = [s for s in self.open if start <= s.start and s.end <= end and s.start < end]
+        if start == end or any(s.start < end and start < s.end for s in self.open if s not in inside):
+            return None
+        here = [Site(s.start - start, s.end - start, s.text) for s in inside]
+        return self._example((start, end), applied(self.current[start:end], here), MAX_REGION_CHARS)
+
     def quiet_places(self, rng: random.Random) -> Iterator[int]:
         """Offsets where an edit could be expected but is not: at done steps, at the same words, anywhere."""
         while True:
@@ -227,8 +241,8 @@ class Stage:
             end = line_end(text, end) if end < len(text) else end
         return start, end
 
-    def _example(self, region: TextSpan, rewritten: str) -> EditExample | None:
-        if max(region[1] - region[0], len(rewritten)) > REGION_CHARS:
+    def _example(self, region: TextSpan, rewritten: str, most: int = REGION_CHARS) -> EditExample | None:
+        if max(region[1] - region[0], len(rewritten)) > most:
             return None
         after = applied(self.before, self.steps)
         return EditExample(self.path, self.language, self.before, after, self.history, region, rewritten, self.kind)

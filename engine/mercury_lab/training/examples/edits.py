@@ -131,7 +131,9 @@ class EditSampler:
         return self._sources.get_or_make((file.path, hash(file.text)), lambda: cut_source(file, self.rng))
 
     def _fits(self, example: EditExample) -> bool:
-        return bool(example.region[0]) and len(self.tokenizer.encode("\n" + example.rewritten)) <= self.most_tokens
+        """Regions that begin a file have no near prefix, which only a model with a gap format can do without."""
+        has_room = bool(example.region[0] or self.window)
+        return has_room and len(self.tokenizer.encode("\n" + example.rewritten)) <= self.most_tokens
 
     def _example(self, source: Source) -> EditExample | None:
         """One edit; whether it is quiet is drawn first, so that what fits does not change the share."""

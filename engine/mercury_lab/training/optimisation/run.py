@@ -70,7 +70,7 @@ class TrainingRun(ABC):
         self.step, self.elapsed, self.canvas_tokens = 0, 0.0, 0
         self.stopped = False
         if parent is not None:
-            self._copy(_checkpoint(parent)["adapter"], self.trained, parent)
+            self._copy(self._start(parent), self.trained, parent)
         self.mean = {name: p.detach().clone() for name, p in self.trained.items()}
         self._resume()
         self._lay(files)
@@ -81,6 +81,10 @@ class TrainingRun(ABC):
     def _files(self, corpus: Path, known: bool) -> Iterable[SourceFile]:
         """The corpus's files, checked for held-out text unless the run has done that (`known`). Raises HeldOut."""
         return read_files(corpus) if known else read_checked(corpus)
+
+    def _start(self, parent: Path) -> Mapping[str, Tensor]:
+        """The weights that a new run starts from. Raises ModelNotFound or ModelCorrupt."""
+        return _checkpoint(parent)["adapter"]
 
     def _resume(self) -> None:
         """Resume from the folder's checkpoint if there is one."""
