@@ -77,12 +77,13 @@ sbom: .venv/.ready  ## the bill of materials of an installation from requirement
 bench: .venv/.ready  ## run every benchmark; each writes to benchmarks/results
 	set -e; for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python "$$script"; done
 
-eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next edits; CORPUS=DIR for other sources, LIMIT=N for a quick look
+eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next edits; CORPUS=DIR for other sources, MIRROR=DIR for commits, LIMIT=N for a quick look
 	set -e; for suite in replay infill calibration; do \
 		$(BIN)/python -m mercury_lab.evaluation $$suite --json --corpus "$(CORPUS)" $(LIMIT:%=--limit %) \
 			--out runs/evaluation/$$suite.json --plots runs/evaluation; done
 	$(BIN)/python -m mercury_lab.evaluation situations --json $(LIMIT:%=--limit %) --out runs/evaluation/situations.json
 	$(BIN)/python -m mercury_lab.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
+	$(if $(MIRROR),$(BIN)/python -m mercury_lab.evaluation commits --mirror "$(MIRROR)" --json $(LIMIT:%=--limit %) --out runs/evaluation/commits.json)
 
 .venv/.ready: pyproject.toml constraints.txt $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/mercury_kernels/cpu/build.py)
 	$(PYTHON) -m venv .venv

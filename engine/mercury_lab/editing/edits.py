@@ -1,8 +1,8 @@
-"""Judge next edits: `python -m mercury_lab.evaluation edits [--json] [--model MODEL] [--corpus DIR] [--commits DIR]`.
+"""Judge next edits: `python -m mercury_lab.evaluation edits [--json] [--model MODEL] [--corpus DIR]`.
 
-It opens the files of scenarios written by hand, or of real commits (--commits), in a language server, makes a user's
-edits key by key, and asks for the next edit: unasked behind the last change, and by key. At half of the positions
-silence is right.
+It opens the files of scenarios written by hand in a language server, makes a user's edits key by key, and asks for the
+next edit: unasked behind the last change, and by key. At half of the positions silence is right. Scenarios test rules;
+`mercury_lab.commit_edits` measures what users get.
 
 Score = mean character F of the positions that want an edit (0 where nothing is shown) x the harmonic mean of show
 rate (share of these positions where something is shown) and quiet rate (share of the others where nothing is).
@@ -17,7 +17,6 @@ from typing import get_args
 
 from rich.table import Column, Table
 
-from mercury_lab.editing.commit_steps import read_steps
 from mercury_lab.editing.edit_desk import WAYS, Answer, EditDesk, own_daemon
 from mercury_lab.editing.edit_figures import Verdict, bootstrap, harmonic_mean, judge, leads_to_edit
 from mercury_lab.editing.edit_peers import PEER_WAYS, Peer
@@ -52,8 +51,8 @@ class Judged:
         jump = self.answer.jump
         return jump is not None and leads_to_edit(self.scenario, jump.path, jump.line)
 
-    def record(self, with_text: bool) -> suite.SuiteRecord:
-        """For looking at classes of mistakes; text of other people's commits stays out."""
+    def record(self) -> suite.SuiteRecord:
+        """For looking at classes of mistakes."""
         edit = self.answer.edit
         shown = edit and {"file": edit.path, "start": edit.start, "end": edit.end, "text": edit.text}
         return {
@@ -67,7 +66,8 @@ class Judged:
             "exact": self.verdict.exact,
             "character_f": round(self.verdict.character_f, 3),
             "ms": round(self.answer.milliseconds),
-        } | ({"shown": shown} if with_text else {})
+            "shown": shown,
+        }
 
 
 def judged(scenario: Scenario, answer: Answer) -> Judged:
@@ -197,9 +197,6 @@ def option_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mercury_lab.evaluation edits", description=__doc__)
     parser.add_argument("--model", help="a folder or a name (default: the bundled model)")
     parser.add_argument("--corpus", type=Path, default=SCENARIOS, help="a folder of *.edits files")
-    parser.add_argument(
-        "--commits", type=Path, help="judge steps of real commits instead: folder of `training commits`"
-    )
     parser.add_argument("--ways", nargs="+", choices=(*WAYS, *PEER_WAYS), default=WAYS, help="ways of asking")
     parser.add_argument("--peer", help="the model of the ways without the server: a folder, a GGUF file or a name")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"))
@@ -218,8 +215,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.peer is None and set(options.ways) & set(PEER_WAYS):
         parser.error("these ways need --peer MODEL")
-    read = read_steps(options.commits, options.corpus) if options.commits else read_scenarios(options.corpus)
-    scenarios = spread(read, options.limit)
+    scenarios = spread(read_scenarios(options.corpus), options.limit)
     found, models = dict[str, list[Judged]](), dict[str, str]()
     if ways := [way for way in options.ways if way in WAYS]:
         found, models["server"] = ask_server(scenarios, ways, server_settings(options))
@@ -227,16 +223,12 @@ def main(argv: list[str]) -> int:
         found[way], models[way] = ask_peer(scenarios, way, options)
     record = {
         "models": models,
-        "positions": "commits" if options.commits else "scenarios",
         "limit": options.limit,
         "seed": options.seed,
         **server_settings(options),
         "machine": suite.machine(options.device or "cpu"),
         "ways": {way: figures_by_group(own, options.seed) for way, own in found.items()},
-        "answers": {
-            way: [each.record(not options.commits) for each in own if each.is_shown or each.jumps]
-            for way, own in found.items()
-        },
+        "answers": {way: [each.record() for each in own if each.is_shown or each.jumps] for way, own in found.items()},
     }
     suite.deliver(record, results_table(record), options, lambda *_: None)
     return 0

@@ -16,6 +16,7 @@ from mercury_lab.training.commits import repositories
 from mercury_lab.training.commits.history import LineHunk
 
 from mercury_lsp.errors import UsageError
+from tests.support import tiny
 from tests.support.git_project import GitProject
 
 MIT = "Permission is hereby granted, free of charge, to any person\n"
@@ -213,3 +214,23 @@ def test_the_command_goes_on_from_its_record(found, mirror, tmp_path, monkeypatc
     record = json.loads("{\n" + capsys.readouterr().out.rpartition("}\n{\n")[2])
     assert record["half"] == half
     assert sorted(asked) == sorted({at.name for at in found.positions})
+
+
+@pytest.mark.slow
+def test_the_command_asks_a_server_in_both_ways(found, mirror, tmp_path, capsys):
+    build.write_list(tmp_path / "list.json", found)
+    options = [
+        "--mirror",
+        str(mirror),
+        "--list",
+        str(tmp_path / "list.json"),
+        "--model",
+        str(tiny.folder(tmp_path / "m")),
+    ]
+    half = ["--held-out"] if found.sources[0].half == "held-out" else []
+    assert run.main([*options, *half, "--limit", "1", "--threads", "1", "--json"]) == 0
+    ways = json.loads(capsys.readouterr().out)["ways"]
+    assert {way: (groups["all"]["wanted"], groups["all"]["quiet"]) for way, groups in ways.items()} == {
+        "unasked": (1, 1),
+        "by key": (1, 1),
+    }

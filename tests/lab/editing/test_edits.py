@@ -1,19 +1,15 @@
-"""The figures of next edits by hand, edits typed key by key, positions in commits, and the suite's command."""
+"""The figures of next edits by hand, edits typed key by key, and the suite's command."""
 
 import json
 from pathlib import Path
 
 import pytest
 from mercury_lab.editing import edit_peers, edits
-from mercury_lab.editing.commit_steps import LIST, StepPosition, draw, read_steps, scenario
 from mercury_lab.editing.edit_desk import Answer, Jump, offset_of, position
 from mercury_lab.editing.edit_figures import Verdict, bootstrap, judge, narrowed
 from mercury_lab.editing.line_edits import LineEdit, keystrokes, line_edit
 from mercury_lab.editing.scenarios import Scenario, read_scenarios
-from mercury_lab.training.commits import commit_edit
-from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 
-from mercury_lsp.errors import UsageError
 from tests.support import tiny
 
 SCENARIOS = Path(__file__).parents[2] / "data" / "edits"
@@ -164,58 +160,6 @@ def test_columns_count_utf_16_units():
     assert position(text, 4) == {"line": 1, "character": 3}
     assert offset_of(text, {"line": 1, "character": 3}) == 4
     assert offset_of(text, {"line": 9, "character": 0}) == len(text)
-
-
-def commit(number: int = 0, steps: int = 2) -> CommitEdit:
-    files = (CommitFile("a.py", "python", TEXT), CommitFile("b.py", "python", TEXT))
-    made = (Step(0, 0, 1, "import x\ndef f(lines):\n"), Step(0, 1, 2, FIRST.text))[:steps]
-    return CommitEdit("o/r", f"{number:040x}", files, 1, made)
-
-
-def test_a_position_in_a_commit_has_made_steps_and_wants_the_others():
-    found = scenario(StepPosition("x", (0, 1), 1), commit())
-    assert found.now["a.py"].startswith("import x\ndef f(lines):\n    a = rows")
-    assert [(want.start, want.end, want.text) for want in found.wants] == [(2, 3, FIRST.text)]
-    assert found.now["a.py"][: found.cursor[1]].endswith("f(lines")
-
-
-def test_steps_may_be_made_in_another_order():
-    found = scenario(StepPosition("x", (1, 0), 2), commit())
-    assert found.is_quiet
-    assert found.now["a.py"] == "import x\ndef f(lines):\n" + FIRST.text + "    b = rows[1]\n    return a\n"
-
-
-def test_a_user_who_moved_on_is_in_another_file():
-    found = scenario(StepPosition("x", (0, 1), 2, 1), commit())
-    assert found.cursor == ("b.py", len("def f(rows):\n    a = rows[0]"))
-
-
-def test_drawn_positions_are_half_quiet_and_no_commit_serves_twice(tmp_path):
-    drawn = draw([commit(n, 1 + n % 3 % 2) for n in range(40)], 12, 0)
-    assert len({each.commit for each in drawn}) == len(drawn) == 12
-    assert sum(each.done == len(each.order) for each in drawn) == 6
-    assert [StepPosition.parse(str(each)) for each in drawn] == drawn
-
-
-def test_the_list_of_commit_positions_is_half_quiet():
-    rows = [line for line in (SCENARIOS / LIST).read_text("utf-8").splitlines() if line[0] != "#"]
-    positions = [StepPosition.parse(row) for row in rows]
-    assert len(positions) == len({each.commit for each in positions}) == 300
-    assert sum(each.done == len(each.order) for each in positions) == 150
-    assert all(each.done >= 1 for each in positions)
-
-
-def test_a_folder_that_lacks_many_commits_of_the_list_is_an_error(tmp_path):
-    commit_edit.write(tmp_path / "test.jsonl.gz", [commit()])
-    with pytest.raises(UsageError, match="lacks 300 commits"):
-        read_steps(tmp_path, SCENARIOS)
-
-
-def test_positions_whose_commits_a_folder_lacks_are_left_out_if_they_are_few(tmp_path):
-    edits = [commit(n) for n in range(10)]
-    commit_edit.write(tmp_path / "test.jsonl.gz", edits[1:])
-    (tmp_path / LIST).write_text("".join(f"{each.commit} 0,1 1\n" for each in edits))
-    assert len(read_steps(tmp_path, tmp_path)) == 9
 
 
 @pytest.mark.slow
