@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.api import Answer, Fill, FillRequest, Request
+from mercury_engine.api import Answer, Control, Fill, FillRequest, Request
 from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
+from mercury_engine.scheduler import Scheduler
 from mercury_engine.worth import Worth
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import held_out_files
@@ -115,7 +116,7 @@ def in_turn(engine: Engine, asked: Sequence[Sequence[FillRequest]], at_once: boo
 
 def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
     """Fill all requests at once."""
-    waiting, found = [asked], list[Fill]()
+    waiting, found = [[(request, Control()) for request in asked]], list[Fill]()
 
     def done(request: Request, outcome: Answer | Exception) -> None:
         if isinstance(outcome, Exception):
@@ -123,7 +124,7 @@ def filled(engine: Engine, asked: Sequence[FillRequest]) -> list[Fill]:
         assert isinstance(outcome, Fill)
         found.append(outcome)
 
-    engine.answer_all(lambda: waiting.pop() if waiting else (), done)
+    Scheduler(engine.reader, engine.steps).answer_all(lambda: waiting.pop() if waiting else (), done)
     return found
 
 

@@ -232,8 +232,8 @@ def row(timed: dict[Any, peers.Timed]) -> dict[str, Any] | None:
     if not timed:
         return None
     means: dict[str, Any] = {name: statistics.fmean(getattr(t, name) for t in timed.values()) for name in MEAN_NAMES}
-    sources = sum((Counter(t.settled_from) for t in timed.values()), Counter[Source]())
-    means |= {"settled_from": {name: count / len(timed) for name, count in sources.items()}} if sources else {}
+    sources = sum((Counter(t.accepted_from) for t in timed.values()), Counter[Source]())
+    means |= {"accepted_from": {name: count / len(timed) for name, count in sources.items()}} if sources else {}
     return {"ms": figures.spread([1e3 * t.seconds for t in timed.values()])} | means
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from threading import Event
 from time import perf_counter
 from typing import Any
 
@@ -119,7 +118,7 @@ def judged(engine: Engine, case: Case) -> list[Judged]:
 def _judged(
     engine: Engine, case: Case, change: Replacement, site: EditSite, snapshot: Snapshot, is_for_key: bool
 ) -> Judged | None:
-    if (request := scoring_request(site, change_block(change, snapshot), snapshot, case.name, Event())) is None:
+    if (request := scoring_request(site, change_block(change, snapshot), snapshot, case.name)) is None:
         return None
     started, texts = perf_counter(), (site.old, site.new)
     with_change = probability_of_new(*engine.score(request, texts))

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, FillRequest, Rewrite, RewriteRequest
-from mercury_engine.denoising.regions import following
-from mercury_engine.denoising.rewriting import Draft, Region, Rewriter
+from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
+from mercury_engine.decoding.autoregressive.regions import Region, following
+from mercury_engine.decoding.autoregressive.rewriting import Rewriter, WrittenRegion
 from mercury_engine.engine import Engine
 from mercury_engine.models.arrays import Array
 from mercury_engine.prompt.layout import path_block, window
@@ -61,21 +62,21 @@ class RightRewriter(Rewriter):
     """Writes a known text, whatever the reader thinks."""
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(engine.reader, engine.denoiser.vocabulary.texts)
+        super().__init__(engine.reader, engine.decoder.rules.vocabulary.texts)
         self.ids: list[int] = []
 
-    def kept(self, draft: Draft, region: Region, read_V: Array) -> float:
+    def kept(self, draft: WrittenRegion, region: Region, read_V: Array) -> float:
         """Whether the present text goes on in it."""
         token = self.choose(draft, region, read_V)
         is_present = draft.present.expects(token) if token is not None else draft.present.next >= region.drafted
         return float(is_present)
 
-    def choose(self, draft: Draft, region: Region, read_V: Array) -> int | None:
+    def choose(self, draft: WrittenRegion, region: Region, read_V: Array) -> int | None:
         """The next token of the text."""
-        written = len(draft.present.written)
-        return self.ids[written] if written < len(self.ids) else None
+        done = len(draft.present.written)
+        return self.ids[done] if done < len(self.ids) else None
 
-    def firsts(self, draft: Draft, region: Region, read_V: Array) -> list[int | None]:
+    def firsts(self, draft: WrittenRegion, region: Region, read_V: Array) -> list[int | None]:
         """Only that one."""
         return [self.choose(draft, region, read_V)]
 
@@ -128,14 +129,16 @@ def measured(engine: Engine, example: EditExample, give_up_below: float) -> Row:
     )
     engine.cache.clear()
     engine.fill(FillRequest(near=near, far=tuple(far), suffix=tuple(suffix), max_slots=1))
-    own, right = engine.rewriter, RightRewriter(engine)
+    decoder = engine.decoder
+    assert isinstance(decoder, AutoregressiveDecoder)
+    own, right = decoder.rewriter, RightRewriter(engine)
     follows = following(request) if engine.gap_format is None else ""
     right.ids = engine.tokenizer.encode(example.rewritten + follows)
-    engine.rewriter = right
+    decoder.rewriter = right
     begun = process_time()
     first, seconds = engine.rewrite(request), process_time() - begun
     again = engine.rewrite(request)
-    engine.rewriter = own
+    decoder.rewriter = own
     model = engine.rewrite(replace(request, give_up_below=give_up_below))
     return Row(
         not example.is_quiet,

@@ -1,7 +1,7 @@
 """Measure whether snippets help: `python benchmarks/snippets.py [--corpus DIR] [--limit N] [--json] [--out FILE]`.
 
 At gaps to the end of the line, in files that import others of their corpus, it measures the model's surprise at the
-true text (the reader's nats per token; the mixture's nats at one position in the gap) without snippets, with the
+true text (nats per token) without snippets, with the
 server's snippets, and with snippets of another repository, which show the effect of length alone. DIR is a folder of
 repositories.
 """
@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.verifier import Verifier
+from mercury_engine.decoding.autoregressive.verifier import Verifier
 from mercury_engine.engine import Engine
 from mercury_engine.models.batching import finished
-from mercury_lab.evaluation import mixture, suite
+from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at, held_out_files, sample_places
 from on_all import options as options_of_all
 from rich.table import Table
@@ -115,49 +115,35 @@ def sample_gaps(repositories: Repositories, limit: int, seed: int) -> Iterator[t
 
 
 def compared(engine: Engine, gap: Gap, ways: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """By way: the reader's nats over the gap, its tokens, the mixture's nats at one position, tokens prefilled."""
+    """By way: the nats over the gap, its tokens, tokens prefilled."""
     found = {}
     for way, blocks in ways.items():
         asked = replace(gap, request=replace(gap.request, far=(*blocks, *gap.request.far)))
         nats, tokens, read = reader_nats(engine, asked.request, gap.truth)
-        found[way] = {"nats": nats, "tokens": tokens, "read": read, "mixture": mixture_nats(engine, asked)}
+        found[way] = {"nats": nats, "tokens": tokens, "read": read}
     return found
 
 
 def reader_nats(engine: Engine, request: FillRequest, truth: str) -> tuple[float, int, int]:
     """The reader's nats of the true text, left to right after the blocks; tokens, prefilled ones."""
-    cut = engine.context_reader.cut(request)
+    cut = engine.decoder.contexts.cut(request)
     target = engine.tokenizer.encode(cut.spell + truth)
-    around = engine.surroundings(request, [*cut.read, *cut.known], 0)
-    reading = Verifier.behind(engine.reader, around)
+    around = engine.surroundings(request, [*cut.read, *cut.known])
+    reading = Verifier.after(engine.reader, around)
     [logp] = finished(reading.verify([[]], [target]), engine.reader)
-    return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.context.tokens_read
-
-
-def mixture_nats(engine: Engine, gap: Gap) -> float | None:
-    """The mixture's nats of the true token at one position in the gap, as in a fill; None if the gap is too long."""
-    if engine.writer is None:
-        return None
-    found = [place for place in mixture.scored_positions(engine, gap, random.Random(1)) if place.ahead == 0]
-    if not found:
-        return None
-    place = found[0]
-    mixed_V = engine.denoiser.mix(place.request, place.canvas, place.written_V, place.read_V, place.ahead)
-    return min(20.0, -float(mixed_V[place.target]))
+    return -sum(float(logp[at][token]) for at, token in enumerate(target)), len(target), around.cached.tokens_read
 
 
 def summary(rows: list[dict[str, dict[str, Any]]], way: str) -> dict[str, float | int | None]:
     """Means, and a way's difference from no snippets with the standard error of the mean over gaps."""
     tokens = sum(row[way]["tokens"] for row in rows)
     differences = [row[way]["nats"] - row["none"]["nats"] for row in rows]
-    mixed = [row[way]["mixture"] for row in rows if row[way]["mixture"] is not None]
     return {
         "reader_nats": sum(row[way]["nats"] for row in rows) / tokens,
         "difference": sum(differences) / tokens,
         "standard_error": statistics.stdev(differences) * math.sqrt(len(rows)) / tokens if len(rows) > 1 else None,
         "better": sum(each < 0 for each in differences),
         "worse": sum(each > 0 for each in differences),
-        "mixture_nats": statistics.fmean(mixed) if mixed else None,
         "tokens_read": statistics.fmean(row[way]["read"] for row in rows),
     }
 

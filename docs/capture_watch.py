@@ -8,10 +8,9 @@ Every frame is a picture of the same terminal, and CSS shows one frame after ano
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from mercury_engine.api import SlotView
+from mercury_engine.api import Control, SlotView
 from rich.console import Console
 from rich.text import Text
 
@@ -20,6 +19,7 @@ from mercury_lsp.commands.watch import canvas
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from mercury_lsp.documents.languages import language_of
+from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.settings import Settings
 
@@ -57,7 +57,7 @@ def main() -> None:
         document = Document(f"file:///{name}", language_of(name), 1, example.before + example.after)
         context = ContextBuilder().build(document.snapshot(), len(example.before), name)
         steps: list[tuple[SlotView, ...]] = []
-        fill = engine.fill(replace(context.request(), on_step=steps.append))
+        fill = filled(engine, context.request(), Control(on_step=steps.append))
         states = [Text(), *(canvas(slots[:SLOTS_SHOWN]) for slots in steps)]
         for number, state in enumerate(states):
             caption = f"step {number} of {fill.steps}" if number else "the gap"

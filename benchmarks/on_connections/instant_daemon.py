@@ -5,11 +5,10 @@ Every answer becomes a line in the file RECORD: milliseconds from the request's 
 
 import argparse
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.api import Fill, FillRequest, NewRequests, Rewrite, RewriteRequest, TellOutcome, one_by_one
+from mercury_engine.api import Answer, Control, Fill, Request, Rewrite, RewriteRequest, ScoreRequest, Scores
 from mercury_engine.worth import Worth
 
 from mercury_lsp.commands import serve
@@ -26,21 +25,16 @@ class InstantEngine:
     def rest(self) -> None:
         """Nothing to release."""
 
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        """Fill the requests one after the other."""
-        one_by_one(self, more, done)
+    def close(self) -> None:
+        """Nothing runs."""
 
-    def fill(self, request: FillRequest) -> Fill:
-        """Always the same fill."""
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        """Always the same fill, the same score for every text, and the region as it is."""
+        if isinstance(request, ScoreRequest):
+            return Scores((0.0,) * len(request.texts), elapsed=0.0)
+        if isinstance(request, RewriteRequest):
+            return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
         return Fill("value = compute(value)", 0.9, steps=1, elapsed=0.0)
-
-    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
-        """The same score for every text."""
-        return [0.0] * len(texts)
-
-    def rewrite(self, request: RewriteRequest) -> Rewrite:
-        """The region as it is."""
-        return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
 
 
 def noting(path: Path) -> Any:

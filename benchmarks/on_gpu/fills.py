@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import torch
-from mercury_engine.cuda.graphs import CanvasJob, GraphDenoiser
+from mercury_engine.cuda.graphs import GraphDenoiser
+from mercury_engine.models.canvas_chunks import CanvasChunk
 from mercury_engine.models.decoder import Decoder
 from mercury_kernels import launch, ops
 
@@ -34,14 +35,14 @@ class Measured:
         self.made, self.point, self.clock, self.seconds = made, point, clock, seconds
         self.contexts = sides(made, point)
 
-    def jobs(self, most: int = FILL_STEPS) -> list[CanvasJob]:
+    def jobs(self, fill: GraphDenoiser, most: int = FILL_STEPS) -> list[CanvasChunk]:
         masks = [self.made.config.mask_id] * self.point.slots
-        return [CanvasJob(7, masks, 1, [before], [after], 0.0, most) for before, after in self.contexts]
+        return [CanvasChunk(fill, 7, masks, 1, [before], [after], 0.0, most) for before, after in self.contexts]
 
     @torch.inference_mode()
     def ours(self, fill: GraphDenoiser) -> dict[str, object]:
         """The device loop: one step inside its chunk, and a whole fill as its caller sees it."""
-        jobs = self.jobs()
+        jobs = self.jobs(fill)
         done = fill.fill(jobs)
         assert all(one.done and one.steps == FILL_STEPS for one in done)
         bucket = fill.bucket(jobs)
@@ -89,7 +90,7 @@ class Measured:
 
     def agreement(self, fill: GraphDenoiser) -> float:
         """Share of slots for which the kernels and the plain model choose the same token in the first step."""
-        found = torch.tensor([one.ids for one in fill.fill(self.jobs(1))])
+        found = torch.tensor([one.ids for one in fill.fill(self.jobs(fill, 1))])
         right = self._plain(fill).choose().token.view(self.point.sessions, -1)[:, :-1].cpu()
         end = self.made.config.end_id
         right = torch.where((right == end).cumsum(-1) > 0, end, right)

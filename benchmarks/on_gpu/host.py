@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.models.paged_reader import ROWS, PagedReader
@@ -94,11 +93,11 @@ class HostTime:
     """Keys typed into gaps of real files, with unread text to look up."""
 
     def __init__(self, folder: str | None = None, gaps_of_each_kind: int = 5) -> None:
-        self.engine = Engine.load(folder, device="cpu", dtype=torch.float32)
-        network = self.engine.reader
+        loaded = Engine.load(folder, device="cpu", dtype=torch.float32)
+        network = loaded.reader
         assert isinstance(network, TorchNetwork)
         self.reader = PagedReader(network.decoder)
-        self.engine.verifying = VerifyingLoop(self.reader, self.engine.context_reader, self.engine.denoiser)
+        self.engine = Engine(replace(loaded.parts, paged=self.reader))
         self.passes = PlayedPasses(self.reader)
         network.read_together = self._read_nothing  # type: ignore[method-assign, assignment]
         self.keys = [keys for gap in gaps(HELD_OUT, gaps_of_each_kind, 0, GAP_KINDS) if (keys := _typed(gap))]
@@ -120,8 +119,7 @@ class HostTime:
 
     def _round(self, profiler: cProfile.Profile | None = None) -> list["Key"]:
         """Every key, behind contexts that were read just before."""
-        assert self.engine.verifying is not None
-        self.engine.verifying.contexts.forget()
+        self.engine.decoder.forget()
         found = []
         for (first, rest), *keys in self.keys:
             self._fill(first, rest, None)
@@ -129,7 +127,7 @@ class HostTime:
         return found
 
     def _fill(self, request: FillRequest, text: str, profiler: cProfile.Profile | None) -> "Key":
-        self.passes.begin(self.engine.tokenizer.encode(self.engine.context_reader.cut(request).spell + text))
+        self.passes.begin(self.engine.tokenizer.encode(self.engine.decoder.contexts.cut(request).spell + text))
         if profiler is not None:
             profiler.enable()
         began = time.perf_counter()

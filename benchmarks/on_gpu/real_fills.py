@@ -12,8 +12,9 @@ from pathlib import Path
 
 import torch
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.cuda.device_loop import DeviceLoop
-from mercury_engine.cuda.verifying_loop import VerifyingLoop
+from mercury_engine.cuda.device_denoising import DeviceDenoising
+from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.engine import Engine
 from mercury_engine.models.paged_reader import PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
@@ -23,6 +24,8 @@ from on_gpu.clock import Clock, spread
 
 HELD_OUT = Path(__file__).resolve().parents[2] / "tests" / "data" / "held_out"
 
+MASKED_MODEL = "mercury-135m-diffusion"
+
 TYPED_KEYS = 2
 """Keys that are typed into each gap and timed."""
 
@@ -30,7 +33,7 @@ TYPED_KEYS = 2
 class RealFills:
     """`count` fills of real gaps, or as many as fit in `seconds`; a rehearsal shortens contexts.
 
-    `shipped`: the reader decides, in passes over pages; otherwise the writer does, in its loop.
+    `shipped`: the causal model, in passes over pages; otherwise the masked one, in chunks of steps.
     """
 
     def __init__(
@@ -88,21 +91,23 @@ class RealFills:
 
     def _engine(self, dtype: torch.dtype | None) -> Engine:
         backend = "torch" if dtype is None else "auto"
-        engine = Engine.load(self.model, device=self.clock.device.type, dtype=dtype, backend=backend)
-        if self.shipped and engine.verifying is None:  # on the CPU, where a rehearsal runs
+        model = self.model or (None if self.shipped else MASKED_MODEL)
+        engine = Engine.load(model, device=self.clock.device.type, dtype=dtype, backend=backend)
+        if self.shipped and engine.parts.paged is None:  # on the CPU, where a rehearsal runs
             assert isinstance(engine.reader, TorchNetwork)
-            paged = PagedReader(engine.reader.decoder)
-            engine.verifying = VerifyingLoop(paged, engine.context_reader, engine.denoiser)
-        if not self.shipped:
-            assert isinstance(engine.writer, TorchNetwork)
-            engine.denoiser.rule = replace(engine.denoiser.rule, decides="writer")
-            engine.loop = DeviceLoop(engine.writer.decoder, engine.denoiser)
+            return Engine(replace(engine.parts, paged=PagedReader(engine.reader.decoder)))
+        decoder, network = engine.decoder, engine.parts.denoiser
+        if isinstance(decoder, DiffusionDecoder) and decoder.on_gpu is None:
+            assert isinstance(network, TorchNetwork)
+            decoder.on_gpu = DeviceDenoising(network.decoder, decoder.contexts, decoder.rules, decoder.options)
         return engine
 
     def _plain(self, engine: Engine, request: FillRequest) -> Fill:
         """The fill by the plain loop."""
-        kept, engine.loop, engine.verifying = (engine.loop, engine.verifying), None, None
+        decoder = engine.decoder
+        assert isinstance(decoder, AutoregressiveDecoder | DiffusionDecoder)
+        kept, decoder.on_gpu = decoder.on_gpu, None
         try:
             return engine.fill(request)
         finally:
-            engine.loop, engine.verifying = kept
+            decoder.on_gpu = kept  # type: ignore[assignment]

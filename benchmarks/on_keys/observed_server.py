@@ -6,15 +6,15 @@ Every fill becomes a line of JSON in the file RECORD, times in seconds of the sy
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from mercury_engine.api import Answer, Fill, NewRequests, Request, TellOutcome
+from mercury_engine.api import Answer, Control, Fill, InferenceEngine, Request
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.engine_host.worker import HostedEngine, Worker, load_engine
+from mercury_lsp.engine_host.worker import Worker, load_engine
 from mercury_lsp.settings import Settings
 
 
@@ -35,23 +35,18 @@ class Stopwatch:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        """The engine's own answers; here requests come one at a time."""
-
-        def begun() -> Iterator[Request]:
-            for request in more():
-                self._row = {"asked": asked_at.pop(id(request), None), "begun": monotonic(), "read": monotonic()}
-                self._before, self._passes = self._engine.cache.tokens_read, []
-                yield request
-
-        def noted(request: Request, outcome: Answer | Exception) -> None:
-            steps = outcome.steps if isinstance(outcome, Fill) else None
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        """The engine's own answer; here requests come one at a time."""
+        self._row = {"asked": asked_at.pop(id(request), None), "begun": monotonic(), "read": monotonic()}
+        self._before, self._passes, steps = self._engine.cache.tokens_read, [], None
+        try:
+            answer = await self._engine.answer(request, control)
+            steps = answer.steps if isinstance(answer, Fill) else None
+        finally:
             read = self._engine.cache.tokens_read - self._before
             row = self._row | {"ended": monotonic(), "steps": steps, "tokens_read": read, "passes": self._passes}
             self._out.write(json.dumps(row) + "\n")
-            done(request, outcome)
-
-        self._engine.answer_all(begun, noted)
+        return answer
 
     def _counted(self, forwards: Any) -> Any:
         """A pass, noting over how many tokens it goes."""
@@ -83,8 +78,10 @@ def main() -> None:
     record = Path(sys.argv[1])
     os.environ["XDG_STATE_HOME"] = str(record.absolute().parent)  # what is counted here is not the user's
 
-    def load(settings: Settings) -> HostedEngine:
-        return Stopwatch(load_engine(settings), record)
+    def load(settings: Settings) -> InferenceEngine:
+        watched: Any = Stopwatch(load_engine(settings), record)
+        engine: InferenceEngine = watched
+        return engine
 
     Worker.ask = noting(Worker.ask)  # type: ignore[method-assign]
     serve(load)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from threading import Event
 
 from mercury_engine.api import FillRequest, RewriteRequest
 
@@ -89,11 +88,11 @@ def _next_edit_texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple
         if top >= bottom:
             continue
         place = Place(snapshot, "a.py", top, top, bottom, 1.0)
-        request = rewrite_request(place, (), Event())
+        request = rewrite_request(place, ())
         yield "rewriting", _of_rewrite(request) if request is not None else ""
     for at in (0, start, end):
         site = EditSite(min(at, snapshot.length), source.slice(at, at + 4), "other")
-        scored = scoring_request(site, "", snapshot, "a.py", Event())
+        scored = scoring_request(site, "", snapshot, "a.py")
         yield "judging", _of_fill(scored) if scored is not None else ""
 
 

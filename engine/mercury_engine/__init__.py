@@ -1,4 +1,4 @@
-"""Mercury's engine: a diffusion language model that fills gaps in source text.
+"""Mercury's engine: fills gaps in source text with a language model, causal (the default) or masked diffusion.
 
 Importing it imports nothing else: processes that only pass messages to a server use some of its modules.
 """

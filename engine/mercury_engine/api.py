@@ -1,6 +1,9 @@
-"""The engine's requests, answers and callbacks; no torch here."""
+"""The engine's requests and answers, which are plain data, and the protocol of engines; no torch here.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+Whatever cannot be sent to another process, a cancel flag and callbacks, travels beside a request in its `Control`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal, Protocol
@@ -9,8 +12,8 @@ from mercury_engine.worth import Worth
 
 Effort = Literal["instant", "low", "medium", "high"]
 
-Source = Literal["pass", "request", "writer", "repeat"]
-"""Where a settled token comes from: the pass itself, or the source of its draft."""
+Source = Literal["pass", "request", "repeat"]
+"""Where an accepted token comes from: the pass itself, or the source of its draft."""
 
 PART_OF_A_CHARACTER = "\ufffd"
 """Stands in decoded text for a character whose last bytes are in the next token."""
@@ -58,20 +61,16 @@ class FillRequest:
     """Longest fill, in tokens."""
     effort: Effort = "medium"
     max_steps: int | None = None
-    """Maximum number of denoising steps; the last one settles every open slot by its best guess. None: no limit."""
+    """Maximum number of forward passes after the context was read; None: no limit.
+
+    A masked diffusion model unmasks every open slot in the last one. 0 reads the context only.
+    """
     candidates: int = 1
     """Number of different fills to try, all in the same forward passes; the most confident becomes the answer."""
     draft: str = ""
-    """Text that may belong behind the cursor: the rest of an older suggestion, or a line like this one."""
-    check: Callable[[str], int | None] | None = None
-    """Called with a finished fill, on the caller's thread; returns where it breaks the document's syntax, or None.
-
-    The slots from there on are masked and filled again, once; what is still broken after that is cut off.
-    """
-    on_step: OnStep | None = None
-    """Called with the first candidate's canvas after every step, on the caller's thread; the fill waits for it."""
+    """Text that may belong after the cursor: the rest of an older suggestion, or a line like this one."""
     deadline_ms: float | None = None
-    """Milliseconds from the call of `fill`, after which it returns the confident part of what it has."""
+    """Milliseconds from the arrival of the request, after which the confident part of what there is is the answer."""
     unread_limit: int | None = None
     """Most context tokens to prefill; if more are unread, far blocks are left out, but never the near prefix."""
     give_up_below: float = 0.0
@@ -83,8 +82,11 @@ class FillRequest:
     """
     adapter: str = "gap"
     """The adapter to fill with; a model that lacks it fills without."""
-    cancel: Event = field(default_factory=Event)
-    """May be set from any thread: the loop then stops before its next step and raises `Cancelled`."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether someone waits, so that work that may be left out is."""
+        return self.deadline_ms is not None
 
     @property
     def follows(self) -> str:
@@ -94,15 +96,14 @@ class FillRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """Texts to score in a gap instead of filling it; only the gap's context and cancel flag matter."""
+    """Texts to score in a gap instead of filling it; only the gap's context matters."""
 
     gap: FillRequest
     texts: tuple[str, ...]
 
     @property
-    def cancel(self) -> Event:
-        """The gap's cancel flag."""
-        return self.gap.cancel
+    def deadline_ms(self) -> None:
+        """There is no part of scores to return early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +150,7 @@ class RewriteRequest:
     enough: float | None = None
     """Stop behind the first hunk with at least this chance and a line that stays; None: rewrite the whole region."""
     deadline_ms: float | None = None
-    """Milliseconds from the call of `rewrite`, after which there is no answer."""
-    cancel: Event = field(default_factory=Event)
-    """May be set from any thread: the rewrite then stops before its next pass and raises `Cancelled`."""
+    """Milliseconds from the arrival of the request, after which there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ class RegionHunk:
     end: int
     text: str
     chance: float
-    """Product of its tokens' probabilities (`denoising.rewriting`), not calibrated."""
+    """Product of its tokens' probabilities (`decoding.autoregressive.rewriting`), not calibrated."""
     stays: float
     """The same of the present tokens in their place, as far as they were read."""
 
@@ -178,7 +177,7 @@ class Rewrite:
     change_chance: float
     """How likely the model found it that anything changes, whatever the answer."""
     steps: int
-    """Forward passes behind the prompt."""
+    """Forward passes after the prompt."""
     elapsed: float
     """Seconds inside the engine."""
     is_finished: bool = False
@@ -197,7 +196,7 @@ class Fill:
     confidence: float
     """Probability between 0 and 1 that the text is right."""
     steps: int
-    """Number of denoising steps."""
+    """Forward passes after the context was read; of a masked diffusion model its denoising steps."""
     elapsed: float
     """Seconds inside the engine."""
     is_finished: bool = False
@@ -208,49 +207,87 @@ class Fill:
     """Context tokens that were not in the cache."""
     tokens_unread: int = 0
     """Context tokens that were left out because of the request's `unread_limit`."""
-    settled_from: Mapping[Source, int] = field(default_factory=dict)
-    """Number of tokens by where they come from."""
+    accepted_from: Mapping[Source, int] = field(default_factory=dict)
+    """Number of accepted tokens by where they come from."""
     others: tuple["Fill", ...] = ()
     """Further candidates with different texts, by falling confidence."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The log-likelihood of each text of a score request, in nats."""
+
+    nats: tuple[float, ...]
+    elapsed: float
+    """Seconds inside the engine."""
+
+
 Request = FillRequest | ScoreRequest | RewriteRequest
 
-Answer = Fill | Rewrite | list[float]
-"""A fill, a rewrite, or for a score request the log-likelihood of each text in nats."""
+Answer = Fill | Scores | Rewrite
 
-NewRequests = Callable[[], Iterable[Request]]
+
+@dataclass(slots=True)
+class Control:
+    """What travels beside a request to an engine in the same process."""
+
+    cancel: Event = field(default_factory=Event)
+    """May be set from any thread: the engine stops before its next pass and raises `Cancelled`."""
+    on_step: OnStep | None = None
+    """Called with the first candidate before and after each step of a fill, on the engine's thread, which waits."""
+    check: Callable[[str], int | None] | None = None
+    """Called with a finished fill, on the engine's thread; returns where it breaks the document's syntax, or None.
+
+    What follows from there on is taken back and filled again, once; what is still broken after that is cut off.
+    """
+
+
+NewRequests = Callable[[], Iterable[tuple[Request, Control]]]
 """Returns the requests that arrived since its last call."""
 
 TellOutcome = Callable[[Request, Answer | Exception], None]
-"""Called once for each request, with its answer or the error that `SequentialEngine.fill` would raise."""
+"""Called once for each request, with its answer or the error that answering it raises."""
 
 
-class SequentialEngine(Protocol):
-    """An engine that answers one request after another."""
+class InferenceEngine(Protocol):
+    """Answers requests with one model. `engine.Engine` does it in the process; others may send requests elsewhere."""
 
-    def fill(self, request: FillRequest) -> Fill: ...
+    @property
+    def name(self) -> str: ...
 
-    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]: ...
+    @property
+    def device(self) -> str: ...
 
-    def rewrite(self, request: RewriteRequest) -> Rewrite: ...
+    @property
+    def backend(self) -> str:
+        """The implementation that runs the model, for people to read."""
+        ...
 
+    @property
+    def choice(self) -> str:
+        """Why the device was chosen, for people to read; empty if there was nothing to choose."""
+        ...
 
-def one_by_one(engine: SequentialEngine, more: NewRequests, done: TellOutcome) -> None:
-    """`Engine.answer_all` for an engine that can only answer one request after another."""
-    while requests := list(more()):
-        for request in requests:
-            try:
-                outcome = _answer(engine, request)
-            except Exception as error:
-                done(request, error)
-            else:
-                done(request, outcome)
+    @property
+    def edit_format(self) -> str | None:
+        """The format in which the model was trained to rewrite regions; None if it was not."""
+        ...
 
+    @property
+    def worth(self) -> Worth:
+        """When a fill is worth showing while typing."""
+        ...
 
-def _answer(engine: SequentialEngine, request: Request) -> Answer:
-    if isinstance(request, FillRequest):
-        return engine.fill(request)
-    if isinstance(request, RewriteRequest):
-        return engine.rewrite(request)
-    return engine.score(request.gap, request.texts)
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        """The fill, scores or rewrite that the request asks for; requests under way share forward passes.
+
+        Raises Cancelled once the control's flag is set, RequestError when the request asks for too much, ModelCorrupt
+        when the weights compute NaN, and DeviceError when memory is full. The engine stays usable after each.
+        """
+        ...
+
+    def rest(self) -> None:
+        """Give back resources, as no request has come for a while; returns at once."""
+
+    def close(self) -> None:
+        """Stop answering, and return once nothing runs any more."""

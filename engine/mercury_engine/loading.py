@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mercury_engine.denoising.calibration import Calibration
-from mercury_engine.denoising.rule import DenoisingRule
+from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.options import AutoregressiveOptions, DecodingOptions, DiffusionOptions
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
-from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, is_path, path_of, user_models
+from mercury_engine.model_folders import BUNDLED_MODEL, INSTALLED, PACKAGED_MODELS, is_path, path_of, user_models
 from mercury_engine.models import weights
 from mercury_engine.models.backend import Backend, Device, networks
 from mercury_engine.models.gguf.file import gguf_of
@@ -32,10 +32,11 @@ class ModelParts:
 
     folder: Path
     reader: Network
-    writer: Network | None
-    """None for a folder without an adapter."""
+    """Reads context; of a causal model all that there is."""
+    denoiser: Network | None
+    """Denoises canvases; None for a causal model."""
     tokenizer: Tokenizer
-    rule: DenoisingRule = field(default_factory=DenoisingRule)
+    options: DecodingOptions = field(default_factory=AutoregressiveOptions)
     calibration: Calibration = field(default_factory=Calibration)
     worth: Worth = field(default_factory=Worth)
     """When a fill is worth showing unasked."""
@@ -57,32 +58,36 @@ def load_model(
     Raises ModelNotFound, ModelCorrupt, and RequestError for a device or backend that is not available.
     """
     folder = find_model(path_or_name)
-    tokenizer = _tokenizer(folder)
-    reader, writer, choice, paged = networks(folder, device, dtype, threads, backend)
+    config, tokenizer = weights.read_config(folder), _tokenizer(folder)
+    if config.kind == "masked" and not weights.has_adapter(folder, config):
+        raise ModelNotFound(
+            f"no {weights.ADAPTER_FILES} in {folder}, with which this model denoises; the package leaves it out, "
+            "for it would get too large: take the file from the source repository, or choose another model"
+        )
+    reader, denoiser, choice, paged = networks(folder, device, dtype, threads, backend)
+    if denoiser is not None:
+        denoiser.prepare()
     settings = weights.read_settings(folder)
-    rule, worth = _fitted(DenoisingRule, settings.rule, folder), _fitted(Worth, settings.worth, folder)
-    if writer is not None and "writer" in (rule.drafts, rule.decides):
-        writer.prepare()
-    if writer is None and rule.decides == "writer":
-        raise ModelCorrupt(f"settings.json in {folder} lets a writer decide, but there is none; fetch it again")
-    if writer is None and rule.drafts == "writer" and reader.config.adapter_rank:
-        raise ModelNotFound(f"no {weights.ADAPTER_FILES} in {folder}, whose settings let it draft; fetch it again")
-    markers = _markers(folder, settings, tokenizer, reader.config)
-    calibration = _fitted(Calibration, {"knots": settings.calibration}, folder)
-    edit_format = format_of(folder, (reader.config.name, folder.name))
     return ModelParts(
         folder,
         reader,
-        writer,
+        denoiser,
         tokenizer,
-        rule,
-        calibration,
-        worth,
-        markers,
-        edit_format,
+        _options(config, settings, folder),
+        _fitted(Calibration, {"knots": settings.calibration}, folder),
+        _fitted(Worth, settings.worth, folder),
+        _markers(folder, settings, tokenizer, config),
+        format_of(folder, (config.name, folder.name)),
         choice,
         paged,
     )
+
+
+def _options(config: ModelConfig, settings: weights.ModelSettings, folder: Path) -> DecodingOptions:
+    """The options of the decoder that runs a model of this kind. Raises ModelCorrupt."""
+    if config.kind == "causal":
+        return _fitted(AutoregressiveOptions, settings.decoding, folder)
+    return _fitted(DiffusionOptions, settings.decoding, folder)
 
 
 def find_model(path_or_name: str | Path | None) -> Path:
@@ -108,10 +113,11 @@ def find_model(path_or_name: str | Path | None) -> Path:
 
 def _installed(name: str) -> Path:
     """The path of an installed model. Raises ModelNotFound, also for what is no plain name."""
-    folder = user_models() / name
     is_plain = Path(name).name == name and not name.startswith(".") and name not in ("", "~")
-    if is_plain and _is_model(folder):
-        return folder
+    if is_plain and (PACKAGED_MODELS / name / "config.json").is_file():
+        return PACKAGED_MODELS / name
+    if is_plain and _is_model(user_models() / name):
+        return user_models() / name
     raise ModelNotFound(
         f"no model {name!r} is installed in {user_models()}; set mercury.model to one that mercury-lsp models list "
         "shows, to a folder by its whole path, or leave it out"
@@ -128,7 +134,7 @@ def _is_model(path: Path) -> bool:
 
 def _tokenizer(folder: Path) -> Tokenizer:
     """The model's tokenizer. Raises ModelCorrupt if it has tokens that the weights have no row for."""
-    tokenizer = Tokenizer(folder)
+    tokenizer = Tokenizer(weights.base_of(folder))
     vocabulary = weights.read_config(folder).vocab_size
     tokens = "tokenizer.json" if gguf_of(folder) is None else "the tokenizer"
     if tokenizer.size > vocabulary:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from mercury_engine.errors import ModelNotFound
 
-BUNDLED_MODEL = Path(__file__).parent / "assets" / "mercury-135m"
-"""The folder of the model that comes with the package."""
+PACKAGED_MODELS = Path(__file__).parent / "assets"
+"""The folder of the models that come with the package, found by name as installed ones are."""
 
+BUNDLED_MODEL = PACKAGED_MODELS / "mercury-135m"
+"""The one that is used by default."""
 
 INSTALLED = "installed:"
 """Prefix of a model that is looked up by name among the installed ones only, so that no path can be given."""

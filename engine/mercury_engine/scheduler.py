@@ -1,66 +1,88 @@
-"""Runs several requests at a time: carries each from forward pass to forward pass and shares the passes among them."""
+"""Runs several requests at a time: carries each from forward pass to forward pass and shares the passes among them.
+
+This is the only place that looks at deadlines and cancel flags: before every pass, and where steps pause.
+"""
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from mercury_engine.api import Answer, NewRequests, Request, TellOutcome
+from mercury_engine.api import Answer, Control, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
-from mercury_engine.models.batching import ForwardResult, ForwardSteps
-from mercury_engine.models.network import ForwardRequest, Network
+from mercury_engine.models.batching import DeadlineReached, Forward, ForwardSteps
+from mercury_engine.models.canvas_chunks import CanvasChunk
+from mercury_engine.models.network import CanvasForward, Network
 
 MOST_SHARED_ROWS = 32
-"""Largest forward, in rows, that shares a pass. A larger one gains nothing by sharing, and the others would wait."""
+"""Most rows that read text and share a pass. More gain nothing by sharing, and the others would wait."""
 
-AnswerSteps = Callable[[Request, float], ForwardSteps[Answer]]
-"""Starts the steps that answer a request; the float is the time of `time.perf_counter` when it arrived."""
+AnswerSteps = Callable[[Request, Control], ForwardSteps[Answer]]
+"""Starts the steps that answer a request."""
 
 
 class RunningRequest:
     """One request and how far its answer has got."""
 
-    def __init__(self, request: Request, steps: ForwardSteps[Answer]) -> None:
-        self.request = request
-        self.waits_for: ForwardRequest | None = None
-        """The forward it needs next; None before the first and after the last one."""
+    def __init__(self, request: Request, control: Control, steps: ForwardSteps[Answer]) -> None:
+        self.request, self._control, self._steps = request, control, steps
+        self.waits_for: Forward | None = None
+        """The forward it needs next; None when it needs none now."""
         self.outcome: Answer | Exception | None = None
-        """The answer, or the exception `Engine.fill` raises; None until the request is done."""
-        self._steps = steps
+        """The answer, or the exception that answering raises; None until the request is done."""
+        self._started = time.perf_counter()
+        self._deadline = None if request.deadline_ms is None else self._started + request.deadline_ms / 1e3
+        """When its time is up; None if that never happens, or once the steps were told."""
 
     def start(self) -> None:
         """Continue to the first forward pass."""
-        self._resume(lambda: next(self._steps))
+        if not self._is_cancelled():
+            self._continue(lambda: next(self._steps))
 
-    def take(self, result: ForwardResult) -> None:
+    def take(self, result: object) -> None:
         """Continue with the result of the pass."""
-        self._resume(lambda: self._steps.send(result))
+        if not self._is_cancelled():
+            self._continue(lambda: self._steps.send(result))
 
     def fail(self, error: Exception) -> None:
         """Continue after the pass has failed, if the steps can."""
-        self._resume(lambda: self._steps.throw(error))
+        self._continue(lambda: self._steps.throw(error))
 
-    def _resume(self, step: Callable[[], ForwardRequest]) -> None:
-        self.waits_for = None
+    def check(self) -> None:
+        """Stop if the request was cancelled; if its time is up, tell the steps, which then end."""
+        if not self._is_cancelled() and self._deadline is not None and time.perf_counter() >= self._deadline:
+            self._deadline = None
+            self._continue(lambda: self._steps.throw(DeadlineReached()))
+
+    def _is_cancelled(self) -> bool:
+        if self.outcome is None and self._control.cancel.is_set():
+            self._steps.close()
+            self.waits_for, self.outcome = None, Cancelled("superseded by a newer request")
+        return self.outcome is not None
+
+    def _continue(self, step: Callable[[], Forward | None]) -> None:
+        """Continue to the next forward pass; pauses before it are for checks."""
         try:
-            if self.request.cancel.is_set():
-                self._steps.close()
-                raise Cancelled("superseded by a newer request")
             self.waits_for = step()
+            while self.waits_for is None and self.outcome is None:
+                self.check()
+                if self.waits_for is None and self.outcome is None:
+                    self.waits_for = next(self._steps)
         except StopIteration as end:
-            self.outcome = end.value
+            self.waits_for, self.outcome = None, replace(end.value, elapsed=time.perf_counter() - self._started)
         except Exception as error:
-            self.outcome = error
+            self.waits_for, self.outcome = None, error
 
 
 class Scheduler:
-    """Answers requests with the steps it is given; their forward passes run on the reader."""
+    """Answers requests with the steps it is given; forward passes that read text run on the network."""
 
-    def __init__(self, reader: Network, steps: AnswerSteps) -> None:
-        self._reader, self._steps = reader, steps
+    def __init__(self, network: Network, steps: AnswerSteps) -> None:
+        self._network, self._steps = network, steps
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request, control: Control) -> Answer:
         """Answer one request. Raises what its steps raise."""
-        running = self._begin(request)
+        running = self._begin(request, control)
         while running.outcome is None:
             self._advance([running])
         if isinstance(running.outcome, Exception):
@@ -73,34 +95,42 @@ class Scheduler:
         Returns when nothing is running and `more` has nothing new.
         """
         running: list[RunningRequest] = []
-        while running := [*running, *map(self._begin, more())]:
+        while (new := [self._begin(*each) for each in more()]) or running:
+            running += new
             self._advance(running)
             for each in running:
                 if each.outcome is not None:
                     done(each.request, each.outcome)
             running = [each for each in running if each.outcome is None]
 
-    def _begin(self, request: Request) -> RunningRequest:
-        return RunningRequest(request, self._steps(request, time.perf_counter()))
+    def _begin(self, request: Request, control: Control) -> RunningRequest:
+        return RunningRequest(request, control, self._steps(request, control))
 
     def _advance(self, running: Sequence[RunningRequest]) -> None:
-        """Advance all small forwards by one shared pass, and the first of the large ones by a pass of its own."""
+        """Advance all that can share a pass by one, and the first of the others by a pass of its own."""
         for each in running:
             if each.waits_for is None:
                 each.start()
-        small = [each for each in running if each.waits_for is not None and each.waits_for.rows <= MOST_SHARED_ROWS]
-        large = [each for each in running if each.waits_for is not None and each.waits_for.rows > MOST_SHARED_ROWS]
-        for sharing in filter(None, (small, large[:1])):
+            each.check()
+        waiting = [(each, forward) for each in running if (forward := each.waits_for) is not None]
+        shared = [each for each, forward in waiting if _may_share(forward)]
+        alone = [each for each, forward in waiting if not _may_share(forward)]
+        for sharing in filter(None, (shared, alone[:1])):
             self._pass(sharing)
 
     def _pass(self, sharing: Sequence[RunningRequest]) -> None:
         """Run one forward pass; if it fails, every request that shares it fails."""
         forwards = [each.waits_for for each in sharing if each.waits_for is not None]
         try:
-            results = batching.run(self._reader, forwards)
+            results = batching.run(self._network, forwards)
         except Exception as error:
             for running in sharing:
                 running.fail(error)
         else:
             for running, result in zip(sharing, results, strict=True):
                 running.take(result)
+
+
+def _may_share(forward: Forward) -> bool:
+    """Whether others gain by sharing a pass with it: not with a long prefill, whose end they would wait for."""
+    return isinstance(forward, CanvasForward | CanvasChunk) or forward.rows <= MOST_SHARED_ROWS

@@ -9,6 +9,7 @@ from mercury_lsp import default_model
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.shown import Shown
+from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.settings import Settings
 
 
@@ -28,8 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     context, snapshot = FilePosition.parse(arguments.position).context()
     settings = Settings(model=default_model.named(arguments.model))
     engine = load(settings)
-    fill = engine.fill(replace(context.request(), effort=settings.effort, max_slots=settings.max_slots))
-    shown = Shown.of(fill, engine.worth, context, snapshot)
+    request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots)
+    fill = filled(engine, request)
+    shown = Shown.of(fill, engine, settings, context, snapshot)
     answer = {
         "text": shown.text,
         "confidence": round(fill.confidence, 4),

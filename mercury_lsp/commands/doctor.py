@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mercury_engine.api import FillRequest
+from mercury_engine.api import FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError
 from mercury_engine.models import gpu
 from mercury_engine.models.weights import weight_bytes
@@ -22,7 +22,8 @@ from mercury_lsp import default_model
 from mercury_lsp.commands.loading import load as load_at_terminal
 from mercury_lsp.daemon import control, lock
 from mercury_lsp.daemon.address import Address, all_addresses
-from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine
+from mercury_lsp.engine_host.blocking import filled
+from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.installed_models import checking, listing, measuring
 from mercury_lsp.installed_models.store import Store
 from mercury_lsp.settings import Settings
@@ -74,7 +75,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("gpu", _gpu, "set mercury.device to 'cpu'")
     yield _cpu_kernels()
-    engine: list[HostedEngine] = []
+    engine: list[InferenceEngine] = []
     yield _guarded("model", lambda: _model(settings, load, engine), "reinstall mercury-lsp, or name a model")
     if engine:
         if (path := getattr(engine[0], "path", None)) is not None:
@@ -152,7 +153,7 @@ def _kernels() -> str:
     return ops.availability()
 
 
-def _model(settings: Settings, load: LoadEngine, loaded: list[HostedEngine]) -> str:
+def _model(settings: Settings, load: LoadEngine, loaded: list[InferenceEngine]) -> str:
     loaded.append(load(settings))
     path = getattr(loaded[0], "path", None) or settings.model or "bundled"
     gap_format = getattr(loaded[0], "gap_format", None)
@@ -169,12 +170,12 @@ def _weights(path: Path) -> str:
     return f"all values of {len(files)} file{'' if len(files) == 1 else 's'} were read, {megabytes:.0f} MB"
 
 
-def _fill(engine: HostedEngine) -> str:
-    fill = engine.fill(FillRequest(near="def add(a, b):\n    return ", suffix=("\n",)))
+def _fill(engine: InferenceEngine) -> str:
+    fill = filled(engine, FillRequest(near="def add(a, b):\n    return ", suffix=("\n",)))
     return f"{fill.text!r} after {fill.steps} steps in {fill.elapsed * 1000:.1f} ms"
 
 
-def _speed(engine: HostedEngine) -> str:
+def _speed(engine: InferenceEngine) -> str:
     """How fast the model is here, and the largest model that would still be fast enough."""
     measured = measuring.measure(engine)
     speed = f"{measured.pass_ms:.0f} ms a pass, {measured.answer_ms:.0f} ms a suggestion"

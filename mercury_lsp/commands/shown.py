@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from mercury_engine.api import Fill
-from mercury_engine.worth import Worth
+from mercury_engine.api import Fill, InferenceEngine
 
 from mercury_lsp.completion.postprocessing import postprocess
+from mercury_lsp.completion.silence import gate, why_silent
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,14 @@ class Shown:
     """Why an editor would not show it unasked; None if it would."""
 
     @classmethod
-    def of(cls, fill: Fill, worth: Worth, context: CompletionContext, snapshot: Snapshot) -> "Shown":
+    def of(
+        cls, fill: Fill, engine: InferenceEngine, settings: Settings, context: CompletionContext, snapshot: Snapshot
+    ) -> "Shown":
         """The part of a fill that belongs at the cursor, and whether it is worth showing."""
         text = postprocess(fill.text, context, snapshot)
-        value = worth.of(fill.confidence, text, fill.is_finished)
-        if text and value >= worth.least:
-            return cls(text, None)
         if text:
-            reason = f"it is worth {value:.1f} characters, the least is {worth.least:.1f}"
-            return cls(text, f"{reason} (confidence {fill.confidence:.2f})")
+            worth = gate(engine.worth, settings.eagerness)
+            return cls(text, why_silent(text, fill.confidence, fill.is_finished, context, worth))
         if fill.text:
             return cls(text, f"the code around the cursor already says {fill.text!r}")
         return cls(text, "the model ends the gap at once")

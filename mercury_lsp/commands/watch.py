@@ -1,11 +1,11 @@
-"""`mercury-lsp watch FILE:LINE:COL`: shows the denoising step by step."""
+"""`mercury-lsp watch FILE:LINE:COL`: shows the decoding step by step: drafts and accepted tokens, or the canvas."""
 
 import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mercury_engine.api import SlotView
+from mercury_engine.api import Control, SlotView
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -15,6 +15,7 @@ from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.commands.loading import load
 from mercury_lsp.commands.shown import Shown
 from mercury_lsp.context.context import CompletionContext
+from mercury_lsp.engine_host.blocking import filled
 from mercury_lsp.settings import Settings
 
 _CONFIDENCE_COLOURS = ("red", "dark_orange", "yellow", "chartreuse3", "bright_green")
@@ -41,14 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings(model=default_model.named(arguments.model))
     engine = load(settings)
     steps: list[tuple[SlotView, ...]] = []
-    request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots, on_step=steps.append)
-    fill = engine.fill(request)
+    request = replace(context.request(), effort=settings.effort, max_slots=settings.max_slots)
+    fill = filled(engine, request, Control(on_step=steps.append))
     if console.is_terminal:
         _play(console, context, steps, arguments.delay)
     else:
         _list(console, steps)
-    # An editor does not watch, and a model whose writer drafts only for watchers may answer it something else.
-    shown = Shown.of(engine.fill(replace(request, on_step=None)), engine.worth, context, snapshot)
+    shown = Shown.of(fill, engine, settings, context, snapshot)
     if shown.text not in ("", fill.text):
         console.print(Text(f"an editor shows {shown.text!r}{' of it' * (shown.text in fill.text)}"), soft_wrap=True)
     if shown.reason is not None:

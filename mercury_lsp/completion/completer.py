@@ -8,16 +8,16 @@ from functools import partial
 from threading import Event
 from typing import cast
 
-from mercury_engine.api import Answer, Fill, FillRequest, OnStep, SlotView
+from mercury_engine.api import Answer, Control, Fill, FillRequest, InferenceEngine, OnStep, SlotView
 from mercury_engine.errors import Cancelled
 from mercury_engine.worth import Worth
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
-from mercury_lsp.completion.distraction import is_distracting
 from mercury_lsp.completion.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.rewriting import rewrite_region
 from mercury_lsp.completion.old_suggestion import old_suggestion
 from mercury_lsp.completion.postprocessing import postprocess
+from mercury_lsp.completion.silence import gate, why_silent
 from mercury_lsp.completion.suggestions import Suggestion, differs
 from mercury_lsp.completion.typing_through import SuggestionAnchor, TypingThrough
 from mercury_lsp.context.context import CompletionContext
@@ -25,8 +25,7 @@ from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import shows_secret
 from mercury_lsp.documents.syntax import first_error
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import HostedEngine
-from mercury_lsp.settings import Eagerness, Settings
+from mercury_lsp.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +34,6 @@ MIN_INVOKED_CONFIDENCE = 0.02
 
 MIN_ALTERNATIVE_CONFIDENCE = 0.05
 """Least confidence of the alternatives to the first suggestion: looking at one costs a key."""
-
-COST_FACTORS: dict[Eagerness, float] = {"low": 2.0, "medium": 1.0, "high": 0.5}
-"""How much a wrong text costs this user, and how much a text must save, relative to the model's own rule."""
 
 LOOK_AHEAD_AFTER_SECONDS = 0.1
 """Pause without a request, in seconds, after which the engine looks ahead."""
@@ -65,11 +61,11 @@ class Completer:
         """The task that looks ahead, or the timer that will start it."""
 
     @property
-    def engine(self) -> HostedEngine | None:
+    def engine(self) -> InferenceEngine | None:
         """The loaded engine; None before it is loaded."""
         return self._lease.engine
 
-    async def load(self, reload: bool = False) -> HostedEngine:
+    async def load(self, reload: bool = False) -> InferenceEngine:
         """Load the engine that the settings name, or share it if another connection has it; requests wait meanwhile.
 
         `reload`: load it even if it is loaded, because its files have changed. Raises whatever loading raises.
@@ -152,14 +148,13 @@ class Completer:
             worth=self._worth() if automatic else None,
             give_up_below=0.0 if automatic else MIN_INVOKED_CONFIDENCE,
             candidates=1 if automatic else INVOKED_CANDIDATES,
-            check=partial(first_error, snapshot, context.offset),
             draft=draft,
-            on_step=_on_loop(on_step, cancel) if on_step is not None else None,
-            cancel=cancel,
         )
+        watch = None if on_step is None else _on_loop(on_step, cancel)
+        control = Control(cancel, watch, check=partial(first_error, snapshot, context.offset))
         shared = SharedAnswer(cancel)
         to_suggestions = partial(self._to_suggestions, context, snapshot, automatic, anchor)
-        self._lease.ask(request, partial(_resolve, shared, cancel, to_suggestions))
+        self._lease.ask(request, control, partial(_resolve, shared, cancel, to_suggestions))
         return shared
 
     def _to_suggestions(
@@ -199,16 +194,16 @@ class Completer:
 
     async def _fill_ahead(self, request: FillRequest) -> Fill | None:
         """A fill that no user waits for; None if it was cancelled or failed."""
-        cancel = Event()
+        control = Control()
         try:
-            return await self._lease.fill(replace(request, cancel=cancel), ahead=True)
+            return await self._lease.fill(request, control, ahead=True)
         except Cancelled:
             return None
         except Exception:  # no request failed; the next one reports it if it fails too
             logger.warning("Could not look ahead.", exc_info=True)
             return None
         finally:
-            cancel.set()  # when this task is cancelled, the worker stops before its next step
+            control.cancel.set()  # when this task is cancelled, the engine stops before its next step
 
     async def _look_ahead(self, context: CompletionContext, snapshot: Snapshot, anchor: SuggestionAnchor) -> None:
         """Prepare the suggestion to show if the user accepts the one on display."""
@@ -229,17 +224,14 @@ class Completer:
             self._ahead = None
 
     def _is_worth_showing(self, suggestion: Suggestion, context: CompletionContext, automatic: bool) -> bool:
-        if not suggestion.text or not automatic:
+        if not automatic:
             return bool(suggestion.text)
-        worth = self._worth()
-        if worth.of(suggestion.confidence, suggestion.text, suggestion.is_finished) < worth.least:
-            return False
-        return not is_distracting(suggestion.text, context)
+        sure, is_finished = suggestion.confidence, suggestion.is_finished
+        return why_silent(suggestion.text, sure, is_finished, context, self._worth()) is None
 
     def _worth(self) -> Worth:
-        """When a text is worth showing unasked: the model's own rule, as eagerly as the user wants it."""
-        own = self._lease.engine.worth if self._lease.engine else Worth()
-        return own.times(COST_FACTORS[self.settings.eagerness])
+        """When a text is worth showing unasked."""
+        return gate(self._lease.engine.worth if self._lease.engine else Worth(), self.settings.eagerness)
 
     def _typing_through(self, uri: str) -> TypingThrough:
         return self._typing.setdefault(uri, TypingThrough())

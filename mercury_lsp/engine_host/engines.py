@@ -5,10 +5,20 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from mercury_engine.api import Fill, FillRequest, Request, Rewrite, RewriteRequest, ScoreRequest
+from mercury_engine.api import (
+    Control,
+    Fill,
+    FillRequest,
+    InferenceEngine,
+    Request,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+)
 
 from mercury_lsp.engine_host.outcome import deliver
-from mercury_lsp.engine_host.worker import HostedEngine, LoadEngine, OnOutcome, Worker
+from mercury_lsp.engine_host.worker import LoadEngine, OnOutcome, Worker
 from mercury_lsp.settings import EngineKey, Settings
 
 
@@ -24,7 +34,7 @@ class Engines:
         """A lease for a new connection; it has no engine until it loads one."""
         return Lease(self)
 
-    def loaded(self) -> Iterator[tuple[HostedEngine, int]]:
+    def loaded(self) -> Iterator[tuple[InferenceEngine, int]]:
         """Every loaded engine, and the number of connections that use it."""
         for key, worker in self._workers.items():
             if worker.engine is not None:
@@ -55,7 +65,7 @@ class Engines:
         freed = worker.close()
         return None if is_loading else freed
 
-    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> HostedEngine:
+    def _load_after(self, freed: "list[Future[None] | None]", settings: Settings) -> InferenceEngine:
         """Load once the old engines are freed: two models may not fit into memory."""
         wait([each for each in freed if each is not None])
         return self._load(settings)
@@ -67,15 +77,15 @@ class Lease:
     def __init__(self, engines: Engines):
         self._engines = engines
         self._worker: Worker | None = None
-        self._early: list[tuple[Request, OnOutcome, bool]] = []
+        self._early: list[tuple[Request, Control, OnOutcome, bool]] = []
         """Requests from before there was a worker."""
 
     @property
-    def engine(self) -> HostedEngine | None:
+    def engine(self) -> InferenceEngine | None:
         """The loaded engine; None while there is none."""
         return self._worker.engine if self._worker is not None else None
 
-    async def load(self, settings: Settings, reload: bool = False) -> HostedEngine:
+    async def load(self, settings: Settings, reload: bool = False) -> InferenceEngine:
         """The engine that the settings name; `reload` reads its files again. Raises what loading it raises."""
         worker = self._worker = self._engines.move(self, settings)
         loading = worker.load(reload)
@@ -84,40 +94,43 @@ class Lease:
             self.ask(*asked)
         return await loading
 
-    def ask(self, request: Request, on_outcome: OnOutcome, ahead: bool = False) -> None:
+    def ask(self, request: Request, control: Control, on_outcome: OnOutcome, ahead: bool = False) -> None:
         """Have the engine answer, once it is loaded; see `Worker.ask`."""
         if self._worker is None:
-            self._early = [asked for asked in self._early if not asked[0].cancel.is_set()]
-            self._early.append((request, on_outcome, ahead))
+            self._early = [asked for asked in self._early if not asked[1].cancel.is_set()]
+            self._early.append((request, control, on_outcome, ahead))
         else:
-            self._worker.ask(request, self, on_outcome, ahead)
+            self._worker.ask(request, control, self, on_outcome, ahead)
 
-    async def fill(self, request: FillRequest, ahead: bool = False) -> Fill | None:
+    async def fill(self, request: FillRequest, control: Control | None = None, ahead: bool = False) -> Fill | None:
         """The engine's fill; None if there is no engine.
 
         Raises Cancelled, and what the engine raises. When the caller's task is cancelled, the fill stops before its
         next step.
         """
-        found: Fill | None = await self._answered(request, ahead)
+        found: Fill | None = await self._answered(request, control, ahead)
         return found
 
-    async def score(self, request: FillRequest, texts: Sequence[str]) -> list[float] | None:
+    async def score(
+        self, request: FillRequest, texts: Sequence[str], control: Control | None = None
+    ) -> list[float] | None:
         """How likely each text is in the gap, in nats; None, cancelled and raises as for `fill`."""
-        found: list[float] | None = await self._answered(ScoreRequest(request, tuple(texts)), False)
-        return found
+        found: Scores | None = await self._answered(ScoreRequest(request, tuple(texts)), control, False)
+        return None if found is None else [*found.nats]
 
-    async def rewrite(self, request: RewriteRequest) -> Rewrite | None:
+    async def rewrite(self, request: RewriteRequest, control: Control | None = None) -> Rewrite | None:
         """The engine's rewrite; None, cancelled and raises as for `fill`."""
-        found: Rewrite | None = await self._answered(request, False)
+        found: Rewrite | None = await self._answered(request, control, False)
         return found
 
-    async def _answered(self, request: Request, ahead: bool) -> Any:
+    async def _answered(self, request: Request, control: Control | None, ahead: bool) -> Any:
+        control = control or Control()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.ask(request, lambda outcome: deliver(outcome, answer), ahead)
+        self.ask(request, control, lambda outcome: deliver(outcome, answer), ahead)
         try:
             return await answer
         except asyncio.CancelledError:
-            request.cancel.set()
+            control.cancel.set()
             raise
 
     def close(self) -> None:

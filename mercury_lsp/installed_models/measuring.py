@@ -12,11 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
-from mercury_engine.api import Fill, FillRequest
+from mercury_engine.api import Fill, FillRequest, InferenceEngine
 from mercury_engine.errors import MercuryError, ModelError
 
 from mercury_lsp.daemon.server import resident_mb
-from mercury_lsp.engine_host.worker import HostedEngine, load_engine
+from mercury_lsp.engine_host.blocking import filled
+from mercury_lsp.engine_host.worker import load_engine
 from mercury_lsp.installed_models.record import Measurement
 from mercury_lsp.settings import Settings
 
@@ -48,7 +49,7 @@ def measured(folder: Path | None) -> Measurement:
     raise ModelError(f"this version cannot run the model: {said}")
 
 
-def measure(engine: HostedEngine) -> Measurement:
+def measure(engine: InferenceEngine) -> Measurement:
     """Type in this module's own text, and take the median fill and the median pass."""
     text = Path(__file__).read_text("utf-8")
     places = [len(text) * number // PLACES - KEYS for number in range(1, PLACES)]
@@ -58,11 +59,11 @@ def measure(engine: HostedEngine) -> Measurement:
     return Measurement(round(median(passes) * 1000, 2), round(median(elapsed) * 1000, 2), resident_mb())
 
 
-def _typed(engine: HostedEngine, text: str, place: int) -> Sequence[Fill]:
+def _typed(engine: InferenceEngine, text: str, place: int) -> Sequence[Fill]:
     """The fill after each key, as an editor asks for it; the first one, which reads the text before, is left out."""
     ends = range(place, place + KEYS + 1)
     requests = [FillRequest(near=text[:end], suffix=REST, worth=engine.worth) for end in ends]
-    return [engine.fill(request) for request in requests][1:]
+    return [filled(engine, request) for request in requests][1:]
 
 
 def main(argv: Sequence[str]) -> int:

@@ -69,7 +69,7 @@ def test_full_memory_costs_the_caches_and_one_fill(engine, monkeypatch, error):
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.denoiser, "run", full)
+        patch.setattr(engine.decoder, "write", full)
         with pytest.raises(DeviceError, match="try again"):
             engine.fill(REQUEST)
     assert engine.cache.bytes == 0

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mercury_engine.api import MAX_SLOTS, FillRequest
-from mercury_engine.denoising.context_reader import MANY_TOKENS_READ
+from mercury_engine.decoding.context_reader import MANY_TOKENS_READ
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.models import backend
@@ -87,7 +87,7 @@ def test_a_single_line_fill_at_the_start_of_a_line_spells_the_line_break_before_
     """The break before the cursor is the cut word; hiding it with all others would leave no token at all."""
     request = FillRequest(near="import os\n", suffix=("x = 1\n",), multiline=False, max_slots=6)
     fill, canvases = tiny.watched(engine, request)
-    assert canvases[0][0].state == "committed"
+    assert canvases[1][0].state == "committed"
     assert fill.confidence > 0
 
 
@@ -139,8 +139,8 @@ def test_the_rest_of_the_line_is_separated_from_the_lines_below(suffix, line, be
 def test_the_reader_sees_the_lines_below_and_reads_them_once_while_the_line_is_typed(engine):
     engine.cache.clear()
     asked = FillRequest(near="x = fo", far=("import a\n",), suffix=(")\nfoot = 2\n", "print(foot)\n"), max_slots=2)
-    blind = engine.surroundings(replace(asked, suffix=asked.suffix[:1]), [5, 6], 0).context.before
-    seeing = engine.surroundings(asked, [5, 6], 0).context.before
+    blind = engine.surroundings(replace(asked, suffix=asked.suffix[:1]), [5, 6]).cached.before
+    seeing = engine.surroundings(asked, [5, 6]).cached.before
     assert seeing[0].keys.shape[3] > blind[0].keys.shape[3]
     assert not torch.equal(seeing[1].keys, blind[1].keys)  # the near prefix as well
     engine.fill(asked)
@@ -150,7 +150,7 @@ def test_the_reader_sees_the_lines_below_and_reads_them_once_while_the_line_is_t
 
 def test_freed_memory_is_returned_once_after_a_long_prefill_and_not_after_a_key(engine, monkeypatch):
     given_back = []
-    monkeypatch.setattr("mercury_engine.denoising.context_reader.return_freed_memory", lambda: given_back.append(True))
+    monkeypatch.setattr("mercury_engine.decoding.context_reader.return_freed_memory", lambda: given_back.append(True))
     engine.cache.clear()
     asked = FillRequest(near="x = foo", far=(TEXT,), max_slots=2)
     assert engine.fill(asked).tokens_read > MANY_TOKENS_READ

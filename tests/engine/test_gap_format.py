@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.slot_masks import SlotLimits
-from mercury_engine.denoising.verifier import Verifier
+from mercury_engine.decoding.autoregressive.verifier import Verifier
+from mercury_engine.decoding.slot_masks import SlotLimits
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt
 from mercury_engine.models.batching import finished
@@ -35,9 +35,9 @@ def engine(tmp_path_factory) -> Engine:
 
 def logits(engine: Engine, request: FillRequest) -> np.ndarray:
     """Log-probabilities of the first token behind the cursor's line, through the cache."""
-    cut = engine.context_reader.cut(request)
-    place = engine.surroundings(request, cut.read, len(cut.known))
-    verifier = Verifier(engine.reader, place.context.before, place.last, place.ends)
+    cut = engine.decoder.contexts.cut(request)
+    place = engine.surroundings(request, cut.read)
+    verifier = Verifier(engine.reader, place.cached.before, place.last, place.ends)
     verifier.push(cut.known)
     [[logp_V]] = finished(verifier.verify([[]], [[]]), engine.reader)
     return np.asarray(logp_V)
@@ -122,20 +122,20 @@ def test_a_document_that_spells_the_markers_is_read_as_text(engine):
     """The markers in the stack are those of the format, whatever the document says."""
     spelled = "".join(tiny.QWEN_MARKERS)
     request = replace(REQUEST, near=f"x = '{spelled}'\ny = '{spelled}", far=(spelled,), suffix=(spelled, spelled))
-    cut = engine.context_reader.cut(request)
-    near = engine.surroundings(request, cut.read, 0).near
+    cut = engine.decoder.contexts.cut(request)
+    near = engine.surroundings(request, cut.read).near
     assert [token for token in near if token in range(500, 504)] == [SUFFIX, MIDDLE]
-    assert engine.tokenizer.special_ids.isdisjoint(engine.surroundings(request, cut.read, 0).text)
+    assert engine.tokenizer.special_ids.isdisjoint(engine.surroundings(request, cut.read).text)
 
 
 @pytest.mark.parametrize("multiline", [False, True])
 def test_special_tokens_end_a_fill_and_are_never_written(engine, multiline):
-    stopping = engine.denoiser.stopping
+    stopping = engine.decoder.rules.stopping
     for follows in (")\n", "\n", "name(1)\n", ""):
         for written in ("x", "f(x"):
             stop = stopping.at(follows, multiline, written)
             assert stop is not None and {PREFIX, SUFFIX, MIDDLE, FILE, 0} <= set(stop.tokens.tolist())
-    hidden_V = engine.denoiser.masks.hidden_tokens(SlotLimits("", multiline))
+    hidden_V = engine.decoder.rules.masks.hidden_tokens(SlotLimits("", multiline))
     assert hidden_V[[0, *range(500, 504)]].all()
 
 
@@ -147,11 +147,11 @@ def test_scores_of_texts_see_the_rest_of_the_line(engine):
 
 def test_a_model_that_was_taught_on_blocks_keeps_them_unless_its_settings_say_otherwise(tmp_path):
     taught = tiny.folder(tmp_path / "taught", rank=4, markers=tiny.QWEN_MARKERS)
-    assert tiny.load(taught).context_reader.markers is None
+    assert tiny.load(taught).gap_format is None
     plain = tiny.folder(tmp_path / "plain", rank=0, markers=tiny.QWEN_MARKERS)
-    assert tiny.load(plain).context_reader.markers is not None
+    assert tiny.load(plain).gap_format is not None
     (plain / "settings.json").write_text(json.dumps({"markers": False}))
-    assert tiny.load(plain).context_reader.markers is None
+    assert tiny.load(plain).gap_format is None
 
 
 def test_settings_that_ask_for_markers_of_a_vocabulary_without_them_are_refused(tmp_path):

@@ -1,10 +1,13 @@
 """Concurrent requests share forward passes without affecting each other."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from mercury_engine.api import Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, one_by_one
+from mercury_engine import scheduler
+from mercury_engine.api import Control, Fill, FillRequest, ScoreRequest
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, DeviceError, RequestError
 from mercury_engine.models import batching
@@ -13,6 +16,7 @@ from mercury_engine.scheduler import MOST_SHARED_ROWS
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from tests.support import tiny
+from tests.support.answering import answered
 
 FILES = ["httpx/_multipart.py", "flask/views.py", "rich/columns.py", "jinja2/nativetypes.py"]
 
@@ -41,8 +45,7 @@ def requests(**changes) -> list[FillRequest]:
 
 def filled(engine: Engine, *rounds: list[FillRequest]) -> list[Fill | Exception]:
     """The outcomes of all requests; one round is handed over before each pass."""
-    waiting, outcomes = [*rounds], {}
-    engine.answer_all(lambda: waiting.pop(0) if waiting else [], lambda request, o: outcomes.update({id(request): o}))
+    outcomes = answered(engine, *rounds)
     return [outcomes[id(request)] for each in rounds for request in each]
 
 
@@ -116,21 +119,23 @@ def test_a_cancelled_fill_stops_between_two_blocks_and_keeps_what_was_read(engin
     request = requests()[0]
     whole = engine.fill(request).tokens_read
     engine.cache.clear()
+    control = Control()
     with monkeypatch.context() as patch:
-        passes = count_passes(patch, lambda number: request.cancel.set() if number == 2 else None)
+        passes = count_passes(patch, lambda number: control.cancel.set() if number == 2 else None)
         with pytest.raises(Cancelled):
-            engine.fill(request)
+            engine.fill(request, control)
     assert len(passes) == 2
-    request.cancel.clear()
     assert 0 < engine.fill(request).tokens_read < whole
 
 
 def test_a_cancelled_or_invalid_request_does_not_affect_the_others(engine):
     asked = requests()
     alone = [engine.fill(each) for each in asked]
-    asked[1].cancel.set()
+    controls = [Control() for _ in asked]
+    controls[1].cancel.set()
     asked[2] = replace(asked[2], max_slots=0)
-    found = filled(engine, asked)
+    outcomes = answered(engine, asked, controls=controls)
+    found = [outcomes[id(each)] for each in asked]
     same(found[0], alone[0])
     assert isinstance(found[1], Cancelled) and isinstance(found[2], RequestError)
     same(found[3], alone[3])
@@ -153,7 +158,7 @@ def test_a_pass_without_memory_fails_only_the_requests_that_share_it(engine, mon
 
 def test_a_deadline_holds_during_prefill_and_the_next_request_continues_it(engine, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(batching.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("mercury_engine.scheduler.time.perf_counter", lambda: now[0])
     engine.cache.clear()
     late = replace(requests()[0], deadline_ms=50)
     with monkeypatch.context() as patch:
@@ -179,26 +184,47 @@ def test_scores_share_the_passes_of_fills(engine, monkeypatch):
     nats, fill = engine.score(gap, ["return", "x = 1"]), engine.fill(other)
     passes = count_passes(monkeypatch)
     compared, filled_ = filled(engine, [ScoreRequest(gap, ("return", "x = 1")), other])
-    assert compared == pytest.approx(nats, abs=1e-3)
+    assert [*compared.nats] == pytest.approx(nats, abs=1e-3)
     same(filled_, fill)
     assert passes[0] == 2
 
 
-def test_one_by_one_also_answers_requests_that_arrive_meanwhile():
-    told, rounds = [], [[FillRequest("a"), FillRequest("b")], [ScoreRequest(FillRequest("c"), ("d", "e"))]]
+@pytest.mark.parametrize("rank", [0, 4], ids=["causal", "masked"])
+def test_a_deadline_returns_what_was_accepted_by_either_decoder(tmp_path, monkeypatch, rank):
+    """The scheduler tells the steps; neither decoder looks at a clock."""
+    engine, now = tiny.load(tiny.folder(tmp_path, rank=rank)), [0.0]
+    request = FillRequest(near="x = 1", suffix=("\n",), max_slots=12, multiline=True, effort="high")
+    whole = engine.fill(request)
+    monkeypatch.setattr("mercury_engine.scheduler.time.perf_counter", lambda: now[0])
+    with monkeypatch.context() as patch:
+        count_passes(patch, lambda number: now.__setitem__(0, 0.02 * number))
+        early = engine.fill(replace(request, deadline_ms=50))
+    assert 0 < early.steps < whole.steps
+    assert whole.text.startswith(early.text)
 
-    class Alone:
-        def fill(self, request: FillRequest) -> Fill:
-            if request.near == "b":
-                raise RequestError("no")
-            return Fill(request.near, 1.0, steps=1, elapsed=0.0)
 
-        def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
-            return [0.0 for _ in texts]
+def test_several_diffusion_fills_share_their_passes(tmp_path, monkeypatch):
+    engine = tiny.load(tiny.folder(tmp_path, rank=4))
+    asked = [FillRequest(near=f"x{n} = 1", suffix=("\n",), max_slots=8, multiline=True) for n in range(3)]
+    alone = [engine.fill(each) for each in asked]
+    passes = count_passes(monkeypatch)
+    for found, expected in zip(filled(engine, asked), alone, strict=True):
+        same(found, expected)
+    assert passes[0] == 3 and len(passes) < sum(each.steps for each in alone)
 
-        def rewrite(self, request: RewriteRequest) -> Rewrite:
-            return Rewrite(request.text, 0.5, 0.5, steps=1, elapsed=0.0)
 
-    one_by_one(Alone(), lambda: rounds.pop(0) if rounds else [], lambda request, outcome: told.append(outcome))
-    assert [each.text if isinstance(each, Fill) else each for each in told[::2]] == ["a", [0.0, 0.0]]
-    assert isinstance(told[1], RequestError)
+def test_only_the_scheduler_looks_at_deadlines_and_cancel_flags():
+    """Decoders are told; a look of their own would be a second place to check."""
+    folder = Path(scheduler.__file__).parent
+    looks = re.compile(r"cancel\.is_set|perf_counter|monotonic|\.deadline_ms")
+    found = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if looks.search(path.read_text("utf-8").replace("return self.deadline_ms is not None", ""))
+    }
+    allowed = {
+        "scheduler.py",
+        "models/timing.py",
+        "models/element_type.py",
+    }  # two of them time a pass
+    assert found - allowed == set()

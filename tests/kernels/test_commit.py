@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mercury_engine.denoising.unmasking import choose_by_entropy
+from mercury_engine.decoding.diffusion.unmasking import choose_by_entropy
 from mercury_kernels import commit, reference
 from mercury_kernels.operands import Choice, Slots
 

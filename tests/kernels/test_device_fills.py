@@ -1,16 +1,17 @@
-"""With a deciding writer, the device loop gives the fills of the plain loop, token for token."""
+"""Denoising in chunks on a device gives the fills of the plain loop, token for token."""
 
 import json
 import logging
 from dataclasses import replace
-from threading import Event
 
 import pytest
 import torch
-from mercury_engine.api import FillRequest
-from mercury_engine.cuda import device_loop as device_loops
-from mercury_engine.cuda.device_loop import DeviceLoop, device_loop
-from mercury_engine.denoising.canvas import Canvas
+from mercury_engine.api import Control, FillRequest
+from mercury_engine.cuda import device_denoising as device_denoisings
+from mercury_engine.cuda.device_denoising import DeviceDenoising, device_denoising
+from mercury_engine.cuda.graphs import PAGE_TOKENS, GraphDenoiser
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.models.decoder import Decoder
@@ -20,6 +21,7 @@ from mercury_kernels.launch import INTERPRETED
 from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
 from tests.support import tiny
+from tests.support.answering import answered
 
 REQUEST = FillRequest(
     near="import os\n\n\ndef view(self):\n    return ", suffix=("(1)\n", "\n\nclass View:\n"), max_slots=12
@@ -27,14 +29,25 @@ REQUEST = FillRequest(
 WORD = replace(REQUEST, near=REQUEST.near + "self.request_conte")
 
 
-def loaded(folder, device, **rule):
-    """An engine whose writer decides; on a CPU, which would not use a device loop, it gets one here."""
+def loaded(folder, device, **options):
+    """A masked engine; on a CPU, which would denoise step by step, it gets the device's way here."""
     tiny.folder(folder)
-    (folder / "settings.json").write_text(json.dumps({"rule": {"decides": "writer", "bound": 6.0} | rule}))
+    (folder / "settings.json").write_text(json.dumps({"decoding": {"bound": 6.0} | options}))
     engine = Engine.load(folder, device=device.type, dtype=torch.float32)
-    assert (engine.loop is None) == (device.type == "cpu")
-    engine.loop = engine.loop or DeviceLoop(engine.writer.decoder, engine.denoiser)
+    assert isinstance(engine.decoder, DiffusionDecoder) and (engine.decoder.on_gpu is None) == (device.type == "cpu")
+    return on_device(engine)
+
+
+def on_device(engine, page_size=PAGE_TOKENS):
+    """The engine with a device's denoising, whose weights and options are as they are now."""
+    decoder, network = engine.decoder, engine.parts.denoiser.decoder
+    decoder.on_gpu = DeviceDenoising(network, decoder.contexts, decoder.rules, decoder.options, page_size)
     return engine
+
+
+def bounded(engine, bound):
+    """The engine with another bound."""
+    return on_device(engine.varied(replace(engine.parts.options, bound=bound)))
 
 
 @pytest.fixture
@@ -51,31 +64,29 @@ def on_cpu(tmp_path):
 def eager_to_end(engine):
     """Random weights rarely end a fill; these do."""
     with torch.no_grad():
-        engine.writer.decoder.markers[1] *= 3
-    engine.loop = DeviceLoop(engine.writer.decoder, engine.denoiser)
+        engine.parts.denoiser.decoder.markers[1] *= 3
+    on_device(engine)
 
 
-def filled(engine, request, loop):
-    """The fill and its canvas, by the device loop or without it."""
-    made, kept, original = [], engine.loop, engine._canvas
-    engine._canvas = lambda *given: (made.append(original(*given)), made[-1])[1]
-    engine.loop = loop
-    try:
-        return engine.fill(request), made[0]
-    finally:
-        engine.loop, engine._canvas = kept, original
+def written(engine, request, control=None, is_plain=False):
+    """The fill's hypothesis and the fill, on the device or step by step."""
+    made, kept, begin = [], engine.decoder.on_gpu, engine.decoder.rules.begin
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine.decoder, "on_gpu", None if is_plain else kept)
+        patch.setattr(engine.decoder.rules, "begin", lambda *given: (made.extend(begin(*given)), made)[1])
+        return engine.fill(request, control), made[0]
 
 
-def both(engine, request):
-    """The fills by the device loop and the plain loop, whose canvases are asserted to be the same."""
+def both(engine, request, control=None):
+    """The fills on the device and step by step, which are asserted to be the same."""
     with pytest.MonkeyPatch.context() as watching:
-        calls = count(watching, type(engine.loop.filler), "fill")
-        found, canvas = filled(engine, request, engine.loop)
-    assert calls, "the device loop was not used"
-    plain, expected = filled(engine, request, None)
-    assert canvas.ids[: canvas.settled] == expected.ids[: expected.settled]
+        calls = count(watching, GraphDenoiser, "run_chunk")
+        found, canvas = written(engine, request, control)
+    assert calls, "the device was not used"
+    plain, expected = written(engine, request, control, is_plain=True)
+    assert canvas.ids == expected.ids
     assert (canvas.ended, found.text, found.unsure_from) == (expected.ended, plain.text, plain.unsure_from)
-    assert canvas.chances == pytest.approx(expected.chances, rel=1e-3)
+    assert canvas.probabilities == pytest.approx(expected.probabilities, rel=1e-3)
     assert found.confidence == pytest.approx(plain.confidence, rel=1e-3)
     return found, plain
 
@@ -94,43 +105,33 @@ def count(monkeypatch, owner, name):
     return calls
 
 
-def test_200_real_fills_are_the_same_token_for_token(engine, monkeypatch):
+def test_200_real_fills_are_the_same_token_for_token(engine):
     eager_to_end(engine)
-    rounds = count(monkeypatch, type(engine.loop.filler), "fill")
-    ends: list[int] = []
-    monkeypatch.setattr(engine.denoiser, "repaired", lambda *_: ends.append(1))
-    in_parts, texts = 0, set()
+    ends, texts = 0, set()
     for gap in near_gaps(50, 0, *GAP_KINDS):
-        before = len(rounds)
-        found, plain = both(engine, gap.request)
-        if len(rounds) == before + 1:
-            assert found.steps == plain.steps
-        else:
-            in_parts += 1
+        found, _ = both(engine, gap.request)
         assert gap.request.multiline or "\n" not in found.text
+        ends += found.is_finished
         texts.add(found.text)
-    assert in_parts > 5  # words that took more than one token to spell
-    assert 20 < len(ends) / 2 < 180
+    assert 20 < ends < 180
     assert len(texts) > 50
 
 
 @pytest.mark.parametrize("bound", [0.0, 2.0, 100.0])
-def test_the_bound_decides_alike_in_both_loops(engine, bound):
-    engine.denoiser.rule = replace(engine.denoiser.rule, bound=bound)
-    found, plain = both(engine, REQUEST)
+def test_the_bound_decides_alike_in_both_ways(engine, bound):
+    found, plain = both(bounded(engine, bound), REQUEST)
     assert found.steps == plain.steps
     assert (found.steps == 1) == (bound == 100.0)
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_steps_are_limited_alike_in_both_loops(engine, most):
+def test_steps_are_limited_alike_in_both_ways(engine, most):
     request = replace(REQUEST, near="x = 1", max_steps=most, multiline=True)  # behind a digit nothing is spelled
-    engine.denoiser.rule = replace(engine.denoiser.rule, bound=0.0)
-    found, plain = both(engine, request)
+    found, plain = both(bounded(engine, 0.0), request)
     assert found.steps == plain.steps <= most
 
 
-def test_drafts_are_verified_alike_in_both_loops(engine):
+def test_drafts_are_verified_alike_in_both_ways(engine):
     differ = 0
     for gap in near_gaps(10, 1, "rest_of_line", "random_span"):
         free, _ = both(engine, gap.request)
@@ -139,82 +140,86 @@ def test_drafts_are_verified_alike_in_both_loops(engine):
     assert differ  # the other slots' first look saw the draft
 
 
-def test_a_syntax_error_is_filled_differently_in_both_loops(engine):
+def test_a_syntax_error_is_filled_differently_in_both_ways(engine):
     mended = 0
     eager_to_end(engine)
     for number in range(20):
         request = replace(REQUEST, near=f"x{number} = ", suffix=("\n",), max_slots=16)
-        plain, canvas = filled(engine, request, None)
+        plain, canvas = written(engine, request, is_plain=True)
         if not canvas.ended or len(plain.text) < 4:
             continue
-        found, _ = both(engine, replace(request, check=lambda text, wrong=plain.text: 2 if text == wrong else None))
+        found, _ = both(engine, request, Control(check=lambda text, wrong=plain.text: 2 if text == wrong else None))
         mended += found.text != plain.text
     assert mended > 2
 
 
+def test_several_fills_share_their_chunks_and_none_changes_another(engine, monkeypatch):
+    requests = [replace(REQUEST, near=f"x{number} = 1", multiline=True) for number in range(2)]
+    alone = [engine.fill(request) for request in requests]
+    shared, run = [], GraphDenoiser.run_chunk
+    monkeypatch.setattr(GraphDenoiser, "run_chunk", lambda self, jobs: (shared.append(len(jobs)), run(self, jobs))[1])
+    outcomes = answered(engine, requests)
+    assert [outcomes[id(request)].text for request in requests] == [fill.text for fill in alone]
+    assert shared[0] == 2
+
+
 def test_the_host_reads_once_per_chunk(on_cpu, monkeypatch):
-    on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
-    reads, chunk = count(monkeypatch, Buffers, "fetch"), on_cpu.loop.filler.chunk
+    on_cpu = bounded(on_cpu, 0.0)
+    reads, chunk = count(monkeypatch, Buffers, "fetch"), on_cpu.decoder.on_gpu.denoiser.chunk
     fill = on_cpu.fill(replace(REQUEST, near="x = 1", multiline=True))
     assert fill.steps > 2 * chunk
     assert len(reads) == -(-fill.steps // chunk)
 
 
 def test_an_unsure_fill_is_given_up_after_a_chunk_and_keeps_its_sure_part(on_cpu, monkeypatch):
-    on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
-    steps = count(monkeypatch, type(on_cpu.loop.filler), "step")
+    on_cpu = bounded(on_cpu, 0.0)
+    steps = count(monkeypatch, GraphDenoiser, "step")
     request = replace(REQUEST, multiline=True)
     both(on_cpu, request)
     whole = len(steps)
     steps.clear()
     both(on_cpu, replace(request, give_up_below=0.9))
-    assert len(steps) <= whole - on_cpu.loop.filler.chunk
+    assert len(steps) <= whole - on_cpu.decoder.on_gpu.denoiser.chunk
 
 
 def test_a_cancel_flag_costs_at_most_one_chunk(on_cpu, monkeypatch):
-    on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
-    steps, cancel = count(monkeypatch, type(on_cpu.loop.filler), "step"), Event()
-    monkeypatch.setattr(on_cpu.loop, "_enough", lambda *_: pytest.fail("a chunk was looked at after the flag"))
-    monkeypatch.setattr(on_cpu.loop.filler.captures, "run", cancelling(on_cpu.loop.filler.captures.run, cancel))
+    on_cpu, control = bounded(on_cpu, 0.0), Control()
+    steps, run = count(monkeypatch, GraphDenoiser, "step"), GraphDenoiser.run_chunk
+    monkeypatch.setattr(GraphDenoiser, "run_chunk", lambda self, jobs: (control.cancel.set(), run(self, jobs))[1])
     with pytest.raises(Cancelled):
-        on_cpu.fill(replace(REQUEST, cancel=cancel))
-    assert 0 < len(steps) <= on_cpu.loop.filler.chunk
+        on_cpu.fill(REQUEST, control)
+    assert 0 < len(steps) <= on_cpu.decoder.on_gpu.denoiser.chunk
 
 
-def cancelling(run, cancel):
-    return lambda bucket: (cancel.set(), run(bucket))
-
-
-def test_a_deadline_returns_the_slots_settled_so_far(on_cpu, monkeypatch):
-    on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, bound=0.0)
-    steps = count(monkeypatch, type(on_cpu.loop.filler), "step")
+def test_a_deadline_returns_what_the_chunks_so_far_have_accepted(on_cpu, monkeypatch):
+    on_cpu = bounded(on_cpu, 0.0)
+    steps = count(monkeypatch, GraphDenoiser, "step")
     assert on_cpu.fill(replace(REQUEST, deadline_ms=0)).steps == 0
     assert not steps
-    over = iter([False, True, True, True, True])
-    clock = type("Clock", (), {"perf_counter": staticmethod(lambda: 1e9 if next(over) else 0.0)})
-    monkeypatch.setattr("mercury_engine.cuda.graphs.time", clock)
-    fill, canvas = filled(on_cpu, replace(REQUEST, deadline_ms=1e6), on_cpu.loop)
-    assert fill.steps == len(steps) == on_cpu.loop.filler.chunk
-    assert canvas.settled < 12
-    assert canvas.vocabulary.mask_id not in canvas.ids[: canvas.settled]
+    on_cpu.fill(REQUEST)  # which reads all context
+    steps.clear()
+    over = iter([0.0, 0.0])
+    monkeypatch.setattr("mercury_engine.scheduler.time.perf_counter", lambda: next(over, 2.0))
+    fill, canvas = written(on_cpu, replace(REQUEST, deadline_ms=1000))
+    assert fill.steps == len(steps) == on_cpu.decoder.on_gpu.denoiser.chunk
+    assert len(canvas.ids) < 12
 
 
-def test_observed_fills_and_several_candidates_take_the_plain_loop(on_cpu, monkeypatch):
+def test_watched_fills_and_several_candidates_are_denoised_step_by_step(on_cpu, monkeypatch):
     eager_to_end(on_cpu)
     request = replace(REQUEST, near="x2 = 1")
-    on_device = count(monkeypatch, type(on_cpu.loop.filler), "fill")
+    chunks = count(monkeypatch, GraphDenoiser, "run_chunk")
     expected = on_cpu.fill(request)
-    assert expected.text
-    assert len(on_device) == 1
+    assert expected.text and chunks
+    chunks.clear()
     seen, canvases = tiny.watched(on_cpu, request)
     rivals = on_cpu.fill(replace(request, candidates=3))
     limited = on_cpu.fill(replace(WORD, max_steps=2))
     assert len(on_cpu.tokenizer.cut("世" * 60).known) > 96 - 12
     on_cpu.fill(replace(REQUEST, near="世" * 60))
-    on_cpu.denoiser.rule = replace(on_cpu.denoiser.rule, threshold=0.5)
-    on_cpu.fill(request)
-    assert len(on_device) == 1
-    assert (seen.text, seen.steps) == (expected.text, len(canvases))
+    on_device(on_cpu.varied(replace(on_cpu.parts.options, threshold=0.5))).fill(request)
+    assert not chunks
+    assert (seen.text, seen.steps) == (expected.text, len(canvases) - 1)
     assert expected.text in {rivals.text, *(fill.text for fill in rivals.others)}
     assert limited.steps <= 2
 
@@ -231,50 +236,46 @@ def test_the_kernels_fill_what_the_plain_loop_does(on_cpu, monkeypatch):
         ("commit", commit),
     ):
         monkeypatch.setattr(ops, name, getattr(module, name))
-    on_cpu.loop = DeviceLoop(on_cpu.writer.decoder, on_cpu.denoiser, page_size=16)
+    on_device(on_cpu, page_size=16)
     for request in (replace(WORD, max_slots=6), replace(REQUEST, max_slots=6, draft="x = 1")):
         both(on_cpu, request)
 
 
 def test_weights_that_compute_nan_are_an_error(engine):
     with torch.no_grad():
-        engine.writer.decoder.norm.fill_(float("nan"))
+        engine.parts.denoiser.decoder.norm.fill_(float("nan"))
     with pytest.raises(ModelCorrupt, match="weights compute NaN"):
         engine.fill(REQUEST)
 
 
-def test_a_deciding_reader_has_no_device_loop(tmp_path):
-    engine = tiny.load(tiny.folder(tmp_path))
-    assert (engine.loop, engine.backend) == (None, "torch")
+def test_the_backend_name_mentions_the_steps_on_the_device(on_cpu):
+    assert on_cpu.backend == "torch, steps on the device"
 
 
-def test_the_backend_name_mentions_the_device_loop(on_cpu):
-    assert on_cpu.backend == "torch, device loop"
-
-
-def test_without_a_gpu_the_log_says_that_the_plain_loop_fills(tmp_path, caplog):
+def test_without_a_gpu_there_is_no_denoising_on_a_device_and_the_log_says_so(on_cpu, caplog):
+    decoder = on_cpu.decoder
     with caplog.at_level(logging.WARNING):
-        engine = loaded(tmp_path, torch.device("cpu"))
-    assert caplog.text.count("no CUDA device: fills take the plain loop") == 1
-    assert device_loop(None, engine.denoiser) is None
+        assert device_denoising(on_cpu.parts.denoiser, decoder.contexts, decoder.rules, decoder.options) is None
+    assert caplog.text.count("no CUDA device: fills are denoised step by step") == 1
 
 
 def test_a_gpu_without_room_falls_back_and_the_log_says_so(on_cpu, monkeypatch, caplog):
     def full(*_):
         raise torch.OutOfMemoryError("full")
 
-    monkeypatch.setattr(device_loops, "DeviceLoop", full)
+    decoder = on_cpu.decoder
+    monkeypatch.setattr(device_denoisings, "DeviceDenoising", full)
     monkeypatch.setattr(Decoder, "device", torch.device("cuda"))
     with caplog.at_level(logging.WARNING):
-        assert device_loop(on_cpu.writer, on_cpu.denoiser) is None
+        assert device_denoising(on_cpu.parts.denoiser, decoder.contexts, decoder.rules, decoder.options) is None
     assert caplog.text.count("no room") == 1
 
 
-def test_full_memory_frees_the_pages_of_the_device_loop(on_cpu, monkeypatch):
+def test_full_memory_frees_the_pages_of_the_device(on_cpu, monkeypatch):
     on_cpu.fill(REQUEST)
-    pool = on_cpu.loop.filler.pool
+    pool = on_cpu.decoder.on_gpu.denoiser.pool
     used = pool.free
-    monkeypatch.setattr(Canvas, "settle", lambda *_: (_ for _ in ()).throw(MemoryError))
+    monkeypatch.setattr(Hypothesis, "accept", lambda *_: (_ for _ in ()).throw(MemoryError))
     with pytest.raises(Exception, match="no memory left"):
         on_cpu.fill(REQUEST)
     assert pool.free > used

@@ -1,16 +1,15 @@
-"""The graph denoiser commits the tokens of the plain loop, within its buckets, deadlines and memory."""
+"""The graph denoiser unmasks the tokens of the plain loop, within its buckets and memory."""
 
-import time
 from dataclasses import replace
-from threading import Event
 
 import pytest
 import torch
 from mercury_engine.cuda import graphs
-from mercury_engine.cuda.graphs import CanvasJob, GraphDenoiser
-from mercury_engine.denoising.unmasking import choose_by_entropy
-from mercury_engine.errors import Cancelled, RequestError
+from mercury_engine.cuda.graphs import GraphDenoiser
+from mercury_engine.decoding.diffusion.unmasking import choose_by_entropy
+from mercury_engine.errors import RequestError
 from mercury_engine.models import decoder_weights
+from mercury_engine.models.canvas_chunks import CanvasChunk
 from mercury_engine.models.network import join
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.launch import INTERPRETED
@@ -61,7 +60,8 @@ def forbid(made, tokens):
 def job(network, seed=1, slots=11, known=(), **changes):
     before, after = sides(network, seed)
     ids = [*known, *[network.config.mask_id] * (slots - len(known))]
-    return CanvasJob(**({"last": 7, "ids": ids, "ends": 5, "before": before, "after": after, "bound": 3.0} | changes))
+    given = {"last": 7, "ids": ids, "ends": 5, "before": before, "after": after, "bound": 3.0}
+    return CanvasChunk(None, **(given | changes))
 
 
 def plain(writer, job, banned=()):
@@ -93,7 +93,7 @@ def test_fills_equal_the_plain_loop_token_for_token(placed, bound):
         (found,) = made.fill([one])
         assert (found.ids, found.steps) == plain(placed[1], one)
         assert found.done
-        assert all(0 < chance <= 1 for chance in found.chances)
+        assert all(0 < chance <= 1 for chance in found.probabilities)
 
 
 def test_the_kernels_together_settle_what_the_plain_loop_does(networks, monkeypatch):
@@ -116,7 +116,7 @@ def test_an_end_marker_hides_what_is_behind_it(placed):
     only_end = forbid(made, torch.arange(placed[0].config.vocab_size))
     one = job(placed[0], slots=9, bound=0.0)
     ids = [3, 4, *one.ids[2:5], 5, *one.ids[6:]]  # a token that is known, but behind the end
-    (found,) = made.fill([CanvasJob(one.last, ids, one.ends, one.before, one.after, 1e9, first_mask=only_end)])
+    (found,) = made.fill([replace(one, ids=ids, bound=1e9, first_mask=only_end)])
     assert found.ids == [3, 4, *[end] * 7]
     assert (found.steps, found.done) == (1, True)
 
@@ -126,9 +126,9 @@ def test_known_tokens_stay_and_masks_bind_their_slots(placed):
     made = filler(placed)
     (free,) = made.fill([one])
     assert free.ids[:2] == [3, 4]
-    assert free.chances[:2] == [1.0, 1.0]
+    assert free.probabilities[:2] == [1.0, 1.0]
     rule = forbid(made, torch.tensor([free.ids[2]]))
-    (bound,) = made.fill([CanvasJob(one.last, one.ids, one.ends, one.before, one.after, 0.0, first_mask=rule)])
+    (bound,) = made.fill([replace(one, bound=0.0, first_mask=rule)])
     assert bound.ids[2] != free.ids[2]
 
 
@@ -153,30 +153,17 @@ def count_steps(made):
     return seen
 
 
-def test_a_cancelled_fill_costs_at_most_one_chunk(networks):
-    made = filler(networks, chunk=2)
-    seen, cancel = count_steps(made), Event()
-    original = made.step
-    made.step = lambda buffers: (original(buffers), cancel.set())
-    with pytest.raises(Cancelled):
-        made.fill([job(networks[0], bound=0.0)], cancel)
-    assert len(seen) <= 2
-    with pytest.raises(Cancelled):
-        made.fill([job(networks[0])], cancel)
-    assert len(seen) <= 2
-
-
-def test_a_deadline_ends_the_fill_between_chunks(networks, monkeypatch):
+def test_a_chunk_makes_a_few_steps_and_the_next_one_goes_on(networks):
     made = filler(networks, chunk=3)
-    seen, clock = count_steps(made), iter(range(100))
-    monkeypatch.setattr(graphs.time, "perf_counter", lambda: float(next(clock)))
-    (found,) = made.fill([job(networks[0], slots=12, bound=0.0)], deadline=2.0)
-    assert len(seen) == found.steps == 6
-    assert not found.done
-    assert found.ids.count(networks[0].config.mask_id) == 6
-    monkeypatch.undo()
-    (late,) = made.fill([job(networks[0])], deadline=time.perf_counter() - 1)
-    assert (late.steps, late.done) == (0, False)
+    one = job(networks[0], slots=12, bound=0.0)
+    seen, (first,) = count_steps(made), made.run_chunk([one])
+    assert len(seen) == first.steps == 3
+    assert (first.done, first.ids.count(networks[0].config.mask_id)) == (False, 9)
+    (second,) = made.run_chunk([replace(one, ids=first.ids)])
+    (whole,) = made.fill([one])
+    assert [token for token in second.ids if token != networks[0].config.mask_id] == [
+        token for token, kept in zip(whole.ids, second.ids, strict=True) if kept != networks[0].config.mask_id
+    ]
 
 
 def test_buckets_are_prepared_once_and_bounded(networks):

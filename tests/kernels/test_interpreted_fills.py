@@ -8,16 +8,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice, pairwise
-from threading import Event
 
 import pytest
-from mercury_engine.api import FillRequest
+from mercury_engine.api import Control, FillRequest
 from mercury_engine.errors import Cancelled
 from mercury_engine.models.paged_reader import BATCHES, ROWS, PagedReader
 from mercury_kernels.launch import INTERPRETED
 from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
 from tests.support import tiny
+from tests.support.answering import answered
 from tests.support.interpreter import fast_interpreter, use_kernels
 from tests.support.paged import SMALL_PAGE, alike, verifying
 
@@ -80,15 +80,6 @@ def places(count: int, seed: int) -> Iterator[FillRequest]:
         )
 
 
-def answered(engine, requests):
-    """The outcomes of requests that run at once, in their order."""
-    waiting, outcomes = [requests], {}
-    engine.answer_all(
-        lambda: waiting.pop() if waiting else [], lambda request, told: outcomes.update({id(request): told})
-    )
-    return [outcomes[id(request)] for request in requests]
-
-
 def test_gaps_are_filled_alike(engine, plain, passes):
     steps = 0
     for request in places(QUARTER, 10):
@@ -110,8 +101,9 @@ def test_gaps_filled_at_once_are_filled_alike(engine, plain, passes):
         del requests[: len(together)]
         for request in together if len(together) > BATCHES[1] else ():  # so that all of them share passes
             engine.fill(replace(request, max_slots=1))
-        for found, request in zip(answered(engine, together), together, strict=True):
-            alike(found, plain.fill(request))
+        outcomes = answered(engine, together)
+        for request in together:
+            alike(outcomes[id(request)], plain.fill(request))
         sizes.append(len(together))
     shared = max(len(group) for group in passes)
     assert shared > (BATCHES[1] if max(sizes) > BATCHES[1] else BATCHES[0])
@@ -124,7 +116,7 @@ def test_gaps_reached_by_typing_and_deleting_across_pages_are_filled_alike(engin
         for near in (begin[:-14], begin + "0:count].copy(", begin[:-8]):
             at = replace(request, near=near)
             alike(engine.fill(at), plain.fill(at))
-            stack = engine.verifying.contexts._sides.values()[-1].stacks[-1]
+            stack = engine.decoder.on_gpu.contexts._sides.values()[-1].stacks[-1]
             pages.append(-(-stack.near // SMALL_PAGE))
         moves |= {after - before for before, after in pairwise(pages)}
         count += len(pages)
@@ -137,19 +129,20 @@ def test_a_fill_cancelled_in_the_middle_changes_neither_the_others_nor_the_next(
     cancelled = 0
     requests, original = [*places(QUARTER, 13)], PagedReader._pass
     for number, request in enumerate(requests):
-        cancel, other = Event(), requests[number - 1]
+        control, other = Control(), requests[number - 1]
 
-        def run(self, group, cancel=cancel):
+        def run(self, group, cancel=control.cancel):
             decided = original(self, group)
             if any(rows.next for rows in group):
                 cancel.set()
             return decided
 
         monkeypatch.setattr(PagedReader, "_pass", run)
-        outcome, beside = answered(engine, [replace(request, cancel=cancel), other])
+        outcomes = answered(engine, [request, other], controls=[control])
+        outcome, beside = outcomes[id(request)], outcomes[id(other)]
         monkeypatch.setattr(PagedReader, "_pass", original)
         alike(beside, plain.fill(other))
         alike(engine.fill(request), plain.fill(request))
         cancelled += isinstance(outcome, Cancelled)
     assert cancelled >= QUARTER // 2  # the others took a single step
-    assert not any(stack.taken for side in engine.verifying.contexts._sides.values() for stack in side.stacks)
+    assert not any(stack.taken for side in engine.decoder.on_gpu.contexts._sides.values() for stack in side.stacks)

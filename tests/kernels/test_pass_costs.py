@@ -66,7 +66,7 @@ def weight_bytes(reader):
 
 
 def test_a_pass_takes_five_launches_a_layer_and_three_more_and_reads_every_weight_once(engine, monkeypatch):
-    reader = engine.verifying.reader
+    reader = engine.decoder.on_gpu.reader
     shape = Bucket(ROWS, 8, 1)
     reader._prepare(shape)
     reader.captures.run(shape)
@@ -81,7 +81,7 @@ def test_a_pass_takes_five_launches_a_layer_and_three_more_and_reads_every_weigh
 
 
 def test_requests_that_share_a_pass_launch_nothing_more_and_read_every_weight_once(engine, monkeypatch):
-    reader, shape = engine.verifying.reader, Bucket(ROWS, 8, 4)
+    reader, shape = engine.decoder.on_gpu.reader, Bucket(ROWS, 8, 4)
     reader._prepare(shape)
     reader.captures.run(shape)
     with Launches(monkeypatch) as seen, torch.inference_mode():
@@ -103,9 +103,9 @@ def test_a_key_behind_a_known_context_takes_a_pass_a_step_and_one_copy_each_way(
     for name, seen in (("send", copies), ("fetch", copies)):
         original = getattr(RowBuffers, name)
         monkeypatch.setattr(RowBuffers, name, lambda self, seen=seen, do=original: (seen.append(1), do(self)))
-    original_run = engine.verifying.reader.captures.run
+    original_run = engine.decoder.on_gpu.reader.captures.run
     monkeypatch.setattr(
-        engine.verifying.reader.captures, "run", lambda shape: (runs.append(shape), original_run(shape))
+        engine.decoder.on_gpu.reader.captures, "run", lambda shape: (runs.append(shape), original_run(shape))
     )
     with Launches(monkeypatch) as seen:
         fill = engine.fill(request)

@@ -1,16 +1,13 @@
-"""With a deciding reader, the loop on pages gives the fills of the plain loop, token for token."""
+"""Speculation on pages gives the fills of the plain loop, token for token."""
 
 import re
-import time
 from dataclasses import replace
-from threading import Event
 
 import pytest
 import torch
-from mercury_engine.api import MAX_SLOTS, FillRequest
+from mercury_engine.api import MAX_SLOTS, Control, FillRequest
 from mercury_engine.cuda.pass_plan import PassPlanner
-from mercury_engine.cuda.verifying_loop import VerifyingLoop
-from mercury_engine.denoising.ngram_lookup import NgramLookup, NgramMatch
+from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup, NgramMatch
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
 from mercury_engine.kv_cache.cache import KEPT_BRANCHES
@@ -20,6 +17,7 @@ from mercury_engine.models.paged_rows import NextToken, PagedRows, TokenList
 from mercury_engine.prompt.budget import NEAR_TOKENS, REST_TOKENS, SEGMENT_TOKENS
 
 from tests.support import tiny
+from tests.support.answering import answered
 from tests.support.paged import SMALL_PAGE, alike, real_gaps, verifying
 
 REQUEST = FillRequest(
@@ -94,9 +92,9 @@ def test_a_syntax_error_is_filled_differently_in_both_loops(engine, plain):
     differ = 0
     for request in real_gaps(5, seed=2):
         first = plain.fill(request)
-        checked = replace(request, check=lambda text, wrong=first.text: 0 if text == wrong else None)
-        found = engine.fill(checked)
-        alike(found, plain.fill(checked))
+        control = Control(check=lambda text, wrong=first.text: 0 if text == wrong else None)
+        found = engine.fill(request, control)
+        alike(found, plain.fill(request, control))
         differ += found.text != first.text
     assert differ
 
@@ -104,14 +102,11 @@ def test_a_syntax_error_is_filled_differently_in_both_loops(engine, plain):
 def test_several_requests_share_passes_and_none_changes_another(engine, plain, passes):
     requests = [*real_gaps(2, seed=3)][:5]
     expected = [plain.fill(request) for request in requests]
-    waiting, outcomes = [requests], {}
-    bigger(engine, 5)
+    engine = bigger(engine, 5)
     for request in requests:  # so that none has to wait for another one's prefill
         engine.fill(request)
     passes.clear()
-    engine.answer_all(
-        lambda: waiting.pop() if waiting else [], lambda request, told: outcomes.update({id(request): told})
-    )
+    outcomes = answered(engine, requests)
     for request, fill in zip(requests, expected, strict=True):
         alike(outcomes[id(request)], fill)
     assert max(map(len, passes)) == 5
@@ -119,16 +114,15 @@ def test_several_requests_share_passes_and_none_changes_another(engine, plain, p
 
 
 def bigger(engine, fills):
-    """Pages for so many fills at once."""
+    """The engine with pages for so many fills at once."""
     reader = PagedReader(engine.reader.decoder, fills * LEAST_PAGES, SMALL_PAGE)
-    engine.verifying = VerifyingLoop(reader, engine.context_reader, engine.denoiser)
+    return Engine(replace(engine.parts, paged=reader))
 
 
 def test_two_requests_at_one_place_have_a_stack_each(engine, plain):
-    bigger(engine, 2)
+    engine = bigger(engine, 2)
     requests = [replace(REQUEST, draft=draft) for draft in ("x", "self.view")]
-    waiting, outcomes = [requests], []
-    engine.answer_all(lambda: waiting.pop() if waiting else [], lambda _, told: outcomes.append(told))
+    outcomes = [*answered(engine, requests).values()]
     alike(outcomes[0], plain.fill(requests[0]))
     assert {fill.text for fill in outcomes} == {plain.fill(request).text for request in requests}
 
@@ -147,17 +141,17 @@ def test_typing_and_deleting_across_pages_reads_only_what_is_new(engine, plain, 
         assert found.tokens_read <= expected.tokens_read + ROWS  # of text popped before, which fits the first pass
         new += found.tokens_read > ROWS
     assert new <= 3  # where the near prefix begins elsewhere
-    assert max(len(s.pages) for side in engine.verifying.contexts._sides.values() for s in side.stacks) > 2
+    assert max(len(s.pages) for side in engine.decoder.on_gpu.contexts._sides.values() for s in side.stacks) > 2
 
 
 def test_an_accepted_suggestion_is_not_read_again(engine, passes):
     first = engine.fill(REQUEST)
     assert first.text
     passes.clear()
-    stack = next(iter(engine.verifying.contexts._sides.values())).stacks[-1]
+    stack = next(iter(engine.decoder.on_gpu.contexts._sides.values())).stacks[-1]
     held = len(stack.ids)
     engine.fill(replace(REQUEST, near=REQUEST.near + first.text))
-    assert passes[0][0] <= 1 + engine.denoiser.rule.lookahead + 2  # a word's end may be cut differently
+    assert passes[0][0] <= 1 + engine.parts.options.lookahead + 2  # a word's end may be cut differently
     assert held > stack.near - 3
 
 
@@ -171,7 +165,7 @@ def test_deleting_much_keeps_the_longer_text_for_when_it_returns(engine, plain, 
 
 def watched(engine, monkeypatch, draft):
     """What happens, in order: launches of passes (L), their results (R), and lookups (l), which find this draft."""
-    seen, reader = [], engine.verifying.reader
+    seen, reader = [], engine.decoder.on_gpu.reader
 
     def note(owner, name, event, do):
         monkeypatch.setattr(owner, name, lambda *given: (seen.append(event), do(*given))[1])
@@ -208,7 +202,7 @@ def test_a_guess_that_proves_wrong_is_looked_up_again_and_changes_no_fill(engine
 
 
 def test_once_the_pass_is_over_nothing_more_is_looked_up_ahead(engine, plain, monkeypatch):
-    bigger(engine, 3)
+    engine = bigger(engine, 3)
     requests = [replace(REQUEST, draft=draft) for draft in ("x", "self.view", "os")]
     expected = [plain.fill(request) for request in requests]
     for request in requests:
@@ -216,10 +210,7 @@ def test_once_the_pass_is_over_nothing_more_is_looked_up_ahead(engine, plain, mo
     running, planned, behind = [], [], PassPlanner.behind
     monkeypatch.setattr(PassPlanner, "behind", lambda self, *given: (planned.append(1), behind(self, *given))[1])
     monkeypatch.setattr(PagedReader, "_is_running", lambda self: running.append(1) or len(running) % 3 == 1)
-    waiting, outcomes = [requests], {}
-    engine.answer_all(
-        lambda: waiting.pop() if waiting else [], lambda request, told: outcomes.update({id(request): told})
-    )
+    outcomes = answered(engine, requests)
     for request, fill in zip(requests, expected, strict=True):
         alike(outcomes[id(request)], fill)
     assert 0 < len(planned) == -(-len(running) // 3)
@@ -234,25 +225,24 @@ def test_a_host_that_fails_while_a_pass_runs_still_waits_for_it(engine, plain, m
 
 
 def test_a_cancel_flag_takes_effect_before_the_next_pass_and_leaves_no_trace(engine, plain, passes, monkeypatch):
-    cancel, original = Event(), PagedReader._pass
-    monkeypatch.setattr(PagedReader, "_pass", lambda self, group: (original(self, group), cancel.set())[0])
+    control, original = Control(), PagedReader._pass
+    monkeypatch.setattr(PagedReader, "_pass", lambda self, group: (original(self, group), control.cancel.set())[0])
     longest = max(real_gaps(3), key=lambda request: plain.fill(request).steps)
     with pytest.raises(Cancelled):
-        engine.fill(replace(longest, cancel=cancel))
+        engine.fill(longest, control)
     assert len(passes) == 1
     monkeypatch.setattr(PagedReader, "_pass", original)
     alike(engine.fill(longest), plain.fill(longest))
-    assert not any(stack.taken for side in engine.verifying.contexts._sides.values() for stack in side.stacks)
+    assert not any(stack.taken for side in engine.decoder.on_gpu.contexts._sides.values() for stack in side.stacks)
 
 
-def test_a_deadline_returns_what_is_settled(engine, passes, monkeypatch):
+def test_a_deadline_returns_what_is_accepted(engine, passes, monkeypatch):
     assert engine.fill(replace(REQUEST, deadline_ms=0)).steps == 0
     assert not passes
-    over = iter([0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0])
-    clock = type("Clock", (), {"perf_counter": staticmethod(lambda: next(over))})
-    monkeypatch.setattr("mercury_engine.cuda.verifying_loop.time", clock)
-    fill = engine.fill(replace(REQUEST, deadline_ms=time.perf_counter() * 1e3 * 2))
-    assert 0 < fill.steps < 6
+    whole = engine.fill(REQUEST).steps
+    over = iter([0.0] * 2)  # when it arrives, and before the first pass
+    monkeypatch.setattr("mercury_engine.scheduler.time.perf_counter", lambda: next(over, 2.0))
+    assert 0 < engine.fill(replace(REQUEST, deadline_ms=1000)).steps < whole
 
 
 def test_a_failed_pass_leaves_the_stack_as_it_was(engine, plain, monkeypatch):
@@ -275,22 +265,22 @@ def test_the_longest_context_fits_the_pages_of_a_request(engine):
 
 
 def test_without_room_a_fill_takes_the_plain_loop(engine, plain, passes, monkeypatch):
-    monkeypatch.setattr(engine.verifying.contexts, "has_room", lambda: False)
+    monkeypatch.setattr(engine.decoder.on_gpu.contexts, "has_room", lambda: False)
     alike(engine.fill(REQUEST), plain.fill(REQUEST))
     assert not passes
 
 
 def test_contexts_unused_for_longest_make_room(engine, plain):
-    pool = engine.verifying.reader.pool
+    pool = engine.decoder.on_gpu.reader.pool
     for number in range(30):
         far = tuple(f"value_{number}_{part} = {part}\n" * 12 for part in range(4))
         request = replace(REQUEST, far=far, max_slots=3)
         alike(engine.fill(request), plain.fill(request))
-    sides = engine.verifying.contexts._sides
+    sides = engine.decoder.on_gpu.contexts._sides
     assert 1 < len(sides) < 30
     held = sum(len(side.run.pages) + sum(len(stack.pages) for stack in side.stacks) for side in sides.values())
     assert held + pool.free == LEAST_PAGES - 1
-    engine.verifying.contexts.forget()
+    engine.decoder.on_gpu.contexts.forget()
     assert pool.free == LEAST_PAGES - 1
 
 
@@ -303,16 +293,19 @@ def test_fills_that_are_observed_counted_or_many_take_the_plain_loop(engine, pas
 
 def test_after_loading_no_request_waits_for_a_capture(folder):
     engine = verifying(folder, page_size=64)
-    engine.verifying.reader.prepare()
-    captured = engine.verifying.reader.captures.captured
-    assert captured == len(engine.verifying.reader.captures) == 30
+    engine.decoder.on_gpu.reader.prepare()
+    captured = engine.decoder.on_gpu.reader.captures.captured
+    assert captured == len(engine.decoder.on_gpu.reader.captures) == 30
     for request in real_gaps(1):
         engine.fill(request)
-    assert engine.verifying.reader.captures.captured == captured
+    assert engine.decoder.on_gpu.reader.captures.captured == captured
 
 
 def test_more_requests_than_a_pass_takes_and_prefill_are_parted(engine, passes):
-    reader, lists = engine.verifying.reader, [TokenList(n, lambda: torch.zeros(500).bool().numpy()) for n in range(70)]
+    reader, lists = (
+        engine.decoder.on_gpu.reader,
+        [TokenList(n, lambda: torch.zeros(500).bool().numpy()) for n in range(70)],
+    )
     pages = reader.pool.take(40)
 
     def rows(number):
@@ -328,9 +321,9 @@ def test_more_requests_than_a_pass_takes_and_prefill_are_parted(engine, passes):
 
 
 def test_a_trial_pass_takes_time_and_leaves_no_page_taken(engine):
-    free = engine.verifying.reader.pool.free
-    assert engine.verifying.reader.pass_seconds() > 0
-    assert engine.verifying.reader.pool.free == free
+    free = engine.decoder.on_gpu.reader.pool.free
+    assert engine.decoder.on_gpu.reader.pass_seconds() > 0
+    assert engine.decoder.on_gpu.reader.pool.free == free
 
 
 def test_weights_that_compute_nan_are_an_error(engine):
@@ -341,7 +334,7 @@ def test_weights_that_compute_nan_are_an_error(engine):
 
 
 def test_off_a_gpu_there_are_no_pages(plain):
-    assert plain.verifying is None
+    assert plain.decoder.on_gpu is None
     assert torch_network.paged(plain.reader) is None
     assert plain.backend == "torch"
     assert PREFILL_ROWS[0] > ROWS

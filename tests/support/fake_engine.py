@@ -4,22 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from threading import Event
 
-from mercury_engine.api import (
-    Fill,
-    FillRequest,
-    NewRequests,
-    Rewrite,
-    RewriteRequest,
-    SlotView,
-    TellOutcome,
-    one_by_one,
-)
+from mercury_engine.api import Answer, Control, Fill, FillRequest, Request, Rewrite, ScoreRequest, Scores, SlotView
 from mercury_engine.errors import Cancelled
 from mercury_engine.worth import Worth
 
 
 class FakeEngine:
-    """Gives every request the same fill; while `held`, a fill waits until it is let go or cancelled."""
+    """Gives every request the same fill; while `held`, an answer waits until it is let go or cancelled."""
 
     name, device, backend, worth = "fake", "cpu", "torch", Worth()
     choice = ""
@@ -28,9 +19,11 @@ class FakeEngine:
     def __init__(self, text: str = "suggested", confidence: float = 0.9):
         self.text, self.confidence = text, confidence
         self.canvases: Sequence[tuple[SlotView, ...]] = ()
-        """Shown to requests that watch the denoising, one after another."""
+        """Shown to requests that watch the decoding, one after another."""
         self.held = False
         self.asked: list[FillRequest] = []
+        self.controls: list[Control] = []
+        """Those of the requests in `asked`."""
         self.begun, self.rested = Event(), Event()
 
     @property
@@ -38,34 +31,32 @@ class FakeEngine:
         """The near prefix of every fill, in the order in which they began."""
         return [request.near for request in self.asked]
 
-    def rest(self) -> None:
-        self.rested.set()
-
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        one_by_one(self, more, done)
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        control = control or Control()
+        if isinstance(request, FillRequest | ScoreRequest):
+            self.asked.append(request if isinstance(request, FillRequest) else request.gap)
+            self.controls.append(control)
+            self.begun.set()
+            while self.held and not control.cancel.is_set():
+                await asyncio.sleep(0.002)
+        if control.cancel.is_set():
+            raise Cancelled("cancelled")
+        if isinstance(request, ScoreRequest):  # each text's length
+            return Scores(tuple(float(len(text)) for text in request.texts), 0.0)
+        if not isinstance(request, FillRequest):  # the region as it is
+            return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
+        for slots in self.canvases if control.on_step else ():
+            control.on_step(slots)
+        return self.fill(request)
 
     def fill(self, request: FillRequest) -> Fill:
-        self.asked.append(request)
-        self.begun.set()
-        while self.held and not request.cancel.is_set():
-            request.cancel.wait(0.002)
-        if request.cancel.is_set():
-            raise Cancelled("cancelled")
-        for slots in self.canvases if request.on_step else ():
-            request.on_step(slots)
-        return self.answer(request)
-
-    def answer(self, request: FillRequest) -> Fill:
         """The fill, once it is let go; for subclasses that answer otherwise."""
         return Fill(self.text, self.confidence, steps=2, elapsed=0.002, is_finished=True)
 
-    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
-        """Each text's length, at the cost of a fill per text."""
-        return [float(len(text)) for text in texts if self.fill(request)]
+    def rest(self) -> None:
+        self.rested.set()
 
-    def rewrite(self, request: RewriteRequest) -> Rewrite:
-        """The region as it is."""
-        return Rewrite(request.text, 0.9, 0.1, steps=1, elapsed=0.0, is_finished=True)
+    def close(self) -> None: ...
 
 
 async def begun(engine: FakeEngine) -> None:

@@ -2,7 +2,7 @@
 
 A document says `[[{"text": "...", "confidence": 0.9, "ms": 0, "error": null, "echo": false}]]`; the last script before
 the gap counts. An echo is the first line of the engine's input. `steps` are canvases of [state, text] each, `step_ms`
-apart and played `rounds` times; `unsure_from` is passed on in the fill. `ScriptedEngine.score` says how texts are
+apart and played `rounds` times; `unsure_from` is passed on in the fill. `ScriptedEngine._scored` says how texts are
 scored. With `--parses-once` no document is parsed after an edit. With `--rewrites` the engine rewrites regions too,
 also where a change is unlikely: `rewrites` are pairs of an old line and new text. With `--place LINE` that line of the
 document at hand is the only likely place of the next edit, with `--place FILE:LINE` that line of another open document;
@@ -12,6 +12,7 @@ without it the head keeps no rule from offering.
 opened.
 """
 
+import asyncio
 import json
 import re
 import sys
@@ -22,7 +23,18 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from mercury_engine.api import Fill, FillRequest, Rewrite, RewriteRequest, SlotView
+from mercury_engine.api import (
+    Answer,
+    Control,
+    Fill,
+    FillRequest,
+    Request,
+    Rewrite,
+    RewriteRequest,
+    ScoreRequest,
+    Scores,
+    SlotView,
+)
 from mercury_engine.errors import Cancelled, ModelNotFound
 from mercury_engine.places.candidates import Candidate, Kind
 from mercury_engine.places.head import Ranking
@@ -53,7 +65,16 @@ class ScriptedEngine(FakeEngine):
     given: ClassVar[dict[str, object]] = {}
     """The engine's last input."""
 
-    def fill(self, request: FillRequest) -> Fill:
+    async def answer(self, request: Request, control: Control | None = None) -> Answer:
+        """What the document says."""
+        control = control or Control()
+        if isinstance(request, ScoreRequest):
+            return Scores(tuple(await self._scored(request.gap, request.texts, control)), 0.0)
+        if isinstance(request, RewriteRequest):
+            return self._rewritten(request)
+        return await self._filled(request, control)
+
+    async def _filled(self, request: FillRequest, control: Control) -> Fill:
         """The scripted fill, `suggested` by default."""
         self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "draft": request.draft})
         self.given["elsewhere"] = request.lookup_text
@@ -64,14 +85,14 @@ class ScriptedEngine(FakeEngine):
         if script.get("error"):
             raise RuntimeError(script["error"])
         for slots in script.get("steps", []) * script.get("rounds", 1):
-            if request.on_step is not None:
-                request.on_step(tuple(SlotView(text, state, 0.5) for state, text in slots))
-            _wait(request, script.get("step_ms", 0))
-        _wait(request, script.get("ms", 0))
+            if control.on_step is not None:
+                control.on_step(tuple(SlotView(text, state, 0.5) for state, text in slots))
+            await _wait(control, script.get("step_ms", 0))
+        await _wait(control, script.get("ms", 0))
         text, confidence = script.get("text", "suggested"), script.get("confidence", 0.9)
         return Fill(text, confidence, 3, 0.001, is_finished=True, unsure_from=script.get("unsure_from"))
 
-    def rewrite(self, request: RewriteRequest) -> Rewrite:
+    def _rewritten(self, request: RewriteRequest) -> Rewrite:
         """The region with the scripted pairs replaced, except in the line of the script."""
         script = _script("".join((*request.far, request.near, request.text, *request.suffix)))
         lines = request.text.splitlines(keepends=True)
@@ -80,14 +101,14 @@ class ScriptedEngine(FakeEngine):
                 lines[index] = lines[index].replace(old, new)
         return Rewrite("".join(lines), 0.9, 0.9, steps=1, elapsed=0.0, is_finished=True)
 
-    def score(self, request: FillRequest, texts: Sequence[str]) -> list[float]:
+    async def _scored(self, gap: FillRequest, texts: Sequence[str], control: Control) -> list[float]:
         """The last text scores higher by the scripted `nats`, unless the line before the gap contains `against`."""
-        self.given.update({"far": request.far, "near": request.near, "suffix": request.suffix, "texts": texts})
-        script = _script("".join((*request.far, request.near, *request.suffix)))
+        self.given.update({"far": gap.far, "near": gap.near, "suffix": gap.suffix, "texts": texts})
+        script = _script("".join((*gap.far, gap.near, *gap.suffix)))
         if script.get("error"):
             raise RuntimeError(script["error"])
-        _wait(request, script.get("compare_ms", 0))
-        against = script.get("against", "\n") in request.near.rpartition("\n")[2]
+        await _wait(control, script.get("compare_ms", 0))
+        against = script.get("against", "\n") in gap.near.rpartition("\n")[2]
         return [0.0] * (len(texts) - 1) + [-9.0 if against else script.get("nats", 9.0)]
 
 
@@ -96,15 +117,15 @@ def _script(given: str) -> dict[str, Any]:
     return json.loads(found[-1]) if found else {}
 
 
-def _wait(request: FillRequest, milliseconds: int) -> None:
+async def _wait(control: Control, milliseconds: int) -> None:
     """Raises Cancelled when the flag is set meanwhile."""
     end = time.monotonic() + milliseconds / 1000
     while True:
-        if request.cancel.is_set():
+        if control.cancel.is_set():
             raise Cancelled("cancelled")
         if time.monotonic() >= end:
             return
-        time.sleep(0.005)
+        await asyncio.sleep(0.005)
 
 
 def load(settings: Settings) -> ScriptedEngine:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.cuda.verifying_loop import VerifyingLoop
 from mercury_engine.engine import Engine
 from mercury_engine.models.paged_reader import LEAST_PAGES, PagedReader
 from mercury_engine.models.torch_network import TorchNetwork
@@ -24,8 +23,7 @@ def verifying(folder: Path | None, device: torch.device | None = None, page_size
     engine = Engine.load(folder, device=device.type, dtype=torch.float32)
     assert isinstance(engine.reader, TorchNetwork)
     reader = PagedReader(engine.reader.decoder, None if fills == 1 else fills * LEAST_PAGES, page_size)
-    engine.verifying = VerifyingLoop(reader, engine.context_reader, engine.denoiser)
-    return engine
+    return Engine(replace(engine.parts, paged=reader))
 
 
 def real_gaps(each: int, seed: int = 0) -> Iterator[FillRequest]:

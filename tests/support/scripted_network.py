@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from mercury_engine.engine import Engine
 from mercury_engine.loading import ModelParts
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
+from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment
 from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 from mercury_engine.prompt.tokenizer import Tokenizer
 
@@ -49,15 +49,8 @@ class ScriptedNetwork:
         keys = np.array(ids).reshape(1, 1, 1, -1, 1)
         return hidden, KeyValueBlock(keys, keys)
 
-    def write_canvases(
-        self,
-        ids_R: np.ndarray,
-        before: Sequence[KeyValueSegment],
-        after: Sequence[KeyValueSegment],
-        end: int,
-        packing: Packing | None = None,
-    ) -> np.ndarray:
-        raise AssertionError("there is no writer")
+    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[np.ndarray]:
+        raise AssertionError("a causal model")
 
     def log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
         logp = np.full((len(hidden_RC), self.config.vocab_size), np.log(UNLIKELY), np.float32)
@@ -66,8 +59,8 @@ class ScriptedNetwork:
                 logp[row, token] = np.log(chance)
         return logp
 
-    def writer_log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
-        raise AssertionError("there is no writer")
+    def slot_log_probabilities(self, hidden_RC: np.ndarray) -> np.ndarray:
+        raise AssertionError("a causal model")
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
         return block

@@ -3,12 +3,11 @@
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from mercury_engine.api import Fill, FillRequest, SlotView
+from mercury_engine.api import Control, Fill, FillRequest, SlotView
 from mercury_engine.engine import Engine
 from mercury_engine.models import decoder_weights
 from mercury_engine.models.decoder import Decoder
@@ -56,6 +55,7 @@ def config(vocab_size: int = 500, rank: int = 0, **changes) -> ModelConfig:
         "head_dim": 8,
         "rope_theta": 10_000.0,
         "rms_norm_eps": 1e-5,
+        "kind": "masked" if rank else "causal",
         "adapter_rank": rank,
     }
     return ModelConfig(**(fields | changes))
@@ -75,7 +75,7 @@ def network(rank: int = 4, seed: int = 0, **changes) -> Decoder:
 
 
 def folder(path: Path, rank: int = 4, seed: int = 0, markers: Sequence[str] = (), **changes) -> Path:
-    """A Mercury folder of a random network; rank 0 leaves the writer out, `markers` give it a gap format."""
+    """A Mercury folder of a random network, a masked one; rank 0 makes it causal, `markers` give it a gap format."""
     path.mkdir(parents=True, exist_ok=True)
     made = network(rank, seed, **({"vocab_size": 500 + len(markers)} | changes))
     tokenizer(markers=markers).save(str(path / "tokenizer.json"))
@@ -116,9 +116,9 @@ def load(path: Path) -> Engine:
 
 
 def watched(engine: Engine, request: FillRequest) -> tuple[Fill, list[tuple[SlotView, ...]]]:
-    """The fill, and the canvas after each of its steps."""
+    """The fill, and what was seen of it before and after its steps."""
     canvases: list[tuple[SlotView, ...]] = []
-    return engine.fill(replace(request, on_step=canvases.append)), canvases
+    return engine.fill(request, Control(on_step=canvases.append)), canvases
 
 
 def corpus(path: Path, files: list[tuple[str, str, str]]) -> Path:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from mercury_engine.api import InferenceEngine
 
 from mercury_lsp.engine_host.engines import Engines
-from mercury_lsp.engine_host.worker import HostedEngine
 from mercury_lsp.server.routes import create_server
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -57,7 +57,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 class Typist:
     """The server's parts for one client; made in a `JumpingLoop`."""
 
-    def __init__(self, engine: HostedEngine):
+    def __init__(self, engine: InferenceEngine):
         self.engine = engine
         self.server = create_server(Engines(lambda _: engine))
         loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ class Typist:
 
     def _is_engine_busy(self) -> bool:
         worker = self.server.session.completer._lease._worker
-        return worker is None or bool(worker._loads or worker._running or worker._at_work)
+        return worker is None or bool(worker._loads or worker._running)
 
     async def open(self, uri: str, language: str, text: str, cursor: int) -> None:
         """Open a document, ask once, and let all be read and indexed that waits for a pause."""

@@ -1,1 +1,1 @@
-"""The denoising loop of a deciding writer, run on an NVIDIA GPU without the host."""
+"""The decoders' loops on an NVIDIA GPU: contexts in pages, and steps without the host."""

@@ -1,16 +1,13 @@
-"""Fills canvases on a GPU with the writer alone: steps and decisions stay on the device, the host checks each chunk.
+"""Denoises canvases on a GPU: steps and decisions stay on the device, the host sees each chunk.
 
 A denoising step is a CUDA graph, one for each bucket of canvas length, context and batch, and a chunk is a few of them:
-no more than open slots are left. A fill's inputs are sent in one copy and its results fetched in another. A cancel flag
-or a deadline therefore takes effect within one chunk. On a CPU the same code runs step by step.
+no more than open slots are left. The inputs of a chunk are sent in one copy and its results fetched in another. On a
+CPU the same code runs step by step.
 """
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from threading import Event
 
 import numpy as np
 import torch
@@ -20,7 +17,8 @@ from mercury_kernels.capture import Captures
 from mercury_kernels.ops import Choice, Frames
 from mercury_kernels.pages import PagePool, PageRun
 
-from mercury_engine.errors import Cancelled, RequestError
+from mercury_engine.errors import RequestError
+from mercury_engine.models.canvas_chunks import CanvasChunk, FilledCanvas
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.network import KeyValueSegment
 from mercury_engine.models.token_masks import TokenMasks
@@ -34,49 +32,9 @@ BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
 PAGE_TOKENS = 64
 """Tokens in a page of keys and values."""
 
-UNLIMITED_STEPS = 1 << 20
-"""More steps than any canvas needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class CanvasJob:
-    """One canvas: its slots behind the token `last`, which has position `ends`, between two sides."""
-
-    last: int
-    ids: Sequence[int]
-    ends: int
-    before: Sequence[KeyValueSegment]
-    after: Sequence[KeyValueSegment]
-    bound: float = 0.1
-    """Entropy, in nats, that the slots committed in one step may add up to."""
-    most: int = UNLIMITED_STEPS
-    """Maximum number of steps; the last one commits every open slot."""
-    mask: int = 0
-    """Number of a mask of `GraphDenoiser.token_masks`."""
-    first_mask: int | None = None
-    """Number of another mask for the first slot that is open or a draft."""
-    drafts: Sequence[int] = ()
-    """Slots whose tokens the first step verifies: those the writer would choose stay, the others are masked."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilledCanvas:
-    """The slots of a canvas, the probability of each when it was committed, and the number of steps.
-
-    The probability is 1 for given slots and slots behind an end, and 0 for drafts that no step has verified.
-    """
-
-    ids: list[int]
-    chances: list[float]
-    steps: int
-    done: bool
-
-
-Enough = Callable[[list[FilledCanvas]], bool]
-
 
 class GraphDenoiser:
-    """Fills canvases with the writer alone. One caller at a time.
+    """Implements `ChunkDenoiser`. One caller at a time.
 
     `pages` is the context memory in pages of `page_size` tokens; `positions` bounds the length of a near prefix;
     `chunk` is the number of steps between two checks by the host; `most` is the number of graphs kept.
@@ -84,7 +42,7 @@ class GraphDenoiser:
 
     def __init__(
         self,
-        writer: Decoder,
+        decoder: Decoder,
         *,
         pages: int = 512,
         positions: int = 8192,
@@ -93,12 +51,12 @@ class GraphDenoiser:
         eight_bit: torch.dtype | None = None,
         page_size: int = PAGE_TOKENS,
     ) -> None:
-        config, self.device = writer.config, writer.device
+        config, self.device = decoder.config, decoder.device
         self.mask_id, self.end_id, self.chunk = config.mask_id, config.end_id, chunk
-        self.weights = TritonWeights.of(writer, eight_bit)
+        self.weights = TritonWeights.of(decoder, eight_bit)
         heads, width = config.num_key_value_heads, config.head_dim
         self.pool = PagePool(
-            config.num_hidden_layers, heads, width, pages, writer.embedding.dtype, self.device, page_size
+            config.num_hidden_layers, heads, width, pages, decoder.embedding.dtype, self.device, page_size
         )
         self._origin, self._positions = SLOT_BUCKETS[-1] + 1, positions
         self._angles = ops.rotary_table(-self._origin, positions, width, config.rope_theta, self.device)
@@ -108,30 +66,23 @@ class GraphDenoiser:
         self._canvases: list[list[int]] = []
         self.token_masks = TokenMasks(len(self.weights.table), self.mask_id, self.device)
 
-    @torch.inference_mode()
-    def fill(
-        self,
-        jobs: Sequence[CanvasJob],
-        cancel: Event | None = None,
-        deadline: float | None = None,
-        enough: Enough | None = None,
-    ) -> list[FilledCanvas]:
-        """Commit the slots of all canvases together; at the deadline (`time.perf_counter`) returns what is done so far.
+    def run_chunk(self, chunks: Sequence[CanvasChunk]) -> list[FilledCanvas]:
+        """See `ChunkDenoiser.run_chunk`. Raises RequestError when the canvases exceed the buckets."""
+        return self._run(chunks, 1)
 
-        `enough` receives the canvases after every chunk and may end the fill. Raises Cancelled when the flag is set
-        between two chunks, and RequestError when the jobs exceed the buckets.
-        """
-        _check(cancel)
+    def fill(self, canvases: Sequence[CanvasChunk]) -> list[FilledCanvas]:
+        """Denoise all canvases together until no slot is open. Raises as `run_chunk` does."""
+        return self._run(canvases, self.bucket(canvases).rows)
+
+    @torch.inference_mode()
+    def _run(self, jobs: Sequence[CanvasChunk], chunks: int) -> list[FilledCanvas]:
         bucket = self.bucket(jobs)
         buffers = self.prepare(bucket)
         self._load(jobs, bucket, buffers)
         judged = any(job.drafts for job in jobs)
-        for number in range(-(-bucket.rows // self.chunk)):
-            if deadline is not None and time.perf_counter() >= deadline:
-                break
+        for number in range(chunks):
             self._run_chunk(bucket, buffers, _steps_left(buffers, jobs) + (judged and not number))
-            _check(cancel)
-            if (enough and enough(_filled(buffers, jobs))) or not buffers.host["open"].any():
+            if not buffers.host["open"].any():
                 break
         return _filled(buffers, jobs)
 
@@ -174,7 +125,7 @@ class GraphDenoiser:
         self._buffers = {known: kept for known, kept in self._buffers.items() if known in self.captures}
         return self._buffers[bucket]
 
-    def bucket(self, jobs: Sequence[CanvasJob]) -> Bucket:
+    def bucket(self, jobs: Sequence[CanvasChunk]) -> Bucket:
         """The smallest bucket that holds all jobs."""
         slots = max(len(job.ids) for job in jobs)
         own = self.pool.needed(slots + 1)
@@ -192,7 +143,7 @@ class GraphDenoiser:
             )
         return Bucket(fit[0] + 1, fit[1], fit[2])
 
-    def _load(self, jobs: Sequence[CanvasJob], bucket: Bucket, buffers: Buffers) -> None:
+    def _load(self, jobs: Sequence[CanvasChunk], bucket: Bucket, buffers: Buffers) -> None:
         """Copy sides into pages, write all inputs and send them."""
         self._reserve(bucket)
         host = buffers.host
@@ -205,7 +156,7 @@ class GraphDenoiser:
         host["steps"][:] = 0
         buffers.send()
 
-    def _write(self, job: CanvasJob, number: int, host: dict[str, np.ndarray], used: set[int]) -> None:
+    def _write(self, job: CanvasChunk, number: int, host: dict[str, np.ndarray], used: set[int]) -> None:
         """One job's row in every field."""
         rows, size = len(job.ids) + 1, self.pool.size
         canvas = self._canvases[number][: self.pool.needed(rows)]
@@ -265,23 +216,18 @@ def _tokens(side: KeyValueSegment) -> int:
     return side.keys.shape[3]
 
 
-def _wanted(job: CanvasJob, mask_id: int) -> list[int]:
+def _wanted(job: CanvasChunk, mask_id: int) -> list[int]:
     """Slots that are open or drafts."""
     return [slot for slot, token in enumerate(job.ids) if token == mask_id or slot in job.drafts]
 
 
-def _steps_left(buffers: Buffers, jobs: Sequence[CanvasJob]) -> int:
+def _steps_left(buffers: Buffers, jobs: Sequence[CanvasChunk]) -> int:
     """The most steps that any canvas may still take: each commits a slot at least."""
     host = buffers.host
     return max(min(int(host["open"][n]), job.most - int(host["steps"][n])) for n, job in enumerate(jobs))
 
 
-def _check(cancel: Event | None) -> None:
-    if cancel is not None and cancel.is_set():
-        raise Cancelled("superseded by a newer request")
-
-
-def _filled(buffers: Buffers, jobs: Sequence[CanvasJob]) -> list[FilledCanvas]:
+def _filled(buffers: Buffers, jobs: Sequence[CanvasChunk]) -> list[FilledCanvas]:
     host = buffers.host
     return [
         FilledCanvas(

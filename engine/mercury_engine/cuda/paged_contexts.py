@@ -12,7 +12,7 @@ from mercury_kernels.pages import PageRun
 
 from mercury_engine.kv_cache.cache import KEPT_BRANCHES, AdaptedTokens, BlockCache, CachedContext, TokenIds
 from mercury_engine.lru import LeastRecentlyUsed
-from mercury_engine.models.batching import ForwardSteps, decided
+from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.models.paged_reader import LEAST_PAGES, PREFILL_ROWS, ROWS, PagedReader
 from mercury_engine.models.paged_rows import Decided, NextToken, PagedRows
@@ -96,7 +96,7 @@ class PagedContexts:
         stack.pages += self._free(self._pool.needed(start + len(rows)) - len(stack.pages))
         pages = [*stack.side.pages, *stack.pages]
         counts = stack.side.counts
-        told = yield from decided(PagedRows(self._reader, rows, pages, counts, start, draft, following, meanwhile))
+        told: Decided = yield PagedRows(self._reader, rows, pages, counts, start, draft, following, meanwhile)
         stack.ids += rows
         return told
 

@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 def networks(
     folder: Path, device: Device, dtype: "torch.dtype | None", threads: int | None, backend: Backend
 ) -> Networks:
-    """The folder's reader and, where it has an adapter, its writer; ready to run.
+    """The folder's networks, ready to run.
 
-    `threads` is the number of CPU threads; None is half the processors. With everything on "auto", a model whose reader
-    decides runs where a pass takes less time. Raises RequestError when the device or the backend is not available.
+    `threads` is the number of CPU threads; None is half the processors. With everything on "auto", a causal model runs
+    where a pass takes less time. Raises RequestError when the device or the backend is not available.
     """
     wanted, device = device, _chosen(device)
     if backend == "native" and (device != "cpu" or dtype is not None):
@@ -51,10 +51,10 @@ def networks(
         raise RequestError(f"torch is not installed; {install_command('gpu')}, or leave out backend and dtype")
     from mercury_engine.models import torch_network
 
-    reader, writer = torch_network.load(folder, device, dtype, count)
-    paged = torch_network.paged(reader) if _reader_decides(folder) else None
-    made = Networks(reader, writer, paged=paged)
-    if device == "cpu" or (wanted, dtype, backend) != ("auto", None, "auto") or not _reader_decides(folder):
+    reader, denoiser = torch_network.load(folder, device, dtype, count)
+    is_causal = reader.config.kind == "causal"
+    made = Networks(reader, denoiser, paged=torch_network.paged(reader) if is_causal else None)
+    if device == "cpu" or (wanted, dtype, backend) != ("auto", None, "auto") or not is_causal:
         return made
     return faster(folder, made, lambda: _native(folder, count, backend))
 
@@ -91,11 +91,6 @@ def _without_cuda(gpus: tuple[str, ...]) -> str | None:
     )
 
 
-def _reader_decides(folder: Path) -> bool:
-    """Whether the reader settles every token, as it does unless settings.json says otherwise."""
-    return weights.read_settings(folder).rule.get("decides", "reader") == "reader"
-
-
 def _native(folder: Path, threads: int, backend: Backend) -> Networks | None:
     """The folder's networks on the C kernels; None where they cannot run it and torch can. Raises RequestError."""
     config = weights.read_config(folder)
@@ -113,4 +108,4 @@ def _native(folder: Path, threads: int, backend: Backend) -> Networks | None:
         return None
     collect_and_return_memory()
     unmap_library_code()
-    return Networks(network, network if weights.has_adapter(folder, network.config) else None)
+    return Networks(network, network if config.kind == "masked" else None)

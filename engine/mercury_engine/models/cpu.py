@@ -17,11 +17,11 @@ from mercury_engine.models.arrays import FloatArray, IdArray, MaskArray, bfloat1
 from mercury_engine.models.embedding import Embedding
 from mercury_engine.models.network import (
     LENGTH_CLASSES,
+    CanvasForward,
     ForwardRequest,
     KeyValueBlock,
     KeyValueSegment,
     ModelConfig,
-    Packing,
 )
 from mercury_engine.models.weights import StoredArray
 
@@ -100,29 +100,22 @@ class CpuNetwork:
         split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
         return [(part, KeyValueBlock(k, v)) for part, k, v in split]
 
-    def write_canvases(
-        self,
-        ids_R: IdArray,
-        before: Sequence[KeyValueSegment],
-        after: Sequence[KeyValueSegment],
-        end: int,
-        packing: Packing | None = None,
-    ) -> FloatArray:
-        """See `Network.write_canvases`."""
+    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[FloatArray]:
+        """See `Network.denoise_together`: one pass, with each forward a part of it."""
         self.prepare()
-        rows = len(ids_R)
-        place, length = (np.arange(rows), rows) if packing is None else (packing.place[0], packing.rows[0])
-        hidden_RR = None if packing is None else additive(packing.hidden()[0])
-        part = Part(rows, _kept(before), _kept(after), hidden_RR)
-        near, away = self.angles(end + place), self.angles(place - length)
-        return self._stack.run(self.embedding.rows(ids_R), near, away, [part])[0]
+        frames = [_frames(each) for each in forwards]
+        near, away = (self.angles(np.concatenate(positions)) for positions in zip(*frames, strict=True))
+        x_RC = self.embedding.rows(np.concatenate([each.ids_R for each in forwards]))
+        parts = [Part(each.rows, _kept(each.before), _kept(each.after), _hidden_canvases(each)) for each in forwards]
+        out, _, _ = self._stack.run(x_RC, near, away, parts)
+        return np.split(out, np.cumsum([each.rows for each in forwards])[:-1])
 
     def log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
         """See `Network.log_probabilities`."""
         return log_softmax_in_place(self._stack.head(hidden_RC))
 
-    def writer_log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
-        """See `Network.writer_log_probabilities`."""
+    def slot_log_probabilities(self, hidden_RC: FloatArray) -> FloatArray:
+        """See `Network.slot_log_probabilities`."""
         ends = hidden_RC @ self.embedding.markers[1]
         never = np.full_like(ends, -np.inf)
         return log_softmax_in_place(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
@@ -175,6 +168,20 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
 
 def _places(forward: ForwardRequest) -> IdArray:
     return np.arange(forward.rows) if forward.packing is None else forward.packing.place[0]
+
+
+def _frames(forward: CanvasForward) -> tuple[IdArray, IdArray]:
+    """Positions [R] of a canvas's rows toward the prefix, and toward the suffix."""
+    if forward.packing is None:
+        place, length = np.arange(forward.rows), forward.rows
+    else:
+        place, length = forward.packing.place[0], forward.packing.rows[0]
+    return forward.end + place, place - length
+
+
+def _hidden_canvases(forward: CanvasForward) -> FloatArray | None:
+    """Additive mask [R,R] that hides rows of other canvases; None for one canvas."""
+    return None if forward.packing is None else additive(forward.packing.hidden()[0])
 
 
 def _hidden(forward: ForwardRequest) -> FloatArray | None:

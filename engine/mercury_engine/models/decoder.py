@@ -203,7 +203,7 @@ class Decoder(nn.Module):
         ends_B: Tensor,
         packing: Packing | None = None,
     ) -> Tensor:
-        """Hidden states [B,R,C] of canvas rows, see `Network.write_canvases`; without a packing one canvas each."""
+        """Hidden states [B,R,C] of canvas rows, see `Network.denoise_together`; without a packing one canvas each."""
         frames = canvas_frames(self.angles, ids_BR, ends_B, packing, self.groups)
         return self.run(self.embed(ids_BR), frames, before, after, adapted=True)[0]
 

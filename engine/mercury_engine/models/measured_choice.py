@@ -1,4 +1,4 @@
-"""Chooses between a GPU and the C kernels by timing a pass of each, for models whose reader decides every token.
+"""Chooses between a GPU and the C kernels by timing a pass of each, for causal models.
 
 Layer by layer, a small model takes longer on a GPU than the C kernels do; a captured pass should not, but may.
 """
@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class Networks(NamedTuple):
-    """A model's reader and, where it has an adapter, its writer."""
+    """The network that reads a model's context, and for a masked model the one that denoises."""
 
     reader: Network
-    writer: Network | None
+    denoiser: Network | None
     choice: str = ""
     """Why this device was chosen, for people to read; empty if there was nothing to choose."""
     paged: "PagedReader | None" = None

@@ -7,22 +7,24 @@ and positions are NumPy arrays; hidden states, keys, values and log-probabilitie
 Dimensions: B batch, T context tokens, R canvas rows (the last prefix token, then the slots), C width,
 L layers, H key heads, G query heads per key head, D head width, V vocabulary.
 
-A network is a causal reader of context blocks and a bidirectional writer of the canvas. Both roles run the same
-pretrained decoder (Llama, Qwen2, Qwen3 and Granite families). The writer adds a low-rank adapter to every matrix and
-two rows of its own to the vocabulary: mask and end.
+A causal model only reads. A masked model also denoises the slots of a canvas. The one that comes with the package reads
+its context causally with the same pretrained decoder, and denoises with a low-rank adapter on every matrix and two rows
+of its own in the vocabulary: mask and end.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from mercury_engine.models.arrays import Array, IdArray, namespace
-from mercury_engine.models.paged_rows import PagedRows
 
 LENGTH_CLASSES = 65
 """Classes of the length head: 0 to 64 slots before the end marker."""
+
+Kind = Literal["causal", "masked"]
+"""What a model was trained for: to predict the next token, or masked ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,10 @@ class ModelConfig:
     rope_factors: tuple[float, ...] = ()
     """Divisors of the rotary frequencies, one per pair of dimensions; empty for none."""
     name: str = "unnamed"
+    kind: Kind = "causal"
+    """Which decoder runs the model: causal models decode left to right, masked ones by diffusion."""
     adapter_rank: int = 0
-    """0: a plain reader without a writer."""
+    """Rank of the adapter with which a masked model denoises; 0 for a causal model."""
 
     @property
     def score_factor(self) -> float:
@@ -136,16 +140,38 @@ class ForwardRequest:
     """Rows whose log-probabilities are returned."""
     adapter: str = ""
     """The adapter that changes the rows; one that the network lacks changes nothing."""
-    paged: PagedRows | None = None
-    """The same rows for a reader that keeps keys and values in pages and decides; nothing else then counts."""
 
     @property
     def rows(self) -> int:
         return len(self.ids_T)
 
 
+@dataclass(frozen=True, slots=True)
+class CanvasForward:
+    """One request's part of a denoising pass: canvases of masked slots between two sides.
+
+    Row 0 of a canvas is the last prefix token and has position `end` of the prefix frame; in the suffix frame the last
+    row has position -1. The hidden state of row i predicts the token of row i + 1.
+    """
+
+    denoiser: "Network"
+    """The network that denoises; all forwards of a pass have the same one."""
+    ids_R: IdArray
+    before: Sequence[KeyValueSegment]
+    after: Sequence[KeyValueSegment]
+    end: int
+    packing: Packing | None = None
+    """Without a packing all rows are one canvas."""
+    wanted: Sequence[int] = ()
+    """Rows whose log-probabilities are returned."""
+
+    @property
+    def rows(self) -> int:
+        return len(self.ids_R)
+
+
 class Network(Protocol):
-    """A reader, and with an adapter a writer. Reading is causal and frozen, writing bidirectional and adapted."""
+    """Reads causally, and for a masked model denoises canvases in both directions."""
 
     config: ModelConfig
     backend: str
@@ -158,7 +184,7 @@ class Network(Protocol):
         """Names of the adapters that forwards may ask for."""
 
     def prepare(self) -> None:
-        """Do now what would delay the first `write_canvases`."""
+        """Do now what would delay the first `denoise_together`."""
 
     def rest(self) -> None:
         """Return the device's freed memory to the system."""
@@ -170,25 +196,16 @@ class Network(Protocol):
         others.
         """
 
-    def write_canvases(
-        self,
-        ids_R: IdArray,
-        before: Sequence[KeyValueSegment],
-        after: Sequence[KeyValueSegment],
-        end: int,
-        packing: Packing | None = None,
-    ) -> Array:
-        """Hidden states [R,C] of canvas rows that see each other and the sides before and after the gap.
+    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[Array]:
+        """For each forward the hidden states [R,C] of its rows, which see each other and both sides of the gap.
 
-        Row 0 of a canvas is the last prefix token and has position `end` of the prefix frame; in the suffix frame
-        the last row has position -1. The hidden state of row i predicts the token of row i + 1.
-        Without a packing all rows are one canvas.
+        The forwards run in one pass where that is cheaper; no result depends on the others.
         """
 
     def log_probabilities(self, hidden_RC: Array) -> Array:
         """Float32 [R,V] of the next tokens."""
 
-    def writer_log_probabilities(self, hidden_RC: Array) -> Array:
+    def slot_log_probabilities(self, hidden_RC: Array) -> Array:
         """Float32 [R,V+2]: the vocabulary, mask (never predicted, -inf) and end."""
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:

@@ -50,13 +50,17 @@ class PagedRows:
     meanwhile: Callable[[], object] | None = None
     """Work for the host while the pass runs; called once at most, and not begun when its result is there."""
 
+    @property
+    def rows(self) -> int:
+        return len(self.ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
     """The best tokens behind the rows up to the first wrong draft, and their probabilities."""
 
     tokens: Sequence[int] = ()
-    chances: Sequence[float] = ()
+    probabilities: Sequence[float] = ()
 
 
 class RowReader(Protocol):

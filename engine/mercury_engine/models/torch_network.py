@@ -17,9 +17,8 @@ from mercury_engine.models.arrays import IdArray
 from mercury_engine.models.decoder import Decoder
 from mercury_engine.models.graphed_blocks import GraphedBlocks
 from mercury_engine.models.graphed_reader import GraphedReader
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
+from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 from mercury_engine.models.paged_reader import PagedReader
-from mercury_engine.models.weights import has_adapter
 
 _log = logging.getLogger(__name__)
 
@@ -60,17 +59,14 @@ class TorchNetwork:
         return hidden[0], block
 
     @torch.no_grad()
-    def write_canvases(
-        self,
-        ids_R: IdArray,
-        before: Sequence[KeyValueSegment],
-        after: Sequence[KeyValueSegment],
-        end: int,
-        packing: Packing | None = None,
-    ) -> Tensor:
-        """See `Network.write_canvases`."""
-        ends = torch.tensor([end], device=self.decoder.device)
-        return self.decoder.write(self._tensor(ids_R)[None], before, after, ends, self._moved(packing))[0]
+    def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[Tensor]:
+        """See `Network.denoise_together`; one pass each."""
+        return [self._denoise(each) for each in forwards]
+
+    def _denoise(self, forward: CanvasForward) -> Tensor:
+        ends = torch.tensor([forward.end], device=self.decoder.device)
+        ids, packing = self._tensor(forward.ids_R)[None], self._moved(forward.packing)
+        return self.decoder.write(ids, forward.before, forward.after, ends, packing)[0]
 
     @torch.no_grad()
     def log_probabilities(self, hidden_RC: Tensor) -> Tensor:
@@ -78,8 +74,8 @@ class TorchNetwork:
         return self.decoder.logits(hidden_RC).log_softmax(-1)
 
     @torch.no_grad()
-    def writer_log_probabilities(self, hidden_RC: Tensor) -> Tensor:
-        """See `Network.writer_log_probabilities`."""
+    def slot_log_probabilities(self, hidden_RC: Tensor) -> Tensor:
+        """See `Network.slot_log_probabilities`."""
         return self.decoder.writer_logits(hidden_RC).log_softmax(-1)
 
     def kept(self, block: KeyValueBlock) -> KeyValueBlock:
@@ -125,7 +121,7 @@ def paged(reader: TorchNetwork) -> PagedReader | None:
 def load(
     folder: Path, device: Literal["cpu", "cuda"], dtype: torch.dtype | None, threads: int
 ) -> tuple[TorchNetwork, TorchNetwork | None]:
-    """The folder's reader and, where it has an adapter, its writer. Raises ModelNotFound and ModelCorrupt."""
+    """The network that reads, and for a masked model the one that denoises. Raises ModelNotFound and ModelCorrupt."""
     torch_device = torch.device(device)
     if device == "cpu":
         torch.set_num_threads(threads)
@@ -133,6 +129,6 @@ def load(
     reader = TorchNetwork(decoder, (GraphedReader(decoder), GraphedBlocks(decoder)) if device == "cuda" else ())
     with torch.no_grad():
         reader.prepare()
-    if not has_adapter(folder, decoder.config):
+    if decoder.config.kind == "causal":
         return reader, None
     return reader, TorchNetwork(decoder_weights.merged_writer(decoder))

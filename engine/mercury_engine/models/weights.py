@@ -10,7 +10,7 @@ formats, both in groups of 32 inputs (the arithmetic of GGUF's Q4_1 and Q8_0):
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
@@ -21,7 +21,7 @@ from mercury_engine.models import json_files, limits
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
-from mercury_engine.models.network import ModelConfig
+from mercury_engine.models.network import Kind, ModelConfig
 from mercury_engine.models.rotary import factors_of
 from mercury_engine.models.safetensors_files import WEIGHT_FILES, StoredTensors, weight_files
 
@@ -29,7 +29,7 @@ READER_FILE = "reader.safetensors"
 """Optional file: what training changed in the reader, a low-rank product for every matrix."""
 
 ADAPTER_FILES = "adapter*.safetensors"
-"""Optional files: the writer."""
+"""Files of a masked model: the adapter with which it denoises."""
 
 LOADER_THREADS = 2
 """Number of threads that unpack matrices, and for a CPU quantise them, while a model is loaded."""
@@ -117,8 +117,19 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         logits_scaling=float(raw.get("logits_scaling", 1.0)),
         rope_factors=factors_of(raw, width, theta),
         name=raw.get("name", path.parent.name),
+        kind=_kind(raw, path),
         adapter_rank=raw.get("adapter_rank", 0),
     )
+
+
+def _kind(raw: dict[str, Any], path: Path) -> Kind:
+    """Which decoder runs the model. Raises ModelCorrupt."""
+    kind: Kind = raw.get("kind", "causal")
+    if kind not in get_args(Kind):
+        raise ModelCorrupt(f"{path}: kind is {kind!r}; known are {', '.join(get_args(Kind))}")
+    if kind == "masked" and not raw.get("adapter_rank"):
+        raise ModelCorrupt(f"{path}: a masked model needs an adapter_rank; export it again")
+    return kind
 
 
 def _granite_4_width(raw: dict[str, Any], path: Path) -> int:
@@ -127,6 +138,20 @@ def _granite_4_width(raw: dict[str, Any], path: Path) -> int:
     if raw.get("num_local_experts") or kinds != {"attention"} or raw.get("position_embedding_type") != "rope":
         raise ModelCorrupt(f"{path}: Granite 4 is only supported without experts and Mamba layers; use a dense one")
     return int(raw["shared_intermediate_size"])
+
+
+def base_of(folder: Path) -> Path:
+    """The folder with the weights and the tokenizer that a model is built on: its own, or the one that it names.
+
+    Raises ModelCorrupt.
+    """
+    path = folder / "config.json"
+    name = json_files.read(path).get("base") if path.is_file() else None
+    if name is None:
+        return folder
+    if not isinstance(name, str) or Path(name).name != name:
+        raise ModelCorrupt(f"{path}: base is {name!r}, which is no name of a folder beside it; fetch the model again")
+    return folder.parent / name
 
 
 def matrix_names(state: State, number: int, matrix: str) -> list[str]:
@@ -144,12 +169,13 @@ def read_tensors(folder: Path, pattern: str = WEIGHT_FILES) -> StoredTensors:
 def read_model(folder: Path) -> State:
     """The tensors of the model itself. Raises ModelError."""
     gguf = gguf_of(folder)
-    return read_tensors(folder) if gguf is None else GgufTensors(opened(gguf))
+    return read_tensors(base_of(folder)) if gguf is None else GgufTensors(opened(gguf))
 
 
 def reader_change(folder: Path) -> Mapping[str, StoredArray]:
     """The tensors of `reader.safetensors`; empty without the file. Raises ModelCorrupt."""
-    return read_tensors(folder, READER_FILE) if (folder / READER_FILE).is_file() else {}
+    base = base_of(folder)
+    return read_tensors(base, READER_FILE) if (base / READER_FILE).is_file() else {}
 
 
 def weight_bytes(folder: Path) -> int:
@@ -163,11 +189,11 @@ def weight_bytes(folder: Path) -> int:
 def stored_files(folder: Path) -> list[Path]:
     """A model's weight files. Raises ModelNotFound and ModelCorrupt."""
     gguf = gguf_of(folder)
-    return [gguf] if gguf else weight_files(folder)
+    return [gguf] if gguf else weight_files(base_of(folder))
 
 
 def has_adapter(folder: Path, config: ModelConfig) -> bool:
-    """Whether the folder holds a writer."""
+    """Whether the folder holds the adapter with which a masked model denoises."""
     return bool(config.adapter_rank) and any(folder.glob(ADAPTER_FILES))
 
 
@@ -275,11 +301,12 @@ class ModelSettings:
 
     worth: dict[str, float] = field(default_factory=dict)
     """Fields of `Worth`: when a fill is worth showing unasked."""
-    rule: dict[str, Any] = field(default_factory=dict)
+    decoding: dict[str, Any] = field(default_factory=dict)
+    """Fields of the options of its decoder, see `decoding.options`."""
     calibration: list[list[float]] = field(default_factory=list)
     """Rising [confidence, share that is right] pairs from [0, 0] to [1, 1], for interpolation."""
     markers: bool | None = None
-    """Whether the reader reads in its vocabulary's gap format; None: yes, unless it was taught without markers."""
+    """Whether the model reads in its vocabulary's gap format; None: yes, unless it was taught without markers."""
 
 
 def read_settings(folder: Path) -> ModelSettings:
@@ -289,7 +316,8 @@ def read_settings(folder: Path) -> ModelSettings:
         return ModelSettings()
     try:
         found = json_files.read(path)
-        found.pop("gate", None)  # version 0.1.0 stored one; `worth` took its place
+        for old in ("gate", "rule"):  # of models exported by earlier versions; `worth` and `decoding` took their places
+            found.pop(old, None)
         return ModelSettings(**found)
     except (TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

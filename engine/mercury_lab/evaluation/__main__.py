@@ -1,4 +1,4 @@
-"""`python -m mercury_lab.evaluation {replay,infill,situations,edits,formats,calibration,mixture,unpack}`."""
+"""`python -m mercury_lab.evaluation {replay,infill,situations,edits,formats,calibration,unpack}`."""
 
 import sys
 
@@ -13,7 +13,6 @@ SUITE_MODULES = {
     "commit-list": "commit_edits.build",
     "formats": "evaluation.formats",
     "calibration": "evaluation.calibration",
-    "mixture": "evaluation.mixture",
     "unpack": "evaluation.unpack",
 }
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from mercury_engine.api import Fill, FillRequest
+from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.engine import Engine
-from mercury_engine.loading import ModelParts
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, window
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -37,9 +37,9 @@ def mercury_filler(engine: Engine, max_steps: int | None = None) -> GapFiller:
 
 
 def left_to_right(engine: Engine) -> Engine:
-    """An engine with the same reader and no drafts: one token per step."""
-    rule = replace(engine.denoiser.rule, decides="reader", drafts="none")
-    return Engine(ModelParts(engine.path, engine.reader, None, engine.tokenizer, rule, engine.calibration))
+    """An engine on the same network that reads plain blocks and drafts nothing: one token per step."""
+    options = AutoregressiveOptions(lookahead=0)
+    return Engine(replace(engine.parts, denoiser=None, options=options, markers=None, edit_format=None, paged=None))
 
 
 def reader_filler(engine: Engine) -> GapFiller:

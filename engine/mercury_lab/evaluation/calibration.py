@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from mercury_engine.denoising.calibration import Calibration
+from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.results import Cut
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
-from mercury_engine.results import Cut
 from mercury_engine.worth import Worth
 from rich.table import Table
 
@@ -184,8 +184,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--write", action="store_true", help="store the fit in the model's settings.json")
     options = parser.parse_args(argv)
     fitting, reported = fitting_and_reported_files(options.corpus, options.fit)
-    engine = suite.load_engine(options)
-    engine.denoiser.calibration = Calibration()  # a new fit does not build on an earlier one
+    engine = suite.load_engine(options).varied(calibration=Calibration())  # a new fit does not build on an earlier one
     fitted_on = ask(engine, fitting, options.limit, options.seed, "to fit on")
     reported_on = ask(engine, reported, options.limit, options.seed, "to report")
     record = figures(fitted_on, reported_on, options.wrong, options.stubs) | suite.circumstances(engine, options)

@@ -11,17 +11,14 @@ same rules in all three. n-gram lookup is off.
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.denoising.context_reader import ContextReader
-from mercury_engine.denoising.ngram_lookup import NgramLookup
-from mercury_engine.denoising.verifier import CanvasContext, Verifier
+from mercury_engine.decoding.autoregressive.verifier import Verifier
+from mercury_engine.decoding.context_reader import ContextCache, ContextReader, GapContext
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import BlockCache
-from mercury_engine.loading import ModelParts
 from mercury_engine.models.batching import ForwardSteps, finished
 from mercury_engine.prompt.gap_format import split_line
 from rich.table import Table
@@ -55,26 +52,24 @@ def engine_way(engine: Engine) -> Way:
 class CausalReader(ContextReader):
     """Reads a gap format in one causal run; an edit anywhere reads everything behind it again."""
 
-    def read(self, request: FillRequest, near: list[int], settled: int) -> ForwardSteps[CanvasContext]:
+    def read(
+        self, request: FillRequest, near: list[int], cache: ContextCache | None = None
+    ) -> ForwardSteps[GapContext]:
         assert self.markers is not None
         head, rest = split_line("".join((*request.far, request.near)))[0], "".join(request.suffix)
         ids = self.markers.stack(self.tokenizer.block(head), self.tokenizer.block(rest), tuple(near))
-        context = yield from self.cache.context([], ids[:-1], [])
-        return CanvasContext(context, ids, ids, settled, NgramLookup())
+        return GapContext((yield from self.cache.context([], ids[:-1], [])), ids, ids)
 
 
 def uncached(engine: Engine) -> Engine:
     """An engine with the same model that reads its gap format in one causal run."""
-    other = copy(engine)
-    other.verifying = None
     cache = BlockCache(engine.reader, engine.cache.start_id)
-    other.context_reader = CausalReader(cache, engine.tokenizer, engine.context_reader.markers)
-    return other
+    return Engine(replace(engine.parts, paged=None), CausalReader(cache, engine.tokenizer, engine.parts.markers))
 
 
 def without_markers(engine: Engine) -> Engine:
     """An engine with the same model that reads blocks without markers."""
-    return Engine(ModelParts(engine.path, engine.reader, engine.writer, engine.tokenizer, engine.denoiser.rule))
+    return Engine(replace(engine.parts, markers=None))
 
 
 def figures(rows: Sequence[dict[str, Answer]]) -> dict[str, suite.SuiteRecord]:
@@ -107,10 +102,10 @@ def main(argv: list[str]) -> int:
 
 def _nats(engine: Engine, gap: Gap) -> tuple[float, int]:
     """Nats of the true text behind the engine's context, and its tokens."""
-    cut = engine.context_reader.cut(gap.request)
+    cut = engine.decoder.contexts.cut(gap.request)
     target = engine.tokenizer.encode(cut.spell + gap.truth)
-    around = engine.surroundings(gap.request, cut.read, len(cut.known))
-    reading = Verifier.behind(engine.reader, around)
+    around = engine.surroundings(gap.request, cut.read)
+    reading = Verifier.after(engine.reader, around)
     reading.push(cut.known)
     [logp_TV] = finished(reading.verify([[]], [target]), engine.reader)
     return -sum(float(logp_V[token]) for token, logp_V in zip(target, logp_TV, strict=False)), len(target)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from threading import Event
 
 from mercury_engine.api import EditHunk as ShownChange
 from mercury_engine.api import FillRequest
@@ -28,7 +27,7 @@ MIN_REPEATED_PROBABILITY = 0.02
 """The same for a change that the user has made in two lines of the document."""
 
 
-def scoring_request(site: EditSite, change: str, snapshot: Snapshot, path: str, cancel: Event) -> FillRequest | None:
+def scoring_request(site: EditSite, change: str, snapshot: Snapshot, path: str) -> FillRequest | None:
     """The gap in place of the old text, with the user's change (`change_block`), if any, as the last far block.
 
     None if a line of the site looks like a secret, with the old text or the new one; the change's own line must not.
@@ -38,7 +37,7 @@ def scoring_request(site: EditSite, change: str, snapshot: Snapshot, path: str, 
         return None
     suffix = without_start(context.suffix, len(site.old))
     far = (*context.far, change) if change else context.far
-    return replace(context.request(), far=far, suffix=suffix, cancel=cancel)
+    return replace(context.request(), far=far, suffix=suffix)
 
 
 def change_block(change: Replacement, snapshot: Snapshot) -> str:

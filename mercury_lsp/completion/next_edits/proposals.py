@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
 
-from mercury_engine.api import FillRequest
+from mercury_engine.api import Control, FillRequest
 
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
@@ -19,7 +19,7 @@ MIN_PLACE_CHANCE = 0.05
 """Least chance of a guess's place, unasked: of 180 guesses in commits' moments 65 are right and 63 disturb quiet ones;
 of the 78 that are as likely as this 60 are right and eight disturb."""
 
-ScoreTexts = Callable[[FillRequest, Sequence[str]], Awaitable[list[float] | None]]
+ScoreTexts = Callable[[FillRequest, Sequence[str], Control], Awaitable[list[float] | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,12 @@ async def first_likely(
         judged += each.least > 0
         if judged > most:
             break
-        request = scoring_request(site, each.change, each.snapshot, each.path, cancel)
+        request = scoring_request(site, each.change, each.snapshot, each.path)
         if request is None:
             continue
         probability = 1.0
         if each.least:
-            nats = await score(request, (site.old, site.new))
+            nats = await score(request, (site.old, site.new), Control(cancel))
             probability = probability_of_new(*nats) if nats is not None else 0.0
         if probability < each.least or breaks(each.snapshot, site.start, site.end, site.new):
             continue

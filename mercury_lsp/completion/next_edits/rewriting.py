@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, EditHunk, RewriteRequest
+from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, Control, EditHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
 from mercury_engine.text.lines import equal_ends, lines_of
 
@@ -18,7 +18,7 @@ MIN_CHANCE = 0.2
 DEADLINE_MS = 2000.0
 """Milliseconds after which a rewrite is given up: the user has looked elsewhere by then."""
 
-RewriteText = Callable[[RewriteRequest], Awaitable[RegionRewrite | None]]
+RewriteText = Callable[[RewriteRequest, Control], Awaitable[RegionRewrite | None]]
 """The engine's rewrite; None if there is no engine."""
 
 
@@ -36,8 +36,8 @@ async def rewrite_region(
     rewrite: RewriteText, region: Place, history: Sequence[EditHunk], cancel: Event
 ) -> Rewrite | None:
     """The hunk of a region; None if it stays, if the model is not sure, or if the model must not see it."""
-    request = rewrite_request(region, history, cancel)
-    found = await rewrite(request) if request is not None else None
+    request = rewrite_request(region, history)
+    found = await rewrite(request, Control(cancel)) if request is not None else None
     if request is None or found is None or not found.is_finished or found.chance < MIN_CHANCE:
         return None
     source = region.snapshot.source
@@ -47,7 +47,7 @@ async def rewrite_region(
     return _short(start, old, new, found.chance)
 
 
-def rewrite_request(region: Place, history: Sequence[EditHunk], cancel: Event) -> RewriteRequest | None:
+def rewrite_request(region: Place, history: Sequence[EditHunk]) -> RewriteRequest | None:
     """The engine's request; None for a region with a secret, with mixed line ends, or that is too large."""
     source, language_id = region.snapshot.source, region.snapshot.language_id
     start, end = source.offset_at(region.start_line, 0), source.offset_at(region.end_line, 0)
@@ -72,7 +72,6 @@ def rewrite_request(region: Place, history: Sequence[EditHunk], cancel: Event) -
         language=language_id,
         give_up_below=MIN_CHANCE,
         deadline_ms=DEADLINE_MS,
-        cancel=cancel,
     )
 
 

@@ -1,6 +1,5 @@
 """Caches change how much is read, never the answer."""
 
-import copy
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -68,10 +67,10 @@ def editor(text: str, cursor: int | None = None) -> Editor:
     return Editor(Document("file:///views.py", "python", 1, text), len(text) // 2 if cursor is None else cursor)
 
 
-def context(engine: Engine, request: FillRequest) -> CachedContext:
-    """Read what the engine would read for the request."""
-    cut = engine.context_reader.cut(request)
-    return finished(engine.context_reader.read(request, cut.read, len(cut.known)), engine.reader).context
+def context(engine: Engine, request: FillRequest, cache: BlockCache | None = None) -> CachedContext:
+    """Read what the engine would read for the request, through its own cache or another."""
+    cut = engine.decoder.contexts.cut(request)
+    return finished(engine.decoder.contexts.read(request, cut.read, cache), engine.reader).cached
 
 
 def read(cache: BlockCache, far, near, suffix) -> CachedContext:
@@ -110,8 +109,7 @@ def play(place: Editor, step: tuple) -> None:
 def test_after_any_edits_the_cached_fill_is_the_fill_from_scratch(engine, steps, budget):
     place = editor(SHORT)
     engine.cache.clear()
-    fresh = copy.copy(engine)  # the same model, a cache of its own
-    fresh.context_reader.cache = BlockCache(engine.reader, engine.cache.start_id)
+    fresh = engine.varied()  # the same model, a cache of its own
     engine.cache.budget = budget
     for step in steps:
         play(place, step)
@@ -137,9 +135,7 @@ def test_cached_sides_hold_the_same_keys_and_values_as_fresh_ones(engine, steps)
         request = place.request()
         cached = context(engine, request)
         other.clear()
-        kept, engine.context_reader.cache = engine.cache, other
-        scratch = context(engine, request)
-        engine.context_reader.cache = kept
+        scratch = context(engine, request, other)
         for ours, theirs in zip([*cached.before, *cached.after], [*scratch.before, *scratch.after], strict=True):
             torch.testing.assert_close(ours.keys, theirs.keys, atol=1e-4, rtol=1e-4)
             torch.testing.assert_close(ours.values, theirs.values, atol=1e-4, rtol=1e-4)
@@ -341,7 +337,7 @@ def test_a_pause_that_was_too_short_counts(engine):
     engine.cache.clear()
     place = editor(LONG)
     first = engine.fill(place.request(unread_limit=256, max_slots=4))
-    reading = engine.context_reader.read(place.request(), engine.tokenizer.cut(place.request().near).read, 0)
+    reading = engine.decoder.contexts.read(place.request(), engine.tokenizer.cut(place.request().near).read, 0)
     forward = next(reading)
     for _ in range(3):  # three blocks, then the next key comes
         forward = reading.send(batching.run(engine.reader, [forward])[0])

@@ -13,7 +13,7 @@ from mercury_engine.models import backend, decoder_weights, weights
 from mercury_engine.models.arrays import Array, on_host
 from mercury_engine.models.cpu import CpuNetwork, layers_for
 from mercury_engine.models.measured_choice import Networks
-from mercury_engine.models.network import ForwardRequest, KeyValueBlock, Network
+from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, Network
 from mercury_engine.models.network import packed as packed_canvases
 from mercury_engine.models.quantized_weights import eight_bit
 from mercury_engine.models.torch_network import TorchNetwork
@@ -41,6 +41,11 @@ def plain(folder) -> TorchNetwork:
 @pytest.fixture(scope="module")
 def native(folder) -> CpuNetwork:
     return loaded(folder)
+
+
+def denoised(network: Network, ids, before, after, end, packing=None) -> Array:
+    """Hidden states of a canvas's rows."""
+    return network.denoise_together([CanvasForward(network, ids, before, after, end, packing)])[0]
 
 
 def loaded(folder) -> CpuNetwork:
@@ -86,11 +91,11 @@ def test_writing_gives_the_same_states(plain, native, before, behind):
     def written(network: Network, end: int) -> Array:
         _, block = read(network)
         sides = [network.rotated(block, start) for start in (-5, 0)[:before]]
-        return network.write_canvases(canvas, sides, [network.rotated(block, 0)] * behind, end)
+        return denoised(network, canvas, sides, [network.rotated(block, 0)] * behind, end)
 
     expected, found = written(plain, 4), written(native, 4)
     close(found, expected)
-    logp, expected_logp = native.writer_log_probabilities(found), plain.writer_log_probabilities(expected)
+    logp, expected_logp = native.slot_log_probabilities(found), plain.slot_log_probabilities(expected)
     assert np.isneginf(logp[:, plain.config.mask_id]).all()
     shown = [i for i in range(plain.config.vocab_size + 2) if i != plain.config.mask_id]
     close(logp[:, shown], expected_logp[:, shown])
@@ -104,9 +109,21 @@ def test_canvases_packed_side_by_side_do_not_see_each_other(native):
     sides = [native.rotated(block, 0)], [native.rotated(block, 0)]
     canvases = [[7, mask, mask], [7, mask]]
     ids, packing = packed_canvases(canvases)
-    both = native.write_canvases(ids, *sides, 4, packing)
+    both = denoised(native, ids, *sides, 4, packing)
     for found, canvas in zip(np.split(both, [3]), canvases, strict=True):
-        close(found, native.write_canvases(np.array(canvas), *sides, 4))
+        close(found, denoised(native, np.array(canvas), *sides, 4))
+
+
+def test_canvases_of_several_requests_share_a_pass_and_do_not_see_each_other(native):
+    mask = native.config.mask_id
+    _, block = read(native)
+    contexts = [([native.rotated(block, 0)], [native.rotated(block, 0)], 4), ([native.rotated(block, -5)], [], 0)]
+    forwards = [
+        CanvasForward(native, np.array(ids), *context)
+        for ids, context in zip(([7, mask, mask], [9, mask]), contexts, strict=True)
+    ]
+    for found, forward in zip(native.denoise_together(forwards), forwards, strict=True):
+        assert np.array_equal(found, native.denoise_together([forward])[0])
 
 
 def test_the_writers_weights_are_loaded_on_first_use(folder, monkeypatch):
@@ -116,7 +133,7 @@ def test_the_writers_weights_are_loaded_on_first_use(folder, monkeypatch):
     before, _ = read(network)
     assert not reads
     for _ in range(2):
-        network.write_canvases(IDS, [], [], 0)
+        denoised(network, IDS, [], [], 0)
         assert len(reads) == 1
     assert np.array_equal(read(network)[0], before), "the reader is not changed by it"
 
@@ -172,7 +189,7 @@ def test_every_family_reads_and_writes_as_in_torch(tmp_path, family):
     close(native.log_probabilities(found), plain.log_probabilities(expected))
     close(native.with_bias(read(native)[1].keys), read(plain)[1].keys)
     canvas = np.array([7, *[plain.config.mask_id] * 6])
-    close(native.write_canvases(canvas, [], [], 4), plain.write_canvases(canvas, [], [], 4))
+    close(denoised(native, canvas, [], [], 4), denoised(plain, canvas, [], [], 4))
 
 
 def test_keys_with_uneven_biases_read_as_in_torch(tmp_path):
@@ -230,7 +247,7 @@ def test_packed_weights_are_taken_as_they_are_stored(tmp_path, kind, changed):
         save_file(change, path / weights.READER_FILE)
     plain, native = in_torch(path), loaded(path)
     close(read(native)[0], read(plain)[0])
-    close(native.write_canvases(IDS, [], [], 0), plain.write_canvases(IDS, [], [], 0))
+    close(denoised(native, IDS, [], [], 0), denoised(plain, IDS, [], [], 0))
 
 
 def test_quantised_floats_are_off_by_at_most_half_a_step():
@@ -339,7 +356,7 @@ def test_the_native_backend_refuses_a_dtype(folder):
 def test_a_cpu_uses_the_kernels_by_default(folder):
     engine = Engine.load(folder, device="cpu", threads=1)
     assert engine.backend == "native"
-    assert engine.reader is engine.writer, "they share their matrices"
+    assert engine.reader is engine.parts.denoiser, "they share their matrices"
     assert engine.fill(FillRequest(near="def add(", suffix=("):\n",), max_slots=8)).steps >= 1
 
 
@@ -382,7 +399,7 @@ def test_the_bundled_model_reads_as_well_as_in_float32():
         return -float(np.take_along_axis(logp[:-1], ids[1:, None], 1).mean())
 
     assert abs(nats(native) - nats(plain)) < 0.02
-    assert json.loads((BUNDLED_MODEL / "config.json").read_text())["adapter_rank"] == native.config.adapter_rank
+    assert native.config.kind == "causal"
 
 
 def test_cached_blocks_take_one_byte_per_dimension_and_a_scale(folder):

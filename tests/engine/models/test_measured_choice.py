@@ -1,7 +1,7 @@
 """With a GPU and everything on "auto", a pass of each decides what runs a model whose reader decides."""
 
 import pytest
-from mercury_engine.models import backend, measured_choice, torch_network, weights
+from mercury_engine.models import backend, measured_choice, torch_network
 from mercury_engine.models.cpu import CpuNetwork
 from mercury_engine.models.torch_network import TorchNetwork
 
@@ -57,10 +57,9 @@ def test_what_the_user_chose_is_not_measured(folder, machine, monkeypatch, optio
     assert type(found.reader) is TorchNetwork and found.choice == ""
 
 
-def test_a_writer_that_decides_stays_on_the_gpu_where_it_has_a_loop_of_its_own(folder, machine, monkeypatch):
-    settings = weights.ModelSettings(rule={"decides": "writer"})
-    monkeypatch.setattr(weights, "read_settings", lambda folder: settings)
-    found = reader(folder)
+def test_a_masked_model_stays_on_the_gpu_where_it_makes_steps_without_the_host(tmp_path, machine, monkeypatch):
+    monkeypatch.setattr(measured_choice, "pass_seconds", lambda network: pytest.fail("it was measured"))
+    found = reader(tiny.folder(tmp_path, **tiny.WIDE))
     assert type(found.reader) is TorchNetwork and found.choice == ""
 
 

@@ -118,7 +118,7 @@ def test_a_tokenizer_larger_than_the_vocabulary_is_corrupt(folder):
         load(folder)
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '{"rule": {"unknown": 1}}', '{"unknown": 1}'])
+@pytest.mark.parametrize("text", ["[1]", "{", '{"decoding": {"unknown": 1}}', '{"unknown": 1}'])
 def test_bad_settings_are_corrupt_and_named(folder, text):
     (folder / "settings.json").write_text(text)
     with pytest.raises(ModelCorrupt, match="settings.json"):
@@ -126,9 +126,11 @@ def test_bad_settings_are_corrupt_and_named(folder, text):
 
 
 def test_fitted_settings_reach_the_engine(folder):
-    (folder / "settings.json").write_text(json.dumps({"gate": 0.25, "worth": {"least": 2.5}, "rule": {"bound": 0.75}}))
+    (folder / "settings.json").write_text(
+        json.dumps({"gate": 0.25, "worth": {"least": 2.5}, "rule": {"window": 8}, "decoding": {"bound": 0.75}})
+    )
     engine = load(folder)
-    assert (engine.worth, engine.denoiser.rule.bound) == (Worth(least=2.5), 0.75)
+    assert (engine.worth, engine.parts.options.bound) == (Worth(least=2.5), 0.75)
 
 
 def test_packed_matrices_unpack_to_code_times_scale_plus_low():

@@ -77,9 +77,7 @@ def test_a_limit_of_steps_is_passed_on():
 def test_the_reader_alone_sees_one_run_of_plain_text_before_the_gap():
     asked: list[FillRequest] = []
     made = gap(CODE, "x", "\nafter = 1\n")
-    engine = SimpleNamespace(
-        reader=SimpleNamespace(config=tiny.config()), tokenizer=None, denoiser=SimpleNamespace(rule=0)
-    )
+    engine = SimpleNamespace()
     engine.fill = lambda request: asked.append(request) or Fill("y", 0.5, 1, 0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines, "left_to_right", lambda _: engine)
@@ -108,10 +106,10 @@ def test_the_reader_alone_writes_several_lines_until_the_one_that_follows():
     assert figures_of([]) is None
 
 
-def test_the_reader_alone_leaves_the_engine_its_writer(engine):
+def test_the_reader_alone_leaves_the_engine_its_denoiser(engine):
     alone = baselines.left_to_right(engine)
-    assert alone.writer is None and alone.denoiser.writer is None
-    assert engine.writer is not None and engine.denoiser.writer is not None
+    assert alone.parts.denoiser is None and alone.parts.options.lookahead == 0
+    assert engine.parts.denoiser is not None
 
 
 def test_the_peers_cache_changes_no_token(peer):

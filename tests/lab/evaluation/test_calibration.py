@@ -5,9 +5,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mercury_engine.denoising.calibration import Calibration
+from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.results import Cut
 from mercury_engine.errors import RequestError
-from mercury_engine.results import Cut
 from mercury_engine.worth import Worth
 from mercury_lab.evaluation import calibration, confidence
 from mercury_lab.evaluation.calibration import JudgedCut, JudgedGap, judged

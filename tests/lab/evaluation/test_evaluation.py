@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mercury_engine.errors import ModelNotFound, RequestError
 from mercury_lab import subcommands
-from mercury_lab.evaluation import calibration, formats, gaps, infill, mixture, replay, suite, unpack
+from mercury_lab.evaluation import calibration, formats, gaps, infill, replay, suite, unpack
 
 from mercury_lsp import cli
 from mercury_lsp.context.context import ContextBuilder
@@ -137,12 +137,12 @@ def test_replay_records_the_accounts_of_every_way_to_type(model, tmp_path, capsy
 
 def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
     model = tiny.folder(tmp_path / "model")
-    suite.store_settings(model, rule={"lookahead": 3})
+    suite.store_settings(model, decoding={"bound": 3.0})
     record = run(calibration.main, model, tmp_path, capsys, "--limit", "3", "--wrong", "1", "--stubs", "1", "--write")
     saved = json.loads((model / "settings.json").read_text())
-    assert saved == {"rule": {"lookahead": 3}, "calibration": record["calibration"], "worth": record["worth"]}
+    assert saved == {"decoding": {"bound": 3.0}, "calibration": record["calibration"], "worth": record["worth"]}
     engine = tiny.load(model)
-    assert engine.denoiser.rule.lookahead == 3
+    assert engine.parts.options.bound == 3.0
     assert asdict(engine.worth) == record["worth"]
     assert record["count"] == record["fitted_on"] == 3
     names = {p.name for p in (tmp_path / "plots").iterdir()}
@@ -155,19 +155,6 @@ def test_a_fit_of_a_bare_file_says_where_its_settings_would_be_kept(tmp_path):
 
     with pytest.raises(RequestError, match="in a folder of its own"):
         suite.store_settings(file, worth={"least": 3.0})
-
-
-def test_fitted_weights_leave_the_rest_of_the_settings(tmp_path, capsys):
-    model = tiny.folder(tmp_path / "model")
-    suite.store_settings(model, worth={"least": 3.0}, rule={"lookahead": 3, "next_weight": 0.9})
-    options = ["--model", str(model), "--corpus", str(HELD_OUT), "--limit", "4", "--backend", "torch"]
-    assert mixture.main(options) == 0
-    rule = json.loads((model / "settings.json").read_text())["rule"]
-    assert rule == {"lookahead": 3} | json.loads(capsys.readouterr().out)["rule"]
-    assert (tiny.load(model).worth.least, set(rule.values()) <= {3, *mixture.WEIGHT_CANDIDATES}) == (3.0, True)
-    reader = tiny.folder(tmp_path / "reader", rank=0)
-    with pytest.raises(RequestError, match="no writer"):
-        mixture.main(["--model", str(reader), *options[2:]])
 
 
 def test_unpacked_held_out_files_are_a_corpus(tmp_path):

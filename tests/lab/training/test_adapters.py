@@ -138,8 +138,8 @@ def test_training_computes_what_the_engine_does_with_the_adapter(base, tmp_path)
     with torch.no_grad():
         nats = run._nats([example])
     engine = native(base)
-    cut = engine.context_reader.cut(REQUEST)
-    around = finished(engine.context_reader.read(REQUEST, [*cut.read, *cut.known], 0), engine.reader)
+    cut = engine.decoder.contexts.cut(REQUEST)
+    around = finished(engine.decoder.contexts.read(REQUEST, [*cut.read, *cut.known], 0), engine.reader)
     assert (*example.head, *example.markers) == around.near[: len(example.head) + len(example.markers)]
     line = run.tokenizer.encode("    total = a")
     assert example.target == (*line, run.tokenizer.markers.end)

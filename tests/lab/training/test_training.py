@@ -151,11 +151,11 @@ def test_an_exported_run_loads_and_fills(run, tmp_path, capsys):
     assert "MB adapter" in capsys.readouterr().out
     engine = tiny.load(tmp_path / "model")
     assert engine.name == "toy model"
-    assert isinstance(engine.writer, TorchNetwork)
+    assert isinstance(engine.parts.denoiser, TorchNetwork)
     assert engine.fill(FillRequest(near="def add_", max_slots=4)).steps >= 1
     for name in ("markers", "length"):
         stored = run.mean[name].detach().to(torch.bfloat16).float()
-        torch.testing.assert_close(getattr(engine.writer.decoder, name).float(), stored)
+        torch.testing.assert_close(getattr(engine.parts.denoiser.decoder, name).float(), stored)
 
 
 def test_a_writer_without_a_length_head_loads_without_one(run, tmp_path):
@@ -163,7 +163,7 @@ def test_a_writer_without_a_length_head_loads_without_one(run, tmp_path):
     del run.mean["length"]
     run.save()
     export(tmp_path / "base", run.folder, tmp_path / "model", "toy model")
-    assert tiny.load(tmp_path / "model").writer.decoder.length is None
+    assert tiny.load(tmp_path / "model").parts.denoiser.decoder.length is None
 
 
 @pytest.mark.parametrize(("package", "path"), [("flask", "x/a.py"), ("toy", "toy/click/core.py")])

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -155,21 +154,6 @@ def test_watch_says_which_part_an_editor_shows(sample: Path, capsys):
     assert "an editor shows '1' of it" in capsys.readouterr().out
 
 
-def test_watch_says_what_an_editor_gets_as_complete_does(sample: Path, capsys, monkeypatch):
-    class Writer(FakeEngine):
-        """One whose writer drafts something else for those who watch."""
-
-        def fill(self, request: FillRequest) -> Fill:
-            filled = super().fill(request)
-            return filled if request.on_step is None else replace(filled, text="2 * 2")
-
-    monkeypatch.setattr(loading, "load_engine", lambda settings: Writer("1 + 1"))
-    assert main(["complete", f"{sample}:1:5"]) == 0
-    assert capsys.readouterr().out == "1 + 1\n"
-    assert main(["watch", f"{sample}:1:5", "--delay", "0"]) == 0
-    assert "an editor shows '1 + 1'\n" in capsys.readouterr().out
-
-
 def test_watch_says_when_an_editor_would_not_show_it_as_complete_does(sample: Path, capsys, monkeypatch):
     monkeypatch.setattr(FakeEngine, "worth", Worth(10.0, 8.0))
     main(["complete", f"{sample}:1:5"])
@@ -250,9 +234,9 @@ def test_doctor_reports_kernels_that_turned_out_broken_while_filling(monkeypatch
     broken: list[str] = []
 
     class Filling(FakeEngine):
-        def answer(self, request: FillRequest) -> Fill:
+        def fill(self, request: FillRequest) -> Fill:
             broken.append("linear (no compiler)")
-            return super().answer(request)
+            return super().fill(request)
 
     monkeypatch.setattr(gpu, "nvidia_gpus", lambda: ("NVIDIA H200",))
     monkeypatch.setattr(ops, "availability", lambda: "; ".join(broken) or "kernels run")
@@ -360,7 +344,7 @@ def test_doctor_names_the_largest_model_that_is_quick_enough(monkeypatch: pytest
     made.path = tmp_path  # type: ignore[attr-defined]
 
     def said(milliseconds: float) -> str:
-        made.answer = lambda request: Fill("1", 0.9, steps=2, elapsed=milliseconds / 1000)  # type: ignore[method-assign]
+        made.fill = lambda request: Fill("1", 0.9, steps=2, elapsed=milliseconds / 1000)  # type: ignore[method-assign]
         return {each.name: each for each in doctor.findings(Settings(), lambda settings: made)}["speed"].value
 
     assert said(0.1).startswith("0 ms a pass, 0 ms a suggestion; the largest")

@@ -65,11 +65,11 @@ async def test_a_shared_fill_runs_while_any_feature_waits_for_it(editor: Complet
     await begun(editor.engine)
     asked[0].cancel()
     await asyncio.sleep(0.02)
-    [request] = editor.engine.asked
-    assert not request.cancel.is_set()
+    [control] = editor.engine.controls
+    assert not control.cancel.is_set()
     asked[1].cancel()
     await asyncio.wait(asked)
-    assert request.cancel.is_set()
+    assert control.cancel.is_set()
 
 
 async def test_typing_supersedes_the_older_requests_of_every_feature(editor: CompleterDesk):

@@ -33,7 +33,7 @@ async def test_newer_request_cancels_older_fill(editor: CompleterDesk):
     newer = asyncio.ensure_future(editor.ask(4))
     with pytest.raises(Cancelled):
         await older
-    assert editor.engine.asked[0].cancel.is_set()
+    assert editor.engine.controls[0].cancel.is_set()
     await begun(editor.engine)
     editor.engine.held = False
     assert await newer == ["suggested"]
@@ -46,7 +46,7 @@ async def test_a_cancelled_task_stops_its_fill(editor: CompleterDesk):
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    assert editor.engine.asked[0].cancel.is_set()
+    assert editor.engine.controls[0].cancel.is_set()
 
 
 async def test_closing_a_document_stops_its_fill(editor: CompleterDesk):

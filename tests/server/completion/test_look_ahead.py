@@ -16,7 +16,7 @@ from tests.support.fake_engine import FakeEngine, begun
 class Counting(FakeEngine):
     """Fills `one`, then ` two` after it."""
 
-    def answer(self, request):
+    def fill(self, request):
         text = " two" if request.near.endswith("one") else "one"
         others = (Fill("uno + dos", 0.8, steps=2, elapsed=0.0),) if request.candidates > 1 else ()
         return Fill(text, self.confidence, steps=2, elapsed=0.01, is_finished=True, others=others)
@@ -63,7 +63,7 @@ async def test_a_request_stops_looking_ahead(editor):
     editor.engine.begun.clear()
     editor.engine.held = True
     await begun(editor.engine)
-    ahead = editor.engine.asked[-1]
+    ahead = editor.engine.controls[-1]
     asked = asyncio.ensure_future(editor.ask(4, automatic=False))
     await begun(editor.engine)
     assert ahead.cancel.is_set()
@@ -106,9 +106,9 @@ class Unread(Counting):
 
     read = False
 
-    def answer(self, request):
+    def fill(self, request):
         self.read |= request.unread_limit is None
-        return replace(super().answer(request), tokens_unread=0 if self.read else 900)
+        return replace(super().fill(request), tokens_unread=0 if self.read else 900)
 
 
 @pytest.fixture
@@ -141,10 +141,10 @@ async def test_a_key_stops_the_reading(stranger):
     stranger.engine.begun.clear()
     stranger.engine.held = True
     await begun(stranger.engine)
-    reading = stranger.engine.asked[-1]
+    reading, control = stranger.engine.asked[-1], stranger.engine.controls[-1]
     asked = asyncio.ensure_future(stranger.ask(3))
     await begun(stranger.engine)
-    assert reading.max_steps == 0 and reading.cancel.is_set()
+    assert reading.max_steps == 0 and control.cancel.is_set()
     stranger.engine.held = False
     await asked
 

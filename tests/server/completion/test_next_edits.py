@@ -207,7 +207,7 @@ def test_the_model_sees_the_text_without_the_old_one():
     snapshot = desk.document.parsed()
     change = desk.repeatable.replacement(snapshot)
     [site, _] = desk.repeatable.sites(change, snapshot, invoked=False)
-    request = scoring_request(site, change_block(change, snapshot), snapshot, "a.py", None)
+    request = scoring_request(site, change_block(change, snapshot), snapshot, "a.py")
     shown = "".join(request.far[1:-1]) + request.near + "".join(request.suffix)
     assert shown == desk.text.replace("x = count", "x = ", 1)
     assert request.near.endswith("x = ")

@@ -4,7 +4,7 @@ import asyncio
 from threading import Event
 
 import pytest
-from mercury_engine.api import EditHunk, RewriteRequest
+from mercury_engine.api import Control, EditHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
 
 from mercury_lsp.completion.next_edits.places import Place
@@ -27,7 +27,7 @@ def region(text: str = TEXT, start: int = 3, end: int = 6, language: str = "pyth
 def hunk(old: str, new: str, chance: float = 0.9, is_finished: bool = True, **changes) -> Rewrite | None:
     """The hunk that a model's answer becomes, which has `new` in place of `old`."""
 
-    async def rewrite(request: RewriteRequest) -> RegionRewrite:
+    async def rewrite(request: RewriteRequest, control: Control) -> RegionRewrite:
         return RegionRewrite(request.text.replace(old, new), chance, 0.5, 1, 0.0, is_finished)
 
     return asyncio.run(rewrite_region(rewrite, region(**changes), HISTORY, Event()))
@@ -38,13 +38,11 @@ def applied(text: str, found: Rewrite) -> str:
 
 
 def test_a_request_is_the_document_cut_at_whole_lines():
-    cancel = Event()
-    request = rewrite_request(region(), HISTORY, cancel)
+    request = rewrite_request(region(), HISTORY)
     around = "".join(request.far) + request.near + request.text + "".join(request.suffix)
     assert around.endswith(TEXT)
     assert request.text == "def first(name):\n    value = load(name)\n    return value\n"
     assert (request.history, request.path, request.language) == (HISTORY, "a.py", "python")
-    assert request.cancel is cancel
 
 
 CHANGES = {
@@ -96,11 +94,11 @@ def test_such_an_answer_is_no_hunk(answer):
     ids=["a secret", "mixed line ends", "a carriage return", "a long line"],
 )
 def test_such_a_region_is_not_sent(text):
-    assert rewrite_request(region(text), (), Event()) is None
+    assert rewrite_request(region(text), ()) is None
 
 
 def test_too_many_lines_are_not_sent():
-    assert rewrite_request(region("x\n" * 40, 2, 38), (), Event()) is None
+    assert rewrite_request(region("x\n" * 40, 2, 38), ()) is None
 
 
 def test_the_last_line_without_a_break_is_rewritten():

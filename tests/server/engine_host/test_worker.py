@@ -3,10 +3,9 @@
 import asyncio
 import gc
 from threading import Event
-from time import sleep
 
 import pytest
-from mercury_engine.api import Fill, FillRequest, NewRequests, TellOutcome, one_by_one
+from mercury_engine.api import Control, Fill, FillRequest
 from mercury_engine.errors import Cancelled, ModelNotFound
 
 from mercury_lsp.engine_host.engines import Engines, Lease
@@ -22,7 +21,7 @@ class Echoing(FakeEngine):
         super().__init__()
         self.held = True
 
-    def answer(self, request: FillRequest) -> Fill:
+    def fill(self, request: FillRequest) -> Fill:
         return Fill(request.near, 1.0, steps=1, elapsed=0.0)
 
 
@@ -47,33 +46,12 @@ class Desk:
         return first
 
     def ask(self, name: str, text: str, ahead: bool = False) -> "asyncio.Task[Fill | None]":
-        request = FillRequest(near=text, suffix=(), cancel=Event())
-        return asyncio.ensure_future(self.leases[name].fill(request, ahead))
+        return asyncio.ensure_future(self.leases[name].fill(FillRequest(near=text), ahead=ahead))
 
 
 @pytest.fixture
 def one_at_once(monkeypatch):
     monkeypatch.setattr("mercury_lsp.engine_host.worker.MAX_CONCURRENT_ANSWERS", 1)
-
-
-class Together(Echoing):
-    """Answers several requests at the same time."""
-
-    def answer_all(self, more: NewRequests, done: TellOutcome) -> None:
-        taken: list[FillRequest] = []
-        self.begun.set()
-        while taken := [*taken, *more()]:
-            self.asked = list(taken)
-            sleep(0.002)
-            is_let_go = not self.held
-            for request in list(taken):
-                if request.cancel.is_set():
-                    done(request, Cancelled("cancelled"))
-                elif is_let_go:
-                    done(request, self.answer(request))
-                else:
-                    continue
-                taken.remove(request)
 
 
 async def until(holds) -> None:
@@ -82,7 +60,7 @@ async def until(holds) -> None:
 
 
 async def test_requests_during_a_fill_join_it_up_to_a_limit():
-    desk = Desk("abcde", Together())
+    desk = Desk("abcde")
     asked = [await desk.begin(), *(desk.ask(name, name) for name in "abcde")]
     await until(lambda: len(desk.engine.asked_near) == MAX_CONCURRENT_ANSWERS)
     await asyncio.sleep(0.01)
@@ -92,7 +70,7 @@ async def test_requests_during_a_fill_join_it_up_to_a_limit():
 
 
 async def test_looking_ahead_joins_no_fill_and_gives_way_to_requests():
-    desk = Desk("ab", Together())
+    desk = Desk("ab")
     first, ahead = await desk.begin(), desk.ask("b", "ahead", ahead=True)
     await asyncio.sleep(0.01)
     assert desk.engine.asked_near == ["first"]
@@ -100,36 +78,12 @@ async def test_looking_ahead_joins_no_fill_and_gives_way_to_requests():
     assert (await first).text == "first" and (await ahead).text == "ahead"
     desk.engine.held = True
     ahead = desk.ask("b", "ahead again", ahead=True)
-    await until(lambda: desk.engine.asked_near == ["ahead again"])
+    await until(lambda: desk.engine.asked_near[-1] == "ahead again")
     asked = desk.ask("a", "asked")
     with pytest.raises(Cancelled):
         await ahead
     desk.engine.held = False
     assert (await asked).text == "asked"
-
-
-async def test_an_engine_that_fails_as_a_whole_fails_all_running_requests_and_is_used_again():
-    desk, returned = Desk("ab"), Event()
-
-    def whole(more: NewRequests, done: TellOutcome) -> None:
-        one_by_one(desk.engine, more, done)
-        returned.set()
-
-    def broken(more: NewRequests, done: TellOutcome) -> None:
-        raise RuntimeError("broken")
-
-    desk.engine.answer_all = whole
-    waiting = [await desk.begin(), desk.ask("b", "next")]
-    await asyncio.sleep(0)
-    desk.engine.answer_all = broken
-    desk.engine.held = False
-    assert (await waiting[0]).text == "first"
-    assert (await waiting[1]).text == "next", "the call that was under way took it up"
-    assert await asyncio.to_thread(returned.wait, 10), "it takes up requests until it returns"
-    with pytest.raises(RuntimeError, match="broken"):
-        await desk.ask("b", "third")
-    desk.engine.answer_all = whole
-    assert (await desk.ask("b", "fourth")).text == "fourth"
 
 
 @pytest.mark.usefixtures("one_at_once")
@@ -162,6 +116,7 @@ async def test_looking_ahead_is_given_up_for_another_connections_request():
     assert (await asked).text == "asked"
 
 
+@pytest.mark.usefixtures("one_at_once")
 async def test_a_request_cancelled_while_it_waits_never_reaches_the_engine():
     desk = Desk("ab")
     first, waiting, last = await desk.begin(), desk.ask("b", "waiting"), desk.ask("b", "last")
@@ -176,27 +131,28 @@ async def test_a_request_cancelled_while_it_waits_never_reaches_the_engine():
 @pytest.mark.usefixtures("one_at_once")
 async def test_a_comparison_waits_for_its_turn_like_a_fill():
     desk = Desk("ab")
-    request = FillRequest(near="compared", cancel=Event())
+    request = FillRequest(near="compared")
     first, waiting = await desk.begin(), desk.ask("a", "a1")
     compared = asyncio.ensure_future(desk.leases["b"].score(request, ["", "abc"]))
     await asyncio.sleep(0)
     desk.engine.held = False
     await asyncio.gather(first, waiting)
     assert await compared == [0.0, 3.0]
-    assert desk.engine.asked_near == ["first", "compared", "compared", "a1"]
+    assert desk.engine.asked_near == ["first", "compared", "a1"]
 
 
+@pytest.mark.usefixtures("one_at_once")
 async def test_a_comparison_that_nobody_waits_for_stops():
     desk = Desk("ab")
-    request = FillRequest(near="compared", cancel=Event())
+    control = Control()
     first = await desk.begin()
-    compared = asyncio.ensure_future(desk.leases["b"].score(request, ["a"]))
+    compared = asyncio.ensure_future(desk.leases["b"].score(FillRequest(near="compared"), ["a"], control))
     await asyncio.sleep(0)
     compared.cancel()
     await asyncio.sleep(0)
     desk.engine.held = False
     await first
-    assert request.cancel.is_set() and desk.engine.asked_near == ["first"]
+    assert control.cancel.is_set() and desk.engine.asked_near == ["first"]
 
 
 async def test_several_loads_of_the_same_engine_are_one():
@@ -249,34 +205,12 @@ async def test_replacing_the_model_cancels_waiting_requests_and_the_old_one_is_n
     with pytest.raises(Cancelled):
         await waiting
     outcomes = []
-    old.ask(FillRequest(near="late", suffix=()), b, outcomes.append)
+    old.ask(FillRequest(near="late"), Control(), b, outcomes.append)
     assert [type(each) for each in outcomes] == [Cancelled]
     go.set()
     await asyncio.gather(loading, replaced)
     desk.engine.held = False
     assert (await desk.ask("a", "next")).text == "next"
-
-
-async def test_a_request_made_as_the_thread_ends_is_cancelled():
-    desk, ended = Desk("ab"), Event()
-    await desk.leases["a"].load(Settings())
-    worker = desk.leases["a"]._worker
-
-    def answer_all(more: NewRequests, done: TellOutcome) -> None:
-        one_by_one(desk.engine, more, done)
-        ended.set()
-
-    desk.engine.answer_all = answer_all
-    desk.engine.held = False
-    first = desk.ask("a", "first")
-    await asyncio.sleep(0)
-    assert ended.wait(10)  # and the event loop does not know yet
-    outcomes = []
-    worker.ask(FillRequest(near="late", suffix=()), desk, outcomes.append)
-    worker.close()
-    await first
-    await until(lambda: outcomes)
-    assert [type(each) for each in outcomes] == [Cancelled] and desk.engine.asked_near == ["first"]
 
 
 async def test_a_request_given_up_while_the_model_loads_is_not_kept():
@@ -303,15 +237,12 @@ async def test_a_request_given_up_while_the_model_loads_is_not_kept():
     assert (await desk.ask("a", "next")).text == "next" and desk.engine.asked_near == ["next"]
 
 
-async def test_an_engine_that_raises_systemexit_fails_only_its_requests(monkeypatch):
-    desk = Desk("a")
-    desk.engine.answer_all = lambda more, done: list(more()) and exit(1)
+async def test_a_replaced_engine_is_closed_before_the_next_one_loads():
+    desk, closed = Desk("a"), []
+    desk.engine.close = lambda: closed.append(len(desk.loads))
     await desk.leases["a"].load(Settings())
-    with pytest.raises(RuntimeError, match="SystemExit"):
-        await desk.ask("a", "first")
-    del desk.engine.answer_all
-    desk.engine.held = False
-    assert (await desk.ask("a", "next")).text == "next"
+    await desk.leases["a"].load(Settings(), reload=True)
+    assert closed == [1] and len(desk.loads) == 2
 
 
 async def test_after_a_failed_load_the_next_request_tries_again():

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from mercury_engine.api import FillRequest
-from mercury_engine.denoising.context_reader import far_blocks, lines_around
+from mercury_engine.decoding.context_reader import far_blocks, lines_around
 from mercury_engine.errors import RequestError
 from mercury_engine.places.candidates import TOLERANCE_LINES
 from mercury_engine.prompt.budget import near_part

@@ -48,7 +48,7 @@ def export(base: Path, run: Path, out: Path, name: str) -> None:
         target = out / weights.READER_FILE
     else:
         target = out / "adapter.safetensors"
-        config |= {"name": name, "adapter_rank": saved["plan"]["rank"]}
+        config |= {"name": name, "kind": "masked", "adapter_rank": saved["plan"]["rank"]}
     (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     save_file(trained, target)
     _print_result(saved, target)

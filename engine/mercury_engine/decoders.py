@@ -1,0 +1,47 @@
+"""Builds the decoder of a model, by its kind, with a GPU's implementation where there is one."""
+
+from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
+from mercury_engine.decoding.context_reader import ContextReader
+from mercury_engine.decoding.decoder import Decoder
+from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
+from mercury_engine.kv_cache.cache import BlockCache
+from mercury_engine.loading import ModelParts
+from mercury_engine.models.network import Network
+
+
+def contexts_of(parts: ModelParts) -> ContextReader:
+    """What reads a model's contexts, with a cache of its own."""
+    start = parts.tokenizer.start_id if parts.markers is None else parts.markers.start
+    cache = BlockCache(parts.reader, start)
+    return ContextReader(cache, parts.tokenizer, parts.markers, sees_after=parts.denoiser is not None)
+
+
+def decoder_of(parts: ModelParts, contexts: ContextReader, rules: GapRules | None = None) -> Decoder:
+    """The decoder of a model; `rules`: others than the model's own."""
+    has_markers = parts.markers is not None
+    rules = rules or GapRules(parts.tokenizer, parts.reader.config, parts.calibration, has_markers)
+    if parts.denoiser is None:
+        return _autoregressive(parts, contexts, rules)
+    return _diffusion(parts, parts.denoiser, contexts, rules)
+
+
+def _autoregressive(parts: ModelParts, contexts: ContextReader, rules: GapRules) -> AutoregressiveDecoder:
+    options, on_gpu = parts.options, None
+    assert isinstance(options, AutoregressiveOptions)
+    if parts.paged is not None:
+        from mercury_engine.cuda.paged_speculation import PagedSpeculation  # imports torch
+
+        on_gpu = PagedSpeculation(parts.paged, contexts, rules, options)
+    return AutoregressiveDecoder(parts.reader, contexts, rules, options, parts.edit_format, on_gpu)
+
+
+def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, rules: GapRules) -> DiffusionDecoder:
+    options, on_gpu = parts.options, None
+    assert isinstance(options, DiffusionOptions)
+    if denoiser.device != "cpu":
+        from mercury_engine.cuda.device_denoising import device_denoising  # imports torch
+
+        on_gpu = device_denoising(denoiser, contexts, rules, options)
+    return DiffusionDecoder(parts.reader, denoiser, contexts, rules, options, on_gpu)

@@ -1,0 +1,1 @@
+"""Causal models: drafts by n-gram lookup, verified and accepted several tokens a pass (speculative decoding)."""

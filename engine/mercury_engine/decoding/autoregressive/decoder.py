@@ -1,0 +1,89 @@
+"""The decoder of causal models: drafts, verified and accepted several tokens a pass; rewriting; scoring."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
+from mercury_engine.decoding.autoregressive.lookups import Lookups
+from mercury_engine.decoding.autoregressive.regions import RegionReader
+from mercury_engine.decoding.autoregressive.rewriting import Rewriter
+from mercury_engine.decoding.autoregressive.scoring import score_gap
+from mercury_engine.decoding.autoregressive.speculation import Speculation
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.options import AutoregressiveOptions
+from mercury_engine.decoding.results import fill_of
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import Network
+from mercury_engine.prompt.edit_formats.edit_format import EditFormat
+
+
+class SpeculationOnGpu(Protocol):
+    """Speculative decoding that keeps more on the device, with the same outcome; see `cuda.paged_speculation`."""
+
+    def takes(self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis]) -> bool:
+        """Whether it can run this fill."""
+
+    def write(
+        self, request: FillRequest, control: Control, hypotheses: Sequence[Hypothesis], near: list[int]
+    ) -> ForwardSteps[GapContext | None]:
+        """See `Speculation.write`."""
+
+    def forget(self) -> None:
+        """Free the device memory of contexts that no fill uses."""
+
+
+class AutoregressiveDecoder:
+    """Implements `Decoder` for causal models."""
+
+    def __init__(
+        self,
+        network: Network,
+        contexts: ContextReader,
+        rules: GapRules,
+        options: AutoregressiveOptions,
+        edit_format: EditFormat | None = None,
+        on_gpu: SpeculationOnGpu | None = None,
+    ) -> None:
+        """`on_gpu`: None off a GPU, and where a GPU's kernels do not run the model."""
+        self.network, self.contexts, self.rules, self.options = network, contexts, rules, options
+        lookups = Lookups(contexts.tokenizer)
+        self.speculation = Speculation(network, contexts, lookups, rules, options)
+        self.on_gpu = on_gpu
+        self.rewriter = Rewriter(network, rules.vocabulary.texts)
+        self.regions = RegionReader(contexts, lookups, rules.stopping, edit_format)
+
+    @property
+    def edit_format(self) -> str | None:
+        """See `Decoder.edit_format`."""
+        return self.regions.family
+
+    @property
+    def backend(self) -> str:
+        """See `Decoder.backend`."""
+        return "" if self.on_gpu is None else "pages"
+
+    def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
+        """See `Decoder.write`."""
+        cut = self.contexts.cut(request)
+        hypotheses = self.rules.begin(request, cut)
+        on_gpu = self.on_gpu if self.on_gpu is not None and self.on_gpu.takes(request, control, hypotheses) else None
+        return hypotheses, (yield from (on_gpu or self.speculation).write(request, control, hypotheses, cut.read))
+
+    def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
+        """See `Decoder.fill`."""
+        return fill_of(request, *(yield from self.write(request, control)), self.rules)
+
+    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
+        """See `Decoder.score`."""
+        return score_gap(self.network, self.contexts, self.rules, request)
+
+    def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
+        """See `Decoder.rewrite`."""
+        return self.rewriter.rewrite(request, self.regions)
+
+    def forget(self) -> None:
+        """See `Decoder.forget`."""
+        if self.on_gpu is not None:
+            self.on_gpu.forget()

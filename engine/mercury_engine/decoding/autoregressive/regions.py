@@ -1,0 +1,186 @@
+"""Regions to rewrite, as the model sees them: their prompt, read through the cache, and the region in tokens.
+
+A model that was trained on an edit format of its own reads that, in one causal run. Others read the project's layout:
+recent edits and the present text are the last far blocks, and the region is the gap.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mercury_engine.api import FillRequest, RewriteRequest
+from mercury_engine.decoding.autoregressive.lookups import Lookups
+from mercury_engine.decoding.autoregressive.ngram_lookup import NgramLookup
+from mercury_engine.decoding.autoregressive.present_text import PresentText
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.stopping import StoppingCriteria
+from mercury_engine.models.arrays import IdArray
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.prompt.edit_formats.edit_format import EditFormat
+from mercury_engine.prompt.edit_formats.rendering import Rendered, answer, render
+from mercury_engine.prompt.edit_layout import edit_blocks
+from mercury_engine.prompt.layout import path_block
+from mercury_engine.text.common_prefix import common_prefix
+
+FOLLOWING_LETTERS = 12
+"""Letters and digits of the text behind a region that tell it from the region's own last lines."""
+
+FOLLOWING_CHARS = 80
+"""Most characters of it."""
+
+EARLY_END_ODDS = 10.0
+"""A region is cut around a place, so the model can't know its last lines as an end, and leaves them out too easily."""
+
+ADAPTER = "edit"
+"""The adapter that rewrites."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region in tokens."""
+
+    ids: list[int]
+    """Its present text, then the beginning of the text behind it: written behind a line break, it ends the rewrite."""
+    length: int
+    """Tokens before the first one that reaches behind the region."""
+    follows: str
+    """The text of the others; empty at a file's end."""
+    drafted: int
+    """Tokens that are drafted; models with a token that ends a gap need no draft of the text behind it."""
+    ends: IdArray
+    """Tokens that end the rewrite; none of them is ever written."""
+    late_ends: IdArray
+    """Tokens that end it once nothing of the region is left: at a file's end a blank line does, too."""
+    lines: int
+    """Line breaks of its present text."""
+    ends_anywhere: bool = False
+    """Whether it may end inside a line, as at a file's end that has no line break."""
+    early_end_odds: float = 1.0
+    """How many times as likely as going on the end must be while present text is left."""
+
+
+class ReadRegion(NamedTuple):
+    """A region, and what stands around it."""
+
+    region: Region
+    context: GapContext
+    lookup: NgramLookup
+    rendered: Rendered | None = None
+    """The prompt in the model's own edit format."""
+
+
+class RegionReader:
+    """Reads regions for one model, in its edit format or in the project's layout."""
+
+    def __init__(
+        self,
+        contexts: ContextReader,
+        lookups: Lookups,
+        stopping: StoppingCriteria,
+        edit_format: EditFormat | None = None,
+    ) -> None:
+        self._contexts, self._lookups, self._tokenizer = contexts, lookups, contexts.tokenizer
+        self._stopping, self._format = stopping, edit_format
+
+    @property
+    def family(self) -> str | None:
+        """The family of the model's edit format, "mercury" for one with an adapter; None if it has neither."""
+        if self._format is not None:
+            return self._format.family
+        return "mercury" if ADAPTER in self._contexts.cache.network.adapters else None
+
+    def read(self, request: RewriteRequest) -> ForwardSteps[ReadRegion | None]:
+        """Read what is new of the prompt; None for a region that may not be sent, see `edit_formats.rendering`."""
+        if self._format is None:
+            return (yield from self._read_as_gap(request))
+        rendered = render(self._format, request)
+        return None if rendered is None else (yield from self._read_whole(request, self._format, rendered))
+
+    def text(self, read: ReadRegion, request: RewriteRequest, present: PresentText) -> str | None:
+        """The text in place of a changed region; None if it makes no sense, or the tokenizer would alter the region."""
+        if self._tokenizer.decode(self._tokenizer.encode(request.text)) != request.text:
+            return None
+        written = self._tokenizer.decode(present.written)
+        text = written.removesuffix(read.region.follows) if present.has_all else written
+        if self._format is None or read.rendered is None:
+            return text
+        return answer(self._format, read.rendered, text)
+
+    def _read_as_gap(self, request: RewriteRequest) -> ForwardSteps[ReadRegion]:
+        markers, encode = self._contexts.markers, self._tokenizer.encode
+        far, near = _with_line_above(request)
+        gap = FillRequest(
+            near=near,
+            far=(*far, *edit_blocks(request.history, request.text, request.language)),
+            suffix=request.suffix,
+            multiline=True,
+            adapter=ADAPTER,
+        )
+        ids_near = list(self._tokenizer.block(near)) if markers is None else []
+        context = yield from self._contexts.read(gap, ids_near)
+        ids, follows = encode(request.text), following(request)
+        if markers is None:  # it writes on behind the region, where a line break may be one token with the next ones
+            joined = encode(request.text + follows)
+            length = common_prefix(joined, ids)
+            ids = joined
+        else:
+            length = len(ids)
+            ids = ids + encode(follows)
+        region = Region(
+            ids,
+            length,
+            follows,
+            drafted=len(ids) if markers is None else length,
+            ends=self._stopping.ends_text,
+            late_ends=self._stopping.ends_text if follows else self._ends_of_file(),
+            lines=request.text.count("\n"),
+            ends_anywhere=bool(request.text) and not request.text.endswith("\n"),
+            early_end_odds=EARLY_END_ODDS,
+        )
+        return ReadRegion(region, context, (yield from self._lookups.of(context.far, gap)))
+
+    def _read_whole(
+        self, request: RewriteRequest, edit_format: EditFormat, rendered: Rendered
+    ) -> ForwardSteps[ReadRegion]:
+        tokenizer, cache = self._tokenizer, self._contexts.cache
+        pieces = (
+            tokenizer.token(each.text) if each.is_token else tokenizer.block(each.text) for each in rendered.pieces
+        )
+        ids = tuple(token for piece in pieces for token in piece)
+        cached = yield from cache.context([], ids[:-1], [])
+        present = tokenizer.encode(rendered.present + edit_format.end)
+        special = np.array(sorted(tokenizer.special_ids | {cache.start_id}), np.int64)
+        region = Region(
+            present,
+            common_prefix(present, tokenizer.encode(rendered.present)),
+            edit_format.end,
+            drafted=len(present),
+            ends=special,
+            late_ends=special,
+            lines=rendered.present.count("\n"),
+            ends_anywhere=True,
+        )
+        return ReadRegion(region, GapContext(cached, ids, ids), NgramLookup(), rendered)
+
+    def _ends_of_file(self) -> IdArray:
+        return np.concatenate((self._stopping.ends_text, self._stopping.breaks))
+
+
+def _with_line_above(request: RewriteRequest) -> tuple[tuple[str, ...], str]:
+    """The far blocks and the near prefix; above a file's first line that is the line with its path.
+
+    Without it the region would directly follow its own old version, and models begin it with a blank line.
+    """
+    path = path_block(request.path, request.language)
+    return (request.far, request.near) if request.near else (tuple(b for b in request.far if b != path), path)
+
+
+def following(request: RewriteRequest) -> str:
+    """The beginning of the text behind the region, up to a word in a line; empty at a file's end."""
+    text = ""
+    for line in "".join(request.suffix)[: 8 * FOLLOWING_CHARS].splitlines(keepends=True):
+        text += line
+        if sum(map(str.isalnum, text)) >= FOLLOWING_LETTERS:
+            break
+    return text[:FOLLOWING_CHARS].rstrip()

@@ -1,0 +1,51 @@
+"""Scores texts in a gap: the log-probability of each, followed by the rest of the line or the gap's end.
+
+A model of plain blocks has not seen the rest of the line, so its opinion of a text shows there too. A model with a gap
+format has seen it, so the text is followed by the end.
+
+Dimensions: S tokens, V vocabulary.
+"""
+
+import math
+
+from mercury_engine.api import ScoreRequest, Scores
+from mercury_engine.decoding.autoregressive.verifier import Verifier
+from mercury_engine.decoding.context_reader import ContextReader
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.errors import ModelCorrupt
+from mercury_engine.models.arrays import beside, logsumexp
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import Network
+
+REST_CHARS = 60
+"""Number of characters scored behind the gap on its line."""
+
+
+def score_gap(
+    network: Network, contexts: ContextReader, rules: GapRules, request: ScoreRequest
+) -> ForwardSteps[Scores]:
+    """Log-probability in nats of each text and what follows it, given all that a causal model sees before the gap.
+
+    What follows is a token that ends a gap, or without a gap format the rest of the line. Raises ModelCorrupt when the
+    weights compute NaN.
+    """
+    gap, cut = request.gap, contexts.cut(request.gap)
+    context = yield from contexts.read(gap, cut.read)
+    ends = rules.stopping.at(gap.follows, gap.multiline, "") if rules.has_markers else None
+    rest = rest_of_line(gap.follows) if ends is None else ""
+    rows = [contexts.tokenizer.encode(cut.spell + text + rest) for text in request.texts]
+    verifier = Verifier.after(network, context)
+    verifier.push(cut.known)
+    read = yield from verifier.verify([[] for _ in rows], rows)
+    scores = []
+    for row, logp_SV in zip(rows, read, strict=True):
+        nats = sum(float(logp_V[token]) for token, logp_V in zip(row, logp_SV, strict=False))
+        scores.append(nats if ends is None else nats + logsumexp(logp_SV[-1][beside(ends.tokens, logp_SV[-1])]))
+    if any(map(math.isnan, scores)):
+        raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
+    return Scores(tuple(scores), elapsed=0.0)
+
+
+def rest_of_line(follows: str) -> str:
+    """The text behind the gap up to and with its line break, at most `REST_CHARS`."""
+    return follows[: follows.find("\n") + 1 or len(follows)][:REST_CHARS]

@@ -1,0 +1,85 @@
+"""The verifier: what the model expects after accepted tokens and after drafts, read as if typed behind the context.
+
+Dimensions: V vocabulary.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from itertools import accumulate, chain, islice
+
+from mercury_engine.decoding.context_reader import GapContext
+from mercury_engine.kv_cache.cache import first_tokens
+from mercury_engine.models.arrays import Array
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.network import (
+    ForwardRequest,
+    KeyValueSegment,
+    Network,
+    join,
+    packed,
+)
+from mercury_engine.text.common_prefix import common_prefix
+
+
+class Verifier:
+    """Keys and values of the last prefix token and of the tokens that all hypotheses have accepted.
+
+    Those of a draft are kept until the next push, so a draft token that is accepted is not read again.
+    """
+
+    def __init__(
+        self, network: Network, before: Sequence[KeyValueSegment], last: int, ends: int, adapter: str = ""
+    ) -> None:
+        self.network, self.before, self.pending, self.position = network, list(before), [last], ends
+        self._adapter = adapter
+        self.side: KeyValueSegment | None = None
+        self._fresh: KeyValueSegment | None = None
+        """What the last pass read: pending tokens, then the draft."""
+        self._draft: Sequence[int] = ()
+        self._kept = 0
+        """Number of tokens of `_fresh` that were pushed."""
+
+    @classmethod
+    def after(cls, network: Network, context: GapContext) -> "Verifier":
+        """A verifier of what follows this context."""
+        return cls(network, context.cached.before, context.last, context.ends, context.adapter)
+
+    def fork(self, ids: Sequence[int]) -> "Verifier":
+        """A verifier that goes on behind these first tokens of the last draft; this one stays as it is."""
+        forked = copy(self)
+        forked.pending = [*self.pending]
+        forked.push(ids)
+        forked._keep()
+        return forked
+
+    def push(self, ids: Sequence[int]) -> None:
+        """Add accepted tokens; those that were not just read as a draft are read in the next pass."""
+        known = common_prefix(ids, self._draft)
+        self._kept += known
+        self._draft = ()
+        self.pending += ids[known:]
+
+    def verify(self, accepted: list[list[int]], drafts: list[list[int]]) -> ForwardSteps[list[list[Array]]]:
+        """For each hypothesis, log-probabilities [V] after its own accepted tokens and every token of its draft."""
+        self._keep()
+        past = self.before if self.side is None else [*self.before, self.side]
+        rows = [[*self.pending, *run, *draft] for run, draft in zip(accepted, drafts, strict=True)]
+        ids_T, packing = packed(rows)
+        alone = len(rows) == 1
+        ends = list(accumulate(map(len, rows)))
+        wanted = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
+        told = None if alone else packing, list(chain(*wanted)), self._adapter
+        given = yield ForwardRequest(ids_T, past, self.position, *told)
+        if alone:
+            self._fresh, self._kept = self.network.rotated(given.block, self.position), len(self.pending)
+            self._draft = () if accepted[0] else drafts[0]
+            self.pending = []
+        rows_W = iter(given.logp_WV)
+        return [list(islice(rows_W, len(part))) for part in wanted]
+
+    def _keep(self) -> None:
+        """Join the pushed part of what the last pass read to the tokens read before."""
+        if self._fresh is not None and (kept := first_tokens(self._fresh, self._kept)):
+            self.side = kept if self.side is None else join([self.side, kept])
+            self.position += self._kept
+            self._fresh, self._kept = None, 0

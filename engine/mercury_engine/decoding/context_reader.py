@@ -1,0 +1,113 @@
+"""Prepares a request's context: tokenizes it, trims it to the budget and prefills it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from mercury_engine.api import FillRequest
+from mercury_engine.kv_cache.cache import AdaptedTokens, BlockCache, CachedContext, TokenIds
+from mercury_engine.models.batching import ForwardSteps
+from mercury_engine.models.memory import return_freed_memory
+from mercury_engine.prompt.budget import REST_TOKENS, far_part, near_part, suffix_part
+from mercury_engine.prompt.gap_format import GapMarkers, split_line
+from mercury_engine.prompt.layout import rest_and_below
+from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
+
+MANY_TOKENS_READ = 32
+"""Tokens read on a CPU after which glibc holds so much freed memory that returning it is worth 10 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapContext:
+    """What a decoder sees around a gap."""
+
+    cached: CachedContext
+    near: TokenIds
+    """Tokens of the near prefix, with the markers of a gap format; the fill follows the last one."""
+    text: TokenIds
+    """Tokens of the near prefix alone."""
+    far: tuple[TokenIds, ...] = ()
+    """The blocks in front of them, also those left out because of an `unread_limit`."""
+    adapter: str = ""
+    """The adapter with which the fill is read."""
+
+    @property
+    def last(self) -> int:
+        """The token that the fill follows."""
+        return self.near[-1]
+
+    @property
+    def ends(self) -> int:
+        """The position of that token, counted from the start of `near`."""
+        return len(self.near) - 1
+
+
+def far_blocks(tokenizer: Tokenizer, request: FillRequest) -> list[TokenIds]:
+    """The blocks in front of the near prefix: those below the cursor's line, then the far ones; within the budget."""
+    _, below = rest_and_below(request.suffix)
+    return far_part([tokenizer.block(block) for block in (*reversed(below), *request.far)])
+
+
+def lines_around(tokenizer: Tokenizer, request: FillRequest) -> tuple[TokenIds, TokenIds]:
+    """In a gap format, the lines of the near prefix above the cursor's, and the rest of the cursor's line."""
+    line, _ = rest_and_below(request.suffix)
+    head = near_part(tokenizer.block(split_line(request.near)[0]))
+    return tuple(head), tokenizer.block("".join(line))[:REST_TOKENS]
+
+
+class ContextCache(Protocol):
+    """Reads contexts and keeps what it read, as `BlockCache` does."""
+
+    def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
+        """See `BlockCache.affordable`."""
+
+    def context(
+        self, far: list[TokenIds], near: TokenIds, suffix: list[TokenIds], adapted: AdaptedTokens | None = None
+    ) -> ForwardSteps[CachedContext]:
+        """See `BlockCache.context`."""
+
+
+class ContextReader:
+    """Reads contexts through the cache."""
+
+    def __init__(
+        self, cache: BlockCache, tokenizer: Tokenizer, markers: GapMarkers | None = None, sees_after: bool = False
+    ) -> None:
+        """`sees_after`: the decoder sees the blocks after the gap where they are; a causal model sees them in front."""
+        self.cache, self.tokenizer, self.markers, self._sees_after = cache, tokenizer, markers, sees_after
+
+    def cut(self, request: FillRequest) -> PrefixCut:
+        """The text directly in front of the gap, cut: the near prefix, or in a gap format the cursor's line."""
+        return self.tokenizer.cut(request.near if self.markers is None else split_line(request.near)[1])
+
+    def read(
+        self, request: FillRequest, near: list[int], cache: ContextCache | None = None
+    ) -> ForwardSteps[GapContext]:
+        """What is around a gap after the tokens of `near`; prefills only what is new, in another cache if one is given.
+
+        `near` is what `cut` said to read; in a gap format it belongs to the cursor's line.
+        """
+        cache = cache or self.cache
+        line, below = rest_and_below(request.suffix)
+        adapted: AdaptedTokens | None = None
+        far = far_blocks(self.tokenizer, request)
+        if self.markers is None:
+            text = ids = near_part(near) or (self.tokenizer.start_id,)
+            after = (*line, *below) if self._sees_after else ()
+            suffix = suffix_part([self.tokenizer.block(block) for block in after])
+        else:
+            head, rest = lines_around(self.tokenizer, request)
+            text = (*head, *near_part(near))
+            ids, suffix = self.markers.stack(head, rest, near_part(near)), []
+            if request.adapter in self.cache.network.adapters:
+                lines = len(self.markers.parted(head, rest)[0])
+                adapted = AdaptedTokens(request.adapter, ids[lines:-1])
+        seen = far if request.unread_limit is None else cache.affordable(far, ids[:-1], request.unread_limit)
+        if len(seen) < len(far):
+            suffix = [*suffix[: len(line)], *(block for block in suffix[len(line) :] if block in seen)]
+        prefix = ids[:-1] if adapted is None else ids[: -1 - len(adapted.ids)]
+        cached = yield from cache.context(seen, prefix, suffix, adapted)
+        cached.tokens_unread = sum(map(len, far)) - sum(map(len, seen))
+        if cached.tokens_read > MANY_TOKENS_READ and self.cache.network.device == "cpu":
+            return_freed_memory()
+        adapter = "" if adapted is None else adapted.adapter
+        return GapContext(cached, ids, text, tuple(far), adapter)

@@ -1,0 +1,45 @@
+"""The protocol of both decoders.
+
+A decoder answers with generators. Each yields the forward passes that it needs and receives their results; the
+scheduler runs them, those of all requests together, and is the only place that looks at clocks and cancel flags. When a
+request's time is up it throws `DeadlineReached` into the generator in place of the next result. `fill` catches it and
+returns the part that it is sure of; `rewrite` returns that there is no answer.
+"""
+
+from typing import Protocol
+
+from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
+from mercury_engine.decoding.context_reader import ContextReader, GapContext
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.models.batching import ForwardSteps
+
+
+class Decoder(Protocol):
+    """Fills, scores and rewrites with one model. `autoregressive` and `diffusion` implement it."""
+
+    contexts: ContextReader
+    rules: GapRules
+
+    @property
+    def edit_format(self) -> str | None:
+        """The family whose edit format the model rewrites in, "mercury" for an adapter; None if it cannot rewrite."""
+
+    @property
+    def backend(self) -> str:
+        """What of the decoder runs on a GPU, for people to read; empty for nothing."""
+
+    def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
+        """The hypotheses of a fill, and the context; None where time was up before it was read."""
+
+    def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
+        """Fill the gap. Raises ModelCorrupt when the weights compute NaN."""
+
+    def score(self, request: ScoreRequest) -> ForwardSteps[Scores]:
+        """Log-likelihood in nats of each text in the gap. Raises as `fill` does."""
+
+    def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
+        """Rewrite the region. Raises as `fill` does, and RequestError if the model cannot rewrite."""
+
+    def forget(self) -> None:
+        """Free the device memory that only the decoder's own caches hold."""

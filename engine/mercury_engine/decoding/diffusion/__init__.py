@@ -1,0 +1,1 @@
+"""Masked diffusion models: a canvas of masks, unmasked in any order over a few denoising steps."""

@@ -1,0 +1,74 @@
+"""One denoising step: which slots of a canvas are unmasked, by what the model expects at each.
+
+Here a step is decided on the host; on a GPU `cuda/graphs.py` makes the same decisions on the device. Tokens of a
+draft are judged first: those that the model would choose stay, the others are masked again.
+
+Dimensions: S slots of the canvas, V vocabulary with mask and end.
+"""
+
+import numpy as np
+
+from mercury_engine.decoding.diffusion.canvas import Canvas
+from mercury_engine.decoding.diffusion.unmasking import choose_by_confidence, choose_by_entropy, entropy
+from mercury_engine.decoding.options import DiffusionOptions
+from mercury_engine.decoding.slot_masks import SlotLimits, SlotMasks, next_limits
+from mercury_engine.models.arrays import Array, FloatArray, IdArray, MaskArray, best, log_softmax, on_host
+
+
+class DenoiseStep:
+    """Steps for one vocabulary."""
+
+    def __init__(self, masks: SlotMasks, options: DiffusionOptions) -> None:
+        self._masks, self._options = masks, options
+
+    def unmask(self, canvas: Canvas, logp_SV: Array, is_last: bool) -> None:
+        """Unmask slots by the model's log-probabilities [S,V]; the last step unmasks all of them.
+
+        Otherwise the step judges drafts if there are any, or chooses slots by the bound in nats or by the threshold.
+        """
+        logp_SV = self._permitted(canvas, logp_SV)
+        only_first = canvas.written.rank > 0
+        token_S = logp_SV.argmax(-1)
+        token_S[0] = best(logp_SV[0], canvas.written.take_rank())
+        ids_S = np.array(canvas.ids)
+        masked_S = ids_S == canvas.written.vocabulary.mask_id
+        draft_S = ~masked_S & np.array([probability is None for probability in canvas.probabilities])
+        if is_last:
+            chosen_S = masked_S | draft_S
+        elif draft_S.any():
+            chosen_S = draft_S & (ids_S == token_S)
+        elif only_first:
+            chosen_S = np.arange(len(ids_S)) == 0
+        else:
+            chosen_S = self._chosen(logp_SV, masked_S)
+        probability_S = np.exp(np.take_along_axis(logp_SV, token_S[:, None], 1)[:, 0])
+        _unmask(canvas, chosen_S, draft_S, token_S, probability_S)
+
+    def _permitted(self, canvas: Canvas, logp_SV: Array) -> FloatArray:
+        """Log-probabilities of the tokens that each slot may get, on the host."""
+        seen_SV, limits = on_host(logp_SV), SlotLimits("", canvas.written.multiline)
+        permitted_SV = self._masks.apply(limits, seen_SV)
+        permitted_SV[0] = self._masks.apply(next_limits(canvas.written), seen_SV[0])
+        return log_softmax(permitted_SV)
+
+    def _chosen(self, logp_SV: FloatArray, masked_S: MaskArray) -> MaskArray:
+        if self._options.threshold is not None:
+            return choose_by_confidence(np.exp(logp_SV.max(-1)), masked_S, self._options.threshold)
+        return choose_by_entropy(entropy(logp_SV), masked_S, self._options.bound)
+
+
+def _unmask(
+    canvas: Canvas, chosen_S: MaskArray, draft_S: MaskArray, token_S: IdArray, probability_S: FloatArray
+) -> None:
+    """Unmask the chosen slots, mask refused drafts, and make all slots behind the first end marker end markers."""
+    vocabulary = canvas.written.vocabulary
+    rows = zip(*(each.tolist() for each in (chosen_S, draft_S, token_S, probability_S)), strict=True)
+    for slot, (chosen, draft, token, probability) in enumerate(rows):
+        if chosen:
+            canvas.ids[slot], canvas.probabilities[slot] = token, probability
+        elif draft:
+            canvas.ids[slot] = vocabulary.mask_id
+    if vocabulary.end_id in canvas.ids:
+        behind = canvas.ids.index(vocabulary.end_id) + 1
+        rest = len(canvas.ids) - behind
+        canvas.ids[behind:], canvas.probabilities[behind:] = [vocabulary.end_id] * rest, [1.0] * rest

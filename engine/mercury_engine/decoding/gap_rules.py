@@ -1,0 +1,108 @@
+"""What both decoders ask about a hypothesis: its text, whether that leaves the gap, whether going on makes sense."""
+
+from mercury_engine.api import MAX_SLOTS, Control, Effort, FillRequest
+from mercury_engine.decoding.calibration import Calibration
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.slot_masks import SlotMasks
+from mercury_engine.decoding.stopping import StoppingCriteria, StopTokens, find_end, first_line_end
+from mercury_engine.decoding.vocabulary import Vocabulary
+from mercury_engine.models.network import ModelConfig
+from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
+from mercury_engine.text.thought import thought_end
+from mercury_engine.worth import typed_characters
+
+MOST_CHARS_AHEAD = 12
+"""A fill goes on while a text longer by so many characters, as sure as what is accepted, would be worth showing.
+
+In 3,941 replayed keystrokes this keeps 99 % of the characters saved and takes 6 % more steps than the fixed gate before
+it; without a bound it would be 59 %.
+"""
+
+SLOTS: dict[Effort, int] = {"instant": 8, "low": 16, "medium": 32, "high": MAX_SLOTS}
+"""Longest fill by effort, in tokens."""
+
+
+class GapRules:
+    """The rules of one model's vocabulary."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        config: ModelConfig,
+        calibration: Calibration | None = None,
+        has_markers: bool = False,
+    ) -> None:
+        """`has_markers`: the model reads in a gap format."""
+        self.tokenizer, self.calibration, self.has_markers = tokenizer, calibration or Calibration(), has_markers
+        texts = tokenizer.texts + [""] * (config.vocab_size - tokenizer.size)  # unused rows of the embedding
+        self.vocabulary = Vocabulary(texts, config.mask_id, config.end_id)
+        self.stopping = StoppingCriteria(tokenizer, texts, has_markers)
+        self.masks = SlotMasks(tokenizer, self.vocabulary, self.stopping)
+
+    def begin(self, request: FillRequest, cut: PrefixCut) -> list[Hypothesis]:
+        """The hypotheses that a request asks for, each with another first token; the draft belongs to the first."""
+        slots = min(request.max_slots, SLOTS[request.effort])
+        draft = self.tokenizer.encode(cut.spell + request.draft)[:slots] if request.draft else []
+        line = request.near.rpartition("\n")[2] if request.multiline and request.worth else None
+        return [
+            Hypothesis(
+                self.vocabulary,
+                [*cut.known],
+                len(cut.known) + slots,
+                cut.spell,
+                [] if rank else draft,
+                rank,
+                request.follows,
+                line,
+                request.multiline,
+            )
+            for rank in range(max(1, request.candidates))
+        ]
+
+    def text(self, hypothesis: Hypothesis, tokens: int | None = None) -> str:
+        """The text that the accepted tokens put after the cursor, up to where it leaves the gap.
+
+        `tokens`: the text of only the first so many tokens.
+        """
+        whole = self.tokenizer.decode(hypothesis.ids[hypothesis.known : tokens])
+        text = whole[len(hypothesis.begun) :] if whole.startswith(hypothesis.begun) else ""
+        return text[: _end(text, hypothesis)]
+
+    def leaves_gap(self, hypothesis: Hypothesis) -> bool:
+        """Whether the last token continues behind the gap, breaks its only line, or begins another thought."""
+        whole = self.tokenizer.decode(hypothesis.ids[hypothesis.known :])
+        return _end(whole[len(hypothesis.begun) :], hypothesis) is not None
+
+    def is_open(self, request: FillRequest, hypothesis: Hypothesis) -> bool:
+        """Whether another step makes sense."""
+        if hypothesis.ended or len(hypothesis.ids) >= hypothesis.capacity or self._is_hopeless(request, hypothesis):
+            return False
+        return request.max_steps is None or hypothesis.steps < request.max_steps
+
+    def stop_tokens(self, hypothesis: Hypothesis) -> StopTokens | None:
+        """The tokens that would end the hypothesis here; None where it cannot end."""
+        return self.stopping.at(hypothesis.follows, hypothesis.multiline, self.text(hypothesis))
+
+    def repaired(self, control: Control, hypothesis: Hypothesis) -> bool:
+        """Whether tokens of an ended hypothesis were taken back because its text breaks the document's syntax."""
+        wrong = control.check(self.text(hypothesis)) if control.check else None
+        if wrong is not None:
+            hypothesis.reopen(wrong)
+        return wrong is not None
+
+    def _is_hopeless(self, request: FillRequest, hypothesis: Hypothesis) -> bool:
+        """Whether nothing that begins with the accepted tokens can be worth showing, or is sure enough."""
+        if hypothesis.confidence < self.calibration.raw(request.give_up_below):
+            return True
+        if request.worth is None:
+            return False
+        longest = typed_characters(self.text(hypothesis)) + MOST_CHARS_AHEAD
+        return hypothesis.confidence < self.calibration.raw(request.worth.least_chance(longest))
+
+
+def _end(text: str, hypothesis: Hypothesis) -> int | None:
+    """Where a text goes beyond what the fill is for; None if it does not."""
+    behind = find_end(text, hypothesis.follows)
+    line = None if hypothesis.multiline else first_line_end(text)
+    other = thought_end(text, hypothesis.line) if hypothesis.line is not None and "\n" in text else None
+    return min((end for end in (behind, line, other) if end is not None), default=None)

@@ -1,0 +1,132 @@
+"""A hypothesis: what a decoder has accepted of one fill, token by token from the left.
+
+Accepted tokens are final; only `reopen` takes some away again. What stands behind them is the decoder's own: nothing
+for a causal model, a canvas of masked slots for a masked diffusion model.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from mercury_engine.api import SlotView, Source
+from mercury_engine.decoding.vocabulary import Vocabulary
+from mercury_engine.errors import ModelCorrupt
+
+
+@dataclass(slots=True)
+class Hypothesis:
+    """The accepted tokens of one fill, and the gap that they fill."""
+
+    vocabulary: Vocabulary
+    ids: list[int]
+    """The accepted tokens; those that are known from the start come first."""
+    capacity: int
+    """Most tokens, the known ones included."""
+    begun: str = ""
+    """Text before the cursor that the first tokens have to spell."""
+    draft: list[int] = field(default_factory=list)
+    """Tokens that the request proposes, to be verified in the first step."""
+    rank: int = 0
+    """Rank of the first token that has nothing to spell: 0 is the likeliest. Sets candidates apart."""
+    follows: str = ""
+    """Text after the gap."""
+    line: str | None = None
+    """The cursor's line before the gap if the fill ends with a thought, see `text.thought`."""
+    multiline: bool = False
+    """Whether the text may break the line; if not, it ends with the token that does."""
+    known: int = field(init=False)
+    """Number of tokens that were known at the start."""
+    spell: str = field(init=False)
+    """The part of `begun` that is still to be spelled."""
+    probabilities: list[float] = field(init=False)
+    """Of each token when it was accepted, and of the end marker if the fill has ended with one."""
+    confidence: float = 1.0
+    """Product of `probabilities`."""
+    ended: bool = False
+    banned: dict[int, int] = field(default_factory=dict)
+    """The token that proved wrong, by its place."""
+    steps: int = 0
+    accepted_from: Counter[Source] = field(default_factory=Counter)
+    """Number of accepted tokens, by where they come from."""
+
+    def __post_init__(self) -> None:
+        self.known, self.spell = len(self.ids), self.begun
+        self.probabilities = [1.0] * self.known
+
+    def accept(self, token: int, probability: float, source: Source = "pass") -> None:
+        """Add a token, or end the fill; a token that spells `begun` does not count against the confidence.
+
+        Raises ModelCorrupt when the probability is NaN.
+        """
+        end = token == self.vocabulary.end_id
+        text = "" if end else self.vocabulary.texts[token]
+        forced = bool(text) and self.spell.startswith(text)
+        self.spell = self.spell[len(text) :] if forced else ""
+        self.probabilities.append(1.0 if forced else checked(probability))
+        self.confidence *= self.probabilities[-1]
+        self.ended |= end
+        if not end:
+            self.ids.append(token)
+            self.accepted_from[source] += 1
+
+    def take_rank(self) -> int:
+        """The rank of the next token: of the first one that has nothing to spell `rank`, of all others 0."""
+        if self.spell:
+            return 0
+        rank, self.rank = self.rank, 0
+        return rank
+
+    def reopen(self, position: int) -> None:
+        """Take back every token from the one that writes the character at `position` of the text.
+
+        That token is banned there. A hypothesis that was reopened before ends there instead.
+        """
+        at = self._token_at(position + len(self.begun))
+        self.ended = bool(self.banned)
+        self.banned[at] = self.ids[at]
+        self.ids, self.probabilities = self.ids[:at], self.probabilities[:at]
+        self.spell = self.begun[len(self.vocabulary.spelled(self.ids[self.known :])) :]
+        self.confidence = math.prod(self.probabilities)
+
+    def probability(self, tokens: int) -> float:
+        """That the first so many tokens are right; one more than are accepted counts the end marker."""
+        return math.prod(self.probabilities[:tokens])
+
+    def sure_tokens(self, least: float) -> int:
+        """Length of the longest run of tokens from the left that is right with at least this probability."""
+        probability = 1.0
+        for place, each in enumerate(self.probabilities[: len(self.ids)]):
+            probability *= each
+            if probability < least:
+                return place
+        return len(self.ids)
+
+    def view(self, behind: Iterable[SlotView] = ()) -> tuple[SlotView, ...]:
+        """The accepted tokens after the cursor, and what stands behind them, for displaying the decoding."""
+        written = zip(self.ids[self.known :], self.probabilities[self.known :], strict=False)
+        accepted = (SlotView(self.vocabulary.texts[token], "committed", sure) for token, sure in written)
+        views, hidden = list[SlotView](), len(self.begun)
+        for seen in (*accepted, *behind):
+            views.append(replace(seen, text=seen.text[hidden:]) if hidden else seen)
+            hidden = max(0, hidden - len(seen.text))
+        return tuple(views if self.multiline else map(_on_its_line, views))
+
+    def _token_at(self, position: int) -> int:
+        for place in range(self.known, len(self.ids)):
+            position -= len(self.vocabulary.texts[self.ids[place]])
+            if position < 0:
+                return place
+        return len(self.ids) - 1
+
+
+def checked(probability: float) -> float:
+    """The probability, or its logarithm. Raises ModelCorrupt when it is NaN."""
+    if math.isnan(probability):
+        raise ModelCorrupt("the weights compute NaN; fetch the model again, or set mercury.model to null")
+    return probability
+
+
+def _on_its_line(view: SlotView) -> SlotView:
+    """The slot without a line break that its token joins to the text."""
+    return replace(view, text=view.text.partition("\n")[0].rstrip("\r")) if "\n" in view.text else view

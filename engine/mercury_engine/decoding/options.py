@@ -1,0 +1,42 @@
+"""How a model decodes: the values that its settings.json may fit, one class for each kind of model."""
+
+from dataclasses import dataclass
+from math import inf
+
+from mercury_engine.api import MAX_SLOTS
+
+
+@dataclass(frozen=True, slots=True)
+class AutoregressiveOptions:
+    """Options of causal models. Raises ValueError for a share outside [0, 1] and a number of tokens out of range."""
+
+    lookahead: int = 8
+    """Largest number of draft tokens that a pass verifies; 0 decodes one token a pass, for comparison."""
+    recall: float = 0.06
+    """Share of the n-gram's opinion in unread text, per matching token beyond the first.
+
+    Fitted for the bundled model; a better one needs less.
+    """
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.recall <= 1:
+            raise ValueError(f"recall is {self.recall}; it must be from 0 to 1")
+        if type(self.lookahead) is not int or not 0 <= self.lookahead <= MAX_SLOTS:
+            raise ValueError(f"lookahead is {self.lookahead!r}; it must be an integer from 0 to {MAX_SLOTS}")
+
+
+@dataclass(frozen=True, slots=True)
+class DiffusionOptions:
+    """Options of masked diffusion models. Raises ValueError for numbers out of range."""
+
+    bound: float = 0.1
+    """Entropy, in nats, that the slots unmasked in one step may add up to, without the largest."""
+    threshold: float | None = None
+    """Lowest probability of a slot that is unmasked; replaces the entropy bound."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bound < inf or not (self.threshold is None or 0 <= self.threshold <= 1):
+            raise ValueError(f"bound is {self.bound} and threshold {self.threshold}; they are nats and a probability")
+
+
+DecodingOptions = AutoregressiveOptions | DiffusionOptions

@@ -1,0 +1,126 @@
+"""Turns hypotheses into fills: cuts them where they are worth most, calibrates and ranks the candidates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mercury_engine.api import PART_OF_A_CHARACTER, Fill, FillRequest
+from mercury_engine.decoding.context_reader import GapContext
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.truncation import truncated, word_start
+from mercury_engine.kv_cache.cache import CachedContext
+from mercury_engine.worth import Worth
+
+EVEN_PROBABILITY = 0.5
+"""Probability below which a text is more likely wrong than right."""
+
+CLOSING_CHARS = 8
+"""What a cut may be worth beyond its own length: it is finished, or brackets and quotes are closed behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The beginning of a fill, as it may be shown."""
+
+    text: str
+    confidence: float
+    """Product of its tokens' probabilities, before calibration."""
+    is_finished: bool = False
+    """Nothing was cut off."""
+
+
+def fill_of(
+    request: FillRequest, hypotheses: Sequence[Hypothesis], context: GapContext | None, rules: GapRules
+) -> Fill:
+    """The fill that the hypotheses make; an empty one where the context could not be read in time."""
+    if context is None:
+        return Fill("", 0.0, steps=0, elapsed=0.0)
+    return ranked([_fill_from(request, each, rules, context.cached) for each in hypotheses])
+
+
+def _fill_from(request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: CachedContext) -> Fill:
+    cut = most_worth(hypothesis, request.worth, rules) if request.worth else sure_enough(hypothesis, request, rules)
+    return Fill(
+        text=cut.text,
+        confidence=rules.calibration.kept(cut.confidence),
+        steps=hypothesis.steps,
+        elapsed=0.0,
+        is_finished=cut.is_finished,
+        unsure_from=_unsure_from(hypothesis, cut.text, rules),
+        tokens_read=context.tokens_read,
+        tokens_unread=context.tokens_unread,
+        accepted_from=hypothesis.accepted_from,
+    )
+
+
+def ranked(fills: list[Fill]) -> Fill:
+    """The most confident fill, with the other different texts as its `others` by falling confidence.
+
+    The first fill is the best guess everywhere. Another fill is dropped if a different text begins with it: a candidate
+    that gave up at the token meant to set it apart is as confident as what all of them have in common.
+    """
+    best, *others = fills
+    texts = [fill.text for fill in fills]
+    others = [other for other in others if not any(t != other.text and t.startswith(other.text) for t in texts)]
+    different: dict[str, Fill] = {}
+    for fill in sorted((best, *others), key=lambda f: -f.confidence):
+        if fill.text:
+            different.setdefault(fill.text, fill)
+    first, *others = [*different.values()] or [best]
+    return replace(first, others=tuple(others))
+
+
+def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
+    """The longest beginning that is right with at least the probability that the request gives up below."""
+    least = rules.calibration.raw(request.give_up_below)
+    tokens = len(hypothesis.probabilities)
+    while tokens and hypothesis.probability(tokens) < least:
+        tokens -= 1
+    return cut_after(hypothesis, tokens, rules)
+
+
+def most_worth(hypothesis: Hypothesis, worth: Worth, rules: GapRules) -> Cut:
+    """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
+    best, most = Cut("", 1.0), 0.0
+    for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
+        probability = rules.calibration.kept(hypothesis.probability(tokens))
+        gain, loss = len(rules.text(hypothesis, tokens)) + CLOSING_CHARS, (1 - probability) * worth.wrong_cost
+        if probability * gain - loss <= most:
+            continue  # finding out what of it may be shown takes much longer
+        cut = cut_after(hypothesis, tokens, rules)
+        if (value := worth.of(probability, cut.text, cut.is_finished)) > most and cut.text:
+            best, most = cut, value
+    return best
+
+
+def beginnings(hypothesis: Hypothesis, rules: GapRules) -> list[Cut]:
+    """Every beginning of a fill that might be shown, the shortest first."""
+    whole = len(hypothesis.probabilities)
+    return [cut_after(hypothesis, tokens, rules) for tokens in range(hypothesis.known + 1, whole + 1)]
+
+
+def cut_after(hypothesis: Hypothesis, tokens: int, rules: GapRules) -> Cut:
+    """What may be shown of the first tokens; one more than are accepted counts the end marker."""
+    if hypothesis.ended and tokens >= len(hypothesis.probabilities):
+        return Cut(rules.text(hypothesis), hypothesis.probability(tokens), is_finished=True)
+    text, behind = rules.text(hypothesis, tokens), None
+    if text.strip() and text.rstrip(" \t").endswith("\n"):
+        return Cut(text.rstrip(), hypothesis.probability(tokens), is_finished=True)
+    if tokens < len(hypothesis.probabilities):
+        ids = hypothesis.ids
+        behind = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
+    return Cut(_whole_lines(truncated(text, behind)), hypothesis.probability(tokens))
+
+
+def _whole_lines(text: str) -> str:
+    """The text without a last line that is cut off, if it has several."""
+    first, broken, _ = text.rpartition("\n")
+    return first.rstrip() if broken and first.strip() else text
+
+
+def _unsure_from(hypothesis: Hypothesis, text: str, rules: GapRules) -> int | None:
+    """Where the text becomes more likely wrong than right, by the calibrated probability of everything before."""
+    tokens = hypothesis.sure_tokens(rules.calibration.raw(EVEN_PROBABILITY))
+    sure_text = rules.tokenizer.decode(hypothesis.ids[hypothesis.known : tokens]).rstrip(PART_OF_A_CHARACTER)
+    characters = max(0, len(sure_text) - len(hypothesis.begun))
+    return word_start(text, characters) if characters < len(text) else None

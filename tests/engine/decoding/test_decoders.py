@@ -1,0 +1,227 @@
+"""What both decoders do alike: how a fill starts, stops, is watched, has candidates, and is checked."""
+
+from dataclasses import replace
+
+import pytest
+from mercury_engine.api import Control, Fill, FillRequest
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.results import ranked
+from mercury_engine.errors import Cancelled
+from mercury_engine.models import batching
+from mercury_engine.worth import Worth
+
+from tests.support import tiny
+
+NEAR = "import os\n\n\ndef view(self):\n    return self.vie"
+SUFFIX = ("(1)\n", "\n\nclass View:\n    pass\n")
+
+
+@pytest.fixture(scope="module", params=[4, 0], ids=["masked", "causal"])
+def engine(request, tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("decoding") / "model", rank=request.param))
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("decoding") / "model", rank=0))
+
+
+@pytest.fixture
+def passes(engine, monkeypatch):
+    """Grows with every pass."""
+    seen, run = [], batching.run
+    monkeypatch.setattr(batching, "run", lambda network, asked: (seen.append(len(asked)), run(network, asked))[1])
+    return seen
+
+
+def test_a_cancelled_request_raises_before_any_pass(engine, passes):
+    control = Control()
+    control.cancel.set()
+    with pytest.raises(Cancelled):
+        engine.fill(FillRequest(near=NEAR, suffix=SUFFIX), control)
+    assert not passes
+
+
+def test_a_flag_set_during_a_pass_stops_before_the_next(engine, monkeypatch):
+    control, seen, run = Control(), [], batching.run
+    request = FillRequest(near=NEAR, suffix=SUFFIX, multiline=True)
+    engine.fill(request)  # which reads all context
+
+    def second_sets_it(network, asked):
+        seen.append(1)
+        if len(seen) == 2:
+            control.cancel.set()
+        return run(network, asked)
+
+    monkeypatch.setattr(batching, "run", second_sets_it)
+    with pytest.raises(Cancelled):
+        engine.fill(request, control)
+    assert len(seen) == 2
+
+
+def test_a_deadline_in_the_past_gives_an_empty_fill(engine):
+    fill = engine.fill(FillRequest(near=NEAR, suffix=SUFFIX, deadline_ms=0))
+    assert (fill.text, fill.steps) == ("", 0)
+
+
+def test_tokens_are_accepted_from_the_left_and_never_changed(engine):
+    fill, views = tiny.watched(engine, FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True))
+    assert len(views) == fill.steps + 1 > 1
+    before: list[str] = []
+    for view in views:
+        states = [slot.state for slot in view]
+        accepted = [slot.text for slot in view[: (*states, "mask").index("mask")] if slot.state == "committed"]
+        assert accepted[: len(before)] == before
+        before = accepted
+
+
+def test_whoever_watches_a_causal_model_sees_drafts_before_they_are_accepted(causal):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True, draft="w = 1 + 2")
+    _, views = tiny.watched(causal, request)
+    assert any(slot.state == "draft" for slot in views[0])
+    assert all(slot.state == "committed" for slot in views[-1])
+
+
+def test_watching_changes_nothing(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True)
+    seen, _ = tiny.watched(engine, request)
+    assert (seen.text, seen.steps) == (engine.fill(request).text, engine.fill(request).steps)
+
+
+def test_steps_are_limited(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=12, multiline=True)
+    assert engine.fill(request).steps > 1
+    assert engine.fill(replace(request, max_steps=1)).steps == 1
+    assert engine.fill(replace(request, max_steps=0)).steps == 0
+
+
+def test_only_the_first_candidate_shows_its_steps(engine):
+    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
+    _, alone = tiny.watched(engine, request)
+    _, several = tiny.watched(engine, replace(request, candidates=3))
+    texts = [[slot.text for slot in view] for view in several]
+    assert texts[: len(alone)] == [[slot.text for slot in view] for view in alone]
+    assert all(text == texts[len(alone) - 1] for text in texts[len(alone) :]), "the others go on"
+
+
+def test_unwatched_steps_build_no_views(engine, monkeypatch):
+    monkeypatch.setattr(Hypothesis, "view", lambda *_: pytest.fail("a view was built"))
+    assert engine.fill(FillRequest(near=NEAR, suffix=SUFFIX)).steps > 0
+
+
+def test_candidates_differ_and_come_surest_first(engine):
+    fill = engine.fill(FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=12, candidates=8))
+    found = [fill, *fill.others]
+    assert len(found) > 1
+    assert len({f.text for f in found}) == len(found)
+    assert [f.confidence for f in found] == sorted((f.confidence for f in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("filled", "kept"),
+    [
+        ([("ic = false;", 0.5), ("ic", 0.99), ("ic = true;", 0.3)], ["ic = false;", "ic = true;"]),
+        ([("s", 0.3), ("s you", 0.4)], ["s you", "s"]),
+        ([("a", 0.3), ("a", 0.4), ("", 0.9)], ["a"]),
+    ],
+)
+def test_a_candidate_that_is_the_beginning_of_another_is_dropped_unless_it_is_the_best_guess(filled, kept):
+    found = ranked([Fill(text, confidence, steps=1, elapsed=0.0) for text, confidence in filled])
+    assert [each.text for each in (found, *found.others)] == kept
+
+
+def test_candidates_share_the_forward_passes(engine, passes):
+    engine.fill(FillRequest(near=NEAR, suffix=SUFFIX))  # prefills the context
+    passes.clear()
+    fill = engine.fill(FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, candidates=3, multiline=True))
+    assert max(f.steps for f in (fill, *fill.others)) <= len(passes) <= 8  # every step accepts a token or unmasks one
+
+
+def test_the_best_candidate_of_several_is_filled_as_if_alone(engine):
+    request = FillRequest(near=NEAR, suffix=(SUFFIX[1],), max_slots=8)
+    alone = engine.fill(request)
+    several = engine.fill(replace(request, candidates=3))
+    assert alone.text in {several.text, *(f.text for f in several.others)}
+
+
+def test_a_right_draft_is_accepted_in_one_step(causal, monkeypatch):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=8, multiline=True)
+    [plain], _ = batching.finished(causal.decoder.write(request, Control()), causal.reader)
+    begin = causal.decoder.rules.begin
+
+    def drafted(*given):
+        [hypothesis] = begin(*given)
+        hypothesis.draft = plain.ids[plain.known :]
+        return [hypothesis]
+
+    monkeypatch.setattr(causal.decoder.rules, "begin", drafted)
+    fill = causal.fill(request)
+    assert fill.steps == 1 < plain.steps
+    assert fill.text == causal.decoder.rules.text(plain)
+
+
+def test_a_draft_longer_than_the_canvas_is_cut(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=4, draft="x = 1 + 2 + 3 + 4 + 5", multiline=True)
+    assert all(len(view) <= 5 for view in tiny.watched(engine, request)[1])
+
+
+def breaking(*positions):
+    """A syntax check that rejects these positions, one per call, and records the texts that it saw."""
+    left, seen = list(positions), []
+
+    def check(text):
+        seen.append(text)
+        return left.pop(0) if left else None
+
+    check.seen = seen  # type: ignore[attr-defined]
+    return check
+
+
+@pytest.fixture(scope="module")
+def sentence(causal):
+    """A request whose fill ends with an end marker, and that fill."""
+    for seed in range(60):
+        request = FillRequest(near=f"x{seed} = ", suffix=("\n",), max_slots=24)
+        fill = causal.fill(request)
+        if len(fill.text) > 6 and fill.is_finished:
+            return request, fill
+    pytest.fail("no random fill ended by itself")
+
+
+def test_text_that_breaks_the_syntax_is_filled_differently(causal, sentence):
+    request, plain = sentence
+    check = breaking(3)
+    mended = causal.fill(request, Control(check=check))
+    assert check.seen[0] == plain.text
+    assert mended.text != plain.text
+    assert mended.text.startswith(plain.text[:1])
+    assert mended.steps > plain.steps
+
+
+def test_a_fill_that_parses_is_left_alone(causal, sentence):
+    request, plain = sentence
+    check = breaking()
+    assert causal.fill(request, Control(check=check)).text == plain.text
+    assert check.seen == [plain.text]
+
+
+def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
+    assert engine.fill(replace(request, worth=Worth())).steps < engine.fill(request).steps
+
+
+def test_a_fill_whose_errors_cost_nothing_goes_on_to_its_end(engine):
+    request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
+    assert engine.fill(replace(request, worth=Worth(0.0, 0.0))).steps == engine.fill(request).steps
+
+
+def test_several_lines_end_with_their_block_unless_they_were_asked_for(engine):
+    rules, ids = engine.decoder.rules, engine.tokenizer.encode("\n    return 1\nx = 2\n")
+    found = Hypothesis(rules.vocabulary, [], 32, line="def f():", multiline=True)
+    for token in ids:
+        found.accept(token, 0.5)
+    assert rules.text(found) == "\n    return 1"
+    assert rules.leaves_gap(found)
+    found.line = None
+    assert rules.text(found) == "\n    return 1\nx = 2\n"
+    assert not rules.leaves_gap(found)

@@ -1,0 +1,279 @@
+"""Masked diffusion: what a step unmasks, within which limits, and what is accepted from the left."""
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mercury_engine.api import FillRequest, RewriteRequest
+from mercury_engine.decoding.diffusion.canvas import Canvas
+from mercury_engine.decoding.diffusion.denoise_step import DenoiseStep
+from mercury_engine.decoding.diffusion.unmasking import choose_by_confidence, choose_by_entropy
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.options import DiffusionOptions
+from mercury_engine.decoding.slot_masks import SlotLimits
+from mercury_engine.engine import Engine
+from mercury_engine.errors import ModelCorrupt, ModelNotFound, RequestError
+from mercury_kernels import reference
+from mercury_kernels.operands import Choice, Slots
+
+from tests.support import tiny
+
+SETTINGS = {"decoding": {"bound": 6.0}}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    folder = tiny.folder(tmp_path_factory.mktemp("masked"))
+    (folder / "settings.json").write_text(json.dumps(SETTINGS))
+    return tiny.load(folder)
+
+
+def canvas_of(engine, slots, **more) -> Canvas:
+    return Canvas(Hypothesis(engine.decoder.rules.vocabulary, [], slots, **({"multiline": True} | more)))
+
+
+def opinion(engine, tokens, sureness=9.0):
+    """Log-probabilities [S,V] that prefer these tokens, most strongly the first."""
+    size = len(engine.decoder.rules.vocabulary.texts) + 2
+    logits_SV = torch.zeros(len(tokens), size)
+    for slot, token in enumerate(tokens):
+        logits_SV[slot, token] = sureness + (len(tokens) - slot) / 10
+    return logits_SV.log_softmax(-1).numpy()
+
+
+def decide(engine, canvas, logp_SV, bound=0.0, threshold=None, is_last=False):
+    DenoiseStep(engine.decoder.rules.masks, DiffusionOptions(bound, threshold)).unmask(canvas, logp_SV, is_last)
+
+
+def unmasked(canvas) -> list[int]:
+    return [slot for slot, probability in enumerate(canvas.probabilities) if probability is not None]
+
+
+def tokens_of(engine, *texts):
+    return [engine.decoder.rules.vocabulary.texts.index(text) for text in texts]
+
+
+def test_drafts_that_the_model_would_choose_stay_and_the_others_are_masked(engine):
+    mask = engine.decoder.rules.vocabulary.mask_id
+    right, wrong, other = tokens_of(engine, "a", "b", "c")
+    canvas = canvas_of(engine, 4, draft=[right, wrong, right])
+    decide(engine, canvas, opinion(engine, [right, other, right, other]), bound=100.0)
+    assert canvas.ids == [right, mask, right, mask]  # the open slot waits: the model saw a wrong draft beside it
+    assert unmasked(canvas) == [0, 2]
+    canvas.accept(engine.decoder.rules)
+    assert (canvas.written.ids, unmasked(canvas)) == ([right], [1])
+
+
+def test_the_last_step_replaces_a_wrong_draft_and_fills_every_open_slot(engine):
+    right, wrong = tokens_of(engine, "a", "b")
+    canvas = canvas_of(engine, 3, draft=[wrong])
+    decide(engine, canvas, opinion(engine, [right] * 3), is_last=True)
+    assert canvas.ids == [right] * 3
+
+
+def test_every_slot_behind_an_end_marker_is_an_end_marker(engine):
+    end = engine.decoder.rules.vocabulary.end_id
+    (a,) = tokens_of(engine, "a")
+    canvas = canvas_of(engine, 4)
+    decide(engine, canvas, opinion(engine, [a, end, a, a]), bound=100.0)
+    assert canvas.ids == [a, end, end, end]
+    canvas.accept(engine.decoder.rules)
+    assert (canvas.written.ended, canvas.written.ids) == (True, [a])
+
+
+def test_another_candidate_first_unmasks_only_its_own_first_token(engine):
+    first, second = tokens_of(engine, "a", "b")
+    logp_SV = opinion(engine, [first] * 3)
+    logp_SV[0, second] = logp_SV[0, first] - 0.1
+    canvas = canvas_of(engine, 3, rank=1)
+    decide(engine, canvas, logp_SV, bound=100.0)
+    assert canvas.ids[0] == second
+    assert unmasked(canvas) == [0]
+    assert canvas.written.rank == 0
+
+
+def test_the_threshold_replaces_the_bound(engine):
+    mask = engine.decoder.rules.vocabulary.mask_id
+    (a,) = tokens_of(engine, "a")
+    logp_SV = opinion(engine, [a] * 3)
+    logp_SV[1] = opinion(engine, [a], sureness=0.0)[0]
+    canvas = canvas_of(engine, 3)
+    decide(engine, canvas, logp_SV, bound=100.0, threshold=0.5)
+    assert canvas.ids == [a, mask, a]
+
+
+def test_after_a_partly_spelled_word_slots_are_masked_again(engine):
+    mask = engine.decoder.rules.vocabulary.mask_id
+    part, rest, other = tokens_of(engine, "r", "q", "c")
+    canvas = canvas_of(engine, 4, begun="rq", draft=[part, rest, other])
+    canvas.ids[3] = other
+    canvas.probabilities = [0.5, None, None, 0.5]
+    canvas.accept(engine.decoder.rules)
+    assert (canvas.written.ids, canvas.written.spell, unmasked(canvas)) == ([part], "q", [])
+    assert canvas.ids == [rest, other, mask]  # the draft keeps its remainder
+    canvas = canvas_of(engine, 3, begun="rq")
+    canvas.ids, canvas.probabilities = [part, other, other], [0.5] * 3
+    canvas.accept(engine.decoder.rules)
+    assert (canvas.written.ids, canvas.ids) == ([part], [mask, mask])
+
+
+def test_limits_hide_tokens_that_misspell_break_the_line_or_were_wrong(engine):
+    masks, vocabulary = engine.decoder.rules.masks, engine.decoder.rules.vocabulary
+    allowed = {
+        vocabulary.texts[i]
+        for i, hidden in enumerate(masks.hidden_tokens(SlotLimits("re", False, None))[:-2])
+        if not hidden
+    }
+    assert allowed and all("re".startswith(text) or text.startswith("re") for text in allowed)
+    (line,) = tokens_of(engine, "\n")
+    (a,) = tokens_of(engine, "a")
+    for multiline in (False, True):
+        row = masks.hidden_tokens(SlotLimits("", multiline, a))
+        assert (bool(row[line]), bool(row[a])) == (not multiline, True)
+        assert bool(row[vocabulary.mask_id]) and not row[vocabulary.end_id]
+    assert masks.hidden_tokens(SlotLimits("re", True))[vocabulary.end_id]
+
+
+SLOT = st.tuples(
+    st.sampled_from(["mask", "draft", "unmasked"]), st.integers(0, 3), st.integers(0, 3), st.sampled_from(range(73))
+)
+"""Kind, draft, best token, and eighths of its logit. Of equally sure slots, rounding decides which comes first."""
+
+
+@given(st.lists(SLOT, min_size=1, max_size=10, unique_by=lambda slot: slot[3]), st.floats(0, 3), st.booleans())
+def test_one_step_decides_like_the_step_on_the_device(engine, slots, bound, is_last):
+    vocabulary = engine.decoder.rules.vocabulary
+    known = [*tokens_of(engine, "a", "b", "c"), vocabulary.end_id]
+    canvas = canvas_of(engine, len(slots))
+    for slot, (kind, now, _, _) in enumerate(slots):
+        if kind != "mask":
+            canvas.ids[slot] = known[min(now, 2)]
+        if kind == "unmasked":
+            canvas.probabilities[slot] = 0.5
+    logits_SV = torch.zeros(len(slots), len(vocabulary.texts) + 2)
+    for slot, (_, _, best, sureness) in enumerate(slots):
+        logits_SV[slot, known[best]] = 1 + sureness / 8
+    before = list(canvas.ids)
+    given = zip(canvas.ids, canvas.probabilities, strict=True)
+    probabilities = [1.0, *(sure or (0.0 if token != vocabulary.mask_id else 1.0) for token, sure in given)]
+    decide(engine, canvas, logits_SV.log_softmax(-1).numpy(), bound, is_last=is_last)
+
+    row = torch.from_numpy(engine.decoder.rules.masks.hidden_tokens(SlotLimits("", True)))[None]
+    hidden = torch.cat((logits_SV, logits_SV[:1]))  # the last row predicts no slot
+    choice = choices_of(hidden.masked_fill(row, float("-inf")))
+    one = torch.ones(1, dtype=torch.int32)
+    made = Slots(
+        torch.tensor([[1, *before]], dtype=torch.int32), one * (len(slots) + 1), torch.tensor([bound]),
+        one * (1 if is_last else 99), torch.tensor([probabilities]), one * 0, one * 0,
+    )  # fmt: skip
+    reference.commit(made, choice, vocabulary.mask_id, vocabulary.end_id)
+    assert made.ids[0, 1:].tolist() == canvas.ids
+
+
+def choices_of(logits_SV) -> Choice:
+    logp_SV = logits_SV.log_softmax(-1)
+    entropy_S = -(logp_SV.exp() * logp_SV.clamp_min(-1e4)).sum(-1)
+    return Choice(logits_SV.argmax(-1).int(), logits_SV.amax(-1), logits_SV.logsumexp(-1), entropy_S)
+
+
+def test_unmasked_slots_are_shown_as_such_before_they_are_accepted(engine):
+    seen = tiny.watched(engine, FillRequest(near="x = 1", suffix=("\n",), max_slots=12, multiline=True))[1]
+    assert all(slot.state == "mask" for slot in seen[0]), "at first there are masks only"
+    assert any(
+        view[at].state == "mask" and view[at + 1].state == "committed" for view in seen for at in range(len(view) - 1)
+    )
+    for before, after in itertools.pairwise(seen):
+        for old, new in zip(before, after, strict=False):
+            assert old.state != "committed" or old.text == new.text
+
+
+def test_candidates_differ_and_come_surest_first(engine):
+    fill = engine.fill(FillRequest(near="x = 1", suffix=("\n",), max_slots=8, candidates=4, multiline=True))
+    found = [fill, *fill.others]
+    assert len({each.text for each in found}) == len(found) > 1
+    assert [each.confidence for each in found] == sorted((each.confidence for each in found), reverse=True)
+
+
+def test_nothing_is_read_while_a_canvas_is_denoised(engine, monkeypatch):
+    request = FillRequest(near="x = 1", suffix=("\n",), max_slots=8)
+    engine.fill(request)
+    monkeypatch.setattr(engine.reader, "read_together", lambda *_: pytest.fail("text was read"))
+    assert engine.fill(request).steps > 0
+
+
+def test_steps_are_limited_and_the_last_one_unmasks_every_slot(engine):
+    request = FillRequest(near="x = 1", suffix=("\n",), max_slots=12, multiline=True)
+    free, once = engine.varied(DiffusionOptions(bound=0.0)).fill(request), engine.fill(replace(request, max_steps=1))
+    assert free.steps > once.steps == 1
+    _, views = tiny.watched(engine, replace(request, max_steps=1))
+    assert all(slot.state in ("committed", "end") for slot in views[-1])
+
+
+@tiny.needs_kernels
+def test_canvases_are_denoised_with_quantised_weights_too(tmp_path):
+    folder = tiny.folder(tmp_path, **tiny.WIDE)
+    (folder / "settings.json").write_text(json.dumps(SETTINGS))
+    native = Engine.load(folder, device="cpu")
+    assert native.backend == "native"
+    fill, views = tiny.watched(native, FillRequest(near="x = 1", suffix=("\n",), max_slots=8, multiline=True))
+    assert fill.steps == len(views) - 1 > 0
+    assert all(slot.state in ("committed", "end") for slot in views[-1])
+
+
+def test_regions_are_not_rewritten(engine):
+    assert engine.edit_format is None
+    with pytest.raises(RequestError, match="choose a causal one"):
+        engine.rewrite(RewriteRequest("x = 1\n"))
+
+
+def test_a_masked_model_without_its_adapter_is_not_found(tmp_path):
+    folder = tiny.folder(tmp_path)
+    (folder / "adapter.safetensors").unlink()
+    with pytest.raises(ModelNotFound, match="with which this model denoises"):
+        tiny.load(folder)
+
+
+@pytest.mark.parametrize(("rank", "options"), [(4, {"bound": -1}), (4, {"lookahead": 3}), (0, {"bound": 1.0})])
+def test_options_of_another_decoder_or_out_of_range_are_refused(tmp_path, rank, options):
+    folder = tiny.folder(tmp_path, rank=rank)
+    (folder / "settings.json").write_text(json.dumps({"decoding": options}))
+    with pytest.raises(ModelCorrupt, match=r"settings\.json"):
+        tiny.load(folder)
+
+
+SLOTS = st.lists(st.tuples(st.floats(0, 6), st.booleans()), min_size=1, max_size=16)
+
+
+@given(SLOTS, st.floats(0, 3))
+def test_chosen_slots_are_masked_at_least_one_and_within_the_bound(slots, bound):
+    entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
+    chosen = choose_by_entropy(entropy.astype(np.float32), masked, bound)
+    assert not (chosen & ~masked).any()
+    assert chosen.any() == masked.any()
+    risked = entropy.astype(np.float32)[chosen]
+    if len(risked) > 1:
+        assert float(risked.sum() - risked.max()) <= bound + 1e-4
+
+
+@given(SLOTS, st.floats(0, 3))
+def test_no_slot_is_skipped_for_a_less_certain_one(slots, bound):
+    entropy, masked = (np.array(column) for column in zip(*slots, strict=True))
+    chosen = choose_by_entropy(entropy.astype(np.float32), masked, bound)
+    left = masked & ~chosen
+    if chosen.any() and left.any():
+        assert entropy[chosen].max() <= entropy[left].min()
+        assert float(entropy.astype(np.float32)[chosen].sum()) > bound - 1e-4  # one more would break the bound
+
+
+@given(SLOTS, st.floats(0, 6))
+def test_confident_slots_are_masked_and_at_least_one(slots, threshold):
+    confidence, masked = (np.array(column) for column in zip(*slots, strict=True))
+    chosen = choose_by_confidence(confidence.astype(np.float32), masked, threshold)
+    assert not (chosen & ~masked).any()
+    assert chosen.any() == masked.any()
+    assert bool(chosen[masked & (confidence.astype(np.float32) >= threshold)].all())

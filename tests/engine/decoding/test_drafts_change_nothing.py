@@ -1,0 +1,79 @@
+"""A fill of the bundled model is what it writes left to right, whatever drafts and whatever was read before."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from mercury_engine.api import Control, FillRequest
+from mercury_engine.engine import Engine
+from mercury_engine.models.batching import finished
+from mercury_kernels.cpu import build
+from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files
+
+from mercury_lsp.context.context import ContextBuilder
+from mercury_lsp.documents.document import Document
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
+
+HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
+
+GAPS = 300
+
+
+def loaded() -> Engine:
+    return Engine.load(device="cpu", threads=1, backend="native")
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Engine:
+    return loaded()
+
+
+def request_at(file: HeldOutFile, text: str, cursor: int, multiline: bool) -> FillRequest:
+    document = Document(f"file:///{file.name}", file.language, 1, text).snapshot()
+    request = ContextBuilder(200, 80).build(document, cursor, None).request()
+    return replace(request, max_slots=6, multiline=multiline, effort="high", worth=None)
+
+
+def requests(count: int) -> Iterator[FillRequest]:
+    """Gaps all over the held-out files, those of a file in order, so that they share what is read."""
+    files, draw = held_out_files(HELD_OUT), Random(0)
+    numbers = Counter(draw.choices(range(len(files)), [len(each.text) for each in files], k=count))
+    for number, gaps in sorted(numbers.items()):
+        text = files[number].text
+        for at in sorted(draw.sample(range(len(text) - 1), gaps)):
+            yield request_at(files[number], text, at, multiline=at % 2 == 0)
+
+
+def written(engine: Engine, request: FillRequest) -> tuple[list[int], list[float], int]:
+    """Tokens and probabilities of the fill, and the number of steps."""
+    [found], context = finished(engine.decoder.write(request, Control()), engine.reader)
+    return ([], [], 0) if context is None else (found.ids, found.probabilities, found.steps)
+
+
+def test_a_fill_is_what_the_model_writes_left_to_right(bundled: Engine):
+    alone = bundled.varied(replace(bundled.parts.options, lookahead=0))
+    saved = tokens = 0
+    for request in requests(GAPS):
+        ids, probabilities, steps = written(alone, request)
+        drafted_ids, drafted_probabilities, drafted_steps = written(bundled, request)
+        assert drafted_ids == ids
+        assert drafted_probabilities == probabilities
+        saved, tokens = saved + steps - drafted_steps, tokens + len(ids)
+    assert tokens > 2 * GAPS
+    assert saved > tokens / 10
+
+
+@pytest.mark.parametrize("number", range(0, 12, 3))
+def test_a_fill_after_typing_is_that_of_an_engine_that_has_read_nothing(bundled: Engine, number: int):
+    file = held_out_files(HELD_OUT)[number]
+    middle = len(file.text) // 2
+    for typed in range(10):
+        cursor = middle + typed
+        request = request_at(file, file.text[:cursor] + file.text[middle + 40 :], cursor, multiline=True)
+        after_typing = written(bundled, request)
+    assert after_typing[0]
+    assert written(loaded(), request) == after_typing

@@ -1,0 +1,120 @@
+"""Which beginning of a fill becomes the answer."""
+
+import pytest
+from mercury_engine.api import FillRequest
+from mercury_engine.decoding.gap_rules import GapRules
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.results import beginnings, cut_after, most_worth, sure_enough
+from mercury_engine.decoding.vocabulary import Vocabulary
+from mercury_engine.worth import Worth
+
+from tests.support import tiny
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory) -> GapRules:
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("results") / "model", rank=0)).decoder.rules
+
+
+def accepted(rules: GapRules, *slots: tuple[str, float], ended: bool = False) -> Hypothesis:
+    """A hypothesis of these texts with these probabilities; the last one is the end marker's if it ended."""
+    texts = [text for text, _ in slots]
+    vocabulary = Vocabulary(texts, len(texts), len(texts) + 1)
+    written = Hypothesis(vocabulary, [], 16, multiline=True)
+    for token, (_, probability) in enumerate(slots):
+        written.accept(vocabulary.end_id if ended and token == len(slots) - 1 else token, probability)
+    return written
+
+
+class Spelling:
+    """Decodes the tokens of a hypothesis by its own vocabulary."""
+
+    def __init__(self, written: Hypothesis) -> None:
+        self.written = written
+
+    def decode(self, ids: list[int]) -> str:
+        return self.written.vocabulary.spelled(ids)
+
+
+@pytest.fixture
+def reading(rules, monkeypatch):
+    def read(written: Hypothesis) -> GapRules:
+        monkeypatch.setattr(rules, "tokenizer", Spelling(written))
+        return rules
+
+    return read
+
+
+def test_an_unsure_end_is_cut_off_and_the_next_text_tells_where_the_word_ends(rules, reading):
+    written = accepted(rules, ("a", 0.9), (" b", 0.5), (" c", 0.5))
+    rules = reading(written)
+    assert sure_enough(written, FillRequest("", give_up_below=0.4), rules).text == "a b"
+    assert sure_enough(written, FillRequest("", give_up_below=0.4), rules).confidence == pytest.approx(0.45)
+    assert sure_enough(written, FillRequest("", give_up_below=0.6), rules).text == "a"
+    assert sure_enough(written, FillRequest("", give_up_below=0.95), rules).text == ""
+
+
+def test_a_fill_that_is_sure_to_its_end_stays_whole(rules, reading):
+    written = accepted(rules, ("a", 0.9), (" =", 0.9), ("", 0.9), ended=True)
+    cut = sure_enough(written, FillRequest("", give_up_below=0.5), reading(written))
+    assert (cut.text, cut.is_finished) == ("a =", True)
+    shorter = sure_enough(written, FillRequest("", give_up_below=0.75), reading(written))
+    assert (shorter.text, shorter.is_finished) == ("a", False)
+
+
+def test_the_beginning_that_is_worth_most_is_shown_not_the_surest(rules, reading):
+    written = accepted(rules, ("self", 0.95), (".measure", 0.8), ("(argument)", 0.9), (" or", 0.1))
+    assert most_worth(written, Worth(), reading(written)).text == "self.measure(argument)"
+
+
+def test_a_doubtful_end_that_would_cost_more_than_it_saves_is_left_out(rules, reading):
+    written = accepted(rules, ("self.measurement", 0.95), (" + 1", 0.4), ("", 0.9), ended=True)
+    assert most_worth(written, Worth(), reading(written)).text == "self.measurement"
+
+
+def test_a_line_is_finished_where_its_end_is_nearly_as_sure(rules, reading):
+    written = accepted(rules, ("self.measurement", 0.95), (" + 1", 0.85), ("", 0.9), ended=True)
+    cut = most_worth(written, Worth(), reading(written))
+    assert (cut.text, cut.is_finished) == ("self.measurement + 1", True)
+
+
+def test_a_beginning_that_loses_more_than_it_can_gain_is_not_cut(rules, reading, monkeypatch):
+    written = accepted(rules, ("self", 0.2), (".a", 0.5))
+    monkeypatch.setattr("mercury_engine.decoding.results.cut_after", lambda *_: pytest.fail("a cut was made"))
+    assert most_worth(written, Worth(), reading(written)).text == ""
+
+
+def test_nothing_is_left_of_a_fill_that_is_worth_nothing(rules, reading):
+    written = accepted(rules, ("self", 0.2), (".a", 0.5))
+    assert most_worth(written, Worth(), reading(written)).text == ""
+
+
+def test_no_beginning_ends_inside_a_word(rules, reading):
+    written = accepted(rules, ("meas", 0.9), ("ure", 0.9), (" it", 0.9))
+    found = beginnings(written, reading(written))
+    assert [cut.text for cut in found] == ["", "measure", "measure"]
+    assert [cut.confidence for cut in found] == pytest.approx([0.9, 0.81, 0.729])
+
+
+def test_judging_a_hypothesis_leaves_it_as_it_is(rules, reading):
+    written = accepted(rules, ("f", 0.9), ("(x", 0.5), (")", 0.5), ("", 0.5), ended=True)
+    before = (list(written.ids), written.confidence, list(written.probabilities), written.ended)
+    most_worth(written, Worth(), reading(written))
+    sure_enough(written, FillRequest("", give_up_below=0.9), reading(written))
+    assert before == (written.ids, written.confidence, written.probabilities, written.ended)
+
+
+def test_a_line_is_finished_where_the_model_breaks_it(rules, reading):
+    written = accepted(rules, ("total = left", 0.95), ("\n", 0.9), ("    pri", 0.3), ("nt", 0.9))
+    cut = most_worth(written, Worth(), reading(written))
+    assert (cut.text, cut.is_finished, cut.confidence) == ("total = left", True, pytest.approx(0.855))
+
+
+def test_of_several_lines_only_whole_ones_are_shown(rules, reading):
+    written = accepted(rules, ("total = left", 0.95), ("\n    call", 0.9), ("(left", 0.9), (", right", 0.2))
+    assert cut_after(written, 3, reading(written)).text == "total = left"
+
+
+def test_brackets_that_the_model_would_close_are_closed(rules, reading):
+    written = accepted(rules, ("f", 0.9), ("(x", 0.9), (")", 0.1))
+    assert cut_after(written, 2, reading(written)).text == "f(x)"

@@ -1,0 +1,317 @@
+"""Rewriting a region: what stays costs few passes, the end is where the suffix begins, the chance is of the whole."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from mercury_engine.api import Control, EditHunk, FillRequest, Rewrite, RewriteRequest
+from mercury_engine.decoding.autoregressive.present_text import PresentText
+from mercury_engine.decoding.autoregressive.rewriting import MORE_LINES, PASS_ROWS
+from mercury_engine.errors import Cancelled, ModelCorrupt, RequestError
+
+from tests.support import tiny
+from tests.support.answering import answered
+from tests.support.scripted_network import engine as scripted_engine
+from tests.support.scripted_network import writes
+
+NEAR = "import os\n\n\n"
+REGION = """\
+def views(self, names):
+    found = []
+    for name in names:
+        if name in self.views:
+            found.append(self.views[name])
+    return found
+"""
+SUFFIX = ("\n\nclass Application:\n    pass\n",)
+HISTORY = (EditHunk(0, "def view(name):\n", "def view(name, default):\n"),)
+REQUEST = RewriteRequest(REGION, NEAR, ("# path: a.py\n",), SUFFIX, HISTORY, "a.py", "python")
+
+
+class Desk:
+    """An engine whose model writes a given text in place of the region."""
+
+    def __init__(self, folder, markers=()):
+        self.engine, self.network = scripted_engine(folder, markers)
+        self.tokenizer = self.engine.tokenizer
+        self.behind = [self.tokenizer.markers.middle[0]] if markers else self.tokenizer.encode(NEAR)
+        self.end = {self.tokenizer.markers.end: 0.99} if markers else None
+
+    def rewrite(
+        self, text: str, request: RewriteRequest = REQUEST, change=None, control: Control | None = None
+    ) -> Rewrite:
+        follows = "" if self.end else "".join(request.suffix)
+        script = writes(self.tokenizer, text + follows, self.end or {0: 0.99}, self.behind)
+        self.network.script = script if change is None else change(script)
+        self.network.passes.clear()
+        return self.engine.rewrite(request, control)
+
+    def tokens(self, text: str) -> int:
+        return len(self.tokenizer.encode(text))
+
+
+@pytest.fixture(params=[tiny.QWEN_MARKERS, ()], ids=["gap format", "plain blocks"])
+def desk(request, tmp_path):
+    return Desk(tmp_path / "model", request.param)
+
+
+def test_text_that_stays_costs_a_pass_for_many_tokens(desk):
+    found = desk.rewrite(REGION)
+    assert (found.text, found.is_finished) == (REGION, True)
+    assert desk.tokens(REGION) > 60
+    assert found.steps <= math.ceil((desk.tokens(REGION) + 12) / PASS_ROWS) + 1
+
+
+CHANGES = {
+    "a word": ("for name in names", "for view in names"),
+    "a longer word": ("found.append(", "collected_names.extend("),
+    "an argument inserted": ("views(self, names)", "views(self, names, default)"),
+    "an argument deleted": ("views(self, names)", "views(self)"),
+    "a line inserted": ("    found = []\n", "    found = []\n    missing = None\n"),
+    "two lines deleted": ("    for name in names:\n        if name in self.views:\n", ""),
+    "the first line": ("def views(self, names):\n", "@property\ndef views(self):\n"),
+    "the last line": ("    return found\n", "    return tuple(found)\n"),
+    "the last line deleted": ("    return found\n", ""),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), CHANGES.values(), ids=CHANGES)
+def test_a_change_costs_a_few_passes_more(desk, old, new):
+    changed = REGION.replace(old, new)
+    unchanged, found = desk.rewrite(REGION), desk.rewrite(changed)
+    assert (found.text, found.is_finished) == (changed, True)
+    assert found.steps <= unchanged.steps + 2 + desk.tokens(new)
+
+
+def test_one_word_costs_two_or_three_passes_more(desk):
+    changed = REGION.replace("in names:", "in self:")
+    unchanged, found = desk.rewrite(REGION), desk.rewrite(changed)
+    assert found.text == changed
+    assert found.steps <= unchanged.steps + 3
+
+
+def test_several_changes_are_one_rewrite(desk):
+    changed = REGION.replace("self, names", "self, wanted").replace("in names", "in wanted")
+    changed = changed.replace("    return found\n", "    return found or None\n")
+    found = desk.rewrite(changed)
+    assert (found.text, found.is_finished) == (changed, True)
+
+
+def test_the_prompt_shows_edits_and_the_present_text_before_the_region(desk):
+    contexts = []
+    desk.rewrite(REGION, change=lambda script: lambda before: (contexts.append(before), script(before))[1])
+    prompt = desk.tokenizer.decode(contexts[-1])
+    places = [
+        prompt.index(text) for text in ("# path: a.py", "# recent edits", "+def view(name, default)", "# old version")
+    ]
+    assert places == sorted(places)
+    assert prompt.count("def views(self, names)") == 2  # as it is now, and as it is written
+
+
+def test_text_that_runs_on_is_no_hunk(desk):
+    line = "    found = None\n"
+    found = desk.rewrite(REGION + line * 99)
+    assert (found.text, found.hunks) == (REGION, ())
+    assert found.steps <= 4 + 2 * (MORE_LINES + 1) * desk.tokens(line)
+
+
+def test_a_line_that_never_ends_is_no_hunk(desk):
+    found = desk.rewrite("x = " + "name + " * 999)
+    assert (found.text, found.hunks) == (REGION, ())
+
+
+def test_a_gap_that_ends_inside_a_line_goes_on(tmp_path):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    inside = [0]
+
+    def ends_early(script):
+        def changed(before):
+            chances = dict(script(before))
+            if desk.tokenizer.decode(before).endswith("found = ["):
+                inside[0] += 1
+                chances = {next(iter(chances)): 0.3, desk.tokenizer.markers.end: 0.6}
+            return chances
+
+        return changed
+
+    assert desk.rewrite(REGION, change=ends_early).text == REGION
+    assert inside[0]
+
+
+@pytest.mark.parametrize(("go_on", "end", "ends"), [(0.3, 0.6, False), (0.08, 0.75, False), (0.03, 0.9, True)])
+def test_a_region_ends_before_its_last_lines_only_if_that_is_ten_times_as_likely(tmp_path, go_on, end, ends):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    kept, region = "total = 1\n", "total = 1\nfound = 2\n"
+
+    def ends_early(script):
+        def changed(before):
+            chances = script(before)
+            at_last_line = desk.tokenizer.decode(before).endswith(kept)
+            return {next(iter(chances)): go_on, desk.tokenizer.markers.end: end} if at_last_line else chances
+
+        return changed
+
+    found = desk.rewrite(region, replace(REQUEST, text=region), ends_early)
+    assert found.text == (kept if ends else region)
+    assert [each.chance for each in found.hunks] == ([pytest.approx(end)] if ends else [])
+
+
+def test_a_suffix_that_looks_like_the_last_lines_does_not_end_the_region_early(tmp_path):
+    desk = Desk(tmp_path / "model")
+    region = "    }\n    total = count + 1\n    }\n"
+    request = replace(REQUEST, text=region, suffix=("    }\n}\nfunc other() {\n",))
+    assert desk.rewrite(region, request).text == region
+
+
+def test_a_region_at_the_end_of_a_file_ends_with_a_special_token(desk):
+    request = replace(REQUEST, suffix=())
+    desk.end = desk.end or {0: 0.99}
+    changed = REGION.replace("return found", "return names")
+    assert desk.rewrite(changed, request).text == changed
+
+
+def with_chance(desk, text, chance):
+    """The script with another probability behind a text."""
+
+    def change(script):
+        def changed(before):
+            chances = script(before)
+            return dict.fromkeys(chances, chance) if desk.tokenizer.decode(before).endswith(text) else chances
+
+        return changed
+
+    return change
+
+
+def test_a_hunk_has_the_chance_of_its_own_tokens(tmp_path):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    changed = REGION.replace("return found", "return names")
+    sure = desk.rewrite(changed)
+    assert sure.chance == pytest.approx(0.99 ** (desk.tokens(" names")), rel=0.02)
+    assert sure.change_chance == pytest.approx(1.0, abs=1e-6)
+    [hunk] = sure.hunks
+    assert (hunk.start, hunk.end, hunk.text) == (5, 6, "    return names\n")
+    for doubt in (0.55, 0.95):  # elsewhere, in a line that stays
+        found = desk.rewrite(changed, change=with_chance(desk, "found = []\n    for", doubt))
+        assert found.hunks[0].chance == pytest.approx(hunk.chance, rel=1e-4)
+    unchanged = desk.rewrite(REGION, change=with_chance(desk, "found = []\n    for", 0.45))
+    assert (unchanged.hunks, unchanged.change_chance) == ((), pytest.approx(0.5, abs=1e-4))
+
+
+def test_each_hunk_is_told_by_its_lines(tmp_path):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    changed = REGION.replace("self, names", "self, wanted").replace(
+        "    return found\n", "    check()\n    return found\n"
+    )
+    lines, hunks = REGION.splitlines(keepends=True), desk.rewrite(changed).hunks
+    assert len(hunks) == 2
+    for hunk in reversed(hunks):
+        lines[hunk.start : hunk.end] = [hunk.text]
+    assert "".join(lines) == changed
+
+
+def test_a_change_is_written_though_each_other_token_is_less_likely_than_the_present_one(tmp_path):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    changed = REGION.replace("return found", "return names")
+    present, new = (desk.tokenizer.encode(text)[0] for text in (" found", " names"))
+
+    as_it_is = writes(desk.tokenizer, REGION, desk.end, desk.behind)
+
+    def torn(stays, others):
+        def change(script):
+            def chances(before):
+                written = desk.tokenizer.decode(before).rpartition("return")[2]
+                if not written:
+                    return {present: stays, new: others, 7: 0.19, 8: 0.19}
+                return as_it_is(before) if written.startswith(" f") else script(before)
+
+            return chances
+
+        return change
+
+    tokens = desk.tokens(" names")
+    assert desk.rewrite(changed, change=torn(0.3, 0.29)).hunks == ()  # the line as it is remains the likeliest
+    [hunk] = desk.rewrite(changed, change=torn(0.3, 0.32)).hunks
+    assert hunk.chance == pytest.approx(0.32 * 0.99 ** (tokens - 1), rel=0.05)
+
+
+def test_a_hunk_that_only_moves_blanks_is_never_taken(desk):
+    assert desk.rewrite(REGION.replace("    found = []\n", "\n    found = []\n")).hunks == ()
+
+
+def test_a_rewrite_stops_behind_a_hunk_that_is_enough(desk):
+    changed = REGION.replace("self, names", "self, wanted").replace("return found", "return names")
+    whole, first = (desk.rewrite(changed, replace(REQUEST, enough=least)) for least in (None, 0.5))
+    assert (first.hunks[0], first.is_finished) == (whole.hunks[0], False)
+    assert first.steps < whole.steps
+
+
+def test_lines_stay_where_a_hunk_is_too_unlikely(desk):
+    changed = REGION.replace("def views", "def other")
+    low = lambda script: lambda before: dict.fromkeys(script(before), 0.2)  # noqa: E731
+    found = desk.rewrite(changed, replace(REQUEST, give_up_below=0.5), low)
+    assert (found.text, found.hunks) == (REGION, ())
+
+
+@pytest.mark.parametrize("blocks", [(), ("# path: a.py\n",)], ids=["no path above", "path above"])
+def test_a_region_that_begins_a_file_stands_behind_the_line_with_its_path(tmp_path, blocks):
+    desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
+    contexts = []
+    request = replace(REQUEST, near="", far=blocks)
+    desk.rewrite(REGION, request, lambda script: lambda before: (contexts.append(before), script(before))[1])
+    prompt = desk.tokenizer.decode(contexts[-1])
+    assert prompt.count("# path: a.py\n") == 1
+    assert prompt.index("# old version") < prompt.index("# path: a.py")
+
+
+def test_a_rewrite_is_cancelled_within_one_pass(desk):
+    control = Control()
+    desk.network.on_pass = lambda: control.cancel.set() if len(desk.network.passes) == 4 else None
+    with pytest.raises(Cancelled):
+        desk.rewrite(REGION, control=control)
+    assert len(desk.network.passes) == 4
+
+
+def test_a_deadline_in_the_past_reads_nothing(desk):
+    found = desk.rewrite(REGION, replace(REQUEST, deadline_ms=0))
+    assert (found.text, found.chance, found.is_finished, found.steps) == (REGION, 0.0, False, 0)
+    assert desk.network.passes == []
+
+
+def test_a_second_rewrite_reads_only_what_is_new(desk):
+    first, second = desk.rewrite(REGION), desk.rewrite(REGION)
+    assert (first.tokens_read > 0, second.tokens_read) == (True, 0)
+
+
+def test_several_regions_share_their_passes(desk):
+    script = writes(desk.tokenizer, REGION + ("" if desk.end else SUFFIX[0]), desk.end or {0: 0.99}, desk.behind)
+    desk.network.script = script
+    requests = [replace(REQUEST) for _ in range(3)]
+    desk.engine.rewrite(REQUEST)
+    alone = (desk.network.passes.clear(), desk.engine.rewrite(REQUEST), len(desk.network.passes))[-1]
+    desk.network.passes.clear()
+    found = [*answered(desk.engine, requests).values()]
+    assert [answer.text for answer in found] == [REGION] * 3
+    assert len(desk.network.passes) == alone
+
+
+def test_too_large_a_region_is_refused(desk):
+    for text in ("x\n" * 25, "x" * 4001):
+        with pytest.raises(RequestError, match="at most 24 lines and 4000 characters"):
+            desk.engine.rewrite(replace(REQUEST, text=text))
+
+
+def test_broken_weights_are_an_error(desk):
+    with pytest.raises(ModelCorrupt, match="NaN"):
+        desk.rewrite(REGION, change=lambda script: lambda before: {5: math.nan})
+
+
+@pytest.mark.parametrize("markers", [(), tiny.QWEN_MARKERS], ids=["plain blocks", "gap format"])
+def test_a_real_network_rewrites_as_it_would_one_token_at_a_time(tmp_path, markers, monkeypatch):
+    engine = tiny.load(tiny.folder(tmp_path / "model", rank=0, markers=markers))
+    fast = engine.rewrite(replace(REQUEST))
+    monkeypatch.setattr(PresentText, "draft", lambda *_: [])
+    slow = engine.rewrite(replace(REQUEST))
+    assert fast.text == slow.text
+    assert fast.chance == pytest.approx(slow.chance, abs=1e-4)
+    assert engine.fill(FillRequest(near="x = ")).steps

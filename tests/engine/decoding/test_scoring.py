@@ -1,0 +1,93 @@
+"""Scoring texts in a gap: equal to a direct computation, and how it ends early."""
+
+import pytest
+from mercury_engine.api import Control, FillRequest
+from mercury_engine.decoding.autoregressive.scoring import REST_CHARS, rest_of_line
+from mercury_engine.decoding.autoregressive.verifier import Verifier
+from mercury_engine.errors import Cancelled, DeviceError, ModelCorrupt
+from mercury_engine.models import batching
+
+from tests.support import tiny
+
+FAR = ("import os\n", "def view(self):\n    pass\n")
+SUFFIX = ("(1) + x\n", "\nclass View:\n    pass\n")
+
+
+@pytest.fixture(scope="module", params=[4, 0], ids=["masked", "causal"])
+def engine(request, tmp_path_factory):
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("comparing") / "model", rank=request.param))
+
+
+def token_by_token(engine, request: FillRequest, text: str) -> float:
+    """Nats of a text and the rest of its line, with each token read as the end of the near prefix."""
+    cut = engine.tokenizer.cut(request.near)
+    near, nats = [*(cut.read or [engine.tokenizer.start_id]), *cut.known], 0.0
+    for token in engine.tokenizer.encode(cut.spell + text + rest_of_line(request.follows)):
+        place = engine.surroundings(request, near)
+        stack = Verifier(engine.reader, place.cached.before, place.last, place.ends)
+        [[logp_V]] = batching.finished(stack.verify([[]], [[]]), engine.reader)
+        nats += float(logp_V[token])
+        near = [*near, token]
+    return nats
+
+
+@pytest.mark.parametrize("near", ["    return self.", "    x = vie", "", "y = '世", "\n"])
+def test_a_score_equals_reading_token_by_token(engine, near):
+    request = FillRequest(near=near, far=FAR, suffix=SUFFIX)
+    texts = ("view", "views_of_all", "", "世界 + a")
+    expected = [token_by_token(engine, request, text) for text in texts]
+    assert engine.score(request, texts) == pytest.approx(expected, abs=2e-3)
+
+
+def test_a_score_does_not_depend_on_the_other_texts(engine):
+    request = FillRequest(near="x = ", far=FAR, suffix=SUFFIX)
+    alone, [_, beside] = engine.score(request, ["view"]), engine.score(request, ["something_else", "view"])
+    assert alone == pytest.approx([beside], abs=2e-3)
+
+
+def test_the_rest_of_the_line_is_scored_and_the_text_below_it_is_context(engine):
+    asked = [FillRequest(near="x = ", far=FAR, suffix=suffix) for suffix in (SUFFIX, ("\n", SUFFIX[1]), SUFFIX[:1])]
+    assert len({round(engine.score(request, ["view"])[0], 3) for request in asked}) == 3
+
+
+@pytest.mark.parametrize(
+    ("follows", "rest"), [("", ""), (") + 1", ") + 1"), ("a\nb\n", "a\n"), ("\n", "\n"), ("x" * 99, "x" * REST_CHARS)]
+)
+def test_the_rest_of_a_line_ends_with_its_break_or_at_its_limit(follows, rest):
+    assert rest_of_line(follows) == rest
+
+
+def test_cancelled_scoring_raises(engine):
+    control = Control()
+    control.cancel.set()
+    with pytest.raises(Cancelled):
+        engine.score(FillRequest(near="x"), ["a", "b"], control)
+
+
+def test_a_flag_set_during_prefill_stops_before_the_texts_are_read(engine, monkeypatch):
+    control, run, passes = Control(), batching.run, []
+
+    def reading(*arguments):
+        passes.append(control.cancel.set())
+        return run(*arguments)
+
+    monkeypatch.setattr(batching, "run", reading)
+    engine.cache.clear()
+    with pytest.raises(Cancelled):
+        engine.score(FillRequest(near="x", far=FAR), ["a", "b"], control)
+    assert len(passes) == 1
+
+
+def test_out_of_memory_is_reported_and_the_engine_stays_usable(engine, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.decoder, "score", lambda *_: (_ for _ in ()).throw(MemoryError("full")))
+        with pytest.raises(DeviceError, match="full"):
+            engine.score(FillRequest(near="x"), ["a"])
+    assert len(engine.score(FillRequest(near="x"), ["a"])) == 1
+
+
+def test_weights_that_compute_nan_are_reported(tmp_path):
+    broken = tiny.load(tiny.folder(tmp_path))
+    broken.reader.decoder.norm.data.fill_(float("nan"))  # type: ignore[attr-defined]
+    with pytest.raises(ModelCorrupt, match="weights compute NaN"):
+        broken.score(FillRequest(near="x = "), ["a", "b"])

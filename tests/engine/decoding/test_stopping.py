@@ -1,0 +1,151 @@
+"""In the middle of a line, a fill ends at the text behind the gap unless one of its brackets is still open."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
+from mercury_engine.decoding.hypothesis import Hypothesis
+from mercury_engine.decoding.stopping import StoppingCriteria, find_end
+from mercury_engine.engine import Engine
+from mercury_engine.text.brackets import has_open_bracket
+
+from tests.support import tiny
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory) -> Engine:
+    return tiny.load(tiny.folder(tmp_path_factory.mktemp("endings"), rank=0))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("", False),
+        ("f(", True),
+        ("f(x)", False),
+        ("f(x[", True),
+        ("f(x[0])", False),
+        (")", False),
+        (")(", True),
+        ("{a: (b", True),
+        ("(]", False),
+        ('f(")', True),
+        ("f('(')", False),
+        ("don't (", True),
+        ('"(" + (', True),
+        ('"\\"(" ', False),
+    ],
+)
+def test_open_brackets(text, is_open):
+    assert has_open_bracket(text) == is_open
+
+
+@given(st.text(alphabet="ab([{ .,", max_size=8))
+def test_a_text_with_its_closing_brackets_has_none_open(text):
+    close = "".join({"(": ")", "[": "]", "{": "}"}[c] for c in reversed(text) if c in "([{")
+    assert not has_open_bracket(text + close)
+
+
+def accepted(engine: Engine, tokens: list[int], **more) -> Hypothesis:
+    found = Hypothesis(engine.decoder.rules.vocabulary, [], len(tokens) + 4, **more)
+    for token in tokens:
+        found.accept(token, 0.5)
+    return found
+
+
+def chosen(engine: Engine, suffix: str, written: str, likely: str, multiline: bool = False) -> str:
+    """The token chosen after a written text when the model is nearly certain of one; "end" for the end."""
+    [token] = engine.tokenizer.encode(likely)
+    vocabulary = engine.decoder.rules.vocabulary
+    found = accepted(engine, engine.tokenizer.encode(written), follows=suffix, multiline=multiline)
+    read_V = torch.full((engine.reader.config.vocab_size,), -20.0)
+    read_V[token] = -1e-4
+    assert isinstance(engine.decoder, AutoregressiveDecoder)
+    best = int(engine.decoder.speculation.next_token(found, read_V).argmax())
+    return "end" if best == vocabulary.end_id else vocabulary.texts[best]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "written", "likely", "expected"),
+    [
+        (")\n", "x", ")", "end"),
+        ("]\n", "x", "]", "end"),
+        (", y)\n", "x", ",", "end"),
+        (")\n", "f(x", ")", ")"),
+        (", y)\n", "f(x", ",", ","),
+        ("]\n", "f(x", "]", "]"),
+        (";\n", "x", "\n", "end"),
+        (")\n", "x", ".", "."),
+        (" = 1\n", "x", " =", "end"),
+        (" = 1\n", "f(x", " =", "end"),
+    ],
+)
+def test_a_fill_ends_before_the_text_that_is_already_there(engine, suffix, written, likely, expected):
+    assert chosen(engine, suffix, written, likely) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "follows", "end"),
+    [
+        ('path, "r") as file:', ") as file:", 9),
+        ('"select":', ":\n", 8),
+        ('"a: b"', ":\n", None),
+        ("{ return sum + item }, 0);", ", 0);", 21),
+        ("f(x)", ")", None),
+        ("f(x))", ")", 4),
+        ("[f(x)]", ")", None),
+        ("x", ")", None),
+        ("", ")", None),
+        (")", ")", 0),
+        ("a, b", " + c", None),
+        ("a, b", "", None),
+    ],
+)
+def test_a_token_that_runs_beyond_the_end_is_cut_there(text, follows, end):
+    assert find_end(text, follows) == end
+
+
+def test_between_lines_a_line_break_may_belong_to_the_fill(engine):
+    tokenizer = engine.tokenizer
+    stopping = StoppingCriteria(tokenizer, engine.decoder.rules.vocabulary.texts)
+    inside, between = stopping.at(")\n", True, "x"), stopping.at("\n", True, "x")
+    assert inside is not None and inside.is_certain
+    assert between is not None and not between.is_certain
+    [line_break] = tokenizer.encode("\n")
+    assert line_break not in inside.tokens and line_break in between.tokens
+
+
+def test_a_suffix_that_no_token_begins_has_no_stop_tokens(engine):
+    found = StoppingCriteria(engine.tokenizer, engine.decoder.rules.vocabulary.texts).at("\ud800", True, "")
+    assert found is not None and not len(found.tokens)
+
+
+@pytest.fixture(scope="module")
+def joining(tmp_path_factory) -> Engine:
+    """A vocabulary with a token that joins a line break to the text before it, as Qwen's does."""
+    folder = tiny.folder(tmp_path_factory.mktemp("joining"), rank=0, vocab_size=502)
+    tokenizer = tiny.tokenizer()
+    tokenizer.add_tokens([":\n", ")\r\n"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tiny.load(folder)
+
+
+@pytest.mark.parametrize(("likely", "line"), [(":\n", "else:"), (")\r\n", "else)")])
+def test_a_token_that_joins_text_and_line_break_writes_its_text_and_ends_the_line(joining, likely, line):
+    assert chosen(joining, "\n", "else", likely) == likely
+    rules = joining.decoder.rules
+    found = accepted(joining, joining.tokenizer.encode("else" + likely), follows="\n")
+    assert rules.leaves_gap(found)
+    assert rules.text(found) == line
+    assert "".join(slot.text for slot in found.view()) == line
+
+
+def test_between_lines_such_a_token_goes_on(joining):
+    found = accepted(joining, joining.tokenizer.encode("else:\n    x"), follows="\n", multiline=True)
+    assert not joining.decoder.rules.leaves_gap(found)
+    assert joining.decoder.rules.text(found) == "else:\n    x"
+
+
+def test_a_line_break_without_text_before_it_still_ends_a_line(joining):
+    assert chosen(joining, "\n", "else", "\n") == "end"

@@ -1,0 +1,26 @@
+"""Several requests to one engine, answered together."""
+
+from collections.abc import Sequence
+
+from mercury_engine.api import Answer, Control, Request
+from mercury_engine.engine import Engine
+from mercury_engine.scheduler import Scheduler
+
+
+def answered(
+    engine: Engine, *rounds: Sequence[Request], controls: Sequence[Control] | None = None
+) -> dict[int, Answer | Exception]:
+    """The outcomes by their requests' identity; one round is handed over before each pass.
+
+    `controls`: those of the first round.
+    """
+    waiting, outcomes = [*rounds], dict[int, Answer | Exception]()
+    given = {id(request): control for request, control in zip(rounds[0], controls or (), strict=False)}
+
+    def more() -> list[tuple[Request, Control]]:
+        return [(request, given.get(id(request), Control())) for request in (waiting.pop(0) if waiting else ())]
+
+    Scheduler(engine.reader, engine.steps).answer_all(
+        more, lambda request, outcome: outcomes.update({id(request): outcome})
+    )
+    return outcomes
