@@ -27,6 +27,7 @@ vim.lsp.config("{name}", {{
     editorPluginInfo = {{ name = "{name}", version = "1" }},
   }},
   settings = {{ telemetry = {{ telemetryLevel = "all" }} }},
+  handlers = {{ statusNotification = function(_, status) ready = ready or status.status == "Normal" end }},
 }})
 vim.lsp.enable("{name}")
 function client() return vim.lsp.get_clients({{ name = "{name}" }})[1] end
@@ -52,10 +53,13 @@ vim.lsp.util.apply_text_edits(edits, vim.api.nvim_get_current_buf(), client().of
 
 
 def start(desk: Desk, name: str, ms: int = 0) -> Neovim:
-    """Neovim with a client of the plugin's name and none of ours, in insert mode behind `x = `; a fill takes `ms`."""
+    """Neovim with a client of the plugin's name and none of ours, in insert mode behind `x = `; a fill takes `ms`.
+
+    The server has the settings by then: until it has, it counts nothing.
+    """
     cmd = ", ".join(json.dumps(part) for part in COMMAND)
     nvim = desk.start(text(ms), "filetypes = { python = false }", CLIENT.format(name=name, cmd=cmd))
-    until(lambda: nvim.lua("return client() ~= nil and client().initialized == true"))
+    until(lambda: nvim.lua("return ready == true"))
     nvim.keys("jA")
     return nvim
 
