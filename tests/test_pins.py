@@ -45,6 +45,12 @@ def test_every_locked_package_has_hashes():
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
 
 
+def test_every_action_of_continuous_integration_is_pinned_by_its_commit():
+    texts = [path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml")]
+    used = [action for text in texts for action in re.findall(r"uses: (\S+)", text)]
+    assert used and [action for action in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)] == []
+
+
 @pytest.mark.parametrize("name", ["LICENSE", "NOTICE"])
 def test_the_weights_have_their_licence_beside_them(name: str):
     assert (WEIGHTS / name).read_text().strip()

@@ -1,7 +1,8 @@
-"""Compiles every kernel for one generation of GPUs on a machine without any, at the shapes of four models.
+"""Compiles every kernel for one generation of GPUs on a machine without any, at the shapes of models.
 
-Run as a script with a compute capability (80, 90 or 100), it prints one JSON line a kernel: registers, bytes of stack
-(spilled registers), how often it copies asynchronously and multiplies matrices.
+Run as a script with a compute capability (80, 90 or 100) and names of models, or none for the smallest one at the rows
+of a verifying pass, it prints one JSON line a kernel: registers, bytes of stack (spilled registers), how often it
+copies asynchronously and multiplies matrices.
 """
 
 import json
@@ -148,31 +149,31 @@ def aim(overlap: bool, capability: int) -> None:
         module.multiprocessors = lambda _: MULTIPROCESSORS[capability]  # type: ignore[attr-defined]
 
 
-def main(capability: int) -> None:
+def main(capability: int, models: list[str]) -> None:
     triton.runtime.driver.set_active(Target(capability))
     JITFunction.__getitem__ = compile_only
     launch.compile_failure = lambda _: False  # let failures show
     eight_bit = (torch.int8, torch.float8_e4m3fn) if capability > 80 else (torch.int8,)
     for overlap in (False, True) if capability >= 90 else (False,):
         aim(overlap, capability)
-        for model, shape in MODELS.items():
-            now["model"] = model
-            for rows in ROWS if not overlap else ROWS[:1]:
+        for model in models or ["135M"]:
+            now["model"], shape = model, MODELS[model]
+            for rows in ROWS if models and not overlap else ROWS[:1]:
                 layer(rows, shape, torch.bfloat16)
                 others(rows, shape[0], shape[-1], eight_bit)
-            for requests in (1, 4):
+            for requests in (1, 4) if models else (1,):
                 verification(requests, shape[0], shape[-1])
     aim(False, capability)
     for format_ in eight_bit:
-        for model in ("135M", "7B"):
+        for model in ("135M", "7B") if models else ("135M",):
             now["model"] = model
             layer(64, MODELS[model], format_)
         many = torch.empty(2112, 896, dtype=torch.bfloat16)
         linear.linear(many, weights(2 * 4864, 896, format_), many[0], 1e-5, gated=True)
-    for model in ("135M", "7B"):
+    for model in ("135M", "7B") if models else ("135M",):
         now["model"] = model
         layer(16, MODELS[model], torch.float32, torch.float32)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2:])

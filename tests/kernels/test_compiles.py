@@ -20,21 +20,25 @@ MOST_HEAD_REGISTERS = 160
 """Registers of the kernels that compute logits, of which two programs fit on a multiprocessor with 8 warps."""
 
 
+MODELS = os.environ.get("MERCURY_COMPILED_MODELS", "").split()
+"""Models at whose shapes all is compiled for three generations (`make interpreted`); by default one model, for one."""
+
+
 def compiled(capability: int) -> list[dict]:
     script = Path(__file__).with_name("compile_all.py")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, script, str(capability)]
+    command = [sys.executable, script, str(capability), *MODELS]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("capability", [80, 90, 100])
-def test_every_kernel_compiles_without_spilling_at_the_shapes_of_four_models(capability):
+@pytest.mark.parametrize("capability", [80, 90, 100] if MODELS else [90])
+def test_every_kernel_compiles_without_spilling(capability):
     rows = compiled(capability)
     for overlap in (False, True) if capability >= 90 else (False,):
         assert {row["kernel"] for row in rows if row["overlap"] == overlap} == KERNELS
-    assert {row["model"] for row in rows} == {"135M", "0.5B", "1.5B", "7B"}
+    assert {row["model"] for row in rows} >= {*MODELS}
     for row in rows:
         assert row["stack"] == 0, row
         if row["kernel"] in ("_opinions", "_tiles"):
