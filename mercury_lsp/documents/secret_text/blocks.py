@@ -62,7 +62,7 @@ _NEXT_LINE = re.compile(
 
 
 _VALUE_LINE = re.compile(
-    r"[ \t]*(?:-[ \t]+)?\\?(?:[\"']?(?:default|value|val|content|data|string)\w{0,8}\\?[\"']?[ \t]*(?:=>|[:=])"
+    r"[ \t]*(?:-[ \t]+)?\\?(?:[\"']?(?:default|value|val|content|data|string|example)\w{0,8}\\?[\"']?[ \t]*(?:=>|[:=])"
     r"|<(?:string|value)>|[\w.]{0,20}send(?:line)?[ (])",
     re.IGNORECASE,
 )
@@ -134,6 +134,7 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
             near = [*range(number + 1, min(number + 1 + REACH_LINES, len(lines))), *range(max(0, number - 1), number)]
             pairs = ((other, f"{name} {lines[other].strip()}") for other in near if _VALUE_LINE.match(lines[other]))
             found |= {other for other, pair in pairs if is_secret_line(pair, language_id)}
+            found |= _argument_below(lines, number, language_id)
         if _BLOCK_HEADER.search(name):
             found |= set(_block_below(lines, number, language_id))
         if _LIST_HEADER.search(name):
@@ -141,6 +142,14 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
         if language_id not in CODE_LANGUAGES and _ROW.match(name):
             found |= set(_columns_below(lines, number, language_id))
     return found
+
+
+def _argument_below(lines: Sequence[str], number: int, language_id: str) -> set[int]:
+    """The line below an option that stands on a line of its own, if it is the option's secret."""
+    option = re.search(r"--[\w-]+(?=[\"']?,?\s*\Z)", lines[number])
+    item = _ITEM.match(lines[number + 1]) if option is not None and number + 1 < len(lines) else None
+    is_secret = option and item and is_secret_line(f"{option[0]} {item['value']}", language_id)
+    return {number + 1} if is_secret else set()
 
 
 def _items_below(lines: Sequence[str], number: int, language_id: str) -> Iterator[int]:

@@ -44,7 +44,7 @@ _SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\
 _CONTINUED = re.compile(r"^[\s\"'#*/]*(?:-[\w-]+(?:[= ](?:\"[^\"]*\"|'[^']*'|[^\s-]\S*))?[\s\"',]*)+\\?[\s)]*\Z")
 """A line of options and their values and nothing else."""
 
-_SSHPASS = re.compile(r"\bsshpass\s+-p\s?[\"']?(?P<value>[^\s\"']{4,})")
+_SSHPASS = re.compile(r"\b(?:sshpass|login\b[^|;\n]{0,80})\s+-p\s?[\"']?(?P<value>[^\s\"']{4,})")
 """Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
 
 _WORD = re.compile(
@@ -61,9 +61,11 @@ _PIPED_PAIR = re.compile(
     r"\bchpasswd\s{0,3}<<<\s{0,3}[\"']?[\w.-]+:(?P<value>[^\s\"']{4,})"
     r"|[\"'\s][\w.-]+:(?P<piped>[^\s\"']{4,})[\"']?\s{0,3}\|\s{0,3}(?:sudo\s)?chpasswd"
 )
+_STATS = re.compile(r"\bauth\s+[\w.-]+:(?P<value>\S{4,})\s*\Z")
 _WIFI = re.compile(r"\bWIFI:[^\n]{0,200}?\bP:(?P<value>[^;\n]{4,});")
 _NETRC = re.compile(
-    r"\b(?:login|user(?:name)?|account)\s+(?!and\s|or\s)\S{1,100}\s+password\s+(?P<value>\S{3,})", re.IGNORECASE
+    r"\b(?:login|user(?:name)?|account)\s+(?!and\s|or\s)\S{1,100}\s+(?:insecure-)?password\s+(?P<value>\S{3,})",
+    re.IGNORECASE,
 )
 _NETRC_LINE = re.compile(r"^\W*password\s+(?P<value>\S{3,}[^\s.,:;])\s*\Z", re.IGNORECASE)
 _SQL = re.compile(
@@ -75,7 +77,7 @@ _STRING = r"[bru]?[\"'`](?:\\.|[^\"'`\\]){0,120}[\"'`]"
 _LOGIN = re.compile(
     r"(?:log_?[io]n|sign_?in|basic_?auth|authenticate|(?<![a-z])auth|(?:create|add)_?user|credentials?|(?:wifi|wlan)\.(?:begin|connect)"
     r"|password_?authentication|(?:plain|set|digest|proxy)_?auth)(?:::?\w{1,20})?\s{0,3}(?:\(|[=:]\s{0,3}[\w.]{0,20}[(\[])"
-    rf"\s{{0,3}}[^()]{{0,80}}?{_STRING}\s{{0,3}},\s{{0,3}}(?:\w{{1,20}}\s?\(\s?)?[bru]?"
+    rf"\s{{0,3}}[^()]{{0,80}}?{_STRING}\s{{0,3}},\s{{0,3}}(?:\(?[\w-]{{1,24}}\s?\(?\s?)?[bru]?"
     r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
     re.IGNORECASE,
 )
@@ -98,7 +100,7 @@ _INSERTED = re.compile(
 )
 _LITERAL = re.compile(r"'([^']{4,60})'")
 
-_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN, _CONNECTED, _SIGNED, _PIPED_PAIR, _WIFI)
+_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN, _CONNECTED, _SIGNED, _PIPED_PAIR, _WIFI, _STATS)
 
 
 def has_command_secret(line: str) -> bool:

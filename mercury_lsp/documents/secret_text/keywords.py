@@ -59,14 +59,15 @@ _ABOUT = re.compile(
 
 _TYPE = (
     r"(?:[ \t]?\??:[ \t]?[^=;,\"'`(){}\n]{1,40}?|\[\w{0,10}\]|[ \t](?:as[ \t])?\w{1,20}(?=[ \t]?=)"
-    r"|[ \t]?/\*[^*\n]{0,40}\*/)?"
+    r"|[ \t]?/\*[^*\n]{0,40}\*/|[ \t]?\{[^{}\n]{0,30}\})?"
 )
 _WRAPPED = r"(?:(?:new[ \t])?[\w.:!-]{0,40}[(\[{][ \t]{0,4}){0,3}(?:[bruflc@$]|br|u8|r\#){0,2}"
 _QUOTED = re.compile(
     _NAME + r"(?P<close>\\?[\"'`\])>}]{0,3})(?P<gap>(?:"
     rf"(?P<assigned>{_TYPE}[ \t]{{0,30}}(?:=>|:=|\?=|\|\|=|\?\?=|\+=|<-|::|=(?!=)|:))"
     r"|(?P<compared>[\s)\]]{0,4}(?:[!=]==?|~=|=~|<>|\.?equals\w{0,10}\(|\beq\b|\bne\b|\bis\b(?:[ \t]not\b)?|,|\bin\b))"
-    r"|(?P<fallback>[^\"'`;\n]{0,12}?(?:\|\||\?\?|\?:|:-|\bor\b|(?:_or|OrDefault|OrElse|default)\w{0,10}\())"
+    r"|(?P<fallback>[^\"'`;\n]{0,12}?(?:\|\||\?\?|\?:|:-|\bor\b|(?<=\))[ \t]\{"
+    r"|(?:_or|OrDefault|OrElse|default)\w{0,10}\())"
     r"|(?P<typed>[\"'`\])]{0,4}\.(?:send_?keys|type|fill|press_?sequentially|set_?(?:text|value)|value|input)\()"
     r"|(?P<called>(?=[({]))|(?P<blank>(?=[ \t])))"
     rf"[ \t]{{0,8}}{_WRAPPED})\\?(?P<quote>\"\"\"|'''|``|[\"'`])",
@@ -85,8 +86,8 @@ _SETS = re.compile(r"\.(?:set|send_?keys|fill|append|value|text)\w*\Z", re.IGNOR
 """A method that gives a field its text."""
 
 _BARE = re.compile(
-    _NAME + r"(?P<close>[\"'`\])}*]{0,3})"
-    r"(?:(?P<sep>[ \t]{0,30}(?:=>|:=|\?=|<-|==?|:-?|>|\b(?:is|was)\b|[\u2013\u2014]|-(?=[ \t]))[ \t]{0,30}"
+    _NAME + r"(?P<close>[\"'`\])}*]{0,3})(?:(?P<sep>[ \t]{0,30}"
+    r"(?:=>|:=|\?=|<-|==?|:-?|>|(?:[\w-]{1,20}[ \t]){0,6}\b(?:is|was)\b|\||[\u2013\u2014]|-(?=[ \t]))[ \t]{0,30}"
     r"(?:[|>][+-]?\d?(?=[ \t])|[*_]{1,3}[ \t]{0,4})?)"
     r"|(?P<gap>[ \t]{1,30})(?:\d[ \t]|--\w{1,20}[ \t])?)(?P<text>[^\r\n]+)",
     re.IGNORECASE,
@@ -107,7 +108,7 @@ _DOCUMENTED = re.compile(r"\s*[\w -]{0,30}: +(?=\S*\d)[a-z!@#%^&+-][^\s\"'`(){}\
 
 _SETTING = re.compile(
     _STRONG + r"(?P<rest>[\w.-]{0,40})[^\n]{0,120}?(?<![\w-])"
-    r"(?:(?:default|value|val|content|equals)\w{0,8}\\?[\"'`]?\s{0,8}(?:=>|[:=])|send(?:line)?[ (])"
+    r"(?:(?:default|value|val|content|equals|example)\w{0,8}\\?[\"'`]?\s{0,8}(?:=>|[:=])|send(?:line)?[ (])"
     r"\s{0,8}(?:\\?(?P<quote>[\"'`])|(?P<value>[^\s\"'`{}\[\],]{4,}))",
     re.IGNORECASE,
 )
@@ -128,9 +129,11 @@ NAMED_AT_END = (
 """The end of a line that names a secret, before a value on the next one."""
 
 NAMED_ALONE = re.compile(
-    _STRONG + r"(?P<rest>[\w.-]{0,20})(?::?\\?[\"'`]?[,;)]{0,2}[ \t]{0,4}\{?|</\w{1,20}>)[ \t]*\Z", re.IGNORECASE
+    _STRONG + r"(?P<rest>[\w.-]{0,20})(?:\\?[\"'`]?:?\\?[\"'`]?[,;)]{0,2}[ \t]{0,4}\{?|</\w{1,20}>)[ \t]*\Z",
+    re.IGNORECASE,
 )
-_NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`>])[\w.-]*\Z")
+_NAMES = re.compile(r"(?:[:=][ \t]*|[\"'`>]|--)[\w.-]*\Z")
+_MAPS = re.compile(r"\s*(?:-[ \t]+)?[\w.-]+:\Z")
 """The end of a line that names a secret and gives no value."""
 
 _LOOKED_UP = re.compile(
@@ -182,8 +185,9 @@ def has_secret_value(line: str, language_id: str) -> bool:
 
 def has_named_alone(line: str) -> bool:
     """Whether a line ends in the name of a secret and gives no value."""
-    ends = _named(NAMED_ALONE, line.rstrip())
-    return any(_NAMES.search(line[: found.start()]) and not _ABOUT.search(found["rest"]) for found in ends)
+    line = line.rstrip()
+    is_map, ends = _MAPS.match(line), _named(NAMED_ALONE, line)
+    return any((is_map or _NAMES.search(line[: found.start()])) and not _ABOUT.search(found["rest"]) for found in ends)
 
 
 def _named(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -241,7 +245,9 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
 
 
 def _is_passed(before: str, after: str) -> bool:
-    """Whether a quoted name and the value behind it are arguments of a call, or a pair."""
+    """Whether a quoted name and the value behind it are arguments of a call, an option and its value, or a pair."""
+    if re.search(r"[\"'`]--?[\w-]*\Z", before):
+        return True
     is_pair = re.search(r"[\[({]\s{0,4}[\"'`][\w.#=@:\[-]*\Z", before) and after.lstrip()[:1] in ("]", ")", "}")
     return (
         bool(is_pair) or re.search(r"[\w!]\s?\([^()\[\]{}]*[\"'`][\w.#=@:\[-]*\Z|\[\"set\", *\"\Z", before) is not None
@@ -272,6 +278,7 @@ def _has_bare(line: str, language_id: str) -> bool:
 
 def _is_bare_secret(found: re.Match[str], is_free: bool) -> bool:
     """Whether a name's line goes on with a value; `is_free`: in prose, whose words are no values."""
+    is_free = is_free or re.search(r"\||is|was", found["sep"] or "") is not None
     text, sep = _TRAILING.sub("", found["text"]).strip(), found["sep"]
     text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
     token = _TOKEN.match(text)
