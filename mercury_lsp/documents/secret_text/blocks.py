@@ -80,6 +80,9 @@ _ITEM = re.compile(r"[ \t]+(?:-[ \t]+)?(?P<value>[\"'][^\"':=]{4,}[\"']?|(?<=- )
 _ROW = re.compile(r"[|\w .-]*[,;|\t][\w .,;|\t-]*\Z")
 """A line with the names of a table's columns."""
 
+_USER_LINE = re.compile(r"\s+(?:-\s+)?[\w-]+:\S{4,}\s*\Z")
+"""A user and a password, as in a list of cloud-init."""
+
 MAX_BLOCK_LINES = 40
 """Most lines of a block, a list or a table that are examined."""
 
@@ -135,6 +138,8 @@ def _values_apart(lines: Sequence[str], suspects: Iterable[int], language_id: st
             pairs = ((other, f"{name} {lines[other].strip()}") for other in near if _VALUE_LINE.match(lines[other]))
             found |= {other for other, pair in pairs if is_secret_line(pair, language_id)}
             found |= _argument_below(lines, number, language_id)
+        if name.lstrip().startswith("chpasswd"):
+            found |= {below for below in range(number, len(lines)) if _USER_LINE.match(lines[below])}
         if _BLOCK_HEADER.search(name):
             found |= set(_block_below(lines, number, language_id))
         if _LIST_HEADER.search(name):

@@ -21,7 +21,20 @@ COMMANDS = (
     ),
     *("ldap", "docker", "podman", "openssl", "oracle", "ftp", "zip", "7z", "gpg", "keytool", "jarsigner", "rabbit"),
     *("ipmi", "npm", "twine", "az ", "vault", "net use", "sudo", "login", "logon", "auth", "connect", "credential"),
-    *("-u ", "identified", "insert", "user", "signin", "sign_in", "machine", "pdo", "wifi", "wlan", "sign"),
+    *(
+        "-u ",
+        "identified",
+        "insert",
+        "user",
+        "signin",
+        "sign_in",
+        "machine",
+        "pdo",
+        "wifi",
+        "wlan",
+        "sign",
+        "securestring",
+    ),
 )
 """Parts of commands and statements in lower case: a line without any of them is not examined here."""
 
@@ -44,7 +57,9 @@ _SHORT = re.compile(r"(?<!\S)-(?:p|a|w|P|passin)\s?[\"']?(?P<value>(?:pass:)?[^\
 _CONTINUED = re.compile(r"^[\s\"'#*/]*(?:-[\w-]+(?:[= ](?:\"[^\"]*\"|'[^']*'|[^\s-]\S*))?[\s\"',]*)+\\?[\s)]*\Z")
 """A line of options and their values and nothing else."""
 
-_SSHPASS = re.compile(r"\b(?:sshpass|login\b[^|;\n]{0,80})\s+-p\s?[\"']?(?P<value>[^\s\"']{4,})")
+_SSHPASS = re.compile(
+    r"\b(?:(?:sshpass|login|twine|mongo\w{0,8}|cqlsh)\b[^|;\n]{0,80}?\s-p|(?:sqlcmd|(?:un)?zip|ipmitool)\b[^|;\n]{0,80}?\s-P)\s?[\"']?(?P<value>[^\s\"']{4,})"
+)
 """Options with a user and a password, with a long name, and with a letter that other programs use for other things."""
 
 _WORD = re.compile(
@@ -62,6 +77,7 @@ _PIPED_PAIR = re.compile(
     r"|[\"'\s][\w.-]+:(?P<piped>[^\s\"']{4,})[\"']?\s{0,3}\|\s{0,3}(?:sudo\s)?chpasswd"
 )
 _STATS = re.compile(r"\bauth\s+[\w.-]+:(?P<value>\S{4,})\s*\Z")
+_SECURED = re.compile(r"ConvertTo-SecureString\s+(?:-String\s+)?[\"'](?P<value>[^\"']{4,})", re.IGNORECASE)
 _WIFI = re.compile(r"\bWIFI:[^\n]{0,200}?\bP:(?P<value>[^;\n]{4,});")
 _NETRC = re.compile(
     r"\b(?:login|user(?:name)?|account)\s+(?!and\s|or\s)\S{1,100}\s+(?:insecure-)?password\s+(?P<value>\S{3,})",
@@ -84,7 +100,7 @@ _LOGIN = re.compile(
 """A call, a tuple or a list with a user and a password, neither of which is named."""
 
 _CONNECTED = re.compile(
-    rf"(?:connect(?:ion)?|pdo|opendb)\(\s{{0,3}}{_STRING}\s{{0,3}},(?:\s{{0,3}}\d{{1,5}},)?\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}[bru]?"
+    rf"(?:connect(?:ion)?|pdo|mysqli|opendb)\(\s{{0,3}}(?:{_STRING}|[$\w.]{{1,40}})\s{{0,3}},(?:\s{{0,3}}\d{{1,5}},)?\s{{0,3}}{_STRING}\s{{0,3}},\s{{0,3}}[bru]?"
     r"[\"'`](?P<value>[^\"'`]{4,60})[\"'`]",
     re.IGNORECASE,
 )
@@ -96,18 +112,33 @@ _SIGNED = re.compile(
 """A call that signs something with a key."""
 
 _INSERTED = re.compile(
-    r"\binsert\s+into\b[^;]{0,200}\bpass\w*[^;]{0,100}\bvalues\s{0,3}\((?P<values>[^;]*)", re.IGNORECASE
+    r"\binsert\s+into\b[^;(]{0,100}\((?P<columns>[^;()]{0,200}\bpass[^;()]{0,100})\)\s*values\s{0,3}\((?P<values>[^;]*)",
+    re.IGNORECASE,
 )
 _LITERAL = re.compile(r"'([^']{4,60})'")
 
-_CLEAR = (_WORD, _ORACLE, _PIPED, _NETRC, _NETRC_LINE, _SQL, _LOGIN, _CONNECTED, _SIGNED, _PIPED_PAIR, _WIFI, _STATS)
+_CLEAR = (
+    _WORD,
+    _ORACLE,
+    _PIPED,
+    _NETRC,
+    _NETRC_LINE,
+    _SQL,
+    _LOGIN,
+    _CONNECTED,
+    _SIGNED,
+    _PIPED_PAIR,
+    _WIFI,
+    _STATS,
+    _SECURED,
+)
 
 
 def has_command_secret(line: str) -> bool:
     """Whether a command, a call that logs in, a line of .netrc or a statement of SQL has a password."""
     if any(is_password(found[found.lastgroup or 0]) for pattern in _CLEAR for found in pattern.finditer(line)):
         return True
-    if any(_is_odd(value) for found in _INSERTED.finditer(line) for value in _LITERAL.findall(found["values"])):
+    if any(map(_inserts_password, _INSERTED.finditer(line))):
         return True
     if _PROGRAM.search(line) is not None:
         return _has_option(line)
@@ -121,6 +152,13 @@ def _has_option(line: str) -> bool:
     if any(is_password(found["value"]) for found in _SSHPASS.finditer(line)):
         return True
     return any(is_password(value) and _is_odd(value) for value in _SHORT.findall(line))
+
+
+def _inserts_password(found: re.Match[str]) -> bool:
+    """Whether the value of a column of passwords, in the first row, or one like a password may be one."""
+    column = next(at for at, name in enumerate(found["columns"].split(",")) if "pass" in name.lower())
+    value = [*found["values"].split(","), ""][: column + 1][-1].strip(" '`\")")
+    return is_password(value) or any(map(_is_odd, _LITERAL.findall(found["values"])))
 
 
 def _is_odd(value: str) -> bool:

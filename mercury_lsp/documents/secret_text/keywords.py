@@ -19,7 +19,22 @@ MARKUP_LANGUAGES = frozenset(("html", "htmldjango", "tex", "latex", "plaintex"))
 
 WORDS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cred", "bearer", "session", "cookie", "signature", "salt"),
-    *("jwt", "sig", "pw", "psk", "otp", "seed", "pin", "dsn", "nonce", "webhook", "assword", "community", "phrase"),
+    *(
+        "jwt",
+        "sig",
+        "pw",
+        "psk",
+        "otp",
+        "seed",
+        "pin",
+        "dsn",
+        "nonce",
+        "webhook",
+        "assword",
+        "community",
+        "phrase",
+        "pepper",
+    ),
     *("mnemonic", "kennwort", "contrase", "senha", "wachtwoord", "has\u0142o", "l\xf6senord", "\u5bc6\u7801"),
 )
 """Parts of the words below in lower case: a line without any of them is not examined here."""
@@ -29,7 +44,9 @@ _WORD = re.compile(f"(?={'|'.join(WORDS)})")
 _STRONG = (
     r"(?:pass(?:words?|wd|wort|[ _-]?phrase|code)|pwd|secret|(?<!by)(?<!com)(?<!sur)(?<!res)pass(?![a-z])|pw(?![a-z\d])"
     r"|(?<![a-z])(?:psk|pin_?code|assword|mnemonic|seed[ _-]?phrase)(?![a-z])|(?<=r[ow])community|(?<=option )key"
-    r"|(?<=recovery[ _-])phrase|kennwort|contrase(?:n|\xf1)a|senha|wachtwoord|has\u0142o|l\xf6senord|\u5bc6\u7801"
+    r"|(?<=recovery[ _-])phrase"
+    r"|(?<=signing[_-])key|(?<=encryption[_-])key|(?<![a-z])pepper(?![a-z])"
+    r"|kennwort|contrase(?:n|\xf1)a|senha|wachtwoord|has\u0142o|l\xf6senord|\u5bc6\u7801"
     r"|(?-i:(?<=[a-z0-9])P(?:ass|wd|w|sk)(?![a-z])))"
 )
 """Words behind which almost any value is a secret."""
@@ -61,7 +78,9 @@ _TYPE = (
     r"(?:[ \t]?\??:[ \t]?[^=;,\"'`(){}\n]{1,40}?|\[\w{0,10}\]|[ \t](?:as[ \t])?\w{1,20}(?=[ \t]?=)"
     r"|[ \t]?/\*[^*\n]{0,40}\*/|[ \t]?\{[^{}\n]{0,30}\})?"
 )
-_WRAPPED = r"(?:(?:new[ \t])?[\w.:!-]{0,40}[(\[{][ \t]{0,4}){0,3}(?:[bruflc@$]|br|u8|r\#){0,2}"
+_WRAPPED = (
+    r"(?:[\"']\{\{[ \t]?)?(?:(?:new[ \t])?(?:\[\])?[\w.:!-]{0,40}[(\[{][ \t]{0,4}){0,3}(?:[bruflc@$]|br|u8|r\#){0,2}"
+)
 _QUOTED = re.compile(
     _NAME + r"(?P<close>\\?[\"'`\])>}]{0,3})(?P<gap>(?:"
     rf"(?P<assigned>{_TYPE}[ \t]{{0,30}}(?:=>|:=|\?=|\|\|=|\?\?=|\+=|<-|::|=(?!=)|:))"
@@ -97,10 +116,18 @@ _BARE = re.compile(
 _TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>|]+")
 _NEXT_SETTING = re.compile(r"(?<=,)[ \t]+[\w\"'.-]{1,40}[ \t]*[:=]|[ \t]*[}\])]+,?\Z")
 _TRAILING = re.compile(r"\s+(?:#|//|;|<!--|--|/\*).*|[\"'`,;]+\s*\Z|\\[rn].*")
+_ADJECTIVE = re.compile(r"(?:ed|ing|able|ly|id|ct|ong|ty|not|in)\b|\w\s+\w", re.IGNORECASE)
+"""What a sentence says about a password."""
+
 _COMMAND = re.compile(
     r"^\W*(?:(?:set(?:env|x)?|export|env|arg|let|var|putenv|d-i \S+|-\w+)\s+(?:-\w+\s+){0,3})?[\w.-]*\Z", re.IGNORECASE
 )
 """What stands before a name that a blank alone parts from its value."""
+
+_PIN = re.compile(
+    r"\bPIN\b[^:=\n]{0,30}[:=]\s?\d{4,8}\b|(?i:salt|pepper|secret|key)\s*=\s*b[\"'](?:[^\"']*\\x[\da-f]{2}){3}"
+)
+"""A number that unlocks something, and bytes in an escaped form."""
 
 _ALONE = re.compile(r"(?:export )?[\w.-]+=[^\s\"'`(){}\[\];,]+\s*\Z")
 _DOCUMENTED = re.compile(r"\s*[\w -]{0,30}: +(?=\S*\d)[a-z!@#%^&+-][^\s\"'`(){}\[\];,]{5,}\s*\Z")
@@ -160,7 +187,13 @@ _COMPARES = re.compile(
 )
 """What stands before a name whose value is the next argument, or the next element of a pair."""
 
+_LONG_STRING = re.compile(r"\[\[(\w[^\[\]\n]*)\]\]")
+"""A string of Lua."""
+
 _COMMENT = re.compile(r"(?://|#|--|/\*|<!--|;|^\s*\*|\"\"\"|''')(?P<text>.*)")
+
+MIN_COMPARED_CHARS = 6
+"""Shortest word without digits that is a password if a password is compared with it."""
 
 MIN_FREE_TEXT_CHARS = 8
 """Shortest string that may hold the name of a secret and its value."""
@@ -170,7 +203,9 @@ def has_secret_value(line: str, language_id: str) -> bool:
     """Whether a line names a secret and gives its value."""
     if "'static" in line:
         line = line.replace("'static", "")
-    if _has_quoted(line) or _has_bare(line, language_id):
+    if "[[" in line:
+        line = _LONG_STRING.sub(r'["\1"]', line)
+    if _PIN.search(line) or _has_quoted(line) or _has_bare(line, language_id):
         return True
     for found in _named(_SETTING, line):
         if found["value"] and language_id in CODE_LANGUAGES:
@@ -225,7 +260,7 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
         return False
     if found["compared"] is not None:
         if found["compared"].strip() != ",":
-            return has_sign(value)
+            return has_sign(value) or (len(value) >= MIN_COMPARED_CHARS and "=" in found["compared"])
         if found["close"] not in ("'", '"', "`"):
             return _COMPARES.search(before) is not None
         return has_sign(value) or _is_passed(before, line[found.end() + len(value) + 1 :])
@@ -278,7 +313,8 @@ def _has_bare(line: str, language_id: str) -> bool:
 
 def _is_bare_secret(found: re.Match[str], is_free: bool) -> bool:
     """Whether a name's line goes on with a value; `is_free`: in prose, whose words are no values."""
-    is_free = is_free or re.search(r"\||is|was", found["sep"] or "") is not None
+    prose = re.search(r"\||is|was", found["sep"] or "")
+    is_free = is_free or (prose is not None and (prose[0] == "|" or _ADJECTIVE.search(found["text"]) is not None))
     text, sep = _TRAILING.sub("", found["text"]).strip(), found["sep"]
     text = re.sub(r"^\{([^{}:\s]+)\}$", r"\1", text)
     token = _TOKEN.match(text)

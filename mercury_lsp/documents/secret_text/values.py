@@ -44,7 +44,7 @@ _WORDS = frozenset(
 
 _SENTENCE_WORDS = frozenset(
     """enter your must please invalid required cannot not missing confirm forgot optional wrong incorrect choose show
-    hide reset change should may if when used using default be will value string user username login email account field
+    hide reset change should may if when used using default be will value user username login email account field
     name type you""".split()  # noqa: SIM905
 )
 """Words of messages and descriptions, which passphrases lack."""
