@@ -4,6 +4,7 @@ from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.decoder import Decoder
 from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
 from mercury_engine.kv_cache.cache import BlockCache
@@ -22,6 +23,9 @@ def decoder_of(parts: ModelParts, contexts: ContextReader, rules: GapRules | Non
     """The decoder of a model; `rules`: others than the model's own."""
     has_markers = parts.markers is not None
     rules = rules or GapRules(parts.tokenizer, parts.reader.config, parts.calibration, has_markers)
+    if parts.reader.config.full_attention is not None:
+        assert isinstance(parts.options, DiffusionOptions)
+        return FullAttentionDecoder(parts.reader, contexts, rules, parts.options)
     if parts.denoiser is None:
         return _autoregressive(parts, contexts, rules)
     return _diffusion(parts, parts.denoiser, contexts, rules)

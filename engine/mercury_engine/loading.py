@@ -59,7 +59,7 @@ def load_model(
     """
     folder = find_model(path_or_name)
     config, tokenizer = weights.read_config(folder), _tokenizer(folder)
-    if config.kind == "masked" and not weights.has_adapter(folder, config):
+    if config.adapter_rank and config.kind == "masked" and not weights.has_adapter(folder, config):
         raise ModelNotFound(
             f"no {weights.ADAPTER_FILES} in {folder}, with which this model denoises; the package leaves it out, "
             "for it would get too large: take the file from the source repository, or choose another model"

@@ -1,5 +1,6 @@
 """What can be added, and how: a known model, a folder or GGUF file of the user's, or a repository of the Hub."""
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mercury_engine.downloads import hub, wheels
-from mercury_engine.downloads.catalogue import KNOWN, KnownModel
+from mercury_engine.downloads.catalogue import KNOWN, KNOWN_REPOSITORIES, KnownModel
 from mercury_engine.downloads.files import check, disk_errors, require_space
 from mercury_engine.downloads.hub import RemoteFile, Repository
 from mercury_engine.downloads.origin import OnBytes
@@ -32,9 +33,11 @@ _CONFIG = "config.json"
 
 _NEEDED = (_CONFIG, "tokenizer.json")
 
-_OPTIONAL = ("settings.json", "model.safetensors.index.json")
+_OPTIONAL = ("settings.json", "tokenizer_config.json", "model.safetensors.index.json")
 
 _GGUF = ".gguf"
+
+_NON_COMMERCIAL = re.compile(r"\bnc\b|non-?commercial", re.IGNORECASE)
 
 _PREFERRED = "q4_k_m"
 """The quantisation that is chosen where a repository has several: the smallest one that loses little."""
@@ -80,17 +83,29 @@ def addition(wanted: str, name: str | None, sources: Sequence[Source] = SOURCES)
     """
     if wanted in KNOWN:
         return KnownAddition(name or wanted, KNOWN[wanted], sources)
+    if wanted in KNOWN_REPOSITORIES:
+        return _of_repository(KNOWN_REPOSITORIES[wanted].repository, name or wanted)
     if is_path(wanted) and not hub.is_repository_name(wanted):
         return _of_path(path_of(wanted).absolute(), name)
     here = f"; {wanted} in this folder is meant by ./{wanted}" if Path(wanted).exists() else ""
     if not hub.is_repository_name(wanted):
-        known = ", ".join(KNOWN)
+        known = ", ".join((*KNOWN, *KNOWN_REPOSITORIES))
         raise ModelNotFound(
             f"no known model, folder or GGUF file {wanted}; known: {known}; or OWNER/NAME on the Hub{here}"
         )
     if here:
         raise ModelNotFound(f"{wanted} is the name of a repository on the Hub{here}; for the Hub's go elsewhere first")
-    return HubAddition(name or wanted.rpartition("/")[2].lower(), hub.describe(wanted))
+    return _of_repository(wanted, name or wanted.rpartition("/")[2].lower())
+
+
+def _of_repository(repository: str, name: str) -> Addition:
+    """A repository of the Hub. Raises ModelError for one that may not be used for work, and DownloadError."""
+    found = hub.describe(repository)
+    if found.licence is not None and _NON_COMMERCIAL.search(found.licence):
+        raise ModelError(
+            f"{repository} has the licence {found.licence}, which forbids commercial use; choose another model"
+        )
+    return HubAddition(name, found)
 
 
 def _of_path(path: Path, name: str | None) -> Addition:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import Literal
 
 from mercury_engine.api import MAX_SLOTS
 
@@ -33,10 +34,16 @@ class DiffusionOptions:
     """Entropy, in nats, that the slots unmasked in one step may add up to, without the largest."""
     threshold: float | None = None
     """Lowest probability of a slot that is unmasked; replaces the entropy bound."""
+    schedule: Literal["path planning", "linear"] | None = None
+    """A sampler with a fixed number of steps, for models with full attention; replaces both."""
+    exact: bool = False
+    """Whether a model with full attention reads its whole context in every step, not only in the first."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound < inf or not (self.threshold is None or 0 <= self.threshold <= 1):
             raise ValueError(f"bound is {self.bound} and threshold {self.threshold}; they are nats and a probability")
+        if self.schedule not in (None, "path planning", "linear"):
+            raise ValueError(f"schedule is {self.schedule!r}; known are 'path planning' and 'linear'")
 
 
 DecodingOptions = AutoregressiveOptions | DiffusionOptions

@@ -67,3 +67,29 @@ QWEN_15B = KnownModel(
 )
 
 KNOWN = {model.name: model for model in (QWEN_05B, QWEN_15B)}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRepository:
+    """A repository of the Hub that can be added by a short name; its licence is read there and shown."""
+
+    name: str
+    repository: str
+    memory_mb: int
+    """Resident memory of a server that has loaded it in eight bits on a CPU, estimated from its size."""
+    about: str
+    """What kind of model it is, and for what machine, for people to read."""
+
+
+DIFFUSION = "denoises the gap between the text on both sides"
+
+KNOWN_REPOSITORIES = {
+    each.name: each
+    for each in (
+        KnownRepository("open-dcoder-0.5b", "fredzzp/open-dcoder-0.5B", 1_000, DIFFUSION),
+        KnownRepository("tiny-a2d-0.5b", "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", 1_000, DIFFUSION),
+        KnownRepository("dreamon-7b", "Dream-org/DreamOn-v0-7B", 9_000, f"{DIFFUSION} and finds its length; for a GPU"),
+        KnownRepository("dream-coder-7b", "Dream-org/Dream-Coder-v0-Instruct-7B", 9_000, f"{DIFFUSION}; for a GPU"),
+        KnownRepository("diffucoder-7b", "apple/DiffuCoder-7B-cpGRPO", 9_000, f"{DIFFUSION}; for a GPU"),
+    )
+}

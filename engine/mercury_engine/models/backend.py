@@ -108,4 +108,4 @@ def _native(folder: Path, threads: int, backend: Backend) -> Networks | None:
         return None
     collect_and_return_memory()
     unmap_library_code()
-    return Networks(network, network if config.kind == "masked" else None)
+    return Networks(network, network if config.adapter_rank else None)

@@ -185,7 +185,9 @@ def _hidden_canvases(forward: CanvasForward) -> FloatArray | None:
 
 
 def _hidden(forward: ForwardRequest) -> FloatArray | None:
-    """Additive mask [R,R] that hides later rows and rows of other runs."""
+    """Additive mask [R,R] that hides later rows and rows of other runs; None where all rows see each other."""
+    if forward.bidirectional:
+        return None
     if forward.packing is not None:
         return additive(forward.packing.hidden(causal=True)[0])
     return additive(np.triu(np.ones((forward.rows, forward.rows), np.bool_), 1)) if forward.rows > 1 else None

@@ -35,6 +35,8 @@ class PositionFrames:
     away: Angles | None
     bias: Tensor | None
     attend: Attention | None = None
+    causal: bool = True
+    """Whether rows without sides see no later ones, which needs no bias."""
 
 
 def packing_bias(packing: Packing, groups: int, causal: bool = False) -> Tensor:
@@ -125,7 +127,7 @@ class Layer(nn.Module):
         if frames.attend is not None:
             attended = frames.attend(near, away)
         else:
-            alone = frames.away is None and not before
+            alone = frames.causal and frames.away is None and not before
             attended = causal_attention(*own[:3]) if alone else segmented_attention(near + away)
         return self.finish(x, attended, adapted), k, v
 
@@ -178,8 +180,11 @@ class Decoder(nn.Module):
         start: int = 0,
         packing: Packing | None = None,
         adapted: bool = False,
+        bidirectional: bool = False,
     ) -> tuple[Tensor, KeyValueBlock]:
         """Causal hidden states [B,T,C] behind `past`, and the block of their keys and values.
+
+        With `bidirectional` all rows see each other, and `past` stands on both sides of them.
 
         Positions count from start. With a packing the rows are several runs that do not see each other and all begin
         at position start. `adapted`: with the adapter, which otherwise belongs to the writer.
@@ -189,9 +194,10 @@ class Decoder(nn.Module):
             place = torch.arange(ids_BT.shape[1], device=ids_BT.device)[None]
             packing = Packing(torch.zeros_like(place), place, place)
         near = self.angles((start + packing.place)[:, None, None])
-        bias = packing_bias(packing, self.groups, causal=True)
+        bias = None if bidirectional else packing_bias(packing, self.groups, causal=True)
         x = _times(F.embedding(ids_BT, self.embedding), self.config.embedding_multiplier)
-        hidden, block = self.run(x, PositionFrames(near, None, bias), past, (), adapted)
+        frames = PositionFrames(near, None, bias, causal=not bidirectional)
+        hidden, block = self.run(x, frames, past, (), adapted)
         assert block is not None
         return hidden, block
 

@@ -28,6 +28,20 @@ Kind = Literal["causal", "masked"]
 
 
 @dataclass(frozen=True, slots=True)
+class FullAttention:
+    """A masked model whose rows all see each other, prefix, slots and suffix: what sets its family apart."""
+
+    family: str
+    mask_id: int
+    shifted: bool
+    """Whether a row predicts the token of the next one, as in the causal model it was made from."""
+    expand_id: int | None = None
+    """The token that turns a slot into two."""
+    delete_id: int | None = None
+    """The token that takes a slot away."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
     """Shape of a decoder; fields as in the Hugging Face configuration of the same model."""
 
@@ -56,7 +70,9 @@ class ModelConfig:
     kind: Kind = "causal"
     """Which decoder runs the model: causal models decode left to right, masked ones by diffusion."""
     adapter_rank: int = 0
-    """Rank of the adapter with which a masked model denoises; 0 for a causal model."""
+    """Rank of the adapter with which a masked model denoises; 0 for one that needs none, and for a causal model."""
+    full_attention: FullAttention | None = None
+    """None for causal models, and for masked ones that read their context causally."""
 
     @property
     def score_factor(self) -> float:
@@ -77,7 +93,7 @@ class ModelConfig:
     @property
     def mask_id(self) -> int:
         """Input row of a masked slot; never an output."""
-        return self.vocab_size
+        return self.vocab_size if self.full_attention is None else self.full_attention.mask_id
 
     @property
     def end_id(self) -> int:
@@ -140,6 +156,8 @@ class ForwardRequest:
     """Rows whose log-probabilities are returned."""
     adapter: str = ""
     """The adapter that changes the rows; one that the network lacks changes nothing."""
+    bidirectional: bool = False
+    """Whether the rows all see each other; `past` may then hold what stands after them, too."""
 
     @property
     def rows(self) -> int:

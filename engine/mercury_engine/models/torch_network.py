@@ -51,11 +51,14 @@ class TorchNetwork:
         return [self._read(each) for each in forwards]
 
     def _read(self, forward: ForwardRequest) -> tuple[Tensor, KeyValueBlock]:
-        for each in self._graphed:
+        for each in self._graphed if not forward.bidirectional else ():
             if (found := each.read(forward)) is not None:
                 return found
         packing = self._moved(forward.packing)
-        hidden, block = self.decoder.read(self._tensor(forward.ids_T)[None], forward.past, forward.start, packing)
+        ids = self._tensor(forward.ids_T)[None]
+        hidden, block = self.decoder.read(
+            ids, forward.past, forward.start, packing, bidirectional=forward.bidirectional
+        )
         return hidden[0], block
 
     @torch.no_grad()
@@ -129,6 +132,6 @@ def load(
     reader = TorchNetwork(decoder, (GraphedReader(decoder), GraphedBlocks(decoder)) if device == "cuda" else ())
     with torch.no_grad():
         reader.prepare()
-    if decoder.config.kind == "causal":
+    if not decoder.config.adapter_rank:
         return reader, None
     return reader, TorchNetwork(decoder_weights.merged_writer(decoder))

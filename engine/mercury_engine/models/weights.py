@@ -17,7 +17,7 @@ from mercury_kernels.cpu.blocks import GROUP, BlockMatrix
 from numpy.typing import NDArray
 
 from mercury_engine.errors import ModelCorrupt, ModelError, ModelNotFound
-from mercury_engine.models import json_files, limits
+from mercury_engine.models import json_files, limits, masked_families
 from mercury_engine.models.arrays import FloatArray
 from mercury_engine.models.gguf.checkpoint import GgufTensors, config_of
 from mercury_engine.models.gguf.file import gguf_of, opened
@@ -85,7 +85,7 @@ def _within_limits(config: ModelConfig, path: Path) -> ModelConfig:
 
 
 def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
-    kind = raw["model_type"]
+    kind, attention = masked_families.read(raw, path.parent) or (raw["model_type"], None)
     if kind not in FAMILIES:
         raise ModelCorrupt(f"{path}: model_type {kind!r} is not supported; use a checkpoint of {', '.join(FAMILIES)}")
     if kind == "granitemoehybrid":
@@ -117,8 +117,9 @@ def _parse_config(raw: dict[str, Any], path: Path) -> ModelConfig:
         logits_scaling=float(raw.get("logits_scaling", 1.0)),
         rope_factors=factors_of(raw, width, theta),
         name=raw.get("name", path.parent.name),
-        kind=_kind(raw, path),
+        kind=_kind(raw, path) if attention is None else "masked",
         adapter_rank=raw.get("adapter_rank", 0),
+        full_attention=attention,
     )
 
 

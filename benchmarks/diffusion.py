@@ -1,0 +1,162 @@
+"""Measure denoising with full attention: `python benchmarks/diffusion.py --model MODEL [--json] [--out FILE]`.
+
+A causal model stands in for a masked one: the weights have the right shape, so times are true and texts mean nothing,
+unless MODEL is a masked diffusion model itself. It times a pass over the whole text, a step over the keys and values of
+the text around the gap, and whole fills, exact and not, and counts how often an exact step and one over stale keys
+agree on a slot's likeliest token after some keys were typed. Beside them the same weights fill from left to right, with
+and without n-gram lookup.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import numpy as np  # noqa: E402
+from mercury_engine.api import FillRequest  # noqa: E402
+from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder  # noqa: E402
+from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions  # noqa: E402
+from mercury_engine.engine import Engine  # noqa: E402
+from mercury_engine.errors import MercuryError  # noqa: E402
+from mercury_engine.kv_cache.two_sided import TwoSides  # noqa: E402
+from mercury_engine.loading import ModelParts  # noqa: E402
+from mercury_engine.models import batching  # noqa: E402
+from mercury_engine.models.network import FullAttention  # noqa: E402
+from mercury_lab.evaluation import suite  # noqa: E402
+from mercury_lab.evaluation.gaps import held_out_files  # noqa: E402
+from on_all import options as options_of_all  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+CONTEXTS, SLOTS = (256, 512), (16, 32)
+
+TYPED = (1, 4, 12)
+"""Tokens typed since the whole text was read."""
+
+
+def main() -> int:
+    parser = options_of_all.parser("diffusion", __doc__)
+    parser.add_argument("--rounds", type=int, default=8, help="of each measurement (default 8)")
+    options_of_all.add_corpus(parser)
+    options_of_all.add_threads(parser, 2)
+    parser.set_defaults(model="qwen2.5-coder-0.5b")
+    options = parser.parse_args()
+    try:
+        causal = Engine.load(options.model, device="cpu", threads=options.threads)
+        texts = [file.text for file in held_out_files(options.corpus)]
+        record = {"model": causal.name, "threads": options.threads} | options_of_all.circumstances()
+        record["left_to_right"] = left_to_right(causal, texts, options.rounds)
+        masked = Engine(stand_in(causal.parts))
+        decoder = masked.decoder
+        assert isinstance(decoder, FullAttentionDecoder)
+        record["passes"] = passes(masked, decoder, texts[0], options.rounds)
+        record["agreement"] = agreement(masked, decoder, texts, options.rounds)
+        record["fills"] = {
+            name: fills(masked.varied(DiffusionOptions(schedule="linear", exact=exact)), texts, options.rounds)
+            for name, exact in (("stale", False), ("exact", True))
+        }
+        suite.deliver(record, table(record), options, options_of_all.without_plots)
+    except MercuryError as error:
+        parser.exit(1, f"{error}\n")
+    return 0
+
+
+def stand_in(parts: ModelParts) -> ModelParts:
+    """The parts of a masked model: the model's own, or a causal one's weights under full attention."""
+    config = parts.reader.config
+    if config.full_attention is None:
+        attention = FullAttention("stand-in", parts.tokenizer.start_id, shifted=True)
+        parts.reader.config = replace(config, kind="masked", full_attention=attention)
+    return replace(parts, options=DiffusionOptions(), markers=None)
+
+
+def timed(act: Callable[[], Any], rounds: int) -> float:
+    """Median milliseconds."""
+    found = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        act()
+        found.append(1e3 * (time.perf_counter() - started))
+    return median(found)
+
+
+def gap(engine: Engine, text: str, tokens: int) -> TwoSides:
+    """A text with a gap, three quarters of its tokens before it."""
+    ids = engine.tokenizer.encode(text * 8)[:tokens]
+    return TwoSides(tuple(ids[: 3 * tokens // 4]), tuple(ids[3 * tokens // 4 :]))
+
+
+def passes(engine: Engine, decoder: FullAttentionDecoder, text: str, rounds: int) -> list[dict[str, float]]:
+    """Milliseconds of a pass over the whole text, and of a step, which reads one key and the slots."""
+    mask, rows = engine.reader.config.mask_id, []
+    for context in CONTEXTS:
+        for slots in SLOTS:
+            sides, masks = gap(engine, text, context), [mask] * slots
+            typed = TwoSides((*sides.before, sides.after[0]), sides.after)
+            whole = timed(lambda s=sides, m=masks: batching.finished(decoder.read(s, m), engine.reader), rounds // 2)
+            step = timed(lambda s=typed, m=masks: batching.finished(decoder.reread(s, m), engine.reader), rounds)
+            rows.append({"context": context, "slots": slots, "whole_ms": whole, "step_ms": step})
+    return rows
+
+
+def agreement(engine: Engine, decoder: FullAttentionDecoder, texts: list[str], rounds: int) -> dict[str, float]:
+    """The share of slots whose likeliest token a step over stale keys finds, by tokens typed since all was read."""
+    mask, found = engine.reader.config.mask_id, dict[str, float]()
+    for typed in TYPED:
+        same = []
+        for text in texts[:rounds]:
+            sides = gap(engine, text, CONTEXTS[0])
+            earlier = TwoSides(sides.before[:-typed], sides.after)
+            batching.finished(decoder.read(earlier, [mask] * SLOTS[0]), engine.reader)
+            stale = batching.finished(decoder.reread(sides, [mask] * SLOTS[0]), engine.reader)
+            exact = batching.finished(decoder.read(sides, [mask] * SLOTS[0]), engine.reader)
+            same.append(float(np.mean(stale.argmax(-1) == exact.argmax(-1))))
+        found[str(typed)] = float(np.mean(same))
+    return found
+
+
+def requests(texts: list[str], rounds: int) -> list[FillRequest]:
+    """Gaps at the ends of lines in the middle of files."""
+    found = []
+    for text in texts[:rounds]:
+        middle = text.index("\n", len(text) // 2)
+        found.append(FillRequest(text[max(0, middle - 1200) : middle], suffix=(text[middle : middle + 400],)))
+    return found
+
+
+def fills(engine: Engine, texts: list[str], rounds: int) -> dict[str, float]:
+    """Median milliseconds and mean steps of fills of up to 16 slots."""
+    milliseconds, steps = [], []
+    for request in requests(texts, rounds):
+        started = time.perf_counter()
+        fill = engine.fill(replace(request, effort="low", max_slots=16, multiline=True))
+        milliseconds.append(1e3 * (time.perf_counter() - started))
+        steps.append(fill.steps)
+    return {"ms": median(milliseconds), "steps": float(np.mean(steps))}
+
+
+def left_to_right(engine: Engine, texts: list[str], rounds: int) -> dict[str, dict[str, float]]:
+    """The same fills by the causal decoder, one token a pass and with n-gram lookup."""
+    ways = {"plain": AutoregressiveOptions(lookahead=0), "lookup": AutoregressiveOptions()}
+    return {name: fills(engine.varied(options), texts, rounds) for name, options in ways.items()}
+
+
+def table(record: dict[str, Any]) -> Table:
+    made = Table("what", "ms", "steps")
+    for each in record["passes"]:
+        made.add_row(f"whole text, {each['context']} tokens and {each['slots']} slots", f"{each['whole_ms']:.0f}", "")
+        made.add_row(f"a step, {each['context']} tokens and {each['slots']} slots", f"{each['step_ms']:.0f}", "")
+    for name, each in (record["fills"] | record["left_to_right"]).items():
+        made.add_row(f"a fill, {name}", f"{each['ms']:.0f}", f"{each['steps']:.1f}")
+    for typed, share in record["agreement"].items():
+        made.add_row(f"slots that agree after {typed} tokens", f"{share:.1%}", "")
+    return made
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

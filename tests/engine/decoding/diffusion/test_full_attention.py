@@ -1,0 +1,144 @@
+"""Masked diffusion models with full attention: tiny checkpoints in their published layouts against transformers."""
+
+import numpy as np
+import pytest
+import torch
+from mercury_engine.api import Control, FillRequest, ScoreRequest
+from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
+from mercury_engine.decoding.options import DiffusionOptions
+from mercury_engine.engine import Engine
+from mercury_engine.kv_cache.two_sided import MOST_NEW, TwoSides
+from mercury_engine.models import batching, weights
+from mercury_engine.models.network import ForwardRequest
+
+from tests.support import full_attention, tiny
+
+FAMILIES = ("Open-dCoder", "A2D-qwen2", "A2D-qwen3", "Dream", "DreamOn")
+
+REQUEST = FillRequest("def add(a, b):\n    return ", suffix=("\n\n\nprint(add(1, 2))\n",), max_slots=16)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def checkpoint(request, tmp_path_factory):
+    return full_attention.folder(tmp_path_factory.mktemp("masked") / request.param, request.param)
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoint) -> Engine:
+    return Engine.load(checkpoint[0], device="cpu", dtype=torch.float32)
+
+
+def divergence(expected: np.ndarray, found: np.ndarray) -> float:
+    """Mean Kullback-Leibler divergence of rows of log-probabilities, in nats."""
+    return float((np.exp(expected) * (expected - found)).sum(-1).mean())
+
+
+def decoder_of(engine: Engine) -> FullAttentionDecoder:
+    assert isinstance(engine.decoder, FullAttentionDecoder)
+    return engine.decoder
+
+
+@pytest.mark.parametrize("length", [3, 40, 300])
+def test_logits_are_those_of_transformers_where_all_tokens_see_each_other(engine, checkpoint, length):
+    ids = np.random.default_rng(length).integers(1, 400, length)
+    forward = ForwardRequest(ids, wanted=range(length), bidirectional=True)
+    [found] = batching.run(engine.reader, [forward])
+    expected = full_attention.reference(checkpoint[1], ids.tolist()).log_softmax(-1)
+    assert torch.as_tensor(found.logp_WV) == pytest.approx(expected, abs=1e-4)
+
+
+@tiny.needs_kernels
+def test_the_c_kernels_see_both_sides_too(tmp_path):
+    folder, model = full_attention.folder(tmp_path / "wide", "Open-dCoder", hidden_size=256, intermediate_size=256)
+    engine = Engine.load(folder, device="cpu", backend="native")
+    ids = np.random.default_rng(1).integers(1, 400, 60)
+    [found] = batching.run(engine.reader, [ForwardRequest(ids, wanted=range(60), bidirectional=True)])
+    expected = full_attention.reference(model, ids.tolist()).log_softmax(-1).numpy()
+    causal = batching.run(engine.reader, [ForwardRequest(ids, wanted=range(60))])[0].logp_WV
+    assert divergence(expected, found.logp_WV) < 0.1  # what weights in eight bits cost
+    assert divergence(expected, causal) > 1
+
+
+def test_slots_get_the_logits_of_the_row_that_predicts_them(engine, checkpoint):
+    decoder, sides = decoder_of(engine), TwoSides((5, 6, 7, 8), (9, 10, 11))
+    mask = engine.reader.config.mask_id
+    found = batching.finished(decoder.read(sides, [mask, mask]), engine.reader)
+    whole = full_attention.reference(checkpoint[1], sides.around([mask, mask])).log_softmax(-1)
+    first = 3 if engine.reader.config.full_attention.shifted else 4
+    assert found == pytest.approx(whole[first : first + 2].numpy(), abs=1e-4)
+
+
+def test_a_step_over_cached_sides_computes_what_is_new_beside_the_gap(engine):
+    """As soon as the slots are as they were in the cached pass, it computes what that pass did."""
+    decoder = decoder_of(engine)
+    mask, sides = engine.reader.config.mask_id, TwoSides(tuple(range(5, 45)), tuple(range(50, 70)))
+    decoder.forget()
+    exact = batching.finished(decoder.read(sides, [mask] * 4), engine.reader)
+    again = batching.finished(decoder.reread(sides, [mask] * 4), engine.reader)
+    assert again == pytest.approx(exact, abs=1e-3)
+
+
+def test_typing_reads_the_new_tokens_and_a_jump_the_whole_text(engine, monkeypatch):
+    decoder, rows = decoder_of(engine), list[int]()
+    run = engine.reader.read_together
+    monkeypatch.setattr(
+        engine.reader, "read_together", lambda forwards: rows.extend(each.rows for each in forwards) or run(forwards)
+    )
+    mask, before, after = engine.reader.config.mask_id, tuple(range(5, 45)), tuple(range(50, 70))
+    decoder.forget()
+    for sides in (TwoSides(before, after), TwoSides((*before, 99), after), TwoSides(before[: -MOST_NEW - 9], after)):
+        batching.finished(decoder.reread(sides, [mask] * 4), engine.reader)
+    typed_again = 1 + 1 + 4  # the key, the token before it that predicts the first slot, the slots
+    assert rows[0] == 64
+    assert rows[1] in (5, typed_again)
+
+
+def test_exact_steps_give_the_same_request_the_same_answer(engine):
+    exact = engine.varied(DiffusionOptions(exact=True))
+    first, second = exact.fill(REQUEST), exact.fill(REQUEST)
+    assert first.text == second.text
+    assert first.steps > 0
+
+
+def test_a_watcher_sees_masks_become_tokens(engine):
+    seen = []
+    engine.fill(REQUEST, Control(on_step=seen.append))
+    assert {slot.state for slot in seen[0]} == {"mask"}
+    assert all(slot.state == "committed" for slot in seen[-1])
+
+
+def test_steps_are_bounded_and_the_last_reveals_all(engine):
+    seen = []
+    engine.fill(FillRequest(REQUEST.near, suffix=REQUEST.suffix, max_steps=2), Control(on_step=seen.append))
+    assert all(slot.state == "committed" for slot in seen[-1])
+    assert len(seen) == 3
+
+
+def test_texts_are_scored_by_their_tokens_probabilities(engine):
+    nats = batching.finished(decoder_of(engine).score(ScoreRequest(REQUEST, ("a + b", ""))), engine.reader).nats
+    assert nats[0] < 0 == nats[1]
+
+
+@pytest.mark.parametrize("schedule", ["path planning", "linear"])
+def test_samplers_with_a_schedule_finish(checkpoint, engine, schedule):
+    if engine.reader.config.full_attention.expand_id is not None:
+        pytest.skip("DreamOn has a sampler of its own")
+    varied = engine.varied(DiffusionOptions(schedule=schedule))
+    assert varied.fill(REQUEST).steps <= 16
+
+
+def test_exact_steps_read_the_whole_text_each_time(engine, monkeypatch):
+    varied, rows = engine.varied(DiffusionOptions(exact=True)), list[int]()
+    run = varied.reader.read_together
+    monkeypatch.setattr(
+        varied.reader, "read_together", lambda forwards: rows.extend(each.rows for each in forwards) or run(forwards)
+    )
+    varied.fill(REQUEST)
+    sides = decoder_of(varied).sides(REQUEST)
+    assert min(rows) > len(sides.before) + len(sides.after)
+
+
+def test_a_plain_qwen2_is_a_causal_model(tmp_path):
+    folder, _ = full_attention.folder(tmp_path / "plain", "Open-dCoder")
+    (folder / "tokenizer_config.json").unlink()
+    assert weights.read_config(folder).kind == "causal"

@@ -1,0 +1,39 @@
+"""The search for the number of slots."""
+
+import pytest
+from mercury_engine.decoding.diffusion.length import CalibratedLength, LengthBias
+
+
+def searched(search: CalibratedLength, confidence) -> tuple[int, list[int]]:
+    """The length found, and the lengths tried, where `confidence` is a function of the length."""
+    steps, tried = search.search(), []
+    try:
+        slots = next(steps)
+        while True:
+            tried.append(slots)
+            slots = steps.send(confidence(slots))
+    except StopIteration as end:
+        return end.value, tried
+
+
+@pytest.mark.parametrize("true_length", [2, 5, 8, 11, 30])
+def test_the_length_that_is_surer_than_usual_is_found(true_length):
+    bias = LengthBias()
+    found, _ = searched(CalibratedLength(bias), lambda n: bias.at(n) * (2 - abs(n - true_length) / 64))
+    assert found == true_length
+
+
+def test_it_gives_up_after_a_few_worse_lengths_in_each_direction():
+    bias = LengthBias()
+    found, tried = searched(CalibratedLength(bias, patience=4), lambda n: bias.at(n) * (2 if n == 8 else 1))
+    assert found == 8
+    assert tried == [8, 9, 10, 11, 12, 7, 6, 5, 4]
+
+
+def test_no_length_is_tried_twice_nor_beyond_the_bounds():
+    _, tried = searched(CalibratedLength(first=3, most=5, patience=9), lambda n: 1.0)
+    assert sorted(tried) == [1, 2, 3, 4, 5]
+
+
+def test_the_bias_is_the_published_one():
+    assert LengthBias().at(8) == pytest.approx(0.56 * 0.6187833918 + 0.24 + 7.1e-7, abs=1e-6)

@@ -1,0 +1,50 @@
+"""Masked diffusion models with full attention answer over LSP, from checkpoints in their published layouts."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from mercury_engine.errors import ModelError
+from mercury_engine.models import weights
+
+from tests.support import full_attention
+from tests.support.editor import Editor
+
+SERVER = [sys.executable, "-m", "mercury_lsp", "--in-process"]
+
+URI = "file:///elsewhere/sample.py"
+
+
+@pytest.mark.parametrize("family", full_attention.TYPES)
+def test_a_checkpoint_loads_and_its_denoising_is_streamed(family: str, tmp_path: Path):
+    folder, _ = full_attention.folder(tmp_path / family, family)
+    with Editor(None, SERVER) as editor:
+        capabilities = {"experimental": {"mercury": {"denoising": True}}}
+        editor.initialize(capabilities, {"mercury": {"model": str(folder), "statistics": False}})
+        editor.open(URI, "def add(a, b):\n    return \n\n\nprint(add(1, 2))\n")
+        place = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 11}}
+        asked = place | {"context": {"triggerKind": 1}, "partialResultToken": "part"}
+        editor.request("textDocument/inlineCompletion", asked)
+        first = editor.received("$/progress")[0]["value"][0]["mercury"]["slots"]
+    assert "mask" in {slot["state"] for slot in first}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "reason"),
+    [("CoDA", "no commercial use"), ("wedlm", "use in the EU"), ("sdar", "in blocks"), ("llada2_moe", "experts")],
+)
+def test_other_diffusion_models_are_refused_with_the_reason(model_type: str, reason: str, tmp_path: Path):
+    folder, _ = full_attention.folder(tmp_path, "Dream")
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"model_type": model_type}))
+    with pytest.raises(ModelError, match=reason):
+        weights.read_config(folder)
+
+
+def test_a_checkpoint_without_its_mask_token_is_refused_before_it_is_loaded(tmp_path: Path):
+    folder, _ = full_attention.folder(tmp_path, "A2D-qwen2")
+    (folder / "tokenizer_config.json").unlink()
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match="mask token of A2D"):
+        weights.read_config(folder)
