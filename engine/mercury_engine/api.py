@@ -209,7 +209,7 @@ class Fill:
     """Context tokens that were left out because of the request's `unread_limit`."""
     accepted_from: Mapping[Source, int] = field(default_factory=dict)
     """Number of accepted tokens by where they come from."""
-    others: tuple["Fill", ...] = ()
+    others: "tuple[Fill, ...]" = ()
     """Further candidates with different texts, by falling confidence."""
 
 

@@ -1,0 +1,69 @@
+"""Requests and answers are plain data: they come through JSON as they were, whatever they hold."""
+
+import json
+from typing import Any
+
+import cattrs
+import pytest
+from cattrs.preconf.json import make_converter
+from mercury_engine.api import (
+    Control,
+    EditHunk,
+    Fill,
+    FillRequest,
+    RegionHunk,
+    Rewrite,
+    RewriteRequest,
+    Scores,
+    ScoreRequest,
+)
+from mercury_engine.worth import Worth
+
+GAP = FillRequest(
+    near="def é(",
+    far=("import os\n", ""),
+    suffix=(")\n", "x\n"),
+    lookup_text=("y = 1\n",),
+    multiline=True,
+    effort="high",
+    max_steps=0,
+    candidates=3,
+    draft="x",
+    deadline_ms=12.5,
+    unread_limit=128,
+    give_up_below=0.25,
+    worth=Worth(1.0, 2.0),
+    adapter="edit",
+)
+FILL = Fill("a", 0.5, 3, 0.25, True, 0, 7, 9, {"pass": 2, "repeat": 1})
+
+PLAIN_DATA = [
+    GAP,
+    FillRequest(""),
+    ScoreRequest(GAP, ("a", "b")),
+    RewriteRequest(
+        "x = 1\n", history=(EditHunk(3, "a\n", "b\n", "other.py"), EditHunk(0, "", "")), cursor=2, enough=0.5
+    ),
+    FILL,
+    Fill("b", 0.25, 1, 0.5, others=(FILL, Fill("", 0.0, 0, 0.0))),
+    Scores((-1.5, 0.0), 0.125),
+    Rewrite("y\n", 0.5, 0.25, 2, 0.5, hunks=(RegionHunk(0, 1, "y\n", 0.5, 0.25),)),
+]
+
+
+@pytest.mark.parametrize("data", PLAIN_DATA, ids=lambda data: type(data).__name__)
+def test_requests_and_answers_survive_json(data: Any):
+    converter = make_converter()
+    text = json.dumps(converter.unstructure(data))
+    assert converter.structure(json.loads(text), type(data)) == data
+
+
+def test_requests_and_answers_are_values():
+    assert len({GAP, FillRequest(**{name: getattr(GAP, name) for name in FillRequest.__slots__})}) == 1
+    with pytest.raises(AttributeError):
+        GAP.near = "other"  # type: ignore[misc]
+
+
+def test_a_control_does_not_travel():
+    with pytest.raises((cattrs.errors.StructureHandlerNotFoundError, TypeError)):
+        json.dumps(make_converter().unstructure(Control()))
