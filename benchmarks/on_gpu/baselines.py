@@ -6,7 +6,7 @@ Dimensions: B sessions, R canvas rows, L layers, H key heads, G query heads per 
 from collections.abc import Callable
 
 import torch
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueSegment
 from mercury_engine.models.triton import TritonWeights, forward
 from mercury_kernels import ops, reference
@@ -56,7 +56,7 @@ class Plain:
 
     def __init__(
         self,
-        made: Decoder,
+        made: TorchDecoder,
         weights: TritonWeights,
         contexts: list[tuple[KeyValueSegment, KeyValueSegment]],
         point: Point,
@@ -104,7 +104,7 @@ class LeftToRight:
 
     def __init__(
         self,
-        made: Decoder,
+        made: TorchDecoder,
         weights: TritonWeights,
         contexts: list[tuple[KeyValueSegment, KeyValueSegment]],
         point: Point,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from mercury_engine.cuda.graphs import GraphDenoiser
 from mercury_engine.models.canvas_chunks import CanvasChunk
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_kernels import launch, ops
 
 from on_gpu.baselines import LeftToRight, Plain
@@ -21,7 +21,7 @@ def pages(points: list[Point], size: int) -> int:
     return 2 + max(p.sessions * (p.context // size + 3 + -(-(p.slots + 1) // size)) for p in points)
 
 
-def filler(made: Decoder, points: list[Point], eight_bit: torch.dtype | None = None) -> GraphDenoiser:
+def filler(made: TorchDecoder, points: list[Point], eight_bit: torch.dtype | None = None) -> GraphDenoiser:
     size = 64 if made.device.type == "cuda" else 16
     return GraphDenoiser(
         made, pages=pages(points, size), page_size=size, chunk=FILL_STEPS, eight_bit=eight_bit, positions=8192
@@ -31,7 +31,7 @@ def filler(made: Decoder, points: list[Point], eight_bit: torch.dtype | None = N
 class Measured:
     """One model at one point; contexts are made once and shared by all measurements."""
 
-    def __init__(self, made: Decoder, point: Point, clock: Clock, seconds: float) -> None:
+    def __init__(self, made: TorchDecoder, point: Point, clock: Clock, seconds: float) -> None:
         self.made, self.point, self.clock, self.seconds = made, point, clock, seconds
         self.contexts = sides(made, point)
 

@@ -6,7 +6,7 @@ Dimensions: L layers, H key heads, T tokens, D head width.
 from dataclasses import dataclass
 
 import torch
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueSegment, ModelConfig
 
 
@@ -53,14 +53,14 @@ TINY_MAIN = Point(4, 40, 1)
 TINY_POINTS = (TINY_MAIN, Point(8, 20, 2))
 
 
-def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Decoder:
+def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> TorchDecoder:
     """A network with random weights, scaled so that activations neither vanish nor explode."""
     torch.manual_seed(0)
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
         with device:
-            made = Decoder(shape)
+            made = TorchDecoder(shape)
     finally:
         torch.set_default_dtype(before)
     for name, parameter in made.named_parameters():
@@ -74,7 +74,7 @@ def network(shape: ModelConfig, dtype: torch.dtype, device: torch.device) -> Dec
     return made.eval()
 
 
-def sides(made: Decoder, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
+def sides(made: TorchDecoder, point: Point) -> list[tuple[KeyValueSegment, KeyValueSegment]]:
     """For every session a prefix of three quarters of the context and a suffix, all different, in little memory."""
     shape, device = made.config, made.device
     size = (shape.num_hidden_layers, 1, shape.num_key_value_heads, point.context + point.sessions, shape.head_dim)

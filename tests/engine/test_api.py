@@ -14,8 +14,8 @@ from mercury_engine.api import (
     RegionHunk,
     Rewrite,
     RewriteRequest,
-    Scores,
     ScoreRequest,
+    Scores,
 )
 from mercury_engine.worth import Worth
 

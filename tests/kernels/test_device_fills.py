@@ -14,7 +14,7 @@ from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.engine import Engine
 from mercury_engine.errors import Cancelled, ModelCorrupt
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_kernels import attention, commit, head, linear, ops, qkv
 from mercury_kernels.buffers import Buffers
 from mercury_kernels.launch import INTERPRETED
@@ -265,7 +265,7 @@ def test_a_gpu_without_room_falls_back_and_the_log_says_so(on_cpu, monkeypatch, 
 
     decoder = on_cpu.decoder
     monkeypatch.setattr(device_denoisings, "DeviceDenoising", full)
-    monkeypatch.setattr(Decoder, "device", torch.device("cuda"))
+    monkeypatch.setattr(TorchDecoder, "device", torch.device("cuda"))
     with caplog.at_level(logging.WARNING):
         assert device_denoising(on_cpu.parts.denoiser, decoder.contexts, decoder.rules, decoder.options) is None
     assert caplog.text.count("no room") == 1

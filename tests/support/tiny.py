@@ -10,7 +10,7 @@ import torch
 from mercury_engine.api import Control, Fill, FillRequest, SlotView
 from mercury_engine.engine import Engine
 from mercury_engine.models import decoder_weights
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_kernels.cpu import library
 from safetensors.torch import save_file
@@ -61,10 +61,10 @@ def config(vocab_size: int = 500, rank: int = 0, **changes) -> ModelConfig:
     return ModelConfig(**(fields | changes))
 
 
-def network(rank: int = 4, seed: int = 0, **changes) -> Decoder:
+def network(rank: int = 4, seed: int = 0, **changes) -> TorchDecoder:
     """Random weights large enough for every part to matter, the adapter's too."""
     torch.manual_seed(seed)
-    made = Decoder(config(rank=rank, **changes))
+    made = TorchDecoder(config(rank=rank, **changes))
     with torch.no_grad():
         for name, parameter in made.named_parameters():
             if "norm" in name:
@@ -88,7 +88,7 @@ def folder(path: Path, rank: int = 4, seed: int = 0, markers: Sequence[str] = ()
     return path
 
 
-def state(made: Decoder) -> dict[str, torch.Tensor]:
+def state(made: TorchDecoder) -> dict[str, torch.Tensor]:
     """The reader's tensors under their checkpoint names."""
     c = made.config
     out = {"model.embed_tokens.weight": made.embedding.data, "model.norm.weight": made.norm.data}

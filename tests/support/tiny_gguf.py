@@ -5,7 +5,7 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 
 from tests.support import tiny
 
@@ -68,7 +68,7 @@ def write(path: Path, kind: gguf.GGMLQuantizationType) -> dict[str, np.ndarray]:
     return values
 
 
-def convert(path: Path, network: Decoder, architecture: str, **metadata: object) -> Path:
+def convert(path: Path, network: TorchDecoder, architecture: str, **metadata: object) -> Path:
     """A network as a file, its matrices in Q8_0 and the embedding in float16; metadata are added or replace values."""
     c = network.config
     values = {
@@ -155,7 +155,7 @@ def _gguf_name(name: str) -> str:
     return f"blk.{number}.{by_field[field]}.{kind}"
 
 
-def _interleaved(field: str, rows: np.ndarray, network: Decoder) -> np.ndarray:
+def _interleaved(field: str, rows: np.ndarray, network: TorchDecoder) -> np.ndarray:
     """Queries and keys with the rotary halves of each head interleaved, as files of Llama have them."""
     heads = {"attn_q": network.config.num_attention_heads, "attn_k": network.config.num_key_value_heads}
     name = field.split(".")[-2]

@@ -21,7 +21,7 @@ from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.slot_masks import SlotLimits, next_limits
 from mercury_engine.models.batching import DeadlineReached, ForwardSteps
 from mercury_engine.models.canvas_chunks import UNLIMITED_STEPS, CanvasChunk, FilledCanvas
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import Network
 from mercury_engine.models.torch_network import TorchNetwork
 
@@ -54,7 +54,7 @@ class DeviceDenoising:
 
     def __init__(
         self,
-        decoder: Decoder,
+        decoder: TorchDecoder,
         contexts: ContextReader,
         rules: GapRules,
         options: DiffusionOptions,

@@ -19,7 +19,7 @@ from mercury_kernels.pages import PagePool, PageRun
 
 from mercury_engine.errors import RequestError
 from mercury_engine.models.canvas_chunks import CanvasChunk, FilledCanvas
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueSegment
 from mercury_engine.models.token_masks import TokenMasks
 from mercury_engine.models.triton import TritonWeights, forward
@@ -42,7 +42,7 @@ class GraphDenoiser:
 
     def __init__(
         self,
-        decoder: Decoder,
+        decoder: TorchDecoder,
         *,
         pages: int = 512,
         positions: int = 8192,

@@ -1,6 +1,6 @@
 """Contexts in pages on a GPU: far sides found again by their blocks, and behind each a near stack that fills push to.
 
-A stack is a list of pages and the tokens in them: typing pushes, deleting lowers the count, and what a fill settled or
+A stack is a list of pages and the tokens in them: typing pushes, deleting lowers the count, and what a fill accepted or
 drafted stays until other tokens take its place, so an accepted suggestion is not read again. A fill has its stack to
 itself; another one behind the same far side gets a copy of the pages they share.
 """

@@ -121,7 +121,7 @@ class CpuNetwork:
         return log_softmax_in_place(np.concatenate((self._stack.head(hidden_RC), never[:, None], ends[:, None]), 1))
 
     def lengths(self, hidden_RC: FloatArray) -> FloatArray:
-        """See `Decoder.lengths`."""
+        """See `TorchDecoder.lengths`."""
         assert self.length is not None, "this writer was trained without a length head"
         return log_softmax(hidden_RC @ self.length.T)
 

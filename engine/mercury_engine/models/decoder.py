@@ -140,7 +140,7 @@ class Layer(nn.Module):
         return x + _times(self.down(gated, adapted), self.residual)
 
 
-class Decoder(nn.Module):
+class TorchDecoder(nn.Module):
     """Embedding, layers, norm, head. `read` is causal and frozen, `write` bidirectional and adapted."""
 
     def __init__(self, config: ModelConfig) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mercury_engine.models import weights
 from mercury_engine.models.arrays import bfloat16
-from mercury_engine.models.decoder import Decoder, Layer
+from mercury_engine.models.decoder import Layer, TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.weights import (
     FUSED_MATRICES,
@@ -27,7 +27,7 @@ from mercury_engine.models.weights import (
 )
 
 
-def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Decoder:
+def load(folder: Path, dtype: torch.dtype, device: torch.device) -> TorchDecoder:
     """The network of a model folder: the reader, with the writer's adapter if the folder holds one."""
     config = weights.read_config(folder)
     network = _unfilled(config, dtype)
@@ -37,21 +37,23 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Decoder:
     return network.to(device)
 
 
-def _unfilled(config: ModelConfig, dtype: torch.dtype) -> Decoder:
+def _unfilled(config: ModelConfig, dtype: torch.dtype) -> TorchDecoder:
     """A network to copy weights into. Allocating it in the right dtype saves a second over converting it."""
-    network = Decoder(config)
+    network = TorchDecoder(config)
     for parameter in network.parameters():
         parameter.data = torch.empty_like(parameter, dtype=dtype)
     network.markers.data.zero_()  # no file holds the markers of a plain reader
     return network
 
 
-def fill_reader(network: Decoder, folder: Path) -> None:
+def fill_reader(network: TorchDecoder, folder: Path) -> None:
     """Copy the folder's weights into the network, with the change from `reader.safetensors` if there is one."""
     fill(network, weights.read_model(folder), folder, weights.reader_change(folder))
 
 
-def fill(network: Decoder, state: weights.State, folder: Path, change: Mapping[str, StoredArray] | None = None) -> None:
+def fill(
+    network: TorchDecoder, state: weights.State, folder: Path, change: Mapping[str, StoredArray] | None = None
+) -> None:
     """Copy checkpoint tensors into the network, matrices with their low-rank change; every shape is checked."""
 
     @torch.no_grad()  # here, because the mode is per thread
@@ -84,7 +86,7 @@ def fill(network: Decoder, state: weights.State, folder: Path, change: Mapping[s
 
 
 @torch.no_grad()
-def fill_adapter(network: Decoder, state: Mapping[str, StoredArray], folder: Path) -> None:
+def fill_adapter(network: TorchDecoder, state: Mapping[str, StoredArray], folder: Path) -> None:
     """Copy the writer's tensors (named like the network's own parameters) into the network.
 
     Without a length head in the adapter the network has none.
@@ -96,14 +98,14 @@ def fill_adapter(network: Decoder, state: Mapping[str, StoredArray], folder: Pat
 
 
 @torch.no_grad()
-def merged_writer(network: Decoder) -> Decoder:
+def merged_writer(network: TorchDecoder) -> TorchDecoder:
     """The writer as a separate network with the adapter added to its matrices; norms and embedding are shared.
 
     The adapter is taken out of the given network.
     """
     config = network.config
     with torch.device("meta"):
-        writer = Decoder(replace(config, adapter_rank=0))
+        writer = TorchDecoder(replace(config, adapter_rank=0))
     writer.embedding, writer.head, writer.norm = network.embedding, network.head, network.norm
     writer.markers = nn.Parameter(network.markers.to(network.embedding.dtype), requires_grad=False)
     if network.length is not None:
@@ -119,7 +121,7 @@ def merged_writer(network: Decoder) -> Decoder:
     return writer
 
 
-def adapter_parameters(network: Decoder) -> dict[str, Tensor]:
+def adapter_parameters(network: TorchDecoder) -> dict[str, Tensor]:
     """The parameters that training changes and `adapter.safetensors` holds, by name."""
     return {name: p for name, p in network.named_parameters() if p.requires_grad}
 

@@ -14,7 +14,7 @@ import torch
 from mercury_kernels.capture import Captures
 from torch import Tensor
 
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 
 ROW_BUCKETS = (128, 512)
@@ -24,7 +24,7 @@ ROW_BUCKETS = (128, 512)
 class GraphedBlocks:
     """Reads packed blocks, one request at a time."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: TorchDecoder) -> None:
         config, longest = decoder.config, ROW_BUCKETS[-1]
         shape = config.num_hidden_layers, 1, config.num_key_value_heads, 1, config.head_dim
         self._decoder = decoder

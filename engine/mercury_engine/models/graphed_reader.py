@@ -14,11 +14,11 @@ import torch
 from mercury_kernels.capture import Captures
 from torch import Tensor
 
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
 
 ROW_BUCKETS = (1, 2, 4, 8, 16)
-"""Rows of a pass: the unread end of a near prefix, settled tokens and drafts."""
+"""Rows of a pass: the unread end of a near prefix, accepted tokens and drafts."""
 
 PAST_BUCKETS = (512, 1024, 2048, 4096)
 """Tokens of context in front of them."""
@@ -30,7 +30,7 @@ Shape = tuple[int, int]
 class Past:
     """The context of the latest pass, in one buffer; segments that stay in their place are not copied again."""
 
-    def __init__(self, decoder: Decoder, tokens: int) -> None:
+    def __init__(self, decoder: TorchDecoder, tokens: int) -> None:
         config = decoder.config
         shape = config.num_hidden_layers, 1, config.num_key_value_heads, tokens, config.head_dim
         self.keys, self.values = (decoder.embedding.new_zeros(shape) for _ in range(2))
@@ -61,7 +61,7 @@ class Past:
 class GraphedReader:
     """Reads a few tokens behind a context, one request at a time."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: TorchDecoder) -> None:
         self._decoder = decoder
         self._past = Past(decoder, PAST_BUCKETS[-1])
         self._captures = Captures(decoder.device, len(ROW_BUCKETS) * len(PAST_BUCKETS))

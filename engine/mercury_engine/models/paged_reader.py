@@ -1,8 +1,8 @@
 """The reader on a GPU: contexts lie in pages, and one captured pass reads rows of several requests and decides them.
 
-A pass takes up to 16 rows of a request: unread tokens, settled ones and a draft. It writes their keys and values behind
-the near stack, so nothing is joined or copied, and returns the tokens up to the first wrong draft. Longer runs are read
-by passes of more rows, which decide nothing. `prepare` captures all graphs; on a CPU the same code runs without any.
+A pass takes up to 16 rows of a request: unread tokens, accepted ones and a draft. It writes their keys and values
+behind the near stack, so nothing is joined or copied, and returns the tokens up to the first wrong draft. Longer runs
+are read by passes of more rows, which decide nothing. `prepare` captures all graphs; on a CPU there are none.
 
 Dimensions as in `network.py`.
 """
@@ -18,7 +18,7 @@ from mercury_kernels.capture import Captures
 from mercury_kernels.ops import Frames
 from mercury_kernels.pages import PagePool, PageRun
 
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.models.paged_rows import Decided, NextToken, PagedRows, TokenList
 from mercury_engine.models.timing import least_seconds
@@ -59,7 +59,7 @@ class PagedReader:
     `pages` is the context memory in pages of `page_size` tokens; None: by the memory that is free.
     """
 
-    def __init__(self, decoder: Decoder, pages: int | None = None, page_size: int = PAGE_TOKENS) -> None:
+    def __init__(self, decoder: TorchDecoder, pages: int | None = None, page_size: int = PAGE_TOKENS) -> None:
         config, self.device, self._decoder = decoder.config, decoder.device, decoder
         self.weights = TritonWeights.of_reader(decoder)
         heads, width, dtype = config.num_key_value_heads, config.head_dim, decoder.embedding.dtype

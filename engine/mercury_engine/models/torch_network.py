@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mercury_engine.models import decoder_weights, element_type
 from mercury_engine.models.arrays import IdArray
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.graphed_blocks import GraphedBlocks
 from mercury_engine.models.graphed_reader import GraphedReader
 from mercury_engine.models.network import CanvasForward, ForwardRequest, KeyValueBlock, KeyValueSegment, Packing
@@ -30,7 +30,7 @@ class TorchNetwork:
     adapters: Collection[str] = ()
     """None are loaded: the requests run without."""
 
-    def __init__(self, decoder: Decoder, graphed: Sequence[GraphedReader | GraphedBlocks] = ()) -> None:
+    def __init__(self, decoder: TorchDecoder, graphed: Sequence[GraphedReader | GraphedBlocks] = ()) -> None:
         """`graphed` read passes of fixed shapes; the first that can reads a pass."""
         self.decoder, self.config, self.device = decoder, decoder.config, str(decoder.device)
         self._graphed = graphed

@@ -12,7 +12,7 @@ from mercury_kernels.pages import PagePool
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_engine.models.decoder import Decoder, Layer
+from mercury_engine.models.decoder import Layer, TorchDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class TritonWeights:
 
     @classmethod
     @torch.no_grad()
-    def of(cls, network: Decoder, eight_bit: torch.dtype | None = None) -> "TritonWeights":
+    def of(cls, network: TorchDecoder, eight_bit: torch.dtype | None = None) -> "TritonWeights":
         """Weights of a reader or a merged writer (adapter_rank 0); `eight_bit`: int8 or float8_e4m3fn matrices.
 
         The network's own embedding and head become views of the longer tables, so nothing is stored twice.
@@ -51,17 +51,17 @@ class TritonWeights:
 
     @classmethod
     @torch.no_grad()
-    def of_reader(cls, network: Decoder) -> "TritonWeights":
+    def of_reader(cls, network: TorchDecoder) -> "TritonWeights":
         """Weights of a reader, whose adapter is left out and whose vocabulary has neither mask nor end."""
         head = Matrix(network.embedding if network.head is None else network.head)
         return cls(network.embedding, head, network.norm, _layers(network, None), _eps(network))
 
 
-def _eps(network: Decoder) -> float:
+def _eps(network: TorchDecoder) -> float:
     return network.config.rms_norm_eps
 
 
-def _layers(network: Decoder, eight_bit: torch.dtype | None) -> tuple[TritonLayer, ...]:
+def _layers(network: TorchDecoder, eight_bit: torch.dtype | None) -> tuple[TritonLayer, ...]:
     return tuple(_layer(layer, eight_bit) for layer in network.layers if isinstance(layer, Layer))
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from mercury_engine.kv_cache.cache import PACKED_TOKENS, BlockCache
 from mercury_engine.models import batching
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.graphed_blocks import ROW_BUCKETS, GraphedBlocks
 from mercury_engine.models.network import ForwardRequest, Packing
 from mercury_engine.models.torch_network import TorchNetwork
@@ -47,13 +47,13 @@ def test_a_context_takes_a_launch_for_every_512_tokens_and_no_plain_pass(gpu, mo
     cache, runs = BlockCache(gpu, 0), []  # the start token has been read
     original = gpu._graphed[0]._captures.run
     monkeypatch.setattr(gpu._graphed[0]._captures, "run", lambda rows: (runs.append(rows), original(rows))[1])
-    inside = Decoder.read
+    inside = TorchDecoder.read
 
     def read_by_graph(self, ids, *given):
         assert ids.shape[1] in ROW_BUCKETS, "a plain pass"
         return inside(self, ids, *given)
 
-    monkeypatch.setattr(Decoder, "read", read_by_graph)
+    monkeypatch.setattr(TorchDecoder, "read", read_by_graph)
     batching.finished(cache.context(FAR, (), []), gpu)
     assert sum(map(len, FAR)) == 581
     assert runs == [512, 512]

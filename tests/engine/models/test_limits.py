@@ -72,12 +72,9 @@ def test_a_configuration_that_no_model_has_is_refused_before_weights_are_opened(
         {"worth": {"least": float("nan")}},
         {"worth": {"wrong_cost": float("inf")}},
         {"worth": {"least": "4"}},
-        {"rule": {"recall": float("nan")}},
-        {"rule": {"next_weight": float("nan")}},
-        {"rule": {"bound": float("inf")}},
-        {"rule": {"window": HUGE}},
-        {"rule": {"lookahead": 0}},
-        {"rule": {"threshold": float("nan")}},
+        {"decoding": {"recall": float("nan")}},
+        {"decoding": {"lookahead": HUGE}},
+        {"decoding": {"lookahead": -1}},
         {"calibration": [[0, 0], [float("nan"), 1]]},
         {"calibration": [[0, 0, 0]]},
         {"calibration": [[1, 1], [0, 0]]},
@@ -85,8 +82,17 @@ def test_a_configuration_that_no_model_has_is_refused_before_weights_are_opened(
     ],
     ids=repr,
 )
-def test_settings_out_of_range_are_refused(folder, settings):
+def test_settings_out_of_range_are_refused(tmp_path, settings):
+    folder = tiny.folder(tmp_path, rank=0)
     write(folder / "settings.json", **settings)
+    with pytest.raises(ModelCorrupt, match=r"settings\.json"):
+        Engine.load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("options", [{"bound": float("inf")}, {"threshold": float("nan")}], ids=repr)
+def test_options_of_a_masked_model_out_of_range_are_refused(tmp_path, options):
+    folder = tiny.folder(tmp_path)
+    write(folder / "settings.json", decoding=options)
     with pytest.raises(ModelCorrupt, match=r"settings\.json"):
         Engine.load(folder, device="cpu")
 

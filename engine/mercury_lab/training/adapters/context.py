@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import torch
 from mercury_engine.lru import LeastRecentlyUsed
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Packing, join
 from torch import Tensor
 
@@ -44,7 +44,7 @@ class KernelContexts:
 
     per_pass = RAGGED_EXAMPLES
 
-    def __init__(self, kernels: KernelReader, decoder: Decoder, start_id: int) -> None:
+    def __init__(self, kernels: KernelReader, decoder: TorchDecoder, start_id: int) -> None:
         self._kernels, self._decoder, self._start_id = kernels, decoder, start_id
         self._start = kernels.read([start_id]).block
         self._blocks = LeastRecentlyUsed[TokenIds, KeyValueBlock](KEPT_BLOCKS)
@@ -84,7 +84,7 @@ class BatchedContexts:
 
     per_pass = BATCHED_EXAMPLES
 
-    def __init__(self, network: Decoder, start_id: int) -> None:
+    def __init__(self, network: TorchDecoder, start_id: int) -> None:
         self._network, self._start_id = network, start_id
 
     def hidden(self, examples: Sequence[Example]) -> list[Tensor]:

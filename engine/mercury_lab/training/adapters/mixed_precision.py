@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 import torch
 from mercury_engine.models import element_type
-from mercury_engine.models.decoder import AdaptedLinear, Decoder
+from mercury_engine.models.decoder import AdaptedLinear, TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.models.weights import FUSED_MATRICES
 from torch import Tensor, nn
@@ -51,7 +51,7 @@ class MixedPrecisionLinear(AdaptedLinear):
         return y
 
 
-class MixedPrecisionNetwork(Decoder):
+class MixedPrecisionNetwork(TorchDecoder):
     """A network whose frozen matrices can be converted once it is filled; trained parameters keep their names."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -66,7 +66,7 @@ class MixedPrecisionNetwork(Decoder):
         self._head = (self.embedding if self.head is None else self.head).detach().bfloat16()
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """See `Decoder.logits`."""
+        """See `TorchDecoder.logits`."""
         if self._head is None:
             return super().logits(hidden)
         product: Tensor = BFloat16Product.apply(hidden, self._head)

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from mercury_engine.errors import ModelNotFound, RequestError
 from mercury_engine.models import adapters, decoder_weights, weights
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import Tokenizer
 from torch import Tensor
@@ -94,7 +94,7 @@ class AdapterRun(TrainingRun):
             raise ModelNotFound(f"{parent} is no adapter; name a run's folder or a file NAME.adapter.safetensors")
         return {name: torch.from_numpy(np.array(factor, np.float32)) for name, factor in found.tensors.items()}
 
-    def _network(self, base: Path, device: torch.device) -> Decoder:
+    def _network(self, base: Path, device: torch.device) -> TorchDecoder:
         config = weights.read_config(base)
         if config.adapter_rank:
             raise RequestError(f"{base} has a writer, whose rows an adapter would change; name a model without one")

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueSegment
 from torch import Tensor
 from torch.nn import functional as F
@@ -71,7 +71,7 @@ class LayoutNats:
 
 
 def layout_loss(
-    network: Decoder, layout: Layout, totals: LossDivisors, late_stage: LateStage
+    network: TorchDecoder, layout: Layout, totals: LossDivisors, late_stage: LateStage
 ) -> tuple[Tensor, LayoutNats]:
     """One layout's part of the step's loss: the weighted mean over slots plus the length head's, and its nats."""
     rows, device = layout.rows, network.device
@@ -92,7 +92,7 @@ def layout_loss(
 
 @torch.no_grad()
 def with_guesses(
-    network: Decoder, layout: Layout, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor
+    network: TorchDecoder, layout: Layout, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor
 ) -> Tensor:
     """The rows' ids with the model's one-step predictions in some of the hidden slots."""
     shown = torch.from_numpy(np.flatnonzero(layout.rows.guess)).to(ids_R.device)
@@ -102,7 +102,7 @@ def with_guesses(
 
 
 def slot_losses(
-    network: Decoder, hidden: Tensor, targets: Tensor, weights: Tensor, *, sharpen: bool = False
+    network: TorchDecoder, hidden: Tensor, targets: Tensor, weights: Tensor, *, sharpen: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     """For rows [P,C]: the weighted sum of nats, the entropy of correctly predicted rows, and the detached nats [P].
 
@@ -123,7 +123,9 @@ def slot_losses(
     return torch.stack(weighted).sum(), torch.stack(entropy).sum(), torch.cat(nats)[:count]
 
 
-def _chunk(network: Decoder, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: bool) -> tuple[Tensor, ...]:
+def _chunk(
+    network: TorchDecoder, hidden: Tensor, targets: Tensor, weights: Tensor, sharpen: bool
+) -> tuple[Tensor, ...]:
     logits = network.writer_logits(hidden)
     nats = F.cross_entropy(logits, targets, reduction="none")
     entropy = nats.new_zeros(())
@@ -139,12 +141,12 @@ def _chunk_on(on_gpu: bool) -> Callable[..., tuple[Tensor, ...]]:
     return torch.compile(_chunk, dynamic=False) if on_gpu else _chunk
 
 
-def _rows_at_once(network: Decoder) -> int:
+def _rows_at_once(network: TorchDecoder) -> int:
     """The largest power of two of rows whose logits fit in MAX_LOGITS; at least 64."""
     return 1 << max(6, (MAX_LOGITS // network.config.vocab_size).bit_length() - 1)
 
 
-def length_nats(network: Decoder, hidden: Tensor, rows: Rows) -> Tensor:
+def length_nats(network: TorchDecoder, hidden: Tensor, rows: Rows) -> Tensor:
     """Nats of the lengths to predict, one for each row with one."""
     asked = np.flatnonzero(rows.asked >= 0)
     classes = torch.from_numpy(rows.asked[asked]).to(hidden.device)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from mercury_engine.kv_cache.cache import TokenIds
-from mercury_engine.models.decoder import Decoder, PositionFrames
+from mercury_engine.models.decoder import PositionFrames, TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from torch import Tensor
 from torch.nn import functional as F
@@ -90,7 +90,7 @@ class _Keys:
     source: Ints
     position: Ints
 
-    def side(self, network: Decoder, read: KeyValueBlock) -> KeyValueSegment:
+    def side(self, network: TorchDecoder, read: KeyValueBlock) -> KeyValueSegment:
         """The side, gathered from one prefilled sequence."""
         device = read.keys.device
         source = torch.from_numpy(self.source).to(device)
@@ -127,7 +127,7 @@ class _Sequence:
         away = None if away is None else _filled(away, room)
         return cls(_filled(ids, room), _filled(near, room), away, np.stack(low), np.stack(high), keys)
 
-    def frames(self, network: Decoder) -> PositionFrames:
+    def frames(self, network: TorchDecoder) -> PositionFrames:
         device = network.device
         near, away = (None if p is None else torch.from_numpy(p)[None, None, None] for p in (self.near, self.away))
         assert near is not None
@@ -223,14 +223,14 @@ class Packed:
         self._rows = _Sequence.of(rows.ids, frames, ranges, before, keys, room)
 
     @torch.no_grad()
-    def read(self, network: Decoder) -> tuple[KeyValueSegment, KeyValueSegment]:
+    def read(self, network: TorchDecoder) -> tuple[KeyValueSegment, KeyValueSegment]:
         """Prefix and suffix sides of all gaps."""
         blocks = _read(network, self._blocks, [])
         near = _read(network, self._near, [self._far.side(network, blocks)])
         both = KeyValueBlock(torch.cat((blocks.keys, near.keys), 3), torch.cat((blocks.values, near.values), 3))
         return self._prefix.side(network, both), self._suffix.side(network, blocks)
 
-    def write(self, network: Decoder, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor) -> Tensor:
+    def write(self, network: TorchDecoder, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor) -> Tensor:
         """Hidden states [R,C] of the rows."""
         prefix, suffix = context
         ids = F.pad(ids_R, (0, self._used["rows"] - len(ids_R)))[None]
@@ -238,7 +238,7 @@ class Packed:
         return hidden[0, : len(ids_R)]
 
 
-def _read(network: Decoder, sequence: _Sequence, past: list[KeyValueSegment]) -> KeyValueBlock:
+def _read(network: TorchDecoder, sequence: _Sequence, past: list[KeyValueSegment]) -> KeyValueBlock:
     ids = torch.from_numpy(sequence.ids).to(network.device)
     x = network.embed(ids)[None]
     block = network.run(x, sequence.frames(network), past, (), adapted=False)[1]

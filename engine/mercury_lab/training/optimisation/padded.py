@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Packing, join
 from torch import Tensor
 
@@ -30,7 +30,7 @@ class Padded:
         return StepCost.of(self.gaps, self.rows)
 
     @torch.no_grad()
-    def read(self, network: Decoder) -> tuple[KeyValueSegment, KeyValueSegment]:
+    def read(self, network: TorchDecoder) -> tuple[KeyValueSegment, KeyValueSegment]:
         """Prefix and suffix sides of all gaps, without the last token of each near prefix."""
         blocks = read_blocks(network, unique_blocks(self.gaps), self.start_id)
         start = read_start(network, self.start_id)
@@ -40,7 +40,7 @@ class Padded:
         after = ([blocks[b] for b in g.suffix if b] or [start] for g in self.gaps)
         return pad_sides(prefixes), pad_sides([side_by_side(network, b, leading=False) for b in after])
 
-    def _read_near(self, network: Decoder, far: list[KeyValueSegment]) -> list[KeyValueSegment | None]:
+    def _read_near(self, network: TorchDecoder, far: list[KeyValueSegment]) -> list[KeyValueSegment | None]:
         """The near stack of every gap."""
         stacks = [stack(gap) for gap in self.gaps]
         leader = leaders(self.gaps)
@@ -54,7 +54,7 @@ class Padded:
         row = {i: number for number, i in enumerate(read)}
         return [_cut(network, near, row[leader[i]], len(s)) if s else None for i, s in enumerate(stacks)]
 
-    def write(self, network: Decoder, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor) -> Tensor:
+    def write(self, network: TorchDecoder, context: tuple[KeyValueSegment, KeyValueSegment], ids_R: Tensor) -> Tensor:
         """Hidden states [R,C] of the rows."""
         rows, device = self.rows, ids_R.device
         first = torch.tensor([int((rows.gap < gap).sum()) for gap in range(len(self.gaps))], device=device)
@@ -75,7 +75,7 @@ class Padded:
         return network.write(spread(ids_R, 0), [prefix], [suffix], ends, packing)[gap, column]
 
 
-def _cut(network: Decoder, near: KeyValueBlock, row: int, tokens: int) -> KeyValueSegment:
+def _cut(network: TorchDecoder, near: KeyValueBlock, row: int, tokens: int) -> KeyValueSegment:
     return network.rotated(
         KeyValueBlock(near.keys[:, row : row + 1, :, :tokens], near.values[:, row : row + 1, :, :tokens]), 0
     )

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import torch
 from mercury_engine.kv_cache.prefill import without_start
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from torch import Tensor
 
 
 @torch.no_grad()
-def read_alone(decoder: Decoder, blocks: Sequence[tuple[int, ...]], start_id: int) -> list[KeyValueBlock]:
+def read_alone(decoder: TorchDecoder, blocks: Sequence[tuple[int, ...]], start_id: int) -> list[KeyValueBlock]:
     """The block of each text, read in one padded batch (causal attention makes padding harmless)."""
     longest = max(map(len, blocks))
     ids = [[start_id, *b, *[start_id] * (longest - len(b))] for b in blocks]
@@ -22,12 +22,12 @@ def read_alone(decoder: Decoder, blocks: Sequence[tuple[int, ...]], start_id: in
 
 
 @torch.no_grad()
-def read_start(decoder: Decoder, start_id: int) -> KeyValueBlock:
+def read_start(decoder: TorchDecoder, start_id: int) -> KeyValueBlock:
     """The block of the start token, read alone."""
     return decoder.read(torch.tensor([[start_id]], device=decoder.device))[1]
 
 
-def side_by_side(decoder: Decoder, blocks: list[KeyValueBlock], leading: bool) -> KeyValueSegment:
+def side_by_side(decoder: TorchDecoder, blocks: list[KeyValueBlock], leading: bool) -> KeyValueSegment:
     """One side of adjacent blocks, ending at position -1 of its frame (leading) or starting at 0."""
     return decoder.side_by_side(blocks, -sum(block.tokens for block in blocks) if leading else 0)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import torch
 from mercury_engine.kv_cache.cache import TokenIds
-from mercury_engine.models.decoder import Attention, Decoder, PositionFrames
+from mercury_engine.models.decoder import Attention, PositionFrames, TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from mercury_kernels.ops import Segment, causal_attention
 from torch import Tensor
 
 
 def read_runs(
-    network: Decoder,
+    network: TorchDecoder,
     runs: Sequence[TokenIds],
     before: Sequence[KeyValueSegment] = (),
     starts: Sequence[int] | None = None,
@@ -39,7 +39,7 @@ def read_runs(
     return list(hidden[0].split(sizes)), [KeyValueBlock(*each) for each in zip(keys, values, strict=True)]
 
 
-def _attention(network: Decoder, sizes: Sequence[int], device: torch.device) -> Attention:
+def _attention(network: TorchDecoder, sizes: Sequence[int], device: torch.device) -> Attention:
     """Attention [1,H,G*R,D] of each run to its segment, if there are any, and to its own rows that are not later."""
     groups = network.groups
     later = [torch.ones(n, n, dtype=torch.bool, device=device).triu(1).repeat(groups, 1) for n in sizes]

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS
 from torch import Tensor
 
@@ -35,7 +35,7 @@ class ReaderRun(TrainingRun):
     part = "reader"
     validation: list[list[Passage]] | None
 
-    def _network(self, base: Path, device: torch.device) -> Decoder:
+    def _network(self, base: Path, device: torch.device) -> TorchDecoder:
         return tuned.fresh_reader(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TextIO
 import torch
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import decoder_weights, element_type
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
@@ -206,7 +206,7 @@ class TrainingRun(ABC):
             self._copy(kept, self.trained, self.folder)
 
     @abstractmethod
-    def _network(self, base: Path, device: torch.device) -> Decoder:
+    def _network(self, base: Path, device: torch.device) -> TorchDecoder:
         """The base, ready to be trained."""
 
     @abstractmethod
@@ -238,7 +238,7 @@ class TrainingRun(ABC):
         return {}
 
 
-def move_for_training(network: Decoder, device: torch.device) -> None:
+def move_for_training(network: TorchDecoder, device: torch.device) -> None:
     """Move a network to the device: frozen parameters in its fastest element type, trained ones in float32."""
     dtype = element_type.fastest(device)
     for parameter in network.parameters():

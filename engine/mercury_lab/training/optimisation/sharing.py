@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mercury_engine.kv_cache.cache import TokenIds
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, ModelConfig
 
 from mercury_lab.training.examples.gaps import TrainingGap
@@ -25,7 +25,7 @@ def unique(blocks: Iterable[TokenIds]) -> list[TokenIds]:
     return sorted({block for block in blocks if block}, key=lambda block: (len(block), block))
 
 
-def read_blocks(network: Decoder, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
+def read_blocks(network: TorchDecoder, blocks: Sequence[TokenIds], start_id: int) -> dict[TokenIds, KeyValueBlock]:
     """The keys and values of every block, each prefilled alone, BLOCKS_PER_PASS per pass."""
     read: dict[TokenIds, KeyValueBlock] = {}
     for first in range(0, len(blocks), BLOCKS_PER_PASS):

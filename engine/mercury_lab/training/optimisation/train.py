@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from mercury_engine.models import decoder_weights, weights
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.prompt.tokenizer import Tokenizer
 from torch import Tensor
 
@@ -26,10 +26,10 @@ from mercury_lab.training.optimisation.steps import WriterSteps
 from mercury_lab.training.optimisation.validation import Validation
 
 
-def fresh_writer(base: Path, rank: int, device: torch.device) -> Decoder:
+def fresh_writer(base: Path, rank: int, device: torch.device) -> TorchDecoder:
     """The base with a new adapter; for its dtypes see `move_for_training`."""
     config = weights.read_config(base)
-    network = Decoder(replace(config, adapter_rank=rank))
+    network = TorchDecoder(replace(config, adapter_rank=rank))
     decoder_weights.fill_reader(network, base)
     initialise_markers(network, Tokenizer(base))
     move_for_training(network, device)
@@ -37,7 +37,7 @@ def fresh_writer(base: Path, rank: int, device: torch.device) -> Decoder:
 
 
 @torch.no_grad()
-def initialise_markers(network: Decoder, tokenizer: Tokenizer) -> None:
+def initialise_markers(network: TorchDecoder, tokenizer: Tokenizer) -> None:
     """Set the mask to the mean token, and the end to a line break."""
     newline = tokenizer.encode("\n")[0]
     network.markers[0] = network.embedding.mean(0)
@@ -51,7 +51,7 @@ class WriterRun(TrainingRun):
     steps: WriterSteps
     validation: Validation | None
 
-    def _network(self, base: Path, device: torch.device) -> Decoder:
+    def _network(self, base: Path, device: torch.device) -> TorchDecoder:
         return fresh_writer(base, self.plan.rank, device)
 
     def _lay(self, files: Iterable[SourceFile]) -> None:

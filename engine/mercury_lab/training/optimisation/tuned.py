@@ -11,7 +11,7 @@ import torch
 from mercury_engine.kv_cache.cache import TokenIds
 from mercury_engine.kv_cache.prefill import without_start
 from mercury_engine.models import decoder_weights, weights
-from mercury_engine.models.decoder import Decoder, PositionFrames
+from mercury_engine.models.decoder import PositionFrames, TorchDecoder
 from mercury_engine.models.network import KeyValueBlock, KeyValueSegment
 from mercury_engine.models.weights import FUSED_MATRICES
 from torch import Tensor
@@ -25,7 +25,7 @@ from mercury_lab.training.optimisation.run import move_for_training
 from mercury_lab.training.optimisation.sharing import read_blocks, unique
 
 
-class TunedReader(Decoder):
+class TunedReader(TorchDecoder):
     """A reader in training: its prefill applies the low-rank change."""
 
     def merge(self) -> None:
@@ -56,7 +56,7 @@ def fresh_reader(base: Path, rank: int, device: torch.device) -> TunedReader:
     return network
 
 
-def passage_nats(network: Decoder, passages: Sequence[Passage], start_id: int) -> Tensor:
+def passage_nats(network: TorchDecoder, passages: Sequence[Passage], start_id: int) -> Tensor:
     """Nats [P] of every near token except the first of each passage; blocks are prefilled without gradients."""
     read = _read_padded if network.device.type == "cuda" else _read_ragged
     hidden = torch.cat([rows[:-1] for rows in read(network, passages, start_id)])
@@ -64,7 +64,7 @@ def passage_nats(network: Decoder, passages: Sequence[Passage], start_id: int) -
     return F.cross_entropy(network.logits(hidden), targets, reduction="none")
 
 
-def _read_padded(network: Decoder, passages: Sequence[Passage], start_id: int) -> list[Tensor]:
+def _read_padded(network: TorchDecoder, passages: Sequence[Passage], start_id: int) -> list[Tensor]:
     """Hidden states [near,C] of every passage, all read in one padded batch."""
     longest = max(len(passage.near) for passage in passages)
     ids = [[*passage.near, *[0] * (longest - len(passage.near))] for passage in passages]
@@ -73,7 +73,7 @@ def _read_padded(network: Decoder, passages: Sequence[Passage], start_id: int) -
     return [rows[: len(passage.near)] for rows, passage in zip(hidden, passages, strict=True)]
 
 
-def _read_ragged(network: Decoder, passages: Sequence[Passage], start_id: int) -> list[Tensor]:
+def _read_ragged(network: TorchDecoder, passages: Sequence[Passage], start_id: int) -> list[Tensor]:
     """The same without padding."""
     with torch.no_grad():
         blocks = _blocks(passages)
@@ -93,7 +93,7 @@ def read_tokens(batch: Sequence[Sequence[Passage]]) -> int:
 
 
 def passage_losses(
-    network: Decoder, batch: Sequence[Sequence[Passage]], start_id: int
+    network: TorchDecoder, batch: Sequence[Sequence[Passage]], start_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """For the passages of every file: their part of the mean over all, and their detached nats [P]."""
     total = predicted_tokens(batch)
@@ -108,7 +108,7 @@ def _blocks(passages: Sequence[Passage]) -> list[TokenIds]:
 
 @torch.no_grad()
 def _far_sides(
-    network: Decoder, passages: Sequence[Passage], blocks: Mapping[TokenIds, KeyValueBlock], start_id: int
+    network: TorchDecoder, passages: Sequence[Passage], blocks: Mapping[TokenIds, KeyValueBlock], start_id: int
 ) -> list[KeyValueSegment]:
     """The keys and values before each passage."""
     start = read_start(network, start_id)

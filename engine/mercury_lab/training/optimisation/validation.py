@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from mercury_engine.errors import ModelCorrupt
-from mercury_engine.models.decoder import Decoder
+from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import LENGTH_CLASSES, ModelConfig
 from mercury_engine.prompt.tokenizer import Tokenizer
 from torch.nn import functional as F
@@ -67,7 +67,7 @@ class Validation:
         return cls(windows, of_windows)
 
     @torch.no_grad()
-    def writer(self, network: Decoder, steps: WriterSteps) -> dict[str, Any]:
+    def writer(self, network: TorchDecoder, steps: WriterSteps) -> dict[str, Any]:
         """Mean nats by mask rate, by slot at rate 1, and of the length head."""
         by_rate, by_slot, lengths = Nats(list), Nats(list), list[float]()
         size = max(1, steps.files * steps.sampler.gaps // (4 * GAPS_PER_FILE))  # a quarter of a step always fits
@@ -82,7 +82,7 @@ class Validation:
         }
 
     @torch.no_grad()
-    def reader(self, network: Decoder, start_id: int) -> dict[str, Any]:
+    def reader(self, network: TorchDecoder, start_id: int) -> dict[str, Any]:
         """Mean nats of the frozen reader by slot, given the right tokens before each; it sees no suffix."""
         gaps = [gap for window in self.windows for gap in window.gaps]
         by_slot = Nats(list)
@@ -105,7 +105,7 @@ def _canvases(number: int, gap: TrainingGap, config: ModelConfig, rng: random.Ra
     return found
 
 
-def _measure(network: Decoder, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
+def _measure(network: TorchDecoder, layout: Layout, by_rate: Nats, by_slot: Nats, lengths: list[float]) -> None:
     rows, device = layout.rows, network.device
     hidden = layout.write(network, layout.read(network), torch.from_numpy(rows.ids).to(device))
     at = np.flatnonzero(rows.weight > 0)
@@ -120,7 +120,7 @@ def _measure(network: Decoder, layout: Layout, by_rate: Nats, by_slot: Nats, len
     lengths += length_nats(network, hidden, rows).tolist()
 
 
-def _read_on(network: Decoder, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
+def _read_on(network: TorchDecoder, gaps: Sequence[TrainingGap], start_id: int, by_slot: Nats) -> None:
     device = network.device
     start = read_start(network, start_id)
     far = []
