@@ -1,6 +1,6 @@
 """What both sides send before the first LSP message, one line of JSON each.
 
-    caller  {"mercury": 1, "version": ..., "purpose": "lsp", "folder": ..., "nonce": ...}
+    caller  {"mercury": 1, "version": ..., "purpose": "lsp", "nonce": ...}
     daemon  {"mercury": 1, "version": ..., "pid": ..., "nonce": ..., "proof": HMAC(token, "daemon" + caller's nonce)}
     caller  {"proof": HMAC(token, "caller" + daemon's nonce)}
 
@@ -51,7 +51,7 @@ def call(connection: socket.socket, key: bytes, purpose: Purpose) -> dict[str, A
     hello = {"mercury": PROTOCOL_VERSION, "version": mercury_lsp.__version__, "purpose": purpose}
     connection.settimeout(TIMEOUT_SECONDS)
     try:
-        connection.sendall(encode(hello | {"folder": _here(), "nonce": nonce}))
+        connection.sendall(encode(hello | {"nonce": nonce}))
         said = decode(read_line(connection))
         if not is_proof(said.get("proof"), key, "daemon", nonce):
             raise DaemonError("the listening process does not know the token; remove the token file")
@@ -76,14 +76,6 @@ def read_line(connection: socket.socket) -> bytes:
             raise NoDaemon("it has hung up")
         line += data
     return bytes(line)
-
-
-def _here() -> str:
-    """The folder that this process was started in."""
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return os.sep
 
 
 def encode(line: dict[str, Any]) -> bytes:

@@ -26,7 +26,6 @@ class Hello:
 
     version: str
     purpose: Purpose
-    folder: str
     nonce: str
 
     @classmethod
@@ -35,10 +34,10 @@ class Hello:
         said = decode(line)
         if said.get("mercury") != PROTOCOL_VERSION or said.get("purpose") not in get_args(Purpose):
             raise ValueError("another protocol")
-        version, folder, nonce = (said.get(name) for name in ("version", "folder", "nonce"))
-        if not (isinstance(version, str) and isinstance(folder, str) and isinstance(nonce, str)):
+        version, nonce = said.get("version"), said.get("nonce")
+        if not (isinstance(version, str) and isinstance(nonce, str)):
             raise ValueError("not a hello")
-        return cls(version, said["purpose"], folder, nonce)
+        return cls(version, said["purpose"], nonce)
 
 
 async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes) -> Hello | None:

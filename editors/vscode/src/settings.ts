@@ -1,5 +1,6 @@
 import { ConfigurationTarget, workspace } from "vscode";
 import { contributes } from "../package.json";
+import { chosen, isSet, type ModelValues } from "./modelSetting";
 
 /** The extension's own settings. */
 const OWN: readonly string[] = ["command", "nextEditKey", "nextPlaces", "trace.server"];
@@ -14,7 +15,7 @@ export function serverSettings(): Record<string, unknown> {
   const section = workspace.getConfiguration("mercury");
   // Without a model the server takes the one that `mercury-lsp models use` chose; null would be the bundled one.
   const names = NAMES.filter((name) => name !== "model" || isModelSet());
-  return Object.fromEntries(names.map((name) => [name, name === "model" ? model() : section.get(name)]));
+  return Object.fromEntries(names.map((name) => [name, name === "model" ? chosen(modelValues()) : section.get(name)]));
 }
 
 /** Whether the user wants next edits. */
@@ -23,22 +24,13 @@ export function areNextEditsWanted(): boolean {
   return section.get("enabled") === true && section.get("nextEdits") === true;
 }
 
-/** The server looks up a model with this prefix among the installed ones only. */
-const INSTALLED = "installed:";
-
-/** The model to use. A repository may bring a folder or a file along, so a workspace's settings only choose by name. */
-function model(): unknown {
-  const found = workspace.getConfiguration("mercury").inspect<string | null>("model");
-  const chosen = found?.workspaceFolderValue ?? found?.workspaceValue;
-  if (chosen === undefined) return found?.globalValue;
-  return typeof chosen === "string" && chosen !== "bundled" ? INSTALLED + chosen : null;
-}
-
 /** Whether the user's settings say which model. */
 export function isModelSet(): boolean {
-  const found = workspace.getConfiguration("mercury").inspect("model");
-  const values = [found?.globalValue, found?.workspaceValue, found?.workspaceFolderValue];
-  return values.some((value) => value !== undefined);
+  return isSet(modelValues());
+}
+
+function modelValues(): ModelValues | undefined {
+  return workspace.getConfiguration("mercury").inspect("model");
 }
 
 /**

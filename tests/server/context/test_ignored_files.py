@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mercury_lsp.context.workspace import is_secret
 from mercury_lsp.context.workspace.ignored import IgnoreRules
+from tests.support.editor import Editor, script
 from tests.support.ignore_trees import Tree, differences, planted_tree
 
 TREES = int(os.environ.get("MERCURY_IGNORE_TREES", "40"))
@@ -95,3 +97,32 @@ def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path: Path):
     (tmp_path / "patterns").write_text("a.py\n")
     (tmp_path / ".gitignore").symlink_to(tmp_path / "patterns")
     assert IgnoreRules(tmp_path.as_posix()).allows(f"{tmp_path.as_posix()}/a.py")
+
+
+@needs_git
+def test_a_tracked_file_that_a_pattern_names_counts_as_ignored(tmp_path: Path):
+    (tmp_path / "tracked.py").touch()
+    for words in (["init", "-q"], ["add", "tracked.py"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    (tmp_path / ".gitignore").write_text("tracked.py\n")
+    assert not IgnoreRules(tmp_path.as_posix()).allows(f"{tmp_path.as_posix()}/tracked.py")
+
+
+def test_the_condition_of_an_include_is_taken_to_hold(tmp_path: Path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / ".git" / "config").write_text('[includeIf "gitdir:/nowhere/"]\n\tpath = more\n')
+    (tmp_path / ".git" / "more").write_text(f"[core]\n\texcludesFile = {tmp_path.as_posix()}/excluded\n")
+    (tmp_path / "excluded").write_text("hidden.py\n")
+    rules = IgnoreRules(tmp_path.as_posix())
+    assert not rules.allows(f"{tmp_path.as_posix()}/hidden.py") and rules.allows(f"{tmp_path.as_posix()}/shown.py")
+
+
+def test_in_a_file_that_is_merely_ignored_suggestions_work(tmp_path: Path):
+    (tmp_path / ".gitignore").write_text("made.py\n")
+    with Editor() as editor:
+        editor.initialize(None, {}, workspaceFolders=[{"uri": tmp_path.as_uri(), "name": "work"}])
+        uri = (tmp_path / "made.py").as_uri()
+        editor.open(uri, script(text="1 + 2") + "x = ")
+        [item] = editor.items(uri, 1, 4)
+        assert item["insertText"].endswith("1 + 2")

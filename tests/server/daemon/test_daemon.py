@@ -1,6 +1,7 @@
 """One process for many editors: shared engines, who may come in, and when it ends."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -8,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -143,7 +145,7 @@ def test_a_wrong_token_is_hung_up_on(tcp: Place):
     tcp.daemon()
     port, token = tcp.address.path.read_text().split()
     with socket.create_connection(("127.0.0.1", int(port)), timeout=PATIENCE) as caller:
-        hello = {"mercury": 1, "version": mercury_lsp.__version__, "purpose": "status", "folder": "/", "nonce": "n"}
+        hello = {"mercury": 1, "version": mercury_lsp.__version__, "purpose": "status", "nonce": "n"}
         caller.sendall(handshake.encode(hello))
         said = handshake.decode(handshake.read_line(caller))
         assert handshake.is_proof(said["proof"], bytes.fromhex(token), "daemon", "n")
@@ -326,3 +328,28 @@ async def test_while_ten_thousand_documents_are_opened_the_relay_gets_a_sign_of_
     assert count == 10_000 and clock > 3 * link.POLL_SECONDS * link.POLLS_BEFORE_LOSS
     assert max(later - earlier for earlier, later in pairwise(signs)) < server.SIGN_OF_LIFE_SECONDS + 0.01
     assert server.SIGN_OF_LIFE_SECONDS < link.POLL_SECONDS
+
+
+def test_before_the_daemon_has_proved_itself_it_hears_neither_the_token_nor_anything_of_ours(tmp_path: Path):
+    """To a listener that took over a port, and answers a hello with one of its own."""
+    token = bytes(range(32))
+    heard = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        (tmp_path / "token").write_text(f"{listener.getsockname()[1]} {token.hex()}")
+
+        def impostor() -> None:
+            connection = listener.accept()[0]
+            with connection:
+                connection.settimeout(PATIENCE)
+                heard.extend(connection.recv(65_536))
+                connection.sendall(json.dumps({"mercury": 1, "nonce": "n", "proof": "00" * 32}).encode() + b"\n")
+                while part := connection.recv(65_536):
+                    heard.extend(part)
+
+        thread = threading.Thread(target=impostor, daemon=True)
+        thread.start()
+        with pytest.raises(DaemonError):
+            join.connect(TcpAddress(tmp_path / "token"))
+        thread.join(PATIENCE)
+    assert set(json.loads(heard)) == {"mercury", "version", "purpose", "nonce"}
+    assert token not in heard and token.hex().encode() not in heard
