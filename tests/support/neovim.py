@@ -74,15 +74,15 @@ def until(what: Callable[[], Any], wait_s: float = WAIT_S) -> Any:
     return value
 
 
-def screen() -> int:
-    """A terminal of 80 columns; what is drawn on it is kept by nobody."""
+def screen(drawn: bytearray) -> int:
+    """A terminal of 80 columns; what is drawn on it is appended."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
 
     def drain() -> None:
         with contextlib.suppress(OSError):  # the other end is gone
-            while os.read(ours, 1 << 16):
-                pass
+            while part := os.read(ours, 1 << 16):
+                drawn.extend(part)
 
     threading.Thread(target=drain, daemon=True).start()
     return theirs
@@ -106,14 +106,16 @@ class Neovim:
             f"require('mercury').setup({{ cmd = {{ {command} }}, debounce_ms = 10, {options} }})\n"
         )
         env = os.environ | {f"XDG_{kind}_HOME": str(folder / kind) for kind in ("STATE", "DATA", "CACHE")}
-        terminal = screen() if has_screen else subprocess.DEVNULL
+        self.drawn = bytearray()
+        """What was sent to the screen, if there is one."""
+        terminal = screen(self.drawn) if has_screen else subprocess.DEVNULL
         how = [] if has_screen else ["--headless"]
         self.process = subprocess.Popen(
             [binary, *how, "--clean", "-u", str(init), "--listen", self.socket],
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
-            env=env | {"TERM": "xterm"},
+            env=env | {"TERM": "xterm-256color"},
         )
         if has_screen:
             os.close(terminal)

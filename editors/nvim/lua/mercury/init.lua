@@ -13,26 +13,11 @@ local function choose_shower()
   return require(builtin and "mercury.builtin" or "mercury.ghost")
 end
 
-local function highlight()
-  for group, link in pairs({
-    MercuryGhost = "Comment",
-    MercuryUnsure = "NonText",
-    MercuryDraft = "NonText",
-    MercuryMask = "Whitespace",
-    MercuryNote = "NonText",
-    MercuryReplaced = "DiffDelete",
-    MercuryRemoved = "DiffDelete",
-    MercuryAdded = "DiffAdd",
-  }) do
-    vim.api.nvim_set_hl(0, group, { link = link, default = true })
-  end
-end
-
 ---@param ghost_text table what shows it
 local function watch(ghost_text)
   local mercury_client = require("mercury.client")
   local group = vim.api.nvim_create_augroup("mercury", {})
-  vim.api.nvim_create_autocmd("ColorScheme", { group = group, callback = highlight })
+  require("mercury.colours").define(group)
   local changes = { "TextChanged", "TextChangedI", "TextChangedP", "InsertLeave" }
   local moves = { "CursorMoved", "CursorMovedI", "WinScrolled", "BufEnter" }
   vim.api.nvim_create_autocmd(vim.list_extend(changes, moves), {
@@ -129,7 +114,6 @@ function M.setup(opts)
   local config = require("mercury.config").use(opts)
   shower = choose_shower()
   shower.enabled = config.enabled
-  highlight()
   watch(shower)
   require("mercury.keys").map(config.keys, actions())
   require("mercury.client").start()

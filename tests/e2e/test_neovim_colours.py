@@ -1,0 +1,62 @@
+"""Ghost text looks like none of the user's, also in Neovim's own colours without true colour."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.support.neovim import Desk, Neovim, rule, shows, until
+
+TYPED, GHOST = "x = ", "answer()"
+
+
+def colour(nvim: Neovim, text: str) -> int | None:
+    """The last colour of 256 in which the terminal was told to draw a text, once it was; None for the usual one."""
+    pattern = rb"((?:\x1b\[[0-9;]*m)*)" + re.escape(text.encode())
+    found = until(lambda: re.findall(pattern, bytes(nvim.drawn)))[-1]
+    of_256 = re.search(rb"38;5;(\d+)", found)
+    return int(of_256[1]) if of_256 is not None else None
+
+
+def typed(desk: Desk, before: str) -> Neovim:
+    desk.script([rule(TYPED, GHOST)])
+    nvim = desk.start_attached(before=before, has_screen=True)
+    nvim.keys(f"i{TYPED}")
+    shows(nvim, GHOST)
+    return nvim
+
+
+@pytest.mark.parametrize(("background", "grey"), [("dark", 245), ("light", 241)])
+def test_without_true_colour_ghost_text_is_grey_and_typed_text_is_not(desk: Desk, background: str, grey: int) -> None:
+    nvim = typed(desk, f"vim.o.termguicolors = false; vim.o.background = {json.dumps(background)}")
+    assert colour(nvim, GHOST) == grey
+    nvim.keys("<Tab>")  # accepted, it is the user's
+    until(lambda: nvim.lines() == [TYPED + GHOST])
+    until(lambda: colour(nvim, GHOST) is None)
+
+
+def test_another_background_brings_another_grey(desk: Desk) -> None:
+    nvim = typed(desk, "vim.o.termguicolors = false; vim.o.background = 'dark'")
+    nvim.lua("vim.o.background = 'light'")
+    until(lambda: colour(nvim, GHOST) == 241)
+
+
+def test_a_colour_scheme_that_colours_comments_without_true_colour_colours_ghost_text(desk: Desk) -> None:
+    nvim = typed(desk, "vim.o.termguicolors = false; vim.cmd.colorscheme('habamax')")
+    wanted = nvim.lua("return vim.api.nvim_get_hl(0, { name = 'Comment', link = false }).ctermfg")
+    assert wanted is not None and colour(nvim, GHOST) == wanted
+
+
+def test_the_users_own_colours_stay(desk: Desk) -> None:
+    nvim = typed(desk, "vim.o.termguicolors = false; vim.api.nvim_set_hl(0, 'MercuryGhost', { ctermfg = 99 })")
+    assert colour(nvim, GHOST) == 99
+
+
+@pytest.mark.parametrize("background", ["dark", "light"])
+def test_every_group_that_shows_text_differs_from_plain_text(desk: Desk, background: str) -> None:
+    nvim = typed(desk, f"vim.o.termguicolors = false; vim.o.background = {json.dumps(background)}")
+    for name in ("Ghost", "Unsure", "Draft", "Mask", "Note", "Replaced", "Removed", "Added"):
+        found = nvim.lua(f"return vim.api.nvim_get_hl(0, {{ name = 'Mercury{name}', link = false }})")
+        assert found.get("ctermfg") or found.get("ctermbg") or found.get("cterm"), name
