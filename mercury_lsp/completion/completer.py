@@ -8,13 +8,14 @@ from functools import partial
 from threading import Event
 from typing import cast
 
-from mercury_engine.api import Answer, Control, Fill, FillRequest, InferenceEngine, OnStep, SlotView
+from mercury_engine.api import Answer, Control, EditHunk, Fill, FillRequest, InferenceEngine, OnStep, SlotView
 from mercury_engine.errors import Cancelled
 from mercury_engine.worth import Worth
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits import NextEdits
-from mercury_lsp.completion.next_edits.rewriting import rewrite_region
+from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.rewriting import DEADLINE_MS, RewrittenLines, rewrite_region
 from mercury_lsp.completion.old_suggestion import old_suggestion
 from mercury_lsp.completion.postprocessing import postprocess
 from mercury_lsp.completion.silence import gate, why_silent
@@ -72,8 +73,14 @@ class Completer:
         """
         engine = await self._lease.load(self.settings, reload)
         rewrites = engine.edit_format is not None  # other models find neither place nor will to edit
-        self.next_edits.rewritten_places.rewrite = partial(rewrite_region, self._lease.rewrite) if rewrites else None
+        self.next_edits.regions.rewrite = self._rewrite_region if rewrites else None
         return engine
+
+    async def _rewrite_region(
+        self, region: Place, history: Sequence[EditHunk], enough: float, cancel: Event
+    ) -> Sequence[RewrittenLines] | None:
+        deadline_ms = None if self.settings.wait_for_context else DEADLINE_MS
+        return await rewrite_region(self._lease.rewrite, region, history, enough, deadline_ms, cancel)
 
     async def complete(
         self,

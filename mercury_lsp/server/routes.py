@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
-from mercury_lsp.server.requests import did_change_diagnostics, next_place, status
+from mercury_lsp.server.requests import did_change_diagnostics, explain, next_place, status
 from mercury_lsp.server.requests.copilot import account, get_completions, inline_edit, notices, panel
 from mercury_lsp.server.requests.did_change import did_change
 from mercury_lsp.server.requests.did_change_configuration import did_change_configuration
@@ -73,7 +73,7 @@ def create_server(engines: Engines) -> MercuryServer:
     server = MercuryServer(engines)
     for method, handler in (LSP | BEYOND_LSP).items():
         server.feature(method, FEATURE_OPTIONS.get(method))(handler)
-    for name in (ACCEPTED_COMMAND, status.STATUS_COMMAND):
+    for name in (ACCEPTED_COMMAND, status.STATUS_COMMAND, explain.EXPLAIN_COMMAND):
         server.command(name)(COMMANDS[name])
     ours = BEYOND_LSP | {types.TEXT_DOCUMENT_INLINE_COMPLETION: inline_completion}
     server.protocol.params_types = {method: get_type_hints(handler)["params"] for method, handler in ours.items()}

@@ -28,6 +28,7 @@ from mercury_engine.api import (
     Control,
     Fill,
     FillRequest,
+    RegionHunk,
     Request,
     Rewrite,
     RewriteRequest,
@@ -41,7 +42,7 @@ from mercury_engine.places.head import Ranking
 from tree_sitter import Parser, Tree
 
 from mercury_lsp.commands.stdio import serve
-from mercury_lsp.completion.next_edits import proposals, rewritten_places
+from mercury_lsp.completion.next_edits import proposals, region_edits
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
 from mercury_lsp.completion.next_edits.places import Places, RankedPlaces
@@ -95,11 +96,14 @@ class ScriptedEngine(FakeEngine):
     def _rewritten(self, request: RewriteRequest) -> Rewrite:
         """The region with the scripted pairs replaced, except in the line of the script."""
         script = _script("".join((*request.far, request.near, request.text, *request.suffix)))
-        lines = request.text.splitlines(keepends=True)
+        lines, hunks = request.text.splitlines(keepends=True), list[RegionHunk]()
         for index, line in enumerate(lines):
             for old, new in script.get("rewrites", ()) if "[[" not in line else ():
                 lines[index] = lines[index].replace(old, new)
-        return Rewrite("".join(lines), 0.9, 0.9, steps=1, elapsed=0.0, is_finished=True)
+            if lines[index] != line:
+                hunks.append(RegionHunk(index, index + 1, lines[index], script.get("chance", 0.9), 0.05))
+        chance = script.get("chance", 0.9)
+        return Rewrite("".join(lines), chance, chance, steps=1, elapsed=0.0, is_finished=True, hunks=tuple(hunks))
 
     async def _scored(self, gap: FillRequest, texts: Sequence[str], control: Control) -> list[float]:
         """The last text scores higher by the scripted `nats`, unless the line before the gap contains `against`."""
@@ -203,7 +207,7 @@ if __name__ == "__main__":
         document.parse = parse_once
     if "--rewrites" in sys.argv:
         ScriptedEngine.edit_format = "scripted"
-        rewritten_places.MIN_CHANCE_UNASKED = 0.0
+        region_edits.MIN_PLACE_CHANCE = 0.0
     if "--place" in sys.argv:
         Places.rank = always(sys.argv[sys.argv.index("--place") + 1])
     else:

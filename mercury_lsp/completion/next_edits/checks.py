@@ -1,27 +1,12 @@
-"""Edits that are never shown: those that revert the user, only move white space, or break the parse."""
+"""What an edit does to what the user did: whether it takes it back, or only moves white space; whether lines parse."""
 
 import re
 from collections.abc import Sequence
 
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.redaction import edit_shows_secret
-from mercury_lsp.documents.syntax import breaks_document
-
-MAX_EDIT_CHARS = 4_000
-"""Longest edit, old and new text together."""
 
 _WORD = re.compile(r"\w+")
-
-
-def is_wanted(snapshot: Snapshot, start: int, end: int, new: str, hunks: Sequence[Hunk]) -> bool:
-    """Whether an edit of [start, end) in this version may be shown, given what the user did."""
-    if not 0 <= start <= end <= snapshot.length or end - start + len(new) > MAX_EDIT_CHARS:
-        return False
-    old = snapshot.slice(start, end)
-    if only_moves_white_space(old, new) or reverts(snapshot, start, old, new, hunks):
-        return False
-    return not edit_shows_secret(snapshot, start, end, new) and not breaks_document(snapshot, start, end, new)
 
 
 def only_moves_white_space(old: str, new: str) -> bool:

@@ -1,5 +1,6 @@
 """Edits that rules propose, not judged yet, and the judgement: the first one that the model finds likely enough."""
 
+from asyncio import gather
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
@@ -8,7 +9,7 @@ from time import perf_counter
 from mercury_engine.api import Control, FillRequest
 
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, probability_of_new, scoring_request
 from mercury_lsp.completion.next_edits.places import RankedPlaces
 from mercury_lsp.completion.suggestions import RenamingProgress, Suggestion
@@ -24,13 +25,11 @@ ScoreTexts = Callable[[FillRequest, Sequence[str], Control], Awaitable[list[floa
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A site of one version of a document, whose path the model sees."""
+    """Sites in one line of a version of a document, from left to right, to be edited at once."""
 
     snapshot: Snapshot
     path: str
-    site: EditSite
-    offered: Callable[[str], None]
-    """Called with the suggestion's id when the edit is offered."""
+    sites: tuple[EditSite, ...]
     change: str = ""
     """The change that it repeats, as the model reads it; empty if it repeats none."""
     least: float = MIN_PROBABILITY
@@ -38,8 +37,13 @@ class Proposal:
     progress: Callable[[], RenamingProgress | None] = lambda: None
     """How far the renaming is that it goes on with."""
     is_guess: bool = True
-    """Whether it repeats a change for its words alone; not so where a name was renamed at its binding, a slip is
-    corrected, or an example says where the change goes on."""
+    """Whether it repeats a change for its words alone; not so where a name was renamed at its binding, or two examples
+    say how the change goes on."""
+
+    @property
+    def site(self) -> EditSite:
+        """Its sites as one."""
+        return joined(self.sites, self.snapshot)
 
 
 def likely_by_place(proposals: Sequence[Proposal], ranked: RankedPlaces | None) -> list[Proposal]:
@@ -48,7 +52,7 @@ def likely_by_place(proposals: Sequence[Proposal], ranked: RankedPlaces | None) 
     def is_likely(each: Proposal) -> bool:
         if not each.is_guess or ranked is None:
             return True
-        chance = ranked.chance_near(each.snapshot.uri, each.snapshot.source.line_of(each.site.start))
+        chance = ranked.chance_near(each.snapshot.uri, each.snapshot.source.line_of(each.sites[0].start))
         return chance is None or chance >= MIN_PLACE_CHANCE
 
     return [each for each in proposals if is_likely(each)]
@@ -62,7 +66,7 @@ def by_evidence(proposals: Sequence[Proposal], evidence: Callable[[Snapshot], Ev
     found = {uri: evidence(snapshot) for uri, snapshot in snapshots.items()}
 
     def rank(each: Proposal) -> int:
-        first, last = (each.snapshot.source.line_of(at) for at in (each.site.start, each.site.end))
+        first, last = (each.snapshot.source.line_of(at) for at in (each.sites[0].start, each.sites[-1].end))
         return found[each.snapshot.uri].rank(first, last)
 
     ranked = sorted(((rank(each), each) for each in proposals), key=lambda pair: pair[0])
@@ -78,31 +82,51 @@ def by_line(sites: Sequence[EditSite], snapshot: Snapshot) -> Iterator[list[Edit
 
 
 async def first_likely(
-    proposals: Sequence[Proposal], most: int, score: ScoreTexts, asked: Snapshot, cancel: Event
-) -> list[Suggestion]:
-    """The first edit that the model finds likely enough and that breaks no syntax; it judges at most `most` of them.
+    proposals: Sequence[Proposal], most: int, score: ScoreTexts, silence: list[str], cancel: Event
+) -> tuple[Proposal, Suggestion] | None:
+    """The first proposal that is likely enough and breaks no syntax; the model judges at most `most` of them.
 
-    `asked` is the document that the editor asked about. Raises Cancelled, and whatever the engine raises.
+    The model sees them in one batch. Why others aren't shown is added to `silence`. Raises Cancelled, and whatever the
+    engine raises.
     """
-    started, judged = perf_counter(), 0
+    started = perf_counter()
+    asked = _at_most(proposals, most)
+    is_first_exact = bool(asked) and not asked[0].least and not _breaks(asked[0])
+    probabilities = [1.0] if is_first_exact else await gather(*(_probability(each, score, cancel) for each in asked))
+    for each, probability in zip(asked, probabilities, strict=False):
+        line = each.snapshot.source.line_of(each.sites[0].start) + 1
+        if probability < each.least:
+            silence.append(f"line {line}: a rule's edit has probability {probability:.2f}, below {each.least}")
+        elif probability and _breaks(each):
+            silence.append(f"line {line}: a rule's edit would break the syntax")
+        elif probability:
+            site, seconds = each.site, perf_counter() - started
+            found = Suggestion.replacing(each.snapshot, site.start, site.end, site.new, probability, seconds)
+            return each, replace(found, renaming=each.progress())
+    return None
+
+
+def _at_most(proposals: Sequence[Proposal], most: int) -> list[Proposal]:
+    """The proposals before the one after `most` that the model must judge."""
+    found, judged = list[Proposal](), 0
     for each in proposals:
-        site = each.site
         judged += each.least > 0
         if judged > most:
             break
-        request = scoring_request(site, each.change, each.snapshot, each.path)
-        if request is None:
-            continue
-        probability = 1.0
-        if each.least:
-            nats = await score(request, (site.old, site.new), Control(cancel))
-            probability = probability_of_new(*nats) if nats is not None else 0.0
-        if probability < each.least or breaks(each.snapshot, site.start, site.end, site.new):
-            continue
-        seconds = perf_counter() - started
-        found = Suggestion.replacing(each.snapshot, site.start, site.end, site.new, probability, seconds)
-        elsewhere = each.snapshot if each.snapshot.uri != asked.uri else None
-        found = replace(found, renaming=each.progress(), elsewhere=elsewhere)
-        each.offered(found.id)
-        return [found]
-    return []
+        found.append(each)
+    return found
+
+
+async def _probability(proposal: Proposal, score: ScoreTexts, cancel: Event) -> float:
+    """That of the new text; 1 if the model isn't asked, 0 if it must not see the lines, or there is none."""
+    site = proposal.site
+    request = scoring_request(site, proposal.change, proposal.snapshot, proposal.path)
+    if request is None or not proposal.least:
+        return float(request is not None)
+    nats = await score(request, (site.old, site.new), Control(cancel))
+    return probability_of_new(*nats) if nats is not None else 0.0
+
+
+def _breaks(proposal: Proposal) -> bool:
+    site = proposal.site
+    return breaks(proposal.snapshot, site.start, site.end, site.new)

@@ -1,6 +1,6 @@
 """The state of next edits in one document: the last change, its scope, and the sites not to offer again."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -10,7 +10,6 @@ from mercury_lsp.completion.next_edits.edit_sites import EditSite, find_sites, o
 from mercury_lsp.completion.next_edits.elsewhere import sites_elsewhere
 from mercury_lsp.completion.next_edits.renaming import Elsewhere, Renaming, renaming_of
 from mercury_lsp.completion.next_edits.replacement import Replacement
-from mercury_lsp.completion.next_edits.spelling import are_alike, correction
 from mercury_lsp.completion.next_edits.syntax_kind import SyntaxKind, kind_at
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import edit_shows_secret
@@ -28,7 +27,9 @@ RENAMINGS_KEPT = 16
 class RepeatableEdits:
     """What can be repeated in one document; an edit is recorded in time that does not depend on the text's length."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_declined: Callable[[str, EditSite], bool] = lambda uri, site: False) -> None:
+        self._is_declined = is_declined
+        """Whether the user did not want an edit of a document."""
         self._change_log = ChangeLog()
         self._repeated: Replacement | None = None
         """The replacement last requested; kept while the user makes the same change elsewhere."""
@@ -40,30 +41,14 @@ class RepeatableEdits:
         """The old name also occurs further up in its scope, so the user may have meant only this site."""
         self._renamings: dict[tuple[str, str], int | None] = {}
         """Scopes by old and new name, to recognise a renaming that the user continues by hand."""
-        self._finished_offsets: list[int] = []
-        """Offsets where the replacement was offered and then edited or dismissed."""
-        self._offered: dict[str, tuple[int, ...]] = {}
-        """Start and end of the last offer, and the starts of its sites, by suggestion id."""
-        self._corrected: dict[str, str] = {}
-        """The misspelt name of the last offer, by suggestion id."""
         self._kinds: tuple[Snapshot | None, dict[Replacement, SyntaxKind | None]] = None, {}
-        self._kept_names: set[str] = set()
-        """Names that the user did not want corrected."""
-        self._offered_elsewhere: dict[str, tuple[str, str, str]] = {}
-        self._declined: set[tuple[str, str, str]] = set()
-        """Uri of another document, old and new name; offered, by suggestion id, and dismissed."""
 
     def record(self, edits: Sequence[Edit]) -> None:
         """Record edits, in order; every edit of the document must be recorded."""
         for edit in edits:
             self._change_log.record(edit)
-            for suggestion_id, (start, end, *_) in list(self._offered.items()):
-                if edit.start <= end and edit.start + len(edit.removed) >= start:
-                    self.dismiss(suggestion_id)
-            self._finished_offsets = [moved_offset(offset, edit) for offset in self._finished_offsets]
             self._scope = _moved_scope(self._scope, edit)
             self._renamings = {names: _moved_scope(scope, edit) for names, scope in self._renamings.items()}
-            self._offered = {name: tuple(moved_offset(at, edit) for at in each) for name, each in self._offered.items()}
 
     def _kind(self, replacement: Replacement, snapshot: Snapshot) -> SyntaxKind | None:
         """The syntactic kind of a replacement, looked up once in each version: a common name takes milliseconds."""
@@ -90,14 +75,6 @@ class RepeatableEdits:
             self._repeated = found
         return found
 
-    def correction(self, snapshot: Snapshot) -> EditSite | None:
-        """The misspelt name in the last change, to be replaced by the right one; None if there is none."""
-        last = self._change_log.last
-        found = correction(last.start, last.end, snapshot, self._kept_names) if last is not None else None
-        if found is None or edit_shows_secret(snapshot, found.start, found.end, found.new):
-            return None
-        return found
-
     def is_unfinished(self, replacement: Replacement, cursor: int) -> bool:
         """Whether the cursor is in the new text and the user seems to be still typing or erasing it."""
         if replacement.calls is not None or not replacement.start <= cursor <= replacement.end:
@@ -111,7 +88,7 @@ class RepeatableEdits:
         if self._is_switch or is_single_use or (kind := self._kind(replacement, snapshot)) is None:
             return []
         found = find_sites(replacement, kind, self._scope, snapshot)
-        return list(islice((site for site in found if site.start not in self._finished_offsets), MAX_OFFERED_SITES))
+        return list(islice((site for site in found if not self._is_declined(snapshot.uri, site)), MAX_OFFERED_SITES))
 
     def renaming(
         self, replacement: Replacement, snapshot: Snapshot, path: str = "", others: Sequence[tuple[Snapshot, str]] = ()
@@ -126,7 +103,7 @@ class RepeatableEdits:
         found = renaming_of(replacement, kind, self._scope, snapshot)
         if found is None:
             return None
-        left = tuple(site for site in found.left if site.start not in self._finished_offsets)
+        left = tuple(site for site in found.left if not self._is_declined(snapshot.uri, site))
         if not others or not (self._scope is None or kind.is_field):
             return replace(found, left=left)
         return replace(found, left=left, elsewhere=tuple(self._elsewhere(found, kind, snapshot, path, others)))
@@ -141,10 +118,9 @@ class RepeatableEdits:
     ) -> Iterator[Elsewhere]:
         names = found.old, found.new
         for other, other_path in others:
-            if (other.uri, *names) not in self._declined:
-                sites = sites_elsewhere(names, kind, path, snapshot.language_id, other, other_path)
-                if sites:
-                    yield Elsewhere(other, other_path, tuple(sites))
+            sites = sites_elsewhere(names, kind, path, snapshot.language_id, other, other_path)
+            if left := tuple(site for site in sites if not self._is_declined(other.uri, site)):
+                yield Elsewhere(other, other_path, left)
 
     def reaches_out(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether it renames a function, a type, a field or a name of the file that was renamed at its declaration.
@@ -170,6 +146,11 @@ class RepeatableEdits:
         kind = kind_at(snapshot, replacement.start) if replacement.is_of_name else None
         return kind is not None and (kind.is_bound or self.is_declaration(replacement, snapshot))
 
+    def is_bound_locally(self, replacement: Replacement, snapshot: Snapshot) -> bool:
+        """Whether the change renamed a local name where it is bound: its uses are undefined until they follow."""
+        kind = kind_at(snapshot, replacement.start) if replacement.is_of_name else None
+        return kind is not None and kind.is_bound and bool(kind.enclosing) and self._scope is not None
+
     def is_walked(self, replacement: Replacement, snapshot: Snapshot) -> bool:
         """Whether the user has renamed a local name or a member of the class in two places, so all others must follow.
 
@@ -191,8 +172,6 @@ class RepeatableEdits:
 
     def _start_over(self, replacement: Replacement, kind: SyntaxKind, snapshot: Snapshot) -> None:
         """Start over with a replacement made for the first time."""
-        self._finished_offsets.clear()
-        self._offered.clear()
         self._scope, self._is_switch, self._is_use = None, False, False
         if replacement.calls is not None:
             return
@@ -212,8 +191,6 @@ class RepeatableEdits:
             self._scope = self._renamings[names]
             return
         found = list(find_sites(replacement, kind, self._scope, snapshot))
-        if are_alike(*names) and not any(is_introduced(site.start, snapshot) for site in found):
-            return  # a misspelling is corrected: its other uses need it too
         self._is_switch = occurs_elsewhere(replacement, kind, self._scope, snapshot, offsets)
         is_inner = self._scope is not None or kind.is_outer
         self._is_use = is_inner and any(site.start < replacement.start for site in found)
@@ -221,39 +198,6 @@ class RepeatableEdits:
             self._renamings[names] = self._scope
             for oldest in list(self._renamings)[:-RENAMINGS_KEPT]:
                 del self._renamings[oldest]
-
-    def offer(self, suggestion_id: str, *sites: EditSite) -> None:
-        """Record an offer of sites in order; an earlier one neither edited nor dismissed may be offered again."""
-        self._forget_offers()
-        self._offered = {suggestion_id: (sites[0].start, sites[-1].end, *(site.start for site in sites))}
-
-    def offer_correction(self, suggestion_id: str, site: EditSite) -> None:
-        """Record the offer to correct a name."""
-        self._forget_offers()
-        self._corrected = {suggestion_id: site.old}
-
-    def offer_elsewhere(self, suggestion_id: str, uri: str, names: tuple[str, str]) -> None:
-        """Record the offer to go on with a renaming in another document."""
-        self._forget_offers()
-        self._offered_elsewhere = {suggestion_id: (uri, *names)}
-
-    def _forget_offers(self) -> None:
-        self._offered, self._corrected, self._offered_elsewhere = {}, {}, {}
-
-    def dismiss(self, suggestion_id: str) -> None:
-        """Do not offer the replacement at this site again."""
-        if suggestion_id in self._offered_elsewhere:
-            self._declined.add(self._offered_elsewhere.pop(suggestion_id))
-        if suggestion_id in self._corrected:
-            self._kept_names.add(self._corrected.pop(suggestion_id))
-        if suggestion_id in self._offered:
-            self._finished_offsets += self._offered.pop(suggestion_id)[2:]
-
-
-def is_introduced(start: int, snapshot: Snapshot) -> bool:
-    """Whether the name that starts there is bound, defined or declared there."""
-    kind = kind_at(snapshot, start)
-    return kind is not None and (kind.is_bound or kind.is_defined or kind.is_field or kind.is_declared)
 
 
 def _moved_scope(scope: int | None, edit: Edit) -> int | None:

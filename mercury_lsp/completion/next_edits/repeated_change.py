@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite, joined
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_RENAMED_PROBABILITY, change_block
 from mercury_lsp.completion.next_edits.proposals import Proposal, by_line
 from mercury_lsp.completion.next_edits.renaming import Renaming
@@ -48,14 +46,13 @@ class RepeatedChange:
         repeatable, replacement, snapshot = self.repeatable, self.replacement, self.snapshot
         if not (sites := repeatable.sites(replacement, snapshot, invoked)):
             return
-        least = 0.0 if repeatable.is_walked(replacement, snapshot) else self._least
+        is_local = repeatable.is_bound_locally(replacement, snapshot)
+        least = 0.0 if is_local or repeatable.is_walked(replacement, snapshot) else self._least
         block = change_block(replacement, snapshot)
         is_guess = least > 0 and self._is_guess
         lines = by_line(sites, snapshot) if replacement.is_of_name else ([site] for site in sites)
         for line in lines:
-            offered = partial(_offer, repeatable, line)
-            site = joined(line, snapshot)
-            yield Proposal(snapshot, self.path, site, offered, block, least, self.progress, is_guess)
+            yield Proposal(snapshot, self.path, tuple(line), block, least, self.progress, is_guess)
 
     def elsewhere(self) -> Iterator[Proposal]:
         """The renaming in other documents."""
@@ -63,14 +60,11 @@ class RepeatedChange:
         if renaming is None:
             return
         block, is_guess = change_block(self.replacement, self.snapshot), self._is_guess
-        names = self.replacement.old, self.replacement.new
         for each in renaming.elsewhere:
             if each.snapshot.is_on_disk and not self.closed.are_offered:
                 continue
-            offered = partial(self.repeatable.offer_elsewhere, uri=each.snapshot.uri, names=names)
             for line in by_line(each.sites, each.snapshot):
-                site = joined(line, each.snapshot)
-                yield Proposal(each.snapshot, each.path, site, offered, block, self._least, self.progress, is_guess)
+                yield Proposal(each.snapshot, each.path, tuple(line), block, self._least, self.progress, is_guess)
 
     def progress(self) -> RenamingProgress | None:
         """How far the renaming is."""
@@ -96,7 +90,3 @@ class RepeatedChange:
     def _renaming(self) -> Renaming | None:
         others = [*self.others, *self.closed.files]
         return self.repeatable.renaming(self.replacement, self.snapshot, self.path, others)
-
-
-def _offer(repeatable: RepeatableEdits, sites: Sequence[EditSite], suggestion_id: str) -> None:
-    repeatable.offer(suggestion_id, *sites)

@@ -1,7 +1,7 @@
-"""Rewrites regions of a document with the model, and cuts each answer to the short hunk that is shown."""
+"""Rewrites regions of a document with the model; each answer is hunks of whole lines."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 
 from mercury_engine.api import MAX_REGION_CHARS, MAX_REGION_LINES, Control, EditHunk, RewriteRequest
@@ -12,8 +12,9 @@ from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.context.context import ContextBuilder, without_start
 from mercury_lsp.documents.redaction import lines_show_secret
 
-MIN_CHANCE = 0.2
-"""Least chance of a rewrite that is returned; below it the engine stops writing."""
+PREFIX_CHARS, SUFFIX_CHARS = 1200, 600
+"""Characters shown before the region's chunk and behind the region; half of what a fill sees, which is read in half the
+time where it isn't cached."""
 
 DEADLINE_MS = 2000.0
 """Milliseconds after which a rewrite is given up: the user has looked elsewhere by then."""
@@ -23,31 +24,58 @@ RewriteText = Callable[[RewriteRequest, Control], Awaitable[RegionRewrite | None
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class RewrittenLines:
     """The whole lines at [start, end) of a version of a document, by offsets, become `text`."""
 
     start: int
     end: int
     text: str
-    confidence: float
+    chance: float
 
 
 async def rewrite_region(
-    rewrite: RewriteText, region: Place, history: Sequence[EditHunk], cancel: Event
-) -> Rewrite | None:
-    """The hunk of a region; None if it stays, if the model is not sure, or if the model must not see it."""
-    request = rewrite_request(region, history)
+    rewrite: RewriteText,
+    region: Place,
+    history: Sequence[EditHunk],
+    enough: float,
+    deadline_ms: float | None,
+    cancel: Event,
+) -> list[RewrittenLines] | None:
+    """What the model would change in a region, from the top down; neighbouring lines of `enough` chance at once.
+
+    None if the model must not see the region.
+    """
+    request = rewrite_request(region, history, enough)
+    if request is not None:
+        request = replace(request, deadline_ms=deadline_ms)
     found = await rewrite(request, Control(cancel)) if request is not None else None
-    if request is None or found is None or not found.is_finished or found.chance < MIN_CHANCE:
+    if request is None:
         return None
     source = region.snapshot.source
-    start = source.offset_at(region.start_line, 0)
-    old = source.slice(start, source.offset_at(region.end_line, 0))
-    new = found.text.replace("\n", "\r\n") if "\r\n" in old else found.text
-    return _short(start, old, new, found.chance)
+    line_break = (
+        "\r\n" if "\r\n" in source.slice(source.offset_at(region.start_line, 0), region.snapshot.length) else "\n"
+    )
+    lines, joined = lines_of(request.text), list[tuple[int, int, str, float]]()
+    for hunk in found.hunks if found is not None else ():
+        start, end, text = _narrow(lines, hunk.start, hunk.end, lines_of(hunk.text))
+        if joined and joined[-1][1] == start and min(joined[-1][3], hunk.chance) >= enough:
+            first, _, before, chance = joined.pop()
+            start, text = first, before + text
+            joined.append((start, end, text, min(chance, hunk.chance)))
+        else:
+            joined.append((start, end, text, hunk.chance))
+    return [
+        RewrittenLines(
+            source.offset_at(region.start_line + start, 0),
+            source.offset_at(region.start_line + end, 0),
+            text.replace("\n", line_break),
+            chance,
+        )
+        for start, end, text, chance in joined
+    ]
 
 
-def rewrite_request(region: Place, history: Sequence[EditHunk]) -> RewriteRequest | None:
+def rewrite_request(region: Place, history: Sequence[EditHunk], enough: float | None) -> RewriteRequest | None:
     """The engine's request; None for a region with a secret, with mixed line ends, or that is too large."""
     source, language_id = region.snapshot.source, region.snapshot.language_id
     start, end = source.offset_at(region.start_line, 0), source.offset_at(region.end_line, 0)
@@ -58,7 +86,7 @@ def rewrite_request(region: Place, history: Sequence[EditHunk]) -> RewriteReques
         return None
     if lines_show_secret(region.snapshot, start, end):
         return None
-    context = ContextBuilder().build(region.snapshot, start, region.path or None)
+    context = ContextBuilder(PREFIX_CHARS, SUFFIX_CHARS + len(text)).build(region.snapshot, start, region.path or None)
     below = "".join(context.suffix)
     if not below.startswith(text):  # a part of a long line that was left out
         return None
@@ -70,17 +98,12 @@ def rewrite_request(region: Place, history: Sequence[EditHunk]) -> RewriteReques
         history=tuple(history),
         path=region.path,
         language=language_id,
-        give_up_below=MIN_CHANCE,
-        deadline_ms=DEADLINE_MS,
+        give_up_below=enough or 0.0,
+        enough=enough,
     )
 
 
-def _short(start: int, old: str, new: str, chance: float) -> Rewrite | None:
-    """The lines that differ; None if none do."""
-    before, after = lines_of(old), lines_of(new)
-    if before == after:
-        return None
-    top, bottom = equal_ends(before, after)
-    at = start + sum(map(len, before[:top]))
-    removed = sum(map(len, before[top : len(before) - bottom]))
-    return Rewrite(at, at + removed, "".join(after[top : len(after) - bottom]), chance)
+def _narrow(lines: Sequence[str], start: int, end: int, new: Sequence[str]) -> tuple[int, int, str]:
+    """A hunk of the region's `lines` without equal lines at its ends."""
+    top, bottom = equal_ends(list(lines[start:end]), list(new))
+    return start + top, end - bottom, "".join(new[top : len(new) - bottom])

@@ -9,6 +9,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
 from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_edits
+from mercury_lsp.server.requests.explain import EXPLAIN_COMMAND, explain
 from mercury_lsp.server.requests.fill_here import FILL_COMMAND, fill_here
 from mercury_lsp.server.requests.next_edit import NEXT_EDIT_COMMAND, next_edit
 from mercury_lsp.server.requests.status import STATUS_COMMAND, status_command
@@ -38,6 +39,7 @@ def accepted(server: MercuryServer, token: types.ProgressToken | None, *argument
 COMMANDS: dict[str, Callable[..., Any]] = {
     ACCEPTED_COMMAND: accepted,
     STATUS_COMMAND: status_command,
+    EXPLAIN_COMMAND: explain,
     FILL_COMMAND: fill_here,
     NEXT_EDIT_COMMAND: next_edit,
     APPLY_ALL_COMMAND: apply_all_edits,

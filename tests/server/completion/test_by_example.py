@@ -1,17 +1,14 @@
-"""Changes of lines are made again in lines like them, and items are added wherever those beside them are listed."""
+"""Changes of lines are made again in lines like them."""
 
 from textwrap import dedent
 
 import pytest
 from lsprotocol import types
 
-from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.history import History
 from mercury_lsp.completion.next_edits.mirroring import mirrored
-from mercury_lsp.completion.next_edits.offers_by_example import OffersByExample
-from mercury_lsp.completion.next_edits.siblings import additions, sibling_sites
 from mercury_lsp.context.open_documents import OpenDocuments
-from mercury_lsp.documents.document import Edit, Snapshot
+from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
 
 
@@ -46,13 +43,6 @@ class ExampleDesk:
         """The lines that follow the examples, as they would be."""
         found = [each for one in mirrored(self.history.hunks(), self.parsed(number)) for each in one.sites]
         return [_after(each.start, each.end, each.new, self.parsed(number)) for each in found]
-
-    def added(self, number: int = 0) -> list[str]:
-        """The lines that would be new or longer."""
-        hunks, snapshot = self.history.hunks(), self.parsed(number)
-        found = [site for each in additions(hunks, self.parsed()) for site in sibling_sites(each, hunks, snapshot)]
-        unique = {site.start: site for site in found}.values()
-        return [_after(each.start, each.end, each.new, snapshot) for each in unique]
 
 
 def _after(start: int, end: int, new: str, snapshot: Snapshot) -> str:
@@ -131,107 +121,6 @@ def test_other_documents_follow_a_change_made_twice():
     assert desk.mirrored(1) == ["return hour_of(date)"]
 
 
-def test_a_dismissed_change_is_dismissed_in_its_document():
-    desk = ExampleDesk(a__py=CALLS).replace('when.strftime("%H").lower()', "hour_of(when)")
-    [found] = mirrored(desk.history.hunks(), desk.parsed())
-    offers = OffersByExample()
-    offers.offer("1", "file:///a.py", found.sites[0])
-    offers.dismiss("1")
-    assert offers.is_declined("file:///a.py", found.sites[0])
-    assert not offers.is_declined("file:///b.py", found.sites[0])
-
-
-def test_a_change_that_was_taken_and_taken_back_is_declined_at_its_place_only():
-    offers, uri, site, other = (
-        OffersByExample(),
-        "file:///a.py",
-        EditSite(50, "old", "newer"),
-        EditSite(90, "old", "newer"),
-    )
-    offers.offer("1", uri, site)
-    offers.edited(uri, [Edit(50, "old", "newer"), Edit(50, "newer", "old"), Edit(10, "", "four")])
-    assert offers.is_declined(uri, EditSite(54, "old", "newer"))
-    assert not offers.is_declined(uri, other)
-    offers.offer("2", uri, EditSite(20, "", "x\n"))
-    offers.edited(uri, [Edit(20, "", "x\n"), Edit(20, "x\n", "")])
-    assert offers.is_declined(uri, EditSite(20, "", "x\n"))
-
-
 def test_a_function_is_not_made_asynchronous_because_another_one_was():
     text = "function load(a) {\n  return get(a);\n}\nfunction count(a) {\n  return get(a);\n}\n"
     assert ExampleDesk(a__js=text).replace("function load", "async function load").mirrored() == []
-
-
-# An item beside another one
-
-LAMP = """\
-public class Lamp {
-    private final String room;
-    private final int watts;
-
-    public Lamp(String room, int watts) {
-        this.room = room;
-        this.watts = watts;
-        connect(room, watts, 5);
-    }
-
-    public String toString() {
-        return join(
-            "room", room,
-            "watts", watts);
-    }
-}
-"""
-
-
-def test_a_new_field_is_assigned_below_the_one_beside_it():
-    desk = ExampleDesk(a__java=LAMP).below("    private final int watts;", "    private final Color color;")
-    assert desk.added() == ["this.color = color;"]
-
-
-def test_a_new_name_joins_lists_of_its_siblings():
-    text = """\
-    const sizes = {
-      small: load("small"),
-      large: load("large"),
-    };
-    const order = ["small", "large"];
-    const pair = ["large", 3];
-    draw(small, large);
-    """
-    desk = ExampleDesk(a__js=text).below('  large: load("large"),', '  giant: load("giant"),')
-    assert desk.added() == ['const order = ["small", "large", "giant"];']
-
-
-def test_a_field_of_a_literal_takes_the_parameter_of_its_name():
-    text = """\
-    interface Job {
-      name: string;
-      tries: number;
-    }
-    function job(name: string): Job {
-      return { name, tries: 0 };
-    }
-    function other(name: string): Job {
-      return { name, tries: 0 };
-    }
-    """
-    desk = ExampleDesk(a__ts=text).below("  tries: number;", "  delay: number;")
-    assert desk.added() == []
-    desk.replace("job(name: string)", "job(name: string, delay: number)")
-    assert desk.added() == ["return { name, tries: 0, delay };"]
-
-
-def test_other_documents_get_the_item_too():
-    header = "struct pump {\n    size_t strokes;\n    size_t litres;\n};\n"
-    code = "void reset(struct pump *p)\n{\n    p->strokes = 0;\n    p->litres = 0;\n    p->rate = 50;\n}\n"
-    desk = ExampleDesk(pump__h=header, pump__c=code).below("    size_t litres;", "    size_t faults;")
-    assert desk.added(1) == ["p->faults = 0;"]
-
-
-def test_an_item_that_is_there_already_and_values_of_their_own_are_left_alone():
-    text = (
-        "class A:\n    def f(self, a1):\n        self.first = a1\n        self.third = 3\n\nx.first = 7\nx.third = 8\n"
-    )
-    desk = ExampleDesk(a__py=text).below("        self.first = a1", "        self.second = a1")
-    assert desk.added() == []

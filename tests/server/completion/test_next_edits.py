@@ -116,19 +116,6 @@ def test_without_a_syntax_tree_there_are_no_sites():
     assert NextEditDesk("count count\n", "plaintext").replace("count", "total").lines() == []
 
 
-def test_a_site_that_was_offered_and_then_edited_is_not_offered_again():
-    desk = NextEditDesk(RENAMED).replace("count", "total")
-    snapshot = desk.document.parsed()
-    first, second = desk.repeatable.sites(desk.repeatable.replacement(snapshot), snapshot, invoked=False)
-    desk.repeatable.offer("1", first)
-    desk.put(first.start, "count", "total")
-    assert desk.lines() == [2]
-    desk.repeatable.dismiss("1")
-    desk.put(0, "", "\n")  # another change: sites finished for the first are not for this one
-    assert desk.change() is None
-    assert second.old == "count"
-
-
 def test_crlf_and_astral_characters_do_not_shift_sites():
     desk = NextEditDesk('s = "𝒳"; count = 1\r\nt = "𝒳𝒳"; print(count)\r\n').replace("count", "total")
     snapshot = desk.document.parsed()

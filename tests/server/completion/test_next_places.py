@@ -149,7 +149,7 @@ def test_a_guess_needs_a_likely_place_and_what_scope_decides_needs_none():
 
     def proposal(line: int, is_guess: bool, of: Snapshot = snapshot) -> Proposal:
         site = EditSite(snapshot.offset_at(line, 0), "", "x")
-        return Proposal(of, "a.py", site, lambda _: None, is_guess=is_guess)
+        return Proposal(of, "a.py", (site,), is_guess=is_guess)
 
     elsewhere = replace(snapshot, uri=B)
     call, far = proposal(12, is_guess=True), proposal(0, is_guess=True)

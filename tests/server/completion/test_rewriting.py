@@ -4,16 +4,11 @@ import asyncio
 from threading import Event
 
 import pytest
-from mercury_engine.api import Control, EditHunk, RewriteRequest
+from mercury_engine.api import Control, EditHunk, RegionHunk, RewriteRequest
 from mercury_engine.api import Rewrite as RegionRewrite
 
 from mercury_lsp.completion.next_edits.places import Place
-from mercury_lsp.completion.next_edits.rewriting import (
-    MIN_CHANCE,
-    Rewrite,
-    rewrite_region,
-    rewrite_request,
-)
+from mercury_lsp.completion.next_edits.rewriting import RewrittenLines, rewrite_region, rewrite_request
 from mercury_lsp.documents.document import Document
 
 TEXT = "import os\n\n\ndef first(name):\n    value = load(name)\n    return value\n\n\nx = first('a')\ny = first('b')\n"
@@ -24,21 +19,32 @@ def region(text: str = TEXT, start: int = 3, end: int = 6, language: str = "pyth
     return Place(Document("file:///a.py", language, 1, text).snapshot(), "a.py", start, start, end, 1.0)
 
 
-def hunk(old: str, new: str, chance: float = 0.9, is_finished: bool = True, **changes) -> Rewrite | None:
-    """The hunk that a model's answer becomes, which has `new` in place of `old`."""
+def hunks(*changes: tuple[str, str, float], enough: float = 0.4, **options) -> list[RewrittenLines]:
+    """What a model's answer becomes, which has `new` in place of `old` with a chance, each in lines of its own."""
 
     async def rewrite(request: RewriteRequest, control: Control) -> RegionRewrite:
-        return RegionRewrite(request.text.replace(old, new), chance, 0.5, 1, 0.0, is_finished)
+        found = []
+        for old, new, chance in changes:
+            at = request.text.index(old)
+            start, end = request.text.count("\n", 0, at), request.text.count("\n", 0, at + len(old.rstrip("\n"))) + 1
+            lines = "".join(request.text.splitlines(keepends=True)[start:end])
+            found.append(RegionHunk(start, end, lines.replace(old, new), chance, 0.1))
+        return RegionRewrite(request.text, 0.5, 0.5, 1, 0.0, True, hunks=tuple(found))
 
-    return asyncio.run(rewrite_region(rewrite, region(**changes), HISTORY, Event()))
+    return asyncio.run(rewrite_region(rewrite, region(**options), HISTORY, enough, None, Event())) or []
 
 
-def applied(text: str, found: Rewrite) -> str:
+def hunk(old: str, new: str, **options) -> RewrittenLines:
+    [found] = hunks((old, new, 0.9), **options)
+    return found
+
+
+def applied(text: str, found: RewrittenLines) -> str:
     return text[: found.start] + found.text + text[found.end :]
 
 
 def test_a_request_is_the_document_cut_at_whole_lines():
-    request = rewrite_request(region(), HISTORY)
+    request = rewrite_request(region(), HISTORY, 0.4)
     around = "".join(request.far) + request.near + request.text + "".join(request.suffix)
     assert around.endswith(TEXT)
     assert request.text == "def first(name):\n    value = load(name)\n    return value\n"
@@ -51,7 +57,7 @@ CHANGES = {
     "a line deleted": ("    value = load(name)\n", ""),
     "the first line": ("first(name)", "first(name, default)"),
     "all lines": ("def first(name):\n    value = load(name)\n    return value\n", "first = load\n"),
-    "two lines": ("value", "found"),
+    "two lines": ("value = load(name)\n    return value\n", "found = load(name)\n    return found\n"),
 }
 
 
@@ -60,9 +66,9 @@ CHANGES = {
 def test_a_rewrite_becomes_the_lines_that_differ(old, new, end):
     text = TEXT.replace("\n", end)
     found = hunk(old, new, text=text)
-    assert applied(text, found) == TEXT.replace(old, new, 1 if old != "value" else -1).replace("\n", end)
+    assert applied(text, found) == TEXT.replace(old, new, 1).replace("\n", end)
     assert not set(found.text.splitlines()) & set(text[found.start : found.end].splitlines())
-    assert found.confidence == 0.9
+    assert found.chance == 0.9
 
 
 def test_a_hunk_is_short():
@@ -70,17 +76,20 @@ def test_a_hunk_is_short():
     assert (found.text, TEXT[found.start : found.end]) == ("    value = load(name, None)\n", "    value = load(name)\n")
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"old": "", "new": ""},
-        {"old": "load", "new": "read", "chance": MIN_CHANCE / 2},
-        {"old": "load", "new": "read", "is_finished": False},
-    ],
-    ids=["unchanged", "unsure", "not finished"],
-)
-def test_such_an_answer_is_no_hunk(answer):
-    assert hunk(**answer) is None
+def test_an_answer_without_hunks_changes_nothing():
+    assert hunks() == []
+
+
+def test_neighbouring_lines_that_are_likely_enough_are_one_edit():
+    pair = ("load(name)", "load(name, 1)", 0.8), ("return value", "return found", 0.6)
+    [both] = hunks(*pair)
+    assert (both.text, both.chance) == ("    value = load(name, 1)\n    return found\n", 0.6)
+    assert [each.chance for each in hunks(*pair, enough=0.7)] == [0.8, 0.6]
+
+
+def test_lines_apart_are_edits_of_their_own():
+    found = hunks(("first(name)", "first(key)", 0.8), ("return value", "return found", 0.6))
+    assert [each.text for each in found] == ["def first(key):\n", "    return found\n"]
 
 
 @pytest.mark.parametrize(
@@ -94,11 +103,11 @@ def test_such_an_answer_is_no_hunk(answer):
     ids=["a secret", "mixed line ends", "a carriage return", "a long line"],
 )
 def test_such_a_region_is_not_sent(text):
-    assert rewrite_request(region(text), ()) is None
+    assert rewrite_request(region(text), (), None) is None
 
 
 def test_too_many_lines_are_not_sent():
-    assert rewrite_request(region("x\n" * 40, 2, 38), ()) is None
+    assert rewrite_request(region("x\n" * 40, 2, 38), (), None) is None
 
 
 def test_the_last_line_without_a_break_is_rewritten():

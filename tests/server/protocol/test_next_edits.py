@@ -50,6 +50,17 @@ def renamed(editor: Editor, body: str = BODY, **fill: Any) -> str:
     return uri
 
 
+USED = "def count(x):\n    return x\n\n\nx = count(1)\ny = obj.count\nz = count(2)\n"
+"""A function whose name has uses, of which the model is asked."""
+
+
+def renamed_function(editor: Editor, body: str = USED, **fill: Any) -> str:
+    """Open a document in which the first function `count` has just become `total`; returns its uri."""
+    uri = editor.opened(script(**(SILENT | fill)) + body)
+    editor.change(uri, 2, {"range": span((1, 4), (1, 9)), "text": "total"})
+    return uri
+
+
 def edits(editor: Editor, uri: str, version: int = 2, line: int = 1, column: int = 11) -> list[dict[str, Any]]:
     return editor.result(ask(editor, uri, version, line, column))["edits"]
 
@@ -117,8 +128,8 @@ def test_accepting_leads_from_place_to_place_until_none_is_left(editor: Editor):
 
 
 def test_a_place_where_the_model_prefers_the_old_text_is_passed_over(editor: Editor):
-    [edit] = edits(editor, renamed(editor, against="x ="))
-    assert edit["range"] == span((4, 11), (4, 16))
+    [edit] = edits(editor, renamed_function(editor, against="x ="))
+    assert edit["range"] == span((7, 4), (7, 9))
 
 
 def test_a_renaming_under_way_is_walked_to_the_end_whatever_the_model_thinks_of_a_place(editor: Editor):
@@ -128,7 +139,7 @@ def test_a_renaming_under_way_is_walked_to_the_end_whatever_the_model_thinks_of_
         [edit], version = found, version + 1
         taken.append(edit["range"]["start"]["line"])
         editor.change(uri, version, {"range": edit["range"], "text": edit["text"]})
-    assert taken == [5, 4, 3, 2]
+    assert taken == [2, 3, 4, 5]
     assert editor.text(uri).endswith(body.replace("count", "total"))
 
 
@@ -189,8 +200,8 @@ def test_an_edit_that_is_no_renaming_tells_nothing(editor: Editor):
 
 
 def test_all_remaining_places_are_renamed_although_the_model_is_against_them(editor: Editor):
-    uri = renamed(editor, nats=-9.0)
-    assert edits(editor, uri) == []
+    uri = renamed_function(editor, nats=-9.0)
+    assert edits(editor, uri, column=9) == []
     assert editor.result(run_all(editor, uri)) == {"applied": True, "edits": 2, "documents": 1, "remaining": 0}
 
 
@@ -275,11 +286,12 @@ def test_editors_that_show_no_other_document_get_its_edit_by_key_only(tmp_path: 
         assert changed["textDocument"] == {"uri": user, "version": 1}
 
 
-def test_a_renaming_in_another_document_is_not_offered_again_once_dismissed(tmp_path: Path):
+def test_a_place_in_another_document_is_not_offered_again_once_dismissed(tmp_path: Path):
     with project(tmp_path, {"editsElsewhere": True}) as (editor, tools, _):
         [edit] = edits(editor, tools, 2, 1, 8)
         editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
-        assert edits(editor, tools, 2, 1, 8) == []
+        [other] = edits(editor, tools, 2, 1, 8)
+        assert (edit["range"], other["range"]) == (span((1, 18), (1, 22)), span((3, 4), (3, 8)))
 
 
 # Files that aren't open
@@ -391,48 +403,6 @@ def test_a_call_follows_a_removed_parameter(editor: Editor):
     assert (edit["range"], edit["text"]) == (span((4, 0), (4, 13)), "f(1, 2)")
 
 
-def test_what_calls_a_function_made_async_awaits_it(editor: Editor):
-    uri = editor.opened(script(**SILENT) + "def f():\n    return 1\n\n\ndef g():\n    x = f()\n    return x\n")
-    editor.change(uri, 2, {"range": span((1, 0), (1, 0)), "text": "async "})
-    [edit] = edits(editor, uri, 2, 1, 6)
-    assert (edit["range"], edit["text"]) == (span((5, 0), (6, 9)), "async def g():\n    x = await f")
-
-
-def test_a_new_parameter_is_taken_where_its_default_was(editor: Editor):
-    uri = editor.opened(script(**SILENT) + "LIMIT = 3\n\n\ndef f(count):\n    return count < LIMIT\n")
-    editor.change(uri, 2, {"range": span((4, 11), (4, 11)), "text": ", limit=LIMIT"})
-    [edit] = edits(editor, uri, 2, 4, 24)
-    assert (edit["range"], edit["text"]) == (span((5, 19), (5, 24)), "limit")
-
-
-def test_values_follow_the_key_that_they_name(editor: Editor):
-    text = script(**SILENT) + "jobs:\n  build:\n    steps: []\n  test:\n    needs: build\n"
-    uri = editor.opened(text, language="yaml")
-    editor.change(uri, 2, {"range": span((2, 2), (2, 7)), "text": "make"})
-    [edit] = edits(editor, uri, 2, 2, 6)
-    assert (edit["range"], edit["text"]) == (span((5, 11), (5, 16)), "make")
-
-
-def test_an_item_is_added_where_those_beside_it_are_listed_and_not_again_once_dismissed(editor: Editor):
-    body = "class A:\n    def __init__(self, red, green):\n        self.red = red\n        self.green = green\n"
-    uri = editor.opened(script(**SILENT) + body)
-    editor.change(uri, 2, {"range": span((2, 33), (2, 33)), "text": ", blue"})
-    [edit] = edits(editor, uri, 2, 2, 39)
-    assert (edit["range"], edit["text"]) == (span((5, 0), (5, 0)), "        self.blue = blue\n")
-    editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
-    assert edits(editor, uri, 2, 2, 39) == []
-
-
-def test_a_misspelt_use_is_corrected_and_not_renamed_elsewhere(editor: Editor):
-    uri = editor.opened(script(**SILENT) + "def f(height):\n    x = height\n    return height\n")
-    editor.change(uri, 2, {"range": span((2, 8), (2, 14)), "text": "hieght"})
-    [edit] = edits(editor, uri, 2, 2, 14)
-    assert (edit["range"], edit["text"]) == (span((2, 8), (2, 14)), "height")
-    assert "mercury" not in edit
-    editor.request("notifyRejected", {"uuids": edit["command"]["arguments"]})
-    assert edits(editor, uri, 2, 2, 14) == []
-
-
 def test_a_place_that_looks_like_a_secret_stays_and_the_user_is_told(editor: Editor):
     secret = '    password = "hunter2-Zq8!kPx" + count\n'
     uri = renamed(editor, "def f(count):\n" + secret + "    x = count\n    return count\n")
@@ -453,7 +423,10 @@ def test_without_a_renaming_or_for_an_older_version_nothing_is_renamed(editor: E
 
 @pytest.mark.parametrize("nats", [-2.0, -9.0], ids=["unsure", "sure of the old text"])
 def test_a_next_edit_that_the_model_is_not_sure_of_is_not_offered(editor: Editor, nats: float):
-    assert edits(editor, renamed(editor, nats=nats)) == []
+    body = "def f(n):\n    a = n\n    g(1, n)\n    return n\n"
+    uri = editor.opened(script(**SILENT, nats=nats) + body)
+    editor.change(uri, 2, {"range": span((2, 8), (2, 8)), "text": "self."})
+    assert edits(editor, uri, 2, 2, 13) == []
 
 
 def test_after_a_change_of_a_use_other_places_are_offered_only_on_request(editor: Editor):
@@ -470,8 +443,8 @@ def test_without_a_change_nothing_is_offered(editor: Editor):
 
 def test_places_that_look_like_secrets_are_kept_from_the_model(editor: Editor):
     secret = '    password = "hunter2-Zq8!kPx" + count\n'
-    uri = renamed(editor, "def f(count):\n" + secret)
-    assert edits(editor, uri) == []
+    uri = renamed_function(editor, "def count(x):\n    return x\n\n\n" + secret.lstrip())
+    assert edits(editor, uri, column=9) == []
     assert "hunter2" not in str(editor.request("test/given", {}))
 
 
@@ -510,8 +483,8 @@ def test_an_edit_for_a_text_that_has_changed_is_not_offered(editor: Editor):
 def test_a_failing_comparison_is_reported_once_and_answered_empty():
     with Editor(ANSWERS) as editor:
         editor.initialize(ACTIONS)
-        uri = renamed(editor, error="out of order")
-        assert edits(editor, uri) == [] and edits(editor, uri) == []
+        uri = renamed_function(editor, error="out of order")
+        assert edits(editor, uri, column=9) == [] and edits(editor, uri, column=9) == []
         [message] = editor.received("window/showMessage")
         assert "out of order" in message["message"]
 
@@ -555,6 +528,61 @@ def test_a_change_that_the_user_took_back_is_not_offered_there_until_they_go_on_
     assert [each["text"] for each in edits(editor, uri, 5, 3, 5)] == ["f(1, exact=1)"]
 
 
+def explained(editor: Editor) -> str:
+    asked = {"command": "mercury.explain", "arguments": []}
+    return "; ".join(editor.request("workspace/executeCommand", asked))
+
+
+def test_silence_is_explained_by_a_command(editor: Editor):
+    uri = renamed_function(editor, nats=-9.0)
+    assert edits(editor, uri, column=9) == []
+    assert "line 6: a rule's edit has probability 0.00" in explained(editor)
+    assert "line 6" in editor.received("window/showMessage")[0]["message"]
+
+
+# The model's rewrite of the region at hand
+
+
+@pytest.fixture(scope="module")
+def rewriting() -> Iterator[Editor]:
+    with Editor(ANSWERS, [*SERVER, "--rewrites"]) as made:
+        yield made.initialize(ACTIONS)
+
+
+SHAPES = {
+    "var to const": ("javascript", "var a = 1;\nvar b = 2;\nvar c = 3;\n", ("var", "const")),
+    "a mark": ("html", "<p>a = 1</p>\n<p>b = 2</p>\n<p>c = 3</p>\n", (" = ", " &lt; ")),
+    "an attribute": ("html", '<i id="a">1</i>\n<i id="b">2</i>\n<i id="c">3</i>\n', ("<i id", '<i class="x" id')),
+    "an argument": ("python", "a = fetch(url)\nb = fetch(url)\nc = fetch(url)\n", ("(url)", "(url, timeout)")),
+}
+
+
+@pytest.mark.parametrize(("language", "text", "change"), SHAPES.values(), ids=SHAPES)
+def test_what_two_lines_got_the_third_gets_from_rule_or_region(rewriting: Editor, language, text, change):
+    rewriting.quiet()
+    uri = rewriting.opened(script(**SILENT, rewrites=[change]) + text, language=language)
+    old, new = change
+    lines = text.splitlines()
+    for number in (0, 1):
+        column = lines[number].index(old)
+        where = span((number + 1, column), (number + 1, column + len(old)))
+        rewriting.change(uri, number + 2, {"range": where, "text": new})
+    [edit] = edits(rewriting, uri, 3, 2, lines[1].index(old) + len(new))
+    assert edit["range"]["start"]["line"] == 3
+    applied = rewriting.text(uri).splitlines()[3]
+    start, end = (edit["range"][side]["character"] for side in ("start", "end"))
+    shown = edit["text"].rstrip("\n")
+    assert lines[2].replace(old, new) in (shown, applied[:start] + shown + applied[end:])
+
+
+def test_a_region_that_the_model_is_not_sure_of_stays(rewriting: Editor):
+    rewriting.quiet()
+    uri = rewriting.opened(script(**SILENT, rewrites=[("a", "b")], chance=0.3) + "x = 1\na = 2\n")
+    rewriting.change(uri, 2, {"range": span((1, 4), (1, 5)), "text": "b"})
+    assert edits(rewriting, uri, 2, 1, 5) == []
+    assert "its probability is 0.30" in explained(rewriting)
+
+
 # As an action
 
 
@@ -581,7 +609,7 @@ def test_the_command_needs_no_version(editor: Editor):
 
 
 def test_with_nothing_to_do_the_command_says_so(editor: Editor):
-    assert editor.result(run(editor, renamed(editor, nats=-9.0))) == {"applied": False}
+    assert editor.result(run(editor, renamed_function(editor, nats=-9.0))) == {"applied": False}
     [message] = editor.received("window/showMessage")
     assert "no next edit" in message["message"] and editor.received("workspace/applyEdit") == []
 
@@ -677,7 +705,7 @@ def test_there_is_no_next_place_without_a_change_or_near_the_cursor(placing: Edi
 
 
 def test_by_key_the_user_is_taken_to_a_likely_place_if_no_edit_is_known(placing: Editor):
-    uri = renamed(placing.quiet(), BODY + FAR, nats=-9.0)
+    uri = renamed_function(placing.quiet(), USED + f"def g():\n{FAR}\n", nats=-9.0)
     assert placing.result(run(placing, uri, 2)) == {"applied": False}
     [shown] = placing.received("window/showDocument")
     assert (shown["uri"], shown["selection"]) == (uri, span((30, 4), (30, 4)))
@@ -703,7 +731,7 @@ def test_by_key_the_user_is_not_taken_to_where_they_have_just_edited(placing: Ed
 def test_a_client_that_shows_no_documents_is_told_the_line_of_the_likely_place():
     with Editor(ANSWERS, [*SERVER, "--place", "30"]) as made:
         made.initialize({**ACTIONS, "window": {"workDoneProgress": True}})
-        uri = renamed(made, BODY + FAR, nats=-9.0)
+        uri = renamed_function(made, USED + f"def g():\n{FAR}\n", nats=-9.0)
         assert made.result(run(made, uri, 2)) == {"applied": False}
         assert "one is likely at line 31" in made.received("window/showMessage")[0]["message"]
 

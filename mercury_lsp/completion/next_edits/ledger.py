@@ -1,0 +1,62 @@
+"""What became of the offered edits of one connection: offered, applied, or dismissed, and then not offered again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mercury_lsp.completion.next_edits.change import moved_offset
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.documents.document import Edit
+
+ENTRIES_KEPT = 64
+"""Edits that were offered before and are not offered again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An edit of a document, which later edits move."""
+
+    uri: str
+    site: EditSite
+
+    def is_touched_by(self, uri: str, edit: Edit) -> bool:
+        """Whether an edit of a document reaches it, if only at its border."""
+        site = self.site
+        return self.uri == uri and edit.start <= site.end and edit.start + len(edit.removed) >= site.start
+
+    def moved(self, uri: str, edit: Edit) -> "Entry":
+        """It after an edit of a document; an edit at its start leaves it where it is."""
+        if self.uri != uri or edit.start >= self.site.start:
+            return self
+        return replace(self, site=replace(self.site, start=moved_offset(self.site.start, edit)))
+
+
+class Ledger:
+    """The offers of one connection; for the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._offered: dict[str, tuple[Entry, ...]] = {}
+        """The places of the last offer, by suggestion id."""
+        self._declined: list[Entry] = []
+        """Places that were dismissed, or that an edit touched: taken, perhaps to be taken back, or overwritten."""
+
+    def offer(self, suggestion_id: str, uri: str, sites: Sequence[EditSite]) -> None:
+        """Record an offer; an earlier one neither edited nor dismissed may be offered again."""
+        self._offered = {suggestion_id: tuple(Entry(uri, site) for site in sites)}
+
+    def edited(self, uri: str, edits: Sequence[Edit]) -> None:
+        """The user edited a document."""
+        for edit in edits:
+            for suggestion_id, entries in list(self._offered.items()):
+                if any(each.is_touched_by(uri, edit) for each in entries):
+                    self.dismiss(suggestion_id)
+            self._declined = [each.moved(uri, edit) for each in self._declined]
+            moved = {name: tuple(e.moved(uri, edit) for e in entries) for name, entries in self._offered.items()}
+            self._offered = moved
+
+    def dismiss(self, suggestion_id: str) -> None:
+        """Do not offer this edit at these places again."""
+        self._declined = [*self._declined, *self._offered.pop(suggestion_id, ())][-ENTRIES_KEPT:]
+
+    def is_declined(self, uri: str, site: EditSite) -> bool:
+        """Whether the user did not want this edit at this place, or took it back."""
+        return Entry(uri, site) in self._declined

@@ -1,0 +1,136 @@
+"""Has regions rewritten, those around the cursor and the last change first, and picks the first hunk to show."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from threading import Event
+from time import perf_counter
+
+from mercury_engine.api import EditHunk
+
+from mercury_lsp.completion.next_edits.diagnostics import Evidence, no_evidence
+from mercury_lsp.completion.next_edits.edit_sites import EditSite
+from mercury_lsp.completion.next_edits.filters import objection, strays
+from mercury_lsp.completion.next_edits.history import Hunk, shown
+from mercury_lsp.completion.next_edits.ledger import Ledger
+from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
+from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
+from mercury_lsp.completion.suggestions import Source, Suggestion
+from mercury_lsp.documents.document import Snapshot
+
+LINES_ABOVE = 2
+LINES_BELOW = 7
+"""Lines of a region on either side of the cursor, or of the last change. In 135 positions of commits the next change is
+within eight lines below in 56 % and above in 1 %; the shipped adapter learned from regions of seven lines."""
+
+MIN_CHANCE = 0.6
+"""Least chance of a hunk that is shown. Of 130 positions of commits that want an edit 15 then show one, 8 of them a
+useful one, and 4 of 86 quiet ones; at 0.4 it is 20, 10 and 8."""
+
+MIN_PLACE_CHANCE = 0.1
+"""Least chance of a place elsewhere that is rewritten: the model's own "no change" is the veto."""
+
+MAX_PLACES = 2
+"""Places elsewhere that are rewritten at once; they share the engine's passes."""
+
+RewriteRegion = Callable[[Place, Sequence[EditHunk], float, Event], Awaitable[Sequence[RewrittenLines] | None]]
+"""Rewrites a region after the user's edits, oldest first; None if the model must not see it. Raises Cancelled when the
+event is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the next edit is found by: the user's history, and the head's ranking of places, when asked for."""
+
+    hunks: Sequence[Hunk]
+    rank: Callable[[], RankedPlaces | None]
+    """None if the head can't say."""
+    evidence: Callable[[Snapshot], Evidence] = no_evidence
+    """Where other servers found something wrong since the user's change."""
+    taken_back: tuple[str, int, int] | None = None
+    """Uri, start and end of the text in which the user has just taken a change back."""
+
+    def is_taken_back(self, uri: str, start: int, end: int) -> bool:
+        """Whether the user has just taken back a change of this text, or of a part of it."""
+        if self.taken_back is None:
+            return False
+        where, first, last = self.taken_back
+        return where == uri and start <= last and first <= end
+
+
+NO_SURROUNDINGS = Surroundings((), lambda: None)
+
+
+def regions_at_hand(snapshot: Snapshot, path: str, cursor_line: int | None, hunks: Sequence[Hunk]) -> list[Place]:
+    """The region around the cursor, and that around the last change in the document if it lies outside."""
+    own = [hunk for hunk in hunks if hunk.uri == snapshot.uri]
+    lines = [] if cursor_line is None else [cursor_line]
+    if own:
+        lines.append(max(own[-1].line, own[-1].end_line - 1))
+    found: list[Place] = []
+    for line in lines:
+        if not any(each.covers(line) for each in found):
+            found.append(region_around(snapshot, path, line))
+    return found
+
+
+def region_around(snapshot: Snapshot, path: str, line: int, chance: float = 1.0) -> Place:
+    """The lines around a line."""
+    count = snapshot.source.line_of(snapshot.length) + 1
+    return Place(snapshot, path, line, max(0, line - LINES_ABOVE), min(count, line + LINES_BELOW + 1), chance)
+
+
+class RegionEdits:
+    """The model's edits of regions; for the event loop's thread."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.rewrite: RewriteRegion | None = None
+        """Nothing is offered without it."""
+        self._ledger = ledger
+
+    async def first(
+        self,
+        regions: Iterable[Place],
+        around: Surroundings,
+        cursor_line: int | None,
+        source: Source,
+        silence: list[str],
+        cancel: Event,
+    ) -> tuple[Place, Suggestion] | None:
+        """The first hunk of the regions that may be shown, with its region; why others aren't is added to `silence`.
+
+        Raises Cancelled, and what the model raises.
+        """
+        if self.rewrite is None:
+            return None
+        asked, started = list(regions), perf_counter()
+        rewrites = [self.rewrite(each, shown(around.hunks, each.snapshot.uri), MIN_CHANCE, cancel) for each in asked]
+        for region, hunks in zip(asked, await asyncio.gather(*rewrites), strict=True):
+            if not hunks:
+                why = "the model changes nothing" if hunks is not None else "the model must not see them"
+                silence.append(f"lines {region.start_line + 1} to {region.end_line}: {why}")
+            for hunk in hunks or ():
+                if (why_not := self._objection(region.snapshot, hunk, around, cursor_line)) is not None:
+                    line = region.snapshot.source.line_of(hunk.start) + 1
+                    silence.append(f"line {line}: an edit of the model's is not shown, {why_not}")
+                    continue
+                span = region.snapshot, hunk.start, hunk.end
+                found = Suggestion.replacing(*span, hunk.text, hunk.chance, perf_counter() - started, source)
+                old = region.snapshot.slice(hunk.start, hunk.end)
+                self._ledger.offer(found.id, region.snapshot.uri, [EditSite(hunk.start, old, hunk.text)])
+                return region, found
+        return None
+
+    def _objection(
+        self, snapshot: Snapshot, hunk: RewrittenLines, around: Surroundings, cursor_line: int | None
+    ) -> str | None:
+        if hunk.chance < MIN_CHANCE:
+            return f"its probability is {hunk.chance:.2f}, below {MIN_CHANCE}"
+        if around.is_taken_back(snapshot.uri, hunk.start, hunk.end):
+            return "you have just taken a change back there"
+        site = EditSite(hunk.start, snapshot.slice(hunk.start, hunk.end), hunk.text)
+        if self._ledger.is_declined(snapshot.uri, site):
+            return "it was offered before"
+        return strays(site.old, site.new, around.hunks) or objection(
+            snapshot, hunk.start, hunk.end, hunk.text, around.hunks, cursor_line
+        )

@@ -1,0 +1,298 @@
+"""Which rewritten lines are offered: the cursor's region first, then likely places, and never against the user."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from mercury_lsp.completion.coalescing import Coalescer
+from mercury_lsp.completion.next_edits.diagnostics import Evidence
+from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection, strays
+from mercury_lsp.completion.next_edits.next_edits import NextEdits
+from mercury_lsp.completion.next_edits.places import Place
+from mercury_lsp.completion.next_edits.region_edits import (
+    LINES_ABOVE,
+    LINES_BELOW,
+    MIN_CHANCE,
+    MIN_PLACE_CHANCE,
+    Surroundings,
+)
+from mercury_lsp.completion.next_edits.rewriting import RewrittenLines
+from mercury_lsp.completion.suggestions import Suggestion
+from mercury_lsp.documents.document import Edit
+from tests.server.completion.test_history import A, HistoryDesk
+
+CODE = "def load(path):\n    return read(path)\n\n\ndef show(name):\n    text = load(name)\n    return text\n"
+
+
+@dataclass
+class FixedRanking:
+    """What a head would say."""
+
+    best: list[Place]
+
+
+FAR = CODE + "\n" * 30 + "print(load(1))\n"
+"""The last call is out of the cursor's region."""
+
+
+class RewriteDesk(HistoryDesk):
+    """A user whose function got an argument, and a model that rewrites its calls."""
+
+    def __init__(self, *changes: tuple[str, str, float], text: str = CODE) -> None:
+        super().__init__(a=text)
+        self.replace("load(path)", "load(path, count)")
+        self.asked: list[Place] = []
+        self.next_edits = NextEdits(Coalescer(), self.score)
+        self.next_edits.regions.rewrite = self.rewrite
+        self.changes, self.places = changes or (("load(name)", "load(name, count)", 0.9),), list[Place]()
+        self.errors: frozenset[int] = frozenset()
+
+    async def score(self, *_: object) -> list[float] | None:
+        return None
+
+    async def rewrite(self, region: Place, history: object, enough: float, cancel: object) -> list[RewrittenLines]:
+        self.asked.append(region)
+        source, found = region.snapshot.source, []
+        start, end = (source.offset_at(line, 0) for line in (region.start_line, region.end_line))
+        for old, new, chance in self.changes:
+            if (at := region.snapshot.slice(start, end).find(old)) >= 0:
+                found.append(RewrittenLines(start + at, start + at + len(old), new, chance))
+        return found
+
+    def place(self, line: int, chance: float = 0.9) -> Place:
+        return Place(self.documents.parsed(A), "a.py", line, max(0, line - 3), line + 4, chance)
+
+    def found(self, invoked: bool = False, cursor: int = 0) -> list[Suggestion]:
+        ranking = FixedRanking(self.places) if self.places else None
+        around = Surroundings(self.history.hunks(), lambda: ranking, lambda _: Evidence(self.errors))
+        at = None if invoked else cursor
+        return asyncio.run(self.next_edits.find(self.documents.parsed(A), "a.py", "edit", at, lambda: around))
+
+    @property
+    def silence(self) -> str:
+        return "; ".join(self.next_edits.silence)
+
+
+def why_not(desk: HistoryDesk, old: str, new: str, cursor_line: int | None = None) -> str | None:
+    at = desk.text().index(old)
+    snapshot, hunks = desk.documents.parsed(A), desk.history.hunks()
+    return objection(snapshot, at, at + len(old), new, hunks, cursor_line)
+
+
+def wanted(desk: HistoryDesk, old: str, new: str) -> bool:
+    return why_not(desk, old, new) is None
+
+
+# The region at hand
+
+
+@pytest.mark.parametrize("invoked", [False, True])
+def test_the_region_at_hand_is_rewritten_without_a_likely_place(invoked):
+    desk = RewriteDesk()
+    [offer] = desk.found(invoked)
+    assert (offer.text, offer.start, offer.end, offer.source) == ("load(name, count)", (5, 11), (5, 21), "region")
+    assert [(each.start_line, each.end_line) for each in desk.asked] == [(0, LINES_BELOW + 1)]
+
+
+def test_the_last_changes_region_is_rewritten_too_if_the_cursor_has_left_it():
+    desk = RewriteDesk(text=FAR)
+    desk.found(cursor=len(desk.text()))
+    last = desk.text().count("\n")
+    regions = [(last - LINES_ABOVE, last + 1), (0, LINES_BELOW + 1)]
+    assert [(each.start_line, each.end_line) for each in desk.asked] == regions
+
+
+def test_without_a_history_nothing_is_rewritten():
+    desk = RewriteDesk()
+    desk.history = HistoryDesk(a=CODE).history
+    assert desk.found() == [] and desk.asked == []
+
+
+def test_without_a_model_that_rewrites_nothing_is_asked():
+    desk = RewriteDesk()
+    desk.next_edits.regions.rewrite = None
+    assert desk.found() == [] and desk.asked == []
+    assert "the model in use rewrites no regions" in desk.silence
+
+
+def test_the_first_lines_that_are_likely_enough_are_offered():
+    desk = RewriteDesk(("def show(name)", "def show(key)", MIN_CHANCE / 2), ("load(name)", "load(name, count)", 0.7))
+    [offer] = desk.found()
+    assert (offer.text, offer.confidence) == ("load(name, count)", 0.7)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            ("load(name)", "load(name, count)", MIN_CHANCE / 2),
+            "line 6: an edit of the model's is not shown, its probability",
+        ),
+        (("    text", "        text", 0.9), "it has nothing in common"),
+        (("nowhere", "nothing", 0.9), "lines 1 to 8: the model changes nothing"),
+        (("load(path, count)", "load(path)", 0.9), "it has nothing in common with your changes"),
+        (("return text", "return (count", 0.9), "it breaks the syntax"),
+        (("    return read(path)\n", "", 0.9), "it removes lines, and you did not"),
+    ],
+    ids=["unlikely", "blanks", "nothing", "back", "broken", "fewer lines"],
+)
+def test_silence_has_a_reason(change, reason):
+    desk = RewriteDesk(change)
+    assert desk.found() == []
+    assert reason in desk.silence
+
+
+# Likely places
+
+
+@pytest.mark.parametrize(("chance", "asked"), [(MIN_PLACE_CHANCE, 1), (MIN_PLACE_CHANCE / 2, 0)])
+def test_a_place_out_of_the_region_is_rewritten_if_it_is_likely_enough(chance, asked):
+    desk = RewriteDesk(("load(1)", "load(1, count)", 0.9), text=FAR)
+    desk.places = [desk.place(38, chance)]
+    found = desk.found()
+    assert [each.line for each in desk.asked[1:]] == [38] * asked
+    assert [(each.text, each.source) for each in found] == [("load(1, count)", "place")] * asked
+
+
+def test_a_place_in_the_region_is_not_rewritten_again():
+    desk = RewriteDesk(("nowhere", "", 0.9))
+    desk.places = [desk.place(5)]
+    assert desk.found() == [] and len(desk.asked) == 1
+
+
+def test_places_are_rewritten_only_if_the_region_stays():
+    desk = RewriteDesk(text=FAR)
+    desk.places = [desk.place(38)]
+    assert desk.found() and len(desk.asked) == 1
+
+
+def test_a_place_of_another_version_is_not_asked_about():
+    desk = RewriteDesk(("nowhere", "", 0.9), text=FAR)
+    desk.places = [desk.place(38)]
+    desk.put((0, "", "import os\n"))
+    assert desk.found() == [] and [each.line for each in desk.asked] == [0]
+
+
+def test_a_line_in_which_an_error_appeared_is_asked_about_first_and_once():
+    desk = RewriteDesk(("nowhere", "", 0.9), text=FAR + "\n" * 9 + "x = 1\n")
+    desk.errors, desk.places = frozenset({48}), [desk.place(38), desk.place(47)]
+    assert desk.found() == [] and [each.line for each in desk.asked[1:]] == [48, 38]
+
+
+# Offers
+
+
+def test_a_dismissed_edit_is_not_offered_again():
+    desk = RewriteDesk()
+    [offer] = desk.found()
+    assert [each.text for each in desk.found()] == [offer.text]
+    [offer] = desk.found()
+    desk.next_edits.dismissed(offer.id)
+    assert desk.found() == [] and "it was offered before" in desk.silence
+
+
+def test_an_edit_that_was_taken_and_undone_is_not_offered_again():
+    desk = RewriteDesk()
+    [_] = desk.found()
+    at = desk.text().index("load(name)")
+    for old, new in (("load(name)", "load(name, count)"), ("load(name, count)", "load(name)")):
+        desk.put((at, old, new))
+        desk.next_edits.edited(A, [Edit(at, old, new)])
+    assert desk.found() == []
+
+
+def test_typing_on_above_an_offer_does_not_decline_it():
+    desk = RewriteDesk()
+    assert desk.found()
+    at = desk.text().index("    text = load(name)") - 1
+    for offset in range(len("load(name)") + 20):
+        desk.next_edits.edited(A, [Edit(at - 1 + offset, "", "x")])
+    assert desk.found()
+
+
+# Never
+
+
+def test_nothing_and_white_space_alone_are_not_wanted():
+    desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
+    assert not wanted(desk, "load(name)", "load(name)")
+    assert not wanted(desk, "text = load(name)", "text  =  load( name )")
+    assert not wanted(desk, "    text", "        text")
+
+
+def test_what_reverts_the_user_is_not_wanted():
+    desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
+    assert not wanted(desk, "def load(path, count):\n", "def load(path):\n")
+    desk = HistoryDesk(a=CODE).replace("text = load(name)", "shown = load(name)")
+    assert wanted(desk, "return text", "return shown")
+    assert not wanted(desk, "shown = load", "text = load")
+
+
+def test_the_users_words_taken_back_elsewhere_are_not_wanted():
+    desk = HistoryDesk(a=CODE + "\nx = total\n").replace("load(name)", "total(name)")
+    assert not wanted(desk, "x = total", "x = load")
+
+
+def test_what_was_removed_is_not_put_back():
+    desk = HistoryDesk(a=CODE).replace("    text = load(name)\n", "")
+    at = desk.text().index("    return text")
+    snapshot, hunks = desk.documents.parsed(A), desk.history.hunks()
+    assert objection(snapshot, at, at, "    text = load(name)\n", hunks) == "it undoes a change of yours"
+    at = desk.text().index("def show")
+    assert objection(snapshot, at, at, "    text = load(name)\n", hunks) == "it brings back lines that you removed"
+
+
+def test_what_breaks_the_parse_is_not_wanted():
+    assert not wanted(HistoryDesk(a=CODE), "load(name)", "load(name")
+
+
+def test_lines_that_look_like_secrets_are_not_touched():
+    desk = HistoryDesk(a=CODE + 'password = "hunter2-Zq8!kPx"\n')
+    assert not wanted(desk, "password", "passphrase")
+    assert not wanted(desk, "text = load(name)", 'password = "hunter2-Zq8!kPx"')
+
+
+def test_an_edit_outside_the_text_or_of_a_thousand_lines_is_not_wanted():
+    desk = HistoryDesk(a=CODE)
+    assert objection(desk.documents.parsed(A), 10, len(CODE) + 1, "x", []) == "it is too long"
+    assert not wanted(desk, "load(name)", "x\n" * MAX_EDIT_CHARS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_like"),
+    [
+        ("a = load(x)\n", "a = load(x, count)\n", True),
+        ("a = load(x)\n", "a = read(x)\n", False),
+        ("a = load(x)\n", "a = load((x))\n", False),
+        ("a = 1\nb = 2\n", "a = count\n", False),
+    ],
+    ids=["the word added", "another word", "brackets only", "fewer lines"],
+)
+def test_a_models_edit_follows_from_the_users_changes(old, new, is_like):
+    hunks = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)").history.hunks()
+    assert (strays(old, new, hunks) is None) is is_like
+
+
+def test_lines_may_go_where_the_user_removed_some():
+    hunks = HistoryDesk(a=CODE).replace("    return read(path)\n", "").history.hunks()
+    assert strays("    return read(name)\n", "", hunks) is None
+    assert strays("    x = 1\n    return read(name)\n", "", hunks) is not None
+
+
+def test_what_an_example_added_is_not_written_twice():
+    desk = HistoryDesk(a=CODE).replace("return read(path)", "return await read(path)")
+    assert wanted(desk, "load(name)", "await load(name)")
+    assert why_not(desk, "await read", "await await read") == "it doubles what is there"
+
+
+def test_a_line_is_not_inserted_beside_the_same_line():
+    desk = HistoryDesk(a=CODE).replace("load(path)", "load(path, count)")
+    assert why_not(desk, "", "def load(path, count):\n") == "it doubles what is there"
+
+
+def test_lines_above_the_cursor_are_changed_but_none_is_inserted_there():
+    desk = HistoryDesk(a=CODE).replace("load(name)", "load(name, count)")
+    assert why_not(desk, "", "import os\n", cursor_line=5) == "it inserts or rewrites lines above the cursor"
+    assert why_not(desk, "", "import os\n") is None
+    assert why_not(desk, "read(path)", "read(path, 1)", cursor_line=5) is None
