@@ -32,8 +32,10 @@ fuzz: .venv/.ready  ## random edits, messages and bytes; EXAMPLES=N. With atheri
 		for target in framed_messages long_bodies positions secrets; do $(BIN)/python -m tests.support.fuzz_targets \
 			$$target -runs=$$((10 * $(or $(EXAMPLES),10000))) -max_len=400 -artifact_prefix=runs/$$target-; done; fi
 
-soak: .venv/.ready  ## type keys and watch memory, descriptors and threads; KEYS=N
-	MERCURY_SOAK_KEYS=$(or $(KEYS),200000) $(BIN)/python -m pytest -s tests/server/relay/test_soak.py
+soak: .venv/.ready  ## type keys and watch memory, descriptors and threads; KEYS=N, MODEL=bundled for the model
+	MERCURY_SOAK_KEYS=$(or $(KEYS),200000) MERCURY_SOAK_MODEL=$(MODEL) MERCURY_SOAK_OUT=benchmarks/results/soak$(MODEL:%=-%).json \
+		$(BIN)/python -m pytest -s tests/server/relay/test_soak.py
+	$(BIN)/python docs/draw_soak.py
 
 check: check-python check-typescript check-lua  ## check formatting, lint, types and layers, in all three languages
 

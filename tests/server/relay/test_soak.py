@@ -2,13 +2,15 @@
 
 import json
 import os
+import platform
 import random
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,7 +23,7 @@ KEYS = int(os.environ.get("MERCURY_SOAK_KEYS", "1600"))
 EDITORS = 4
 
 RECORD = os.environ.get("MERCURY_SOAK_OUT")
-"""File for what was measured; benchmarks/soak_plot.py draws it."""
+"""File for what was measured; docs/draw_soak.py draws it."""
 
 BUNDLED = os.environ.get("MERCURY_SOAK_MODEL") == "bundled"
 """With the bundled model in place of an engine that answers at once."""
@@ -143,11 +145,27 @@ def sampled(place: Place) -> list[Sample]:
             figures = round(median(seconds) * 1000, 2), round(spent / len(seconds), 3)
             samples.append(Sample(keys, held(daemon), held(relays[0]), *figures))
             if RECORD:
-                Path(RECORD).write_text(json.dumps({"editors": EDITORS, "samples": samples}))
+                Path(RECORD).write_text(json.dumps(record(samples), indent=1) + "\n")
     assert place.pid() == daemon
     for each in editors:
         each.__exit__(None)
     return samples
+
+
+def record(samples: list[Sample]) -> dict[str, Any]:
+    """The samples as JSON, with the circumstances."""
+    return {
+        "engine": "bundled" if BUNDLED else "instant",
+        "editors": EDITORS,
+        "keys": [each.keys for each in samples],
+        "daemon_mb": [round(each.daemon.memory / 1e6, 1) for each in samples],
+        "relay_mb": [round(each.relay.memory / 1e6, 1) for each in samples],
+        "answer_ms": [each.answer_ms for each in samples],
+        "processor_ms": [each.processor_ms for each in samples],
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "load_average": round(os.getloadavg()[0], 1),
+        "date": date.today().isoformat(),
+    }
 
 
 def test_nothing_grows_with_the_number_of_keys(unix: Place):
