@@ -22,7 +22,7 @@ def main() -> None:
             plot.plot(record["keys"], record[f"{part}_mb"], label=part)
         plot.set(xlabel="keys", ylabel="resident MB", ylim=(0, None), xlim=(0, None), title=engine)
         plot.grid(alpha=0.3)
-        plot.legend()
+        plot.legend(loc="center right")
     figure.savefig(HERE / "soak.svg", metadata={"Date": None})
 
 
