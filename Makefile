@@ -20,7 +20,8 @@ ignored: .venv/.ready  ## compare ignored files with git in 1,000 random trees
 	MERCURY_IGNORE_TREES=1000 $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 tests/server/context/test_ignored_files.py
 
 interpreted: .venv/.ready  ## the GPU's kernels without a GPU: fills in Triton's interpreter, compiled for four models; GAPS=N
-	MERCURY_INTERPRETED_GAPS=$(or $(GAPS),300) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 tests/kernels/test_interpreted_fills.py
+	MERCURY_GAPS=$(or $(GAPS),300) $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 tests/kernels/test_*_fills.py \
+		tests/engine/decoding/test_drafts_change_nothing.py tests/benchmarks/test_gpu.py -m "not gpu"
 	MERCURY_COMPILED_MODELS="135M 0.5B 1.5B 7B" $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 3 tests/kernels/test_compiles.py
 
 chaos: .venv/.ready  ## kill and stop daemons under continuous typing; KILLS=N
@@ -69,6 +70,8 @@ lock: .venv/.ready  ## pin with hashes what is installed beside the package
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt uv
 	$(BIN)/uv pip compile -q pyproject.toml -c constraints.txt --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--no-header --output-file requirements.lock
+	$(BIN)/uv pip compile -q pyproject.toml --extra dev -c constraints.txt --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header | awk '/^[a-z]/ {keep = !/^(torch|triton|nvidia-|cuda-)/} keep' > requirements-dev.lock
 
 sbom: .venv/.ready  ## the bill of materials of an installation from requirements.lock, into build/
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt cyclonedx-bom
@@ -88,9 +91,10 @@ eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next ed
 	$(BIN)/python -m mercury_lab.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
 	$(if $(MIRROR),$(BIN)/python -m mercury_lab.evaluation commits --mirror "$(MIRROR)" --json $(LIMIT:%=--limit %) --out runs/evaluation/commits.json)
 
-.venv/.ready: pyproject.toml constraints.txt $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/mercury_kernels/cpu/build.py)
+.venv/.ready: pyproject.toml constraints.txt requirements-dev.lock $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/mercury_kernels/cpu/build.py)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'  # and torch: CPU or CUDA, as the index has it
 	touch $@
 
 .venv/.docs: .venv/.ready

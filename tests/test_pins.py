@@ -24,24 +24,29 @@ def pins(text: str) -> dict[str, str]:
 
 
 LOCK = (ROOT / "requirements.lock").read_text()
-"""`make lock` writes it."""
+"""`make lock` writes it, and the other one."""
+
+DEVELOPERS_LOCK = (ROOT / "requirements-dev.lock").read_text()
+"""All but torch and what only torch brings: its files differ between indexes, for CPUs and for CUDA."""
 
 
 def test_the_lock_has_every_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {canonical(re.split(r"[<>=; ]", dependency)[0]) for dependency in project["dependencies"]}
-    assert names <= set(pins(LOCK))
+    assert names <= set(pins(LOCK)) and names <= set(pins(DEVELOPERS_LOCK))
 
 
-def test_the_lock_and_the_constraints_agree():
+@pytest.mark.parametrize("lock", [LOCK, DEVELOPERS_LOCK], ids=["users", "developers"])
+def test_the_lock_and_the_constraints_agree(lock: str):
     constraints = pins((ROOT / "constraints.txt").read_text())
-    locked = pins(LOCK)
+    locked = pins(lock)
     assert {name for name in locked.keys() & constraints.keys() if locked[name] != constraints[name]} == set()
 
 
-def test_every_locked_package_has_hashes():
-    entries = re.split(r"\n(?=\S)", LOCK.strip())
-    assert len(entries) == len(pins(LOCK))
+@pytest.mark.parametrize("lock", [LOCK, DEVELOPERS_LOCK], ids=["users", "developers"])
+def test_every_locked_package_has_hashes(lock: str):
+    entries = re.split(r"\n(?=\S)", lock.strip())
+    assert len(entries) == len(pins(lock))
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("triton")
 
-from tests.support import tiny
+from tests.support import thorough, tiny
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +39,7 @@ def run_benchmark(*arguments: str, **environment: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not thorough.GAPS, reason="makes all kernels run in the interpreter: make interpreted")
 def test_a_rehearsal_runs_every_part_and_none_of_them_fails(tmp_path):
     done = run_benchmark("--rehearse", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]

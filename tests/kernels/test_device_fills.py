@@ -22,6 +22,7 @@ from mercury_lab.evaluation.gaps import GAP_KINDS, gaps
 
 from tests.support import tiny
 from tests.support.answering import answered
+from tests.support.thorough import GAPS
 
 REQUEST = FillRequest(
     near="import os\n\n\ndef view(self):\n    return ", suffix=("(1)\n", "\n\nclass View:\n"), max_slots=12
@@ -105,16 +106,16 @@ def count(monkeypatch, owner, name):
     return calls
 
 
-def test_200_real_fills_are_the_same_token_for_token(engine):
+def test_real_fills_are_the_same_token_for_token(engine):
     eager_to_end(engine)
-    ends, texts = 0, set()
-    for gap in near_gaps(50, 0, *GAP_KINDS):
+    ends, texts, each = 0, set(), GAPS // 4 or 12
+    for gap in near_gaps(each, 0, *GAP_KINDS):
         found, _ = both(engine, gap.request)
         assert gap.request.multiline or "\n" not in found.text
         ends += found.is_finished
         texts.add(found.text)
-    assert 20 < ends < 180
-    assert len(texts) > 50
+    assert 0.4 * each < ends < 3.6 * each
+    assert len(texts) > each
 
 
 @pytest.mark.parametrize("bound", [0.0, 2.0, 100.0])

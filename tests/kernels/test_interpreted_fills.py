@@ -4,7 +4,6 @@ Contexts are short, so that a pass takes a quarter of a second, but have several
 shares of a sum.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice, pairwise
@@ -20,13 +19,12 @@ from tests.support import tiny
 from tests.support.answering import answered
 from tests.support.interpreter import fast_interpreter, use_kernels
 from tests.support.paged import SMALL_PAGE, alike, verifying
+from tests.support.thorough import GAPS
 
 pytestmark = pytest.mark.skipif(not INTERPRETED.value, reason="on a GPU every fill is made of kernels")
 
-GAPS = int(os.environ.get("MERCURY_INTERPRETED_GAPS", "12"))
-"""Gaps that are compared, a quarter in each test; `make interpreted` asks for 300."""
-
 QUARTER = max(3, GAPS // 4)
+"""Gaps that each test compares."""
 
 AT_ONCE = (3, 4, 5)
 """Requests that run at once; more than four make the passes of sixteen."""

@@ -15,12 +15,13 @@ from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
+from tests.support import thorough
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
 
 HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
 
-GAPS = 300
+GAPS = thorough.GAPS or 75
 
 
 def loaded() -> Engine:
