@@ -88,7 +88,7 @@ def _next_edit_texts(snapshot: Snapshot, start: int, end: int) -> Iterator[tuple
         if top >= bottom:
             continue
         place = Place(snapshot, "a.py", top, top, bottom, 1.0)
-        request = rewrite_request(place, ())
+        request = rewrite_request(place, (), None)
         yield "rewriting", _of_rewrite(request) if request is not None else ""
     for at in (0, start, end):
         site = EditSite(min(at, snapshot.length), source.slice(at, at + 4), "other")

@@ -146,9 +146,9 @@ class RewriteRequest:
     cursor: int | None = None
     """The cursor's offset in `text`, if it is there, for formats that show it."""
     give_up_below: float = 0.0
-    """Leave the lines as they are where a hunk's chance falls below this."""
+    """Leave the lines as they are where a hunk's probability falls below this."""
     enough: float | None = None
-    """Stop behind the first hunk with at least this chance and a line that stays; None: rewrite the whole region."""
+    """Stop after the first hunk with at least this probability and a line that stays; None: the whole region."""
     deadline_ms: float | None = None
     """Milliseconds from the arrival of the request, after which there is no answer."""
 
@@ -160,7 +160,7 @@ class RegionHunk:
     start: int
     end: int
     text: str
-    chance: float
+    probability: float
     """Product of its tokens' probabilities (`decoding.autoregressive.rewriting`), not calibrated."""
     stays: float
     """The same of the present tokens in their place, as far as they were read."""
@@ -172,9 +172,9 @@ class Rewrite:
 
     text: str
     """The region's own text if the rewrite is not finished."""
-    chance: float
-    """Product of the hunks' chances; 0 if it is not finished."""
-    change_chance: float
+    probability: float
+    """Product of the hunks' probabilities; 0 if it is not finished."""
+    change_probability: float
     """How likely the model found it that anything changes, whatever the answer."""
     steps: int
     """Forward passes after the prompt."""

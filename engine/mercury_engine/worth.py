@@ -12,7 +12,7 @@ FINISHED_CHARS = 6
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """Chance times length, less what reading a wrong text costs; all in characters to type.
+    """Probability times length, less what reading a wrong text costs; all in characters to type.
 
     `python -m mercury_lab.evaluation calibration` fits the values for a model; the bundled one's are the default.
     Raises ValueError unless both are finite numbers.
@@ -27,12 +27,12 @@ class Worth:
         if not (isfinite(self.wrong_cost) and isfinite(self.least)):
             raise ValueError(f"wrong_cost is {self.wrong_cost} and least {self.least}; both must be finite")
 
-    def of(self, chance: float, text: str, is_finished: bool) -> float:
-        """The worth of a text that is right with this chance; finished texts end where the gap does."""
-        return chance * _gain(typed_characters(text), is_finished) - (1 - chance) * self.wrong_cost
+    def of(self, probability: float, text: str, is_finished: bool) -> float:
+        """The worth of a text that is right with this probability; finished texts end where the gap does."""
+        return probability * _gain(typed_characters(text), is_finished) - (1 - probability) * self.wrong_cost
 
-    def least_chance(self, length: int) -> float:
-        """The chance below which no text of so many typed characters is shown; above 1 if it is too short."""
+    def least_probability(self, length: int) -> float:
+        """The probability below which no text of so many typed characters is shown; above 1 if it is too short."""
         return (self.least + self.wrong_cost) / max(1.0, _gain(length, is_finished=True) + self.wrong_cost)
 
     def times(self, factor: float) -> "Worth":

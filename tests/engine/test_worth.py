@@ -29,15 +29,15 @@ def test_a_long_word_is_worth_showing_where_the_model_is_sure():
 
 
 @pytest.mark.parametrize("length", [3, 12, 40])
-def test_below_the_least_chance_no_text_of_that_length_is_worth_showing(length):
+def test_below_the_least_probability_no_text_of_that_length_is_worth_showing(length):
     worth = Worth()
-    chance = worth.least_chance(length)
+    chance = worth.least_probability(length)
     assert worth.of(chance, "x" * length, is_finished=True) == pytest.approx(worth.least)
     assert worth.of(chance - 0.01, "x" * length, is_finished=True) < worth.least
 
 
 def test_the_longer_the_text_the_less_sure_it_has_to_be():
-    chances = [Worth().least_chance(length) for length in range(60)]
+    chances = [Worth().least_probability(length) for length in range(60)]
     assert chances == sorted(chances, reverse=True)
 
 

@@ -97,7 +97,7 @@ class GapRules:
         if request.worth is None:
             return False
         longest = typed_characters(self.text(hypothesis)) + MOST_CHARS_AHEAD
-        return hypothesis.confidence < self.calibration.raw(request.worth.least_chance(longest))
+        return hypothesis.confidence < self.calibration.raw(request.worth.least_probability(longest))
 
 
 def _end(text: str, hypothesis: Hypothesis) -> int | None:

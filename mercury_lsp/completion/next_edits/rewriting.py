@@ -58,12 +58,12 @@ async def rewrite_region(
     lines, joined = lines_of(request.text), list[tuple[int, int, str, float]]()
     for hunk in found.hunks if found is not None else ():
         start, end, text = _narrow(lines, hunk.start, hunk.end, lines_of(hunk.text))
-        if joined and joined[-1][1] == start and min(joined[-1][3], hunk.chance) >= enough:
+        if joined and joined[-1][1] == start and min(joined[-1][3], hunk.probability) >= enough:
             first, _, before, chance = joined.pop()
             start, text = first, before + text
-            joined.append((start, end, text, min(chance, hunk.chance)))
+            joined.append((start, end, text, min(chance, hunk.probability)))
         else:
-            joined.append((start, end, text, hunk.chance))
+            joined.append((start, end, text, hunk.probability))
     return [
         RewrittenLines(
             source.offset_at(region.start_line + start, 0),

@@ -153,7 +153,7 @@ def test_a_region_ends_before_its_last_lines_only_if_that_is_ten_times_as_likely
 
     found = desk.rewrite(region, replace(REQUEST, text=region), ends_early)
     assert found.text == (kept if ends else region)
-    assert [each.chance for each in found.hunks] == ([pytest.approx(end)] if ends else [])
+    assert [each.probability for each in found.hunks] == ([pytest.approx(end)] if ends else [])
 
 
 def test_a_suffix_that_looks_like_the_last_lines_does_not_end_the_region_early(tmp_path):
@@ -187,15 +187,15 @@ def test_a_hunk_has_the_chance_of_its_own_tokens(tmp_path):
     desk = Desk(tmp_path / "model", tiny.QWEN_MARKERS)
     changed = REGION.replace("return found", "return names")
     sure = desk.rewrite(changed)
-    assert sure.chance == pytest.approx(0.99 ** (desk.tokens(" names")), rel=0.02)
-    assert sure.change_chance == pytest.approx(1.0, abs=1e-6)
+    assert sure.probability == pytest.approx(0.99 ** (desk.tokens(" names")), rel=0.02)
+    assert sure.change_probability == pytest.approx(1.0, abs=1e-6)
     [hunk] = sure.hunks
     assert (hunk.start, hunk.end, hunk.text) == (5, 6, "    return names\n")
     for doubt in (0.55, 0.95):  # elsewhere, in a line that stays
         found = desk.rewrite(changed, change=with_chance(desk, "found = []\n    for", doubt))
-        assert found.hunks[0].chance == pytest.approx(hunk.chance, rel=1e-4)
+        assert found.hunks[0].probability == pytest.approx(hunk.probability, rel=1e-4)
     unchanged = desk.rewrite(REGION, change=with_chance(desk, "found = []\n    for", 0.45))
-    assert (unchanged.hunks, unchanged.change_chance) == ((), pytest.approx(0.5, abs=1e-4))
+    assert (unchanged.hunks, unchanged.change_probability) == ((), pytest.approx(0.5, abs=1e-4))
 
 
 def test_each_hunk_is_told_by_its_lines(tmp_path):
@@ -232,7 +232,7 @@ def test_a_change_is_written_though_each_other_token_is_less_likely_than_the_pre
     tokens = desk.tokens(" names")
     assert desk.rewrite(changed, change=torn(0.3, 0.29)).hunks == ()  # the line as it is remains the likeliest
     [hunk] = desk.rewrite(changed, change=torn(0.3, 0.32)).hunks
-    assert hunk.chance == pytest.approx(0.32 * 0.99 ** (tokens - 1), rel=0.05)
+    assert hunk.probability == pytest.approx(0.32 * 0.99 ** (tokens - 1), rel=0.05)
 
 
 def test_a_hunk_that_only_moves_blanks_is_never_taken(desk):
@@ -274,7 +274,7 @@ def test_a_rewrite_is_cancelled_within_one_pass(desk):
 
 def test_a_deadline_in_the_past_reads_nothing(desk):
     found = desk.rewrite(REGION, replace(REQUEST, deadline_ms=0))
-    assert (found.text, found.chance, found.is_finished, found.steps) == (REGION, 0.0, False, 0)
+    assert (found.text, found.probability, found.is_finished, found.steps) == (REGION, 0.0, False, 0)
     assert desk.network.passes == []
 
 
@@ -313,5 +313,5 @@ def test_a_real_network_rewrites_as_it_would_one_token_at_a_time(tmp_path, marke
     monkeypatch.setattr(PresentText, "draft", lambda *_: [])
     slow = engine.rewrite(replace(REQUEST))
     assert fast.text == slow.text
-    assert fast.chance == pytest.approx(slow.chance, abs=1e-4)
+    assert fast.probability == pytest.approx(slow.probability, abs=1e-4)
     assert engine.fill(FillRequest(near="x = ")).steps

@@ -7,9 +7,9 @@ token until whole lines of the present text follow again (`present_text.py`). Th
 likely than the lines as they are, otherwise these stay. The rewrite ends where the model ends its gap or continues
 with the text behind the region. Text that runs on beyond the bound is no hunk.
 
-The chance of a hunk is the product of its tokens' probabilities. Present tokens within it, and the end where it is,
-count as certain from `KEPT_SURE` on and proportionally below: a hundred tokens with .99 each are not in doubt. Nor is
-the text around a hunk.
+The probability of a hunk is the product of its tokens' probabilities. Present tokens within it, and the end where it
+is, count as certain from `KEPT_SURE` on and proportionally below: a hundred tokens with .99 each are not in doubt. Nor
+is the text around a hunk.
 
 Dimensions: S rows, V vocabulary.
 """
@@ -63,7 +63,7 @@ class WrittenHunk:
     end: int
     new_start: int
     new_end: int
-    chance: float
+    probability: float
     """Product of its tokens' probabilities."""
     stays: float
     """The same of the present tokens in their place, as far as they were read."""
@@ -76,10 +76,10 @@ class WrittenRegion:
     present: PresentText
     text: str = ""
     hunks: list[WrittenHunk] = field(default_factory=list)
-    chance: float = 1.0
+    probability: float = 1.0
     """That of the hunk being written."""
     stays: float = 1.0
-    """The chance that nothing changes, up to the first hunk."""
+    """The probability that nothing changes, up to the first hunk."""
     ended: bool = False
     steps: int = 0
     rejected: int = 0
@@ -98,7 +98,7 @@ class WrittenRegion:
 
     def branch(self) -> "WrittenRegion":
         """A copy that can be written on by itself."""
-        return replace(self, present=self.present.copy(), hunks=[*self.hunks], chance=1.0, back=None)
+        return replace(self, present=self.present.copy(), hunks=[*self.hunks], probability=1.0, back=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Rewriter:
     def _has_enough(self, task: _Task, draft: WrittenRegion) -> bool:
         """Whether a likely hunk is written, and a line behind it that stays."""
         least = task.request.enough
-        if least is None or not draft.hunks or draft.hunks[-1].chance < least:
+        if least is None or not draft.hunks or draft.hunks[-1].probability < least:
             return False
         return draft.text.count("\n") > draft.hunks[-1].new_end
 
@@ -230,14 +230,14 @@ class Rewriter:
             self._begin(branch, region, token, read_SV[0])
             is_whole = yield from self._finish(task, branch, reading)
             draft.steps = branch.steps
-            is_likelier = found is None or branch.chance > found[0].chance
+            is_likelier = found is None or branch.probability > found[0].probability
             if is_whole and is_likelier and not self._moves_blanks(draft, branch, region):
                 found = branch, reading
         if found is None:
             return None
         branch, reading = found
         stays = self._stays(draft, region, read_SV, branch.end(region)[1])
-        if branch.chance <= stays:
+        if branch.probability <= stays:
             return None
         branch.hunks.append(self._hunk(draft, branch, region, stays))
         branch.steps, branch.stays = draft.steps, draft.stays if draft.hunks else draft.stays * stays
@@ -246,9 +246,9 @@ class Rewriter:
     def _begin(self, draft: WrittenRegion, region: Region, token: int | None, read_V: Array) -> None:
         """Write a hunk's first token."""
         if token is None:
-            draft.chance, draft.ended = math.exp(_end_logp(draft, region, read_V)), True
+            draft.probability, draft.ended = math.exp(_end_logp(draft, region, read_V)), True
         else:
-            draft.chance = math.exp(float(read_V[token]))
+            draft.probability = math.exp(float(read_V[token]))
             self._write(draft, region, token)
 
     def _finish(self, task: _Task, draft: WrittenRegion, verifier: Verifier) -> ForwardSteps[bool]:
@@ -258,7 +258,7 @@ class Rewriter:
         verifier.push(draft.present.written[-1:] if not draft.ended else [])
         while not draft.ended:
             is_long = len(draft.present.written) - begun > MORE_LINES * LINE_TOKENS
-            if is_long or draft.chance < task.request.give_up_below or task.is_over(draft):
+            if is_long or draft.probability < task.request.give_up_below or task.is_over(draft):
                 return False
             ids = draft.present.draft(PASS_ROWS - len(verifier.pending), region.drafted, lookup)
             [read_SV] = yield from verifier.verify([[]], [ids])
@@ -276,16 +276,16 @@ class Rewriter:
                 if draft.ended or i >= len(ids) or token != ids[i]:
                     break
             verifier.push(draft.present.written[count:])
-        return draft.chance >= task.request.give_up_below
+        return draft.probability >= task.request.give_up_below
 
     def _add(self, draft: WrittenRegion, region: Region, token: int | None, read_V: Array) -> None:
         """Write a token of a hunk, or its end."""
         present = draft.present
         if token is None:
-            chance, is_kept = math.exp(_end_logp(draft, region, read_V)), present.is_at_end
+            probability, is_kept = math.exp(_end_logp(draft, region, read_V)), present.is_at_end
         else:
-            chance, is_kept = math.exp(float(read_V[token])), present.expects(token)
-        draft.chance *= min(1.0, chance / KEPT_SURE) if is_kept else chance
+            probability, is_kept = math.exp(float(read_V[token])), present.expects(token)
+        draft.probability *= min(1.0, probability / KEPT_SURE) if is_kept else probability
         draft.ended |= token is None
         if token is not None:
             self._write(draft, region, token)
@@ -298,18 +298,18 @@ class Rewriter:
         return present.expects(token) if token is not None else present.next >= region.drafted
 
     def _stays(self, draft: WrittenRegion, region: Region, read_SV: Sequence[Array], end: int) -> float:
-        """The chance that the present tokens up to `end` stay, as far as they were read, and at least one."""
-        present, chance = draft.present, self.kept(draft, region, read_SV[0])
+        """The probability that the present tokens up to `end` stay, as far as they were read, and at least one."""
+        present, probability = draft.present, self.kept(draft, region, read_SV[0])
         for read_V, token in zip(read_SV[1:], present.ids[present.next + 1 : min(end, region.drafted)], strict=False):
-            chance *= min(1.0, math.exp(float(read_V[token])) / KEPT_SURE)
-        return chance
+            probability *= min(1.0, math.exp(float(read_V[token])) / KEPT_SURE)
+        return probability
 
     def _hunk(self, before: WrittenRegion, after: WrittenRegion, region: Region, stays: float) -> WrittenHunk:
         """The lines between two drafts."""
         old, new = self._texts_of(after, region)
         start = self._text(region.ids[: before.present.next]).count("\n")
         end, new_end = (_lines(each) if after.back is None else each.count("\n") for each in (old, new))
-        return WrittenHunk(start, end, before.text.count("\n"), new_end, after.chance, stays)
+        return WrittenHunk(start, end, before.text.count("\n"), new_end, after.probability, stays)
 
     def _moves_blanks(self, before: WrittenRegion, after: WrittenRegion, region: Region) -> bool:
         """Whether a hunk only changes blanks and line breaks."""
@@ -363,8 +363,8 @@ def _rewrite_of(request: RewriteRequest, read: ReadRegion, draft: WrittenRegion,
     is_finished = text is not None and draft.ended
     return Rewrite(
         text=text if text is not None and is_finished else request.text,
-        chance=prod(each.chance for each in hunks) if is_finished else 0.0,
-        change_chance=1 - draft.stays,
+        probability=prod(each.probability for each in hunks) if is_finished else 0.0,
+        change_probability=1 - draft.stays,
         steps=draft.steps,
         elapsed=0.0,
         is_finished=is_finished,
@@ -382,7 +382,7 @@ def _hunks(draft: WrittenRegion, read: ReadRegion, text: str) -> tuple[RegionHun
             each.start - above,
             each.end - above,
             "".join(lines[each.new_start - above : each.new_end - above]),
-            each.chance,
+            each.probability,
             each.stays,
         )
         for each in draft.hunks
