@@ -14,7 +14,7 @@ from mercury_lsp.documents.secret_text.blocks import LINE
 
 SKIPPED = frozenset(("node_modules", ".git", "dist", "build", "vendor", "__pycache__"))
 MAX_FILE_BYTES = 300_000
-MAX_PACKAGE_CHARS = 3_000_000
+MAX_PACKAGE_CHARS = 500_000
 """Characters that are read of one package, so that no large one decides alone."""
 
 MAX_LINE_CHARS = 2_000

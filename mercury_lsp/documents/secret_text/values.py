@@ -38,7 +38,7 @@ _WORDS = frozenset(
     passwords passwd passphrase pass pwd secret secrets token tokens key keys auth basic bearer digest cookie session
     credential credentials plain plaintext body header headers query path form json text/plain missing invalid empty
     unknown undefined undef todo tbd same-origin include omit same off on write read
-    fail failed creds repo""".split()  # noqa: SIM905
+    fail failed creds repo function""".split()  # noqa: SIM905
 )
 """Words that describe a value in place of one."""
 
