@@ -23,7 +23,8 @@ from mercury_lsp.settings import BUNDLED
 
 LEGEND = (
     "+: installed; *: in use where an editor's settings name no model; memory: of a server that has loaded it; pass, "
-    "answer: milliseconds of a forward pass and of a suggestion on this machine, measured by --measure; ~: estimated"
+    "answer: milliseconds of a forward pass and of a suggestion on this machine, measured by --measure on that day; "
+    "busy: while other programs ran, so measure again when the machine is idle; ~: estimated"
 )
 
 
@@ -151,9 +152,10 @@ def _note(text: str) -> None:
 def _table(rows: Sequence[Model]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in ("", "name", "licence"):
-        table.add_column(column, overflow="fold", no_wrap=column == "name")
-    for column in ("size MB", "memory MB", "pass ms", "answer ms"):
+        table.add_column(column, overflow="fold", no_wrap=True)
+    for column in ("size\nMB", "memory\nMB", "pass\nms", "answer\nms"):
         table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("measured")
     for row in rows:
         mark = "*" if row.in_use else "+" if row.installed else ""
         table.add_row(mark, row.name, row.licence or "unknown", *_figures(row))
@@ -163,11 +165,12 @@ def _table(rows: Sequence[Model]) -> Table:
 def _figures(row: Model) -> list[str]:
     memory = "unknown" if row.memory_mb is None else f"{'' if row.installed else '~'}{row.memory_mb:,.0f}"
     if row.speed is None:
-        return [f"{row.size_bytes / 1e6:,.0f}", memory, "unknown", "unknown"]
+        return [f"{row.size_bytes / 1e6:,.0f}", memory, "unknown", "unknown", ""]
     mark = "~" if row.speed.estimated else ""
     return [
         f"{row.size_bytes / 1e6:,.0f}",
         memory,
         f"{mark}{row.speed.pass_ms:,.0f}",
         f"{mark}{row.speed.answer_ms:,.0f}",
+        f"{row.speed.day or ''}{' busy' if row.speed.was_busy else ''}",
     ]

@@ -17,6 +17,7 @@ from mercury_lsp.commands.file_position import decoded, read_bytes
 from mercury_lsp.documents.languages import language_of
 from mercury_lsp.documents.utf16 import utf16_length
 from mercury_lsp.errors import UsageError
+from mercury_lsp.installed_models import larger
 
 CURSOR_MARK = "‹cursor›"
 """Marks the cursor in an example; it is removed before the file is opened."""
@@ -68,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(Text(message, "red"))
     for example, suggestion in zip(examples, suggestions, strict=True):
         _show(console, example, suggestion)
+    if arguments.model is None and (hint := larger.hint()):
+        console.print(Text(hint), soft_wrap=True)
     return 1 if client.messages else 0
 
 

@@ -27,6 +27,10 @@ class Speed:
     answer_ms: float
     estimated: bool
     """Whether it is scaled from another model's measurement by the bytes that a pass reads."""
+    day: str | None = None
+    """When it was measured; None if it was estimated, or before days were kept."""
+    was_busy: bool = False
+    """Whether other programs used the processors meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,13 @@ def _installed(store: Store, name: str, chosen: str, reference: Reference | None
         weight_bytes=weights,
         licence=BUNDLED_LICENCE if name == BUNDLED else licence,
         memory_mb=measured.memory_mb if measured else None,
-        speed=Speed(measured.pass_ms, measured.answer_ms, False) if measured else _scaled(reference, weights),
+        speed=_measured(measured) if measured else _scaled(reference, weights),
         source=record.source if record else None,
     )
+
+
+def _measured(found: Measurement) -> Speed:
+    return Speed(found.pass_ms, found.answer_ms, False, found.day, found.was_busy)
 
 
 def _available(model: KnownModel, reference: Reference | None) -> Model:

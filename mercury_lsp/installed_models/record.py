@@ -16,6 +16,10 @@ class Measurement:
     """Milliseconds of a fill after a key."""
     memory_mb: float | None
     """Resident memory of a process that has filled a few gaps; None if the system does not report it."""
+    day: str | None = None
+    """When it was measured, as in 2026-11-24; None for what an older version measured."""
+    was_busy: bool = False
+    """Whether other programs used the processors meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +50,11 @@ def read(path: Path) -> Record | None:
 
 def _measurement(raw: dict[str, Any]) -> Measurement:
     memory = raw.get("memory_mb")
-    return Measurement(float(raw["pass_ms"]), float(raw["answer_ms"]), None if memory is None else float(memory))
+    day = raw.get("day")
+    return Measurement(
+        float(raw["pass_ms"]),
+        float(raw["answer_ms"]),
+        None if memory is None else float(memory),
+        str(day) if day is not None else None,
+        raw.get("was_busy") is True,
+    )

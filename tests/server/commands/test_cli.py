@@ -22,6 +22,7 @@ from mercury_lsp.commands import doctor, loading, relay, try_
 from mercury_lsp.commands.client import Client
 from mercury_lsp.commands.file_position import FilePosition
 from mercury_lsp.errors import UsageError
+from mercury_lsp.installed_models import larger
 from mercury_lsp.settings import Settings
 from tests.support import tiny
 from tests.support.fake_engine import FakeEngine
@@ -325,6 +326,20 @@ def test_a_folder_without_examples_is_an_error(tmp_path: Path):
     (tmp_path / "a.py").write_text("x = 1\n")
     with pytest.raises(UsageError, match="no file"):
         try_._examples(tmp_path)
+
+
+def test_try_tells_users_of_the_bundled_model_of_the_larger_one_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
+    said = larger.hint()
+    assert said is not None and "0.5 GB, Apache-2.0" in said and f"models add {larger.NAME}" in said
+    (tmp_path / "default-model").write_text("mine\n")
+    assert larger.hint() is None
+    (tmp_path / "default-model").write_text("bundled\n")
+    assert larger.hint() is not None
+    (tmp_path / "models" / larger.NAME).mkdir(parents=True)
+    assert larger.hint() is None
 
 
 def test_serving_imports_nothing_of_downloads():

@@ -27,7 +27,7 @@ from tests.support.fake_hub import FakeHub, serving
 
 ADAPTER_FILES = [adapters.file_name(name) for name in adapters.NAMES]
 
-SPEED = Measurement(pass_ms=20.0, answer_ms=60.0, memory_mb=300.0)
+SPEED = Measurement(pass_ms=20.0, answer_ms=60.0, memory_mb=300.0, day="2026-11-24", was_busy=True)
 
 
 @pytest.fixture
@@ -116,9 +116,28 @@ def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, 
     assert main(["models", "list", "--measure"]) == 0
     assert "~" in capsys.readouterr().out
     found = rows(capsys)
-    assert found["bundled"]["speed"] == {"pass_ms": 20.0, "answer_ms": 60.0, "estimated": False}
+    speed = found["bundled"]["speed"]
+    assert (speed["pass_ms"], speed["answer_ms"], speed["estimated"]) == (20.0, 60.0, False)
     ratio = known.weight_bytes / found["bundled"]["weight_bytes"]
-    assert found["tiny"]["speed"] == {"pass_ms": 20.0 * ratio, "answer_ms": 60.0 * ratio, "estimated": True}
+    speed = found["tiny"]["speed"]
+    assert (speed["pass_ms"], speed["answer_ms"]) == (20.0 * ratio, 60.0 * ratio)
+    assert speed["estimated"] and speed["day"] is None
+
+
+def test_a_measured_speed_has_its_day_and_says_whether_the_machine_was_busy(models, known, capsys):
+    assert main(["models", "list", "--measure"]) == 0
+    shown = capsys.readouterr().out
+    assert "2026-11-24" in shown and "busy" in shown.partition("+: installed")[0]
+    assert main(["models", "list"]) == 0
+    assert "2026-11-24" in capsys.readouterr().out
+    speed = rows(capsys)["bundled"]["speed"]
+    assert (speed["day"], speed["was_busy"]) == ("2026-11-24", True)
+
+
+def test_a_record_of_an_older_version_has_no_day(tmp_path):
+    (tmp_path / "x.json").write_text('{"source": "s", "measured": {"pass_ms": 1, "answer_ms": 2, "memory_mb": null}}')
+    found = record.read(tmp_path / "x.json")
+    assert found is not None and found.measured == Measurement(1.0, 2.0, None)
 
 
 # Add
