@@ -64,5 +64,6 @@ def test_the_weights_have_their_licence_beside_them(name: str):
 def test_the_bill_of_materials_names_every_file_of_the_weights():
     bill = json.loads((WEIGHTS / "sbom.cdx.json").read_text())
     named = {component["name"]: component["hashes"][0]["content"] for component in bill["components"]}
-    files = [*WEIGHTS.glob("*.safetensors"), WEIGHTS / "tokenizer.json"]
+    writer = WEIGHTS.with_name("mercury-135m-diffusion") / "adapter.safetensors"
+    files = [*WEIGHTS.glob("*.safetensors"), writer, WEIGHTS / "tokenizer.json"]
     assert named == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -95,8 +95,8 @@ def bring_back(session: Session, name: str) -> None:
 
 def place_weights(inputs: Path) -> None:
     """Put the bundled model's weights, which travel apart, where the package has them."""
-    for path in (inputs / BUNDLED).glob("*.safetensors"):
-        if not (ASSETS / BUNDLED / path.name).exists():
+    for path in (inputs / BUNDLED / name for name in ("model.safetensors", "reader.safetensors")):
+        if path.exists() and not (ASSETS / BUNDLED / path.name).exists():
             shutil.copyfile(path, ASSETS / BUNDLED / path.name)
     if not (inputs / BUNDLED / "config.json").exists():
         shutil.copytree(ASSETS / BUNDLED, inputs / BUNDLED, dirs_exist_ok=True)
