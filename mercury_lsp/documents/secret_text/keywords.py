@@ -258,6 +258,8 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
     is_verb = found["strong"].lower() == "pass" and not re.search(r"\w\Z", before)
     if _ABOUT.search(rest) or value.lower() == (found["strong"] + rest).lower():
         return False
+    if found["strong"].lower() == "pass" and rest.strip("_0123456789"):
+        return False
     if found["compared"] is not None:
         if found["compared"].strip() != ",":
             return has_sign(value) or (len(value) >= MIN_COMPARED_CHARS and "=" in found["compared"])
@@ -272,8 +274,6 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
         return not is_verb and not _ASKS.search(before)
     if found["blank"] is not None:
         return not is_verb and not found["gap"].strip(" \t(\"'")
-    if found["strong"].lower() == "pass" and rest.strip("_0123456789"):
-        return False
     if re.search(r"\w!?[ \t]?\([^()]*\Z", found["gap"]) and not _WRAPPERS.search(found["gap"]) and not has_sign(value):
         return False
     return not (is_verb and found["fallback"] is not None) and ("." not in rest or "(" not in found["gap"])
