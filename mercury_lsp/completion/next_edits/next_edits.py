@@ -12,6 +12,7 @@ from mercury_lsp.completion.next_edits.checks import is_complete, only_moves_whi
 from mercury_lsp.completion.next_edits.filters import objection
 from mercury_lsp.completion.next_edits.judging import MIN_PROBABILITY, MIN_REPEATED_PROBABILITY, hunk_block
 from mercury_lsp.completion.next_edits.ledger import Ledger
+from mercury_lsp.completion.next_edits.line_pairs import next_lines
 from mercury_lsp.completion.next_edits.mirroring import mirrored
 from mercury_lsp.completion.next_edits.next_place import apart, broken_places
 from mercury_lsp.completion.next_edits.places import Place, RankedPlaces
@@ -240,7 +241,7 @@ class NextEdits:
             around = [each for each in asked.documents if each[0].uri != begun.snapshot.uri]
             yield from replace(begun, others=around, closed=asked.closed).elsewhere()
         if self._is_complete(asked):
-            for each in chain(self._called(asked), self._mirrored(asked)):
+            for each in chain(self._called(asked), self._in_next_line(asked), self._mirrored(asked)):
                 if not self._ledger.is_declined(each.snapshot.uri, each.sites[0]):
                     yield each
 
@@ -258,6 +259,13 @@ class NextEdits:
             for snapshot, path in asked.documents:
                 for site in call_sites(signature, hunks, snapshot):
                     yield Proposal(snapshot, path, (site,), "", 0.0, is_guess=False)
+
+    def _in_next_line(self, asked: _Question) -> Iterator[Proposal]:
+        """The replacement that the user has made in two lines beside each other, in the next one."""
+        for hunk, site in next_lines(asked.around.hunks, asked.snapshot):
+            if block := hunk_block(hunk, asked.snapshot.uri):
+                least = MIN_REPEATED_PROBABILITY
+                yield Proposal(asked.snapshot, asked.path, (site,), block, least, is_guess=False)
 
     def _mirrored(self, asked: _Question) -> Iterator[Proposal]:
         """The changes of the latest hunks in lines like theirs; of one example it is a guess."""
