@@ -94,10 +94,11 @@ def bring_back(session: Session, name: str) -> None:
 
 
 def place_weights(inputs: Path) -> None:
-    """Put the bundled model's weights, which travel apart, where the package has them."""
-    for path in (inputs / BUNDLED / name for name in ("model.safetensors", "reader.safetensors")):
-        if path.exists() and not (ASSETS / BUNDLED / path.name).exists():
-            shutil.copyfile(path, ASSETS / BUNDLED / path.name)
+    """Put the weights of the package's models, which travel apart, where the package has them."""
+    for path in inputs.glob("mercury-*/*.safetensors"):
+        target = ASSETS / path.parent.name / path.name
+        if target.parent.is_dir() and not target.exists():
+            shutil.copyfile(path, target)
     if not (inputs / BUNDLED / "config.json").exists():
         shutil.copytree(ASSETS / BUNDLED, inputs / BUNDLED, dirs_exist_ok=True)
 

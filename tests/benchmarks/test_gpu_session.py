@@ -39,7 +39,7 @@ def inputs(tmp_path_factory) -> Path:
     """What travels, at a size for a test."""
     folder = tmp_path_factory.mktemp("inputs")
     tiny.folder(folder / "qwen2.5-coder-0.5b", rank=0, markers=tiny.QWEN_MARKERS, **tiny.WIDE)
-    tiny.folder(folder / "mercury-135m", rank=2)
+    tiny.folder(folder / "mercury-135m", rank=0)
     (folder / "commits").mkdir()
     for split in ("training", "validation"):
         commit_edit.write(folder / "commits" / f"{split}.jsonl.gz", [training_data.commit()])
@@ -109,7 +109,7 @@ def test_the_readers_leg_goes_on_from_the_bundled_reader_and_is_compared_with_it
     """The first leg makes the reader that the second one begins with."""
     again = tmp_path / "inputs"
     shutil.copytree(inputs, again, ignore=shutil.ignore_patterns("runs", "parents", "reader-base"))
-    (again / "mercury-135m" / "settings.json").write_text(json.dumps({"rule": {"drafts": "context"}}))
+    (again / "mercury-135m" / "settings.json").write_text(json.dumps({"decoding": {"lookahead": 4}}))
     learned = []
     for out in (tmp_path / "first", tmp_path / "second"):
         done = session("reader", "--inputs", again, "--out", out, "--device", "cpu", "--minutes", 0.02)
