@@ -57,6 +57,8 @@ class FillRequest:
     """
     multiline: bool = False
     """False: the fill ends before its first line break."""
+    prose: bool = False
+    """The gap is in a comment or a string; an unfinished text may end after any word there."""
     max_slots: int = 32
     """Longest fill, in tokens."""
     effort: Effort = "medium"

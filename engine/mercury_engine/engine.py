@@ -130,7 +130,7 @@ class Engine:
     def beginnings(self, request: FillRequest) -> list[Cut]:
         """Every beginning of the fill that might be shown, the shortest first; for fitting what is worth showing."""
         hypotheses, context = batching.finished(self.decoder.write(request, Control()), self.reader)
-        return beginnings(hypotheses[0], self.decoder.rules) if context is not None else []
+        return beginnings(hypotheses[0], request, self.decoder.rules) if context is not None else []
 
     def surroundings(self, request: FillRequest, near: list[int]) -> GapContext:
         """What the decoder sees around a gap after the tokens of `near`; prefills only what is new."""

@@ -4,14 +4,15 @@ import re
 from collections import Counter
 
 from mercury_engine.text.brackets import CLOSING, OPENER_OF, OPENING, QUOTES, code_outside_strings
+from mercury_engine.text.overrun import overrun
 
 from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.documents.document import Snapshot
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ONLY_CLOSING = re.compile(r"[)\]};,\s]*[)\]}][)\]};,\s]*")
-_REPEATED_LINES_REACH_CHARS = 2000
-"""Characters after the cursor that are searched for lines which the fill repeats."""
+_BELOW_CHARS = 2000
+"""Characters after the cursor whose lines a fill must not repeat."""
 
 
 def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) -> str:
@@ -21,8 +22,8 @@ def postprocess(fill_text: str, context: CompletionContext, snapshot: Snapshot) 
         text = without_overlap(text, context.line_suffix)
         text = without_doubled_closers(text, context.line_prefix, context.line_suffix)
     else:
-        following = snapshot.slice(context.offset, context.offset + _REPEATED_LINES_REACH_CHARS)
-        text = without_repeated_lines(text, context.line_prefix, following)
+        following = snapshot.slice(context.offset, context.offset + _BELOW_CHARS)
+        text = text[: overrun(text, context.line_prefix, following)]
     return without_trailing_blanks(text, context.line_suffix)
 
 
@@ -58,20 +59,6 @@ def without_doubled_closers(text: str, line_prefix: str, line_suffix: str) -> st
     return text
 
 
-def without_repeated_lines(text: str, line_prefix: str, following: str) -> str:
-    """Drop the last lines that equal the next lines of the document; `following` starts at the cursor."""
-    lines = _BREAK.split(text)
-    filled = [number for number, line in enumerate(lines) if (line_prefix * (number == 0) + line).strip()]
-    ahead = [line.rstrip() for line in _BREAK.split(following)[1:] if line.strip()]
-    for count in range(min(len(filled), len(ahead)), 0, -1):
-        first = filled[-count]
-        tail = [(line_prefix * (number == 0) + lines[number]).rstrip() for number in filled[-count:]]
-        kept = _first_lines(text, first)
-        if tail == ahead[:count] and _unclosed(kept) <= _unclosed(text):
-            return kept
-    return text
-
-
 def without_trailing_blanks(text: str, line_suffix: str) -> str:
     """Strip trailing white space, unless it separates the text from the line's suffix."""
     stripped = text.rstrip()
@@ -82,14 +69,6 @@ def without_trailing_blanks(text: str, line_suffix: str) -> str:
         return stripped
     separates = _BREAK.search(blanks) or line_suffix[0] not in ")]},;:."
     return text if separates else stripped
-
-
-def _first_lines(text: str, count: int) -> str:
-    """The first `count` lines of text, without the last one's terminator."""
-    if count == 0:
-        return ""
-    breaks = [found.start() for found in _BREAK.finditer(text)]
-    return text[: breaks[count - 1]]
 
 
 def _unclosed(text: str) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from mercury_engine.api import FillRequest
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, path_line
 
-from mercury_lsp.context.scope import headers, wants_lines
+from mercury_lsp.context.scope import headers, is_prose, wants_lines
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language
 from mercury_lsp.documents.redaction import around_cursor, chunk_without_secrets, is_secret_line, without_secrets
@@ -38,6 +38,8 @@ class CompletionContext:
     suffix: tuple[str, ...]
     multiline: bool
     """Whether a suggestion may have several lines."""
+    prose: bool
+    """Whether the cursor is in a comment or a string of several lines."""
     line_prefix: str
     """The cursor's line up to the cursor; only its end if it is very long."""
     line_suffix: str
@@ -69,6 +71,7 @@ class CompletionContext:
             suffix=self.suffix,
             lookup_text=self.lookup_text,
             multiline=self.multiline,
+            prose=self.prose,
         )
 
 
@@ -103,6 +106,7 @@ class ContextBuilder:
             far=(*filter(None, preface), *_blocks(snapshot, range(start, index))),
             suffix=tuple(filter(None, (around.after, *_blocks(snapshot, range(index + 1, end))))),
             multiline=wants_lines(snapshot, offset),
+            prose=is_prose(snapshot, offset),
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),

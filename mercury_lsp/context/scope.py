@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from mercury_engine.text.brackets import OPENER_OF, OPENING, code_outside_strings
+from mercury_engine.text.brackets import OPENER_OF, OPENING, code_outside_strings, string_starts
 from tree_sitter import Node, Tree
 
 from mercury_lsp.documents.document import Snapshot
@@ -70,6 +70,15 @@ def wants_lines(snapshot: Snapshot, offset: int) -> bool:
     opens_block = _OPENS_INDENTED_BLOCK if language(snapshot.language_id).by_indent else _OPENS_BLOCK
     opens = not snapshot.slice(offset, end).strip() and opens_block.search(snapshot.slice(start, offset))
     return bool(opens) and classify(snapshot, offset) in (CursorClass.EXPRESSION, CursorClass.NEW_LINE_IN_BODY)
+
+
+def is_prose(snapshot: Snapshot, offset: int) -> bool:
+    """Whether a text at offset is a comment's, a longer string's, or that of a document without syntax."""
+    found = classify(snapshot, offset)
+    if found is CursorClass.STRING:
+        line_start, _ = snapshot.source.line_bounds(offset)
+        return string_starts(snapshot.slice(line_start, offset))[-1] is None
+    return found in (CursorClass.COMMENT, CursorClass.OTHER)
 
 
 def classify(snapshot: Snapshot, offset: int) -> CursorClass:

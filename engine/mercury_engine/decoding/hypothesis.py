@@ -31,6 +31,8 @@ class Hypothesis:
     """Rank of the first token that has nothing to spell: 0 is the likeliest. Sets candidates apart."""
     follows: str = ""
     """Text after the gap."""
+    below: str = ""
+    """Text after the gap from its line's end on, as far as a fill of several lines must not repeat it."""
     line: str | None = None
     """The cursor's line before the gap if the fill ends with a thought, see `text.thought`."""
     multiline: bool = False

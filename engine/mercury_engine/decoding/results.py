@@ -9,7 +9,7 @@ from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.truncation import truncated, word_start
 from mercury_engine.kv_cache.cache import CachedContext
-from mercury_engine.worth import Worth
+from mercury_engine.text.boundaries import ends_whole
 
 EVEN_PROBABILITY = 0.5
 """Probability below which a text is more likely wrong than right."""
@@ -39,7 +39,7 @@ def fill_of(
 
 
 def _fill_from(request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: CachedContext) -> Fill:
-    cut = most_worth(hypothesis, request.worth, rules) if request.worth else sure_enough(hypothesis, request, rules)
+    cut = most_worth(hypothesis, request, rules) if request.worth else sure_enough(hypothesis, request, rules)
     return Fill(
         text=cut.text,
         confidence=rules.calibration.kept(cut.confidence),
@@ -76,31 +76,36 @@ def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     tokens = len(hypothesis.probabilities)
     while tokens and hypothesis.probability(tokens) < least:
         tokens -= 1
-    return cut_after(hypothesis, tokens, rules)
+    cuts = (cut_after(hypothesis, request, each, rules) for each in range(tokens, hypothesis.known, -1))
+    return next((cut for cut in cuts if cut.text), Cut("", 1.0))
 
 
-def most_worth(hypothesis: Hypothesis, worth: Worth, rules: GapRules) -> Cut:
+def most_worth(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
     """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
-    best, most = Cut("", 1.0), 0.0
+    assert request.worth is not None
+    worth, best, most = request.worth, Cut("", 1.0), 0.0
     for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
         probability = rules.calibration.kept(hypothesis.probability(tokens))
         gain, loss = len(rules.text(hypothesis, tokens)) + CLOSING_CHARS, (1 - probability) * worth.wrong_cost
         if probability * gain - loss <= most:
             continue  # finding out what of it may be shown takes much longer
-        cut = cut_after(hypothesis, tokens, rules)
+        cut = cut_after(hypothesis, request, tokens, rules)
         if (value := worth.of(probability, cut.text, cut.is_finished)) > most and cut.text:
             best, most = cut, value
     return best
 
 
-def beginnings(hypothesis: Hypothesis, rules: GapRules) -> list[Cut]:
+def beginnings(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> list[Cut]:
     """Every beginning of a fill that might be shown, the shortest first."""
     whole = len(hypothesis.probabilities)
-    return [cut_after(hypothesis, tokens, rules) for tokens in range(hypothesis.known + 1, whole + 1)]
+    return [cut_after(hypothesis, request, tokens, rules) for tokens in range(hypothesis.known + 1, whole + 1)]
 
 
-def cut_after(hypothesis: Hypothesis, tokens: int, rules: GapRules) -> Cut:
-    """What may be shown of the first tokens; one more than are accepted counts the end marker."""
+def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: GapRules) -> Cut:
+    """What may be shown of the first tokens; one more than are accepted counts the end marker.
+
+    What is shown of code ends where an expression does (`text.boundaries`), of prose after any word.
+    """
     if hypothesis.ended and tokens >= len(hypothesis.probabilities):
         return Cut(rules.text(hypothesis), hypothesis.probability(tokens), is_finished=True)
     text, behind = rules.text(hypothesis, tokens), None
@@ -109,7 +114,12 @@ def cut_after(hypothesis: Hypothesis, tokens: int, rules: GapRules) -> Cut:
     if tokens < len(hypothesis.probabilities):
         ids = hypothesis.ids
         behind = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
-    return Cut(_whole_lines(truncated(text, behind)), hypothesis.probability(tokens))
+    shown, line = _whole_lines(truncated(text, behind)), request.near.rpartition("\n")[2]
+    is_shown = request.worth is not None or request.give_up_below > 0
+    if is_shown and not request.prose:
+        rest = rules.text(hypothesis).removeprefix(shown) + "\n" * hypothesis.ended
+        shown = shown if ends_whole(shown, rest, line, request.follows.partition("\n")[0]) else ""
+    return Cut(shown, hypothesis.probability(tokens))
 
 
 def _whole_lines(text: str) -> str:

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
 from mercury_lab.editing.editor import Editor, Shown, editor
-from mercury_lab.editing.verdicts import VERDICTS, Verdict, saved, verdict
+from mercury_lab.editing.verdicts import VERDICTS, Verdict, is_cut, runs_over, saved, verdict
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.intervals import wilson
 from mercury_lsp.settings import Eagerness
@@ -34,6 +34,10 @@ class Judged:
     verdict: Verdict | None
     """None for silence."""
     saved: int
+    cut: bool = False
+    """It stops inside an expression."""
+    runs_over: bool = False
+    """It goes on into what stands below."""
 
     @property
     def record(self) -> suite.SuiteRecord:
@@ -47,6 +51,8 @@ class Judged:
             "shown": self.shown.text,
             "right": self.cursor.answers[0] if self.cursor.answers else "",
             "verdict": self.verdict,
+            "cut": self.cut,
+            "runs_over": self.runs_over,
             "confidence": self.shown.confidence,
         }
 
@@ -57,7 +63,8 @@ def judged(cursor: Cursor, letters: int, asked: Editor) -> Judged:
     shown = asked.show(at)
     if not shown.text:
         return Judged(at, letters, shown, None, 0)
-    return Judged(at, letters, shown, verdict(shown.text, at.answers), saved(shown.text, at.answers))
+    quality, kept = verdict(shown.text, at.answers), saved(shown.text, at.answers)
+    return Judged(at, letters, shown, quality, kept, is_cut(shown.text, at), runs_over(shown.text, at))
 
 
 def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
@@ -76,6 +83,8 @@ def figures(found: Sequence[Judged]) -> suite.SuiteRecord:
         "characters": characters,
         "characters_saved": kept,
         "characters_saved_rate": kept / characters if characters else None,
+        "cut": sum(each.cut for each in found),
+        "runs_over": sum(each.runs_over for each in found),
         "several_lines": sum("\n" in each.shown.text.rstrip() for each in found),
         "several_lines_right": sum("\n" in e.shown.text.rstrip() and e.verdict == "line" for e in found),
     }
@@ -98,7 +107,16 @@ def figures_by_group(found: Sequence[Judged]) -> suite.SuiteRecord:
 
 def results_table(record: suite.SuiteRecord) -> Table:
     table = Table(
-        Column("cursors", no_wrap=True), "", "shown", "to the line's end", "in part", "stub", "wrong", "saved"
+        Column("cursors", no_wrap=True),
+        "",
+        "shown",
+        "to the line's end",
+        "in part",
+        "stub",
+        "wrong",
+        "saved",
+        "cut",
+        "runs over",
     )
     for letters, groups in record["letters"].items():
         table.add_section()
@@ -107,7 +125,7 @@ def results_table(record: suite.SuiteRecord) -> Table:
             shares = [suite.percent(row[f"{verdict}_rate"]["share"]) for verdict in VERDICTS]
             shown, kept = suite.percent(row["shown_rate"]["share"]), suite.percent(row["characters_saved_rate"])
             title = f"{name}, {letters} letters" if name == "all" else name
-            table.add_row(title, str(row["cursors"]), shown, *shares, kept)
+            table.add_row(title, str(row["cursors"]), shown, *shares, kept, str(row["cut"]), str(row["runs_over"]))
     return table
 
 

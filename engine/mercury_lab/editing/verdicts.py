@@ -3,6 +3,11 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from mercury_engine.text.boundaries import ends_whole, leaves_open
+from mercury_engine.text.brackets import OPENING
+from mercury_engine.text.overrun import overrun
+
+from mercury_lab.editing.cursors import Cursor
 from mercury_lab.evaluation.judge import STUB_CHARS, accepted, is_inside_word
 
 Verdict = Literal["line", "part", "stub", "wrong"]
@@ -24,6 +29,22 @@ def saved(shown: str, answers: Sequence[str]) -> int:
     """Characters that a perfect user need not type, who accepts right words only, and only in the cursor's line."""
     lines = [answer.partition("\n")[0] for answer in answers]
     return max((min(len(accepted(shown, line)), len(lines[0])) for line in lines), default=0)
+
+
+def is_cut(shown: str, cursor: Cursor) -> bool:
+    """Whether a text stops inside an expression: before the rest of a right answer, or with a bracket left open."""
+    line, rights = cursor.before.rpartition("\n")[2], [answer.partition("\n")[0].rstrip() for answer in cursor.answers]
+    if cursor.place in ("comment", "string") or shown in rights:
+        return False
+    rests = [right.removeprefix(shown) for right in rights if right.startswith(shown)]
+    if rests:
+        return not any(ends_whole(shown, rest, line) for rest in rests)
+    return "\n" not in shown and not shown.endswith(tuple(OPENING)) and leaves_open(shown, line)
+
+
+def runs_over(shown: str, cursor: Cursor) -> bool:
+    """Whether a text goes on into what stands below the cursor."""
+    return overrun(shown, cursor.before.rpartition("\n")[2], cursor.after) is not None
 
 
 def _against(shown: str, answer: str) -> Verdict:

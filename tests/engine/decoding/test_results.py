@@ -10,6 +10,9 @@ from mercury_engine.worth import Worth
 
 from tests.support import tiny
 
+ASKED = FillRequest("", worth=Worth())
+PROSE = FillRequest("# ", worth=Worth(), prose=True)
+
 
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory) -> GapRules:
@@ -48,50 +51,62 @@ def reading(rules, monkeypatch):
 def test_an_unsure_end_is_cut_off_and_the_next_text_tells_where_the_word_ends(rules, reading):
     written = accepted(rules, ("a", 0.9), (" b", 0.5), (" c", 0.5))
     rules = reading(written)
-    assert sure_enough(written, FillRequest("", give_up_below=0.4), rules).text == "a b"
-    assert sure_enough(written, FillRequest("", give_up_below=0.4), rules).confidence == pytest.approx(0.45)
-    assert sure_enough(written, FillRequest("", give_up_below=0.6), rules).text == "a"
-    assert sure_enough(written, FillRequest("", give_up_below=0.95), rules).text == ""
+    assert sure_enough(written, FillRequest("", give_up_below=0.4, prose=True), rules).text == "a b"
+    assert sure_enough(written, FillRequest("", give_up_below=0.4, prose=True), rules).confidence == pytest.approx(0.45)
+    assert sure_enough(written, FillRequest("", give_up_below=0.6, prose=True), rules).text == "a"
+    assert sure_enough(written, FillRequest("", give_up_below=0.95, prose=True), rules).text == ""
 
 
 def test_a_fill_that_is_sure_to_its_end_stays_whole(rules, reading):
     written = accepted(rules, ("a", 0.9), (" =", 0.9), ("", 0.9), ended=True)
     cut = sure_enough(written, FillRequest("", give_up_below=0.5), reading(written))
     assert (cut.text, cut.is_finished) == ("a =", True)
-    shorter = sure_enough(written, FillRequest("", give_up_below=0.75), reading(written))
+    shorter = sure_enough(written, FillRequest("", give_up_below=0.75, prose=True), reading(written))
     assert (shorter.text, shorter.is_finished) == ("a", False)
 
 
+def test_an_unsure_text_ends_before_the_statement_it_is_unsure_of(rules, reading):
+    written = accepted(rules, ("a = f", 0.9), ("(x);", 0.9), (" b =", 0.5), (" c", 0.5))
+    cut = sure_enough(written, FillRequest("", give_up_below=0.3), reading(written))
+    assert (cut.text, cut.confidence) == ("a = f(x);", pytest.approx(0.81))
+
+
+def test_half_an_expression_is_never_shown(rules, reading):
+    written = accepted(rules, ("item.price_of_all", 0.95), (" *", 0.1), (" item", 0.9), ("", 0.9), ended=True)
+    assert most_worth(written, ASKED, reading(written)).text == ""
+    assert most_worth(written, PROSE, reading(written)).text == "item.price_of_all"
+
+
 def test_the_beginning_that_is_worth_most_is_shown_not_the_surest(rules, reading):
-    written = accepted(rules, ("self", 0.95), (".measure", 0.8), ("(argument)", 0.9), (" or", 0.1))
-    assert most_worth(written, Worth(), reading(written)).text == "self.measure(argument)"
+    written = accepted(rules, ("self", 0.95), (".measure", 0.8), ("(argument)", 0.9), (";", 0.1), (" or", 0.9))
+    assert most_worth(written, ASKED, reading(written)).text == "self.measure(argument)"
 
 
 def test_a_doubtful_end_that_would_cost_more_than_it_saves_is_left_out(rules, reading):
-    written = accepted(rules, ("self.measurement", 0.95), (" + 1", 0.4), ("", 0.9), ended=True)
-    assert most_worth(written, Worth(), reading(written)).text == "self.measurement"
+    written = accepted(rules, ("self.measurement", 0.95), ("; x + 1", 0.4), ("", 0.9), ended=True)
+    assert most_worth(written, ASKED, reading(written)).text == "self.measurement"
 
 
 def test_a_line_is_finished_where_its_end_is_nearly_as_sure(rules, reading):
     written = accepted(rules, ("self.measurement", 0.95), (" + 1", 0.85), ("", 0.9), ended=True)
-    cut = most_worth(written, Worth(), reading(written))
+    cut = most_worth(written, ASKED, reading(written))
     assert (cut.text, cut.is_finished) == ("self.measurement + 1", True)
 
 
 def test_a_beginning_that_loses_more_than_it_can_gain_is_not_cut(rules, reading, monkeypatch):
     written = accepted(rules, ("self", 0.2), (".a", 0.5))
     monkeypatch.setattr("mercury_engine.decoding.results.cut_after", lambda *_: pytest.fail("a cut was made"))
-    assert most_worth(written, Worth(), reading(written)).text == ""
+    assert most_worth(written, ASKED, reading(written)).text == ""
 
 
 def test_nothing_is_left_of_a_fill_that_is_worth_nothing(rules, reading):
     written = accepted(rules, ("self", 0.2), (".a", 0.5))
-    assert most_worth(written, Worth(), reading(written)).text == ""
+    assert most_worth(written, ASKED, reading(written)).text == ""
 
 
 def test_no_beginning_ends_inside_a_word(rules, reading):
     written = accepted(rules, ("meas", 0.9), ("ure", 0.9), (" it", 0.9))
-    found = beginnings(written, reading(written))
+    found = beginnings(written, PROSE, reading(written))
     assert [cut.text for cut in found] == ["", "measure", "measure"]
     assert [cut.confidence for cut in found] == pytest.approx([0.9, 0.81, 0.729])
 
@@ -99,22 +114,22 @@ def test_no_beginning_ends_inside_a_word(rules, reading):
 def test_judging_a_hypothesis_leaves_it_as_it_is(rules, reading):
     written = accepted(rules, ("f", 0.9), ("(x", 0.5), (")", 0.5), ("", 0.5), ended=True)
     before = (list(written.ids), written.confidence, list(written.probabilities), written.ended)
-    most_worth(written, Worth(), reading(written))
+    most_worth(written, ASKED, reading(written))
     sure_enough(written, FillRequest("", give_up_below=0.9), reading(written))
     assert before == (written.ids, written.confidence, written.probabilities, written.ended)
 
 
 def test_a_line_is_finished_where_the_model_breaks_it(rules, reading):
     written = accepted(rules, ("total = left", 0.95), ("\n", 0.9), ("    pri", 0.3), ("nt", 0.9))
-    cut = most_worth(written, Worth(), reading(written))
+    cut = most_worth(written, ASKED, reading(written))
     assert (cut.text, cut.is_finished, cut.confidence) == ("total = left", True, pytest.approx(0.855))
 
 
 def test_of_several_lines_only_whole_ones_are_shown(rules, reading):
     written = accepted(rules, ("total = left", 0.95), ("\n    call", 0.9), ("(left", 0.9), (", right", 0.2))
-    assert cut_after(written, 3, reading(written)).text == "total = left"
+    assert cut_after(written, PROSE, 3, reading(written)).text == "total = left"
 
 
 def test_brackets_that_the_model_would_close_are_closed(rules, reading):
-    written = accepted(rules, ("f", 0.9), ("(x", 0.9), (")", 0.1))
-    assert cut_after(written, 2, reading(written)).text == "f(x)"
+    written = accepted(rules, ("f", 0.9), ("(x", 0.9), (")", 0.1), ("\n", 0.1))
+    assert cut_after(written, ASKED, 2, reading(written)).text == "f(x)"

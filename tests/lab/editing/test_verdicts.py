@@ -1,7 +1,10 @@
 """What a shown text is worth, by hand-made examples."""
 
+from pathlib import Path
+
 import pytest
-from mercury_lab.editing.verdicts import saved, verdict
+from mercury_lab.editing.cursors import Cursor
+from mercury_lab.editing.verdicts import is_cut, runs_over, saved, verdict
 
 ANSWERS = ("self.entries.append(entry)\n    return entry", "self.entries += [entry]")
 
@@ -27,6 +30,31 @@ ANSWERS = ("self.entries.append(entry)\n    return entry", "self.entries += [ent
 )
 def test_the_best_verdict_over_all_answers(shown, worth):
     assert verdict(shown, ANSWERS) == worth
+
+
+@pytest.mark.parametrize(
+    ("shown", "right", "cut"),
+    [
+        ("item.price", "item.price * item.count", True),
+        ("item.price * item.count", "item.price * item.count", False),
+        ('os.environ.get("USER"', "user", True),
+        ("first", "first, second", True),
+        ("if (ready) {", "if (ready) {", False),
+    ],
+)
+def test_a_text_is_cut_where_it_stops_inside_an_expression(shown, right, cut):
+    cursor = Cursor(Path("a.py"), "body", "total = ", "\n", (right,), False)
+    assert is_cut(shown, cursor) == cut
+
+
+def test_prose_may_stop_after_any_word():
+    assert not is_cut("adds the", Cursor(Path("a.py"), "comment", "# ", "\n", ("adds the rows",), False))
+
+
+def test_a_text_runs_over_when_it_goes_on_with_what_stands_below():
+    cursor = Cursor(Path("a.lua"), "body", "  file:", "\n  return true\nend\n", ("close()",), False)
+    assert runs_over("close()\n  return true\nend", cursor)
+    assert not runs_over("close()", cursor)
 
 
 def test_a_short_text_that_ends_the_line_is_no_stub():

@@ -1,0 +1,53 @@
+"""Where a text may end without leaving an expression half said. By its characters and those that follow it alone."""
+
+from mercury_engine.text.brackets import CLOSING, bracket_step, string_starts
+
+SUFFIX_CHARS = 8
+"""Characters after the gap that the rest of a text must begin with to be taken for them."""
+
+
+def ends_whole(text: str, rest: str, line_prefix: str, line_suffix: str = "") -> bool:
+    """Whether a text may end before `rest`, which is how the model goes on: at a line's, statement's or argument's end.
+
+    `line_prefix` and `line_suffix` are the rest of the cursor's line. Inside a bracket or string that the text itself
+    opens, before an operator, a call's parentheses or a word, and where nothing is known of the rest it may not. A
+    string that was open before the text may end after any word.
+    """
+    opened, quote, was_open = _opened(text, line_prefix)
+    if opened or (quote and not was_open):
+        return False
+    if quote or text.endswith(";"):
+        return True
+    if line_suffix.strip() and rest.startswith(line_suffix[:SUFFIX_CHARS].rstrip()):
+        return True
+    after = rest.lstrip(" \t")
+    if after[:1] == ",":
+        return after[1:].lstrip(" \t")[:1] in ("\n", "\r") or _depth(line_prefix) > 0
+    if after[:1] == ":":
+        return after[1:2] not in (":", "=")
+    return bool(after) and (after[0] in "\r\n;" or after[0] in CLOSING)
+
+
+def leaves_open(text: str, line_prefix: str = "") -> bool:
+    """Whether a text leaves a bracket or a string open that it opens itself."""
+    opened, quote, was_open = _opened(text, line_prefix)
+    return opened or (quote and not was_open)
+
+
+def _opened(text: str, line_prefix: str) -> tuple[bool, bool, bool]:
+    """Whether a bracket of the text is open at its end, whether a string is, and whether that began before the text."""
+    line, start = line_prefix + text, len(line_prefix)
+    starts, depth = string_starts(line), 0
+    for at in range(start, len(line)):
+        if starts[at] is None and starts[at + 1] is None:
+            depth = max(0, depth + bracket_step(line[at]))
+    return depth > 0, starts[-1] is not None, starts[-1] is not None and starts[-1] < start
+
+
+def _depth(line: str) -> int:
+    """Brackets open at the end of a line, those in strings not counted."""
+    starts, depth = string_starts(line), 0
+    for at, character in enumerate(line):
+        if starts[at] is None and starts[at + 1] is None:
+            depth = max(0, depth + bracket_step(character))
+    return depth
