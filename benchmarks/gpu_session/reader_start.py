@@ -17,7 +17,7 @@ def lay_out(bundled: Path, base: Path, parent: Path, exported: Path) -> int:
     """
     base.mkdir(parents=True, exist_ok=True)
     config = json.loads((bundled / "config.json").read_text("utf-8"))
-    (base / "config.json").write_text(json.dumps(config | {"adapter_rank": 0}))  # without a writer
+    (base / "config.json").write_text(json.dumps(config | {"kind": "causal", "adapter_rank": 0}))  # without a writer
     for name in ("model.safetensors", "tokenizer.json"):
         if not (base / name).exists():
             (base / name).symlink_to((bundled / name).resolve())
