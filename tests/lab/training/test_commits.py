@@ -253,7 +253,7 @@ def test_the_region_around_the_last_change_is_rewritten_or_stays():
     edit = CommitEdit("r", "c", (CommitFile("a.py", "python", before),), 1, steps)
 
     def around(order, done):
-        return edit_example(Moment(edit, order, done), random.Random(0), lambda _: True, 7, around=3)
+        return edit_example(Moment(edit, order, done), random.Random(0), lambda _: True, 7, around=(3, 3))
 
     first = around((0, 1, 2), 1)
     assert first.region_text.endswith("a = g(1)\nb = f(2)\nc = f(3)\nline = 0\n")

@@ -24,6 +24,7 @@ from mercury_lab.training.edits.stage import EditExample
 from mercury_lab.training.examples.edits import EditSampler
 from mercury_lab.training.examples.gaps import GapSampler, GapSettings
 from mercury_lab.training.examples.mixture import Mixture
+from mercury_lsp.completion.next_edits.region_edits import LINES_ABOVE, LINES_BELOW
 
 TokenIds = tuple[int, ...]
 
@@ -34,8 +35,8 @@ MAX_EDIT_TOKENS = 224
 REGION_LINES = 2 * TOLERANCE_LINES + 1
 """Lines of a region, as the server cuts it around a place: the change may be anywhere in it."""
 
-AROUND_CURSOR_LINES = 8
-"""Lines on either side of the last change in the region that the server has rewritten first."""
+AROUND_CURSOR = LINES_ABOVE, LINES_BELOW
+"""Lines above and below the last change in the region that the server has rewritten first."""
 
 AROUND_CURSOR_SHARE = 0.5
 """Share of a commit's moments whose region is the one around the last change."""
@@ -200,7 +201,7 @@ class EditExamples:
     def _of_moment(self, moment: Moment, rng: random.Random) -> EditExample | None:
         """The region around the next step, or around the last change."""
         is_around = not moment.typed and rng.random() < AROUND_CURSOR_SHARE
-        found = edit_example(moment, rng, self._fits, REGION_LINES, AROUND_CURSOR_LINES if is_around else 0)
+        found = edit_example(moment, rng, self._fits, REGION_LINES, AROUND_CURSOR if is_around else None)
         if found is not None and is_around and found.is_quiet and rng.random() >= QUIET_AROUND_SHARE:
             return None
         return found

@@ -19,16 +19,16 @@ def edit_example(
     rng: random.Random,
     fits: Callable[[EditExample], bool],
     window: int = 0,
-    around: int = 0,
+    around: tuple[int, int] | None = None,
 ) -> EditExample | None:
     """The next step's region rewritten, or in a quiet moment a region that stays; None if nothing fits.
 
     The history holds all steps made, in order, with the paths of other files. If the last one is partly typed, the
     region is the line being typed, which becomes all that is left of the step. `window`: see `choose_example`.
-    `around`: lines on either side of the last change, whose region is rewritten instead, or stays if nothing is left
+    `around`: lines above and below the last change, whose region is rewritten instead, or stays if nothing is left
     there.
     """
-    if around:
+    if around is not None:
         return _at_change(moment, fits, around)
     number = moment.open[0].document if moment.open else moment.situation.cursor[0]
     stage = _stage(moment, number)
@@ -47,13 +47,14 @@ def _stage(moment: Moment, number: int) -> Stage:
     return Stage(file.path, file.language, "commit", file.text, (*own, *ahead), len(own))
 
 
-def _at_change(moment: Moment, fits: Callable[[EditExample], bool], around: int) -> EditExample | None:
+def _at_change(moment: Moment, fits: Callable[[EditExample], bool], around: tuple[int, int]) -> EditExample | None:
     """The region around the last change, which is not in the middle of a step."""
     if moment.typed or not moment.made:
         return None
     number = moment.made[-1].file
     stage = _stage(moment, number)
-    examples = (stage.around_change(size, size) for size in (around, around // 2))
+    above, below = around
+    examples = (stage.around_change(*size) for size in (around, (above // 2, below // 2)))
     found = next((each for each in examples if each and fits(each)), None)
     return found and replace(found, history=tuple(_history(moment, number, iter(stage.history))))
 
