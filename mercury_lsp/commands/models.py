@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 
+from mercury_engine.downloads.catalogue import KNOWN_REPOSITORIES
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
@@ -73,7 +74,15 @@ def _list(store: Store, as_json: bool, measure: bool) -> int:
         console = Console(highlight=False)
         console.print(_table(rows))
         console.print(LEGEND, style="dim")
+        console.print(_diffusion_models(store.names()), style="dim")
     return 0
+
+
+def _diffusion_models(installed: Sequence[str]) -> str:
+    """A line for each model of the Hub that denoises and is not installed."""
+    rows = [each for name, each in KNOWN_REPOSITORIES.items() if name not in installed]
+    lines = (f"  {each.name}: {each.about}; ~{each.memory_mb:,} MB of memory" for each in rows)
+    return "\n".join(("diffusion models that can be added from the Hub:", *lines)) if rows else ""
 
 
 def _add(store: Store, arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ import pytest
 from mercury_engine.downloads import catalogue
 from mercury_engine.downloads import wheels as joining
 from mercury_engine.downloads.catalogue import KnownModel
+from mercury_engine.downloads.hub import Repository
 from mercury_engine.downloads.origin import FileOrigin, HubFile
 from mercury_engine.errors import ModelError
 from mercury_engine.loading import find_model
@@ -20,7 +21,7 @@ from mercury_engine.models import adapters
 
 from mercury_lsp.cli import main
 from mercury_lsp.daemon import lock
-from mercury_lsp.installed_models import measuring, memory, record
+from mercury_lsp.installed_models import installing, measuring, memory, record
 from mercury_lsp.installed_models.record import Measurement
 from tests.support import tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
@@ -108,6 +109,24 @@ def test_without_a_verb_the_models_are_listed(models, known, capsys):
     alone = capsys.readouterr().out
     assert main(["models", "list"]) == 0
     assert "bundled" in alone and alone == capsys.readouterr().out
+
+
+def test_diffusion_models_of_the_hub_are_named_below_the_list(models, known, capsys):
+    main(["models", "list"])
+    assert "open-dcoder-0.5b: denoises the gap" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("licence", ["cc-by-nc-4.0", "Non-Commercial research licence"])
+def test_a_repository_for_non_commercial_use_is_refused_before_it_is_downloaded(
+    models, known, capsys, monkeypatch, licence: str
+):
+    asked: list[str] = []
+    monkeypatch.setattr(
+        installing.hub, "describe", lambda name: asked.append(name) or Repository(name, "main", licence, ())
+    )
+    assert main(["models", "add", "open-dcoder-0.5b", "--yes"]) == 2
+    assert asked == ["fredzzp/open-dcoder-0.5B"]
+    assert "forbids commercial use" in capsys.readouterr().err
 
 
 def test_what_is_not_measured_is_said_to_be_unknown_or_estimated(models, known, capsys):
