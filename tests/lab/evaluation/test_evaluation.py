@@ -138,13 +138,13 @@ def test_replay_records_the_accounts_of_every_way_to_type(model, tmp_path, capsy
 def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
     model = tiny.folder(tmp_path / "model", rank=0, seed=2)
     suite.store_settings(model, decoding={"lookahead": 3})
-    record = run(calibration.main, model, tmp_path, capsys, "--limit", "3", "--wrong", "1", "--stubs", "1", "--write")
+    record = run(calibration.main, model, tmp_path, capsys, "--limit", "20", "--wrong", "1", "--stubs", "1", "--write")
     saved = json.loads((model / "settings.json").read_text())
     assert saved == {"decoding": {"lookahead": 3}, "calibration": record["calibration"], "worth": record["worth"]}
     engine = tiny.load(model)
     assert engine.parts.options.lookahead == 3
     assert asdict(engine.worth) == record["worth"]
-    assert record["count"] == record["fitted_on"] == 3
+    assert record["count"] == record["fitted_on"] == 20
     names = {p.name for p in (tmp_path / "plots").iterdir()}
     assert names == {"calibration-reliability.png", "calibration-precision.png"}
 
