@@ -3,7 +3,7 @@
     python docs/capture_neovim.py [SERVER COMMAND...]
 
 Writes `neovim.ansi` and `neovim.svg` beside this file: ghost text behind the start of a function. Films the changes of
-`capture_vscode.py`, walked to the end by one key: `neovim-rename.gif`, `neovim-signature.gif`, `neovim-field.gif`.
+`capture_vscode.py`, walked to the end by one key: `neovim-rename.gif` and `neovim-signature.gif`.
 Without a command the server is this Python's `mercury_lsp`, with the model of the settings. Needs tmux, Neovim, rich,
 Pillow and the font DejaVu Sans Mono.
 """
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from capture_vscode import FIELD, FIELD_ADDED, RENAMING, SIGNATURE, SIGNATURE_CHANGED, save
+from capture_vscode import RENAMING, SIGNATURE, SIGNATURE_CHANGED, save
 from PIL import Image
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
@@ -106,7 +106,6 @@ FILMS = (
         [insertion(1, 13, ", timeout"), insertion(2, 25, ", timeout=timeout"), insertion(6, 26, ", 5")],
         SIGNATURE_CHANGED,
     ),
-    Film("neovim-field", FIELD, [insertion(2, 34, ", quantity")], FIELD_ADDED),
 )
 
 

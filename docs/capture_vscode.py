@@ -1,8 +1,8 @@
-"""Film a renaming, a changed signature and a new field in a real VS Code, walked to the end by Tab.
+"""Film a renaming and a changed signature in a real VS Code, walked to the end by Tab.
 
     MERCURY_VSCODE=... python docs/capture_vscode.py [SERVER COMMAND...]
 
-Writes `vscode-rename.gif`, `vscode-signature.gif` and `vscode-field.gif` beside this file. Without a command the server
+Writes `vscode-rename.gif` and `vscode-signature.gif` beside this file. Without a command the server
 is this Python's `mercury_lsp`, with the model of the settings. Needs what the tests of the extension need
 (editors/vscode/README.md), and Pillow.
 """
@@ -108,33 +108,6 @@ def insertion(line: int, column: int, text: str) -> Callable[[Window], None]:
     return insert
 
 
-FIELD = """\
-class Order:
-    def __init__(self, name, price):
-        self.name = name
-        self.price = price
-
-    def total(self):
-        return self.price * 1.19
-
-    def to_dict(self):
-        return {"name": self.name, "price": self.price}
-"""
-
-FIELD_ADDED = """\
-class Order:
-    def __init__(self, name, price, quantity):
-        self.name = name
-        self.price = price
-        self.quantity = quantity
-
-    def total(self):
-        return self.price * 1.19
-
-    def to_dict(self):
-        return {"name": self.name, "price": self.price, "quantity": self.quantity}
-"""
-
 FILMS = (
     Film("vscode-rename", RENAMING, (rename,), RENAMING.replace("weight", "kilograms")),
     Film(
@@ -143,7 +116,6 @@ FILMS = (
         (insertion(0, 13, ", timeout"), insertion(1, 25, ", timeout=timeout"), insertion(5, 26, ", 5")),
         SIGNATURE_CHANGED,
     ),
-    Film("vscode-field", FIELD, (insertion(1, 34, ", quantity"),), FIELD_ADDED),
 )
 
 
