@@ -122,6 +122,11 @@ class EditHunk:
 MAX_REGION_LINES = 24
 """Most lines of a region that is rewritten."""
 
+REGION_LINES_ABOVE = 2
+REGION_LINES_BELOW = 7
+"""Lines of a region on either side of the cursor, or of the last change. In 135 positions of commits the next change is
+within eight lines below in 56 % and above in 1 %; the shipped adapter learned from regions of seven lines."""
+
 MAX_REGION_CHARS = 4000
 """Most characters of one; about a thousand tokens."""
 

@@ -44,7 +44,7 @@ def test_committed_text_drafts_and_masks_look_different(desk: Desk) -> None:
         "return vim.tbl_map(function(g) return vim.api.nvim_get_hl(0, { name = g }).link end,"
         "{ 'MercuryGhost', 'MercuryUnsure', 'MercuryDraft', 'MercuryMask' })"
     )
-    assert groups == ["Comment", "NonText", "NonText", "Whitespace"]
+    assert groups == ["MercuryDim", "MercuryFaint", "MercuryFaint", "MercuryFaint"]
 
 
 def test_a_canvas_cannot_be_accepted(desk: Desk) -> None:
@@ -171,7 +171,8 @@ end
 def test_the_real_server_shows_its_denoising(desk: Desk) -> None:
     text = "def add(a, b):\n    return a + b\n\n\n\n"
     cmd = [sys.executable, "-m", "mercury_lsp"]
-    nvim = desk.start(text, options="denoising = true", before=WATCHED, cmd=cmd)
+    options = "denoising = true, settings = { model = 'mercury-135m-diffusion' }"
+    nvim = desk.start(text, options=options, before=WATCHED, cmd=cmd)
     until(lambda: nvim.lua("return require('mercury').statusline()") == "mercury ready", MODEL_WAIT_S)
     nvim.keys("Gidef subtract(a, b):<CR>")
     nvim.keys("<M-]>")

@@ -4,13 +4,13 @@ import json
 import re
 import shutil
 import subprocess
-import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mercury_lsp import __version__
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.settings import Settings
 
@@ -148,7 +148,7 @@ def test_the_parts_that_need_no_editor_pass_their_own_tests():
 
 
 def test_the_version_is_the_packages():
-    assert PACKAGE["version"] == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert PACKAGE["version"] == __version__
 
 
 def test_the_one_package_that_is_bundled_is_the_language_client_and_no_proposed_api_is_used():

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
+from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW
 
 from mercury_lsp.completion.coalescing import Coalescer
 from mercury_lsp.completion.next_edits.diagnostics import Evidence
@@ -11,8 +12,6 @@ from mercury_lsp.completion.next_edits.filters import MAX_EDIT_CHARS, objection,
 from mercury_lsp.completion.next_edits.next_edits import NextEdits
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.next_edits.region_edits import (
-    LINES_ABOVE,
-    LINES_BELOW,
     MIN_CHANCE,
     MIN_PLACE_CHANCE,
     Surroundings,
@@ -92,14 +91,14 @@ def test_the_region_at_hand_is_rewritten_without_a_likely_place(invoked):
     desk = RewriteDesk()
     [offer] = desk.found(invoked)
     assert (offer.text, offer.start, offer.end, offer.source) == ("load(name, count)", (5, 11), (5, 21), "region")
-    assert [(each.start_line, each.end_line) for each in desk.asked] == [(0, LINES_BELOW + 1)]
+    assert [(each.start_line, each.end_line) for each in desk.asked] == [(0, REGION_LINES_BELOW + 1)]
 
 
 def test_the_last_changes_region_is_rewritten_too_if_the_cursor_has_left_it():
     desk = RewriteDesk(text=FAR)
     desk.found(cursor=len(desk.text()))
     last = desk.text().count("\n")
-    regions = [(last - LINES_ABOVE, last + 1), (0, LINES_BELOW + 1)]
+    regions = [(last - REGION_LINES_ABOVE, last + 1), (0, REGION_LINES_BELOW + 1)]
     assert [(each.start_line, each.end_line) for each in desk.asked] == regions
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import islice
 
-from mercury_engine.api import FillRequest
+from mercury_engine.api import REGION_LINES_ABOVE, REGION_LINES_BELOW, FillRequest
 from mercury_engine.decoding.context_reader import far_blocks, lines_around
 from mercury_engine.errors import RequestError
 from mercury_engine.places.candidates import TOLERANCE_LINES
@@ -24,7 +24,6 @@ from mercury_lab.training.edits.stage import EditExample
 from mercury_lab.training.examples.edits import EditSampler
 from mercury_lab.training.examples.gaps import GapSampler, GapSettings
 from mercury_lab.training.examples.mixture import Mixture
-from mercury_lsp.completion.next_edits.region_edits import LINES_ABOVE, LINES_BELOW
 
 TokenIds = tuple[int, ...]
 
@@ -35,7 +34,7 @@ MAX_EDIT_TOKENS = 224
 REGION_LINES = 2 * TOLERANCE_LINES + 1
 """Lines of a region, as the server cuts it around a place: the change may be anywhere in it."""
 
-AROUND_CURSOR = LINES_ABOVE, LINES_BELOW
+AROUND_CURSOR = REGION_LINES_ABOVE, REGION_LINES_BELOW
 """Lines above and below the last change in the region that the server has rewritten first."""
 
 AROUND_CURSOR_SHARE = 0.5
