@@ -59,7 +59,6 @@ class ModelLoading:
         shown = asyncio.ensure_future(loading_progress(self._editor.server, completer.settings.model, loading))
         try:
             engine = await loading
-            self._session.statistics.observer.model = engine.name
             self._editor.log(f"loaded {engine.name} on {engine.device}")
             self._status.change(Status())
         except Exception as error:

@@ -61,6 +61,8 @@ class Suggester:
             return [], snapshot
         if not automatic:
             found = [each for first in found for each in (first, first.first_line()) if each is not None]
+        if (engine := self._session.completer.engine) is not None:
+            observer.model = engine.name
         observer.answered(request, found)
         return found, snapshot
 

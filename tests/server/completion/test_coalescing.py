@@ -139,7 +139,12 @@ async def test_a_fill_that_finishes_after_its_document_was_closed_leaves_nothing
 ):
     monkeypatch.setattr("mercury_lsp.completion.completer.LOOK_AHEAD_AFTER_SECONDS", 0.001)
     go = Event()
-    monkeypatch.setattr(editor.engine, "fill", lambda request: go.wait(10) and Fill("late", 0.9, steps=1, elapsed=0.0))
+
+    async def late(request: FillRequest, control: object = None) -> Fill:
+        await asyncio.to_thread(go.wait, 10)
+        return Fill("late", 0.9, steps=1, elapsed=0.0)
+
+    monkeypatch.setattr(editor.engine, "answer", late)
     asked = await start_request(editor)
     editor.completer.forget("file:///sample.py")
     go.set()
