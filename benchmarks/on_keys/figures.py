@@ -15,7 +15,6 @@ HEADLINE = (
     "fill_p95_ms",
     "server_p95_ms",
     "vs_left_to_right",
-    "vs_repeats",
     "vs_recompute",
     "vs_llama_cpp",
     "long_file_ratio",
