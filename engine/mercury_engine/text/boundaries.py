@@ -1,6 +1,6 @@
 """Where a text may end without leaving an expression half said. By its characters and those that follow it alone."""
 
-from mercury_engine.text.brackets import CLOSING, bracket_step, string_starts
+from mercury_engine.text.brackets import CLOSING, bracket_step, has_open_bracket, string_starts
 
 SUFFIX_CHARS = 8
 """Characters after the gap that the rest of a text must begin with to be taken for them."""
@@ -22,7 +22,7 @@ def ends_whole(text: str, rest: str, line_prefix: str, line_suffix: str = "") ->
         return True
     after = rest.lstrip(" \t")
     if after[:1] == ",":
-        return after[1:].lstrip(" \t")[:1] in ("\n", "\r") or _depth(line_prefix) > 0
+        return after[1:].lstrip(" \t")[:1] in ("\n", "\r") or has_open_bracket(line_prefix)
     if after[:1] == ":":
         return after[1:2] not in (":", "=")
     return bool(after) and (after[0] in "\r\n;" or after[0] in CLOSING)
@@ -42,12 +42,3 @@ def _opened(text: str, line_prefix: str) -> tuple[bool, bool, bool]:
         if starts[at] is None and starts[at + 1] is None:
             depth = max(0, depth + bracket_step(line[at]))
     return depth > 0, starts[-1] is not None, starts[-1] is not None and starts[-1] < start
-
-
-def _depth(line: str) -> int:
-    """Brackets open at the end of a line, those in strings not counted."""
-    starts, depth = string_starts(line), 0
-    for at, character in enumerate(line):
-        if starts[at] is None and starts[at + 1] is None:
-            depth = max(0, depth + bracket_step(character))
-    return depth
