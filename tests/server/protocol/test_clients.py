@@ -40,6 +40,7 @@ def client(plugin: str, capabilities: Any, settings: Any = None, text: str = LIN
         editor.receive_all()
         editor.open(URI, text)
         yield editor
+        editor.wait_for("window/logMessage")  # the answers may overtake it
         assert editor.received("window/showMessage") == []
         assert [message["message"] for message in editor.received("window/logMessage")] == ["loaded fake on cpu"]
         assert "error" not in str([reply for replies in editor.replies.values() for reply in replies])
