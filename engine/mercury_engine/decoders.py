@@ -3,8 +3,6 @@
 from mercury_engine.decoding.autoregressive.decoder import AutoregressiveDecoder
 from mercury_engine.decoding.context_reader import ContextReader
 from mercury_engine.decoding.decoder import Decoder
-from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
-from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.options import AutoregressiveOptions, DiffusionOptions
 from mercury_engine.kv_cache.cache import BlockCache
@@ -24,6 +22,8 @@ def decoder_of(parts: ModelParts, contexts: ContextReader, rules: GapRules | Non
     has_markers = parts.markers is not None
     rules = rules or GapRules(parts.tokenizer, parts.reader.config, parts.calibration, has_markers)
     if parts.reader.config.full_attention is not None:
+        from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder  # 13 ms, for few models
+
         assert isinstance(parts.options, DiffusionOptions)
         return FullAttentionDecoder(parts.reader, contexts, rules, parts.options)
     if parts.denoiser is None:
@@ -41,7 +41,9 @@ def _autoregressive(parts: ModelParts, contexts: ContextReader, rules: GapRules)
     return AutoregressiveDecoder(parts.reader, contexts, rules, options, parts.edit_format, on_gpu)
 
 
-def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, rules: GapRules) -> DiffusionDecoder:
+def _diffusion(parts: ModelParts, denoiser: Network, contexts: ContextReader, rules: GapRules) -> Decoder:
+    from mercury_engine.decoding.diffusion.decoder import DiffusionDecoder
+
     options, on_gpu = parts.options, None
     assert isinstance(options, DiffusionOptions)
     if denoiser.device != "cpu":
