@@ -17,7 +17,7 @@ from mercury_engine.api import Answer, Control, Fill, FillRequest, Request
 from mercury_engine.engine import Engine
 from mercury_engine.errors import MercuryError
 from mercury_engine.scheduler import Scheduler
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.gaps import held_out_files
 from on_all import options as options_of_all
@@ -51,7 +51,7 @@ def main() -> int:
 def measure(options: argparse.Namespace, lines: int) -> dict[str, Any]:
     """The record of a run."""
     engine = Engine.load(options.model, device="cpu", threads=options.threads)
-    asked = requests(options.corpus, max(options.documents), lines + 1, engine.worth)
+    asked = requests(options.corpus, max(options.documents), lines + 1, engine.utility)
     return {
         "by_number": {str(number): compared(engine, asked[:number]) for number in options.documents},
         "lines": lines,
@@ -60,7 +60,7 @@ def measure(options: argparse.Namespace, lines: int) -> dict[str, Any]:
     }
 
 
-def requests(corpus: Path, number: int, lines: int, worth: Worth) -> list[list[FillRequest]]:
+def requests(corpus: Path, number: int, lines: int, utility: Utility) -> list[list[FillRequest]]:
     """For each of `number` documents, a request at each of `lines` lines."""
     long_enough = [each for each in held_out_files(corpus) if each.text.count("\n") > FIRST_LINE + 4 * lines]
     found = []
@@ -72,7 +72,7 @@ def requests(corpus: Path, number: int, lines: int, worth: Worth) -> list[list[F
             for line in range(FIRST_LINE, FIRST_LINE + lines)
         ]
         contexts = [builder.build(snapshot, end, each.name) for end in ends]
-        found.append([replace(context.request(), worth=worth, multiline=True) for context in contexts])
+        found.append([replace(context.request(), utility=utility, multiline=True) for context in contexts])
     return found
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (ROOT / "mercury_lsp", ROOT / "engine" / "mercury_engine", ROOT / "kernels" / "mercury_kernels")
@@ -70,4 +70,4 @@ def test_the_readme_gives_the_memory_that_was_measured():
 
 def test_the_bundled_models_gate_is_the_same_in_its_settings_and_in_the_code():
     settings = json.loads((ROOT / "engine/mercury_engine/assets/mercury-135m/settings.json").read_text("utf-8"))
-    assert Worth(**settings["worth"]) == Worth()
+    assert Utility(**settings["utility"]) == Utility()

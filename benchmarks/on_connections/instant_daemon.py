@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mercury_engine.api import Answer, Control, Fill, Request, Rewrite, RewriteRequest, ScoreRequest, Scores
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 from mercury_lsp.commands import serve
 from mercury_lsp.server.protocol import MercuryProtocol
@@ -19,7 +19,7 @@ from mercury_lsp.transport import standard_streams
 class InstantEngine:
     """An engine that takes no time, so that only the server is measured."""
 
-    name, device, worth = "instant", "cpu", Worth(0.0, 0.0)
+    name, device, utility = "instant", "cpu", Utility(0.0, 0.0)
     edit_format = None
 
     def rest(self) -> None:

@@ -20,7 +20,7 @@ from mercury_engine.models.network import KeyValueBlock
 from mercury_engine.models.paged_reader import ROWS, PagedReader
 from mercury_engine.models.paged_rows import PagedRows
 from mercury_engine.models.torch_network import TorchNetwork
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
 
 from on_gpu.real_fills import HELD_OUT
@@ -149,7 +149,7 @@ def _typed(gap: Gap) -> list[tuple[FillRequest, str]]:
     """The gap as it is, then after each typed character, each with the rest of the text that stood there."""
     files = sorted(HELD_OUT.rglob("*.py"))[:LOOKUP_FILES]
     lookup = tuple(path.read_text(encoding="utf-8") for path in files)
-    base = replace(gap.request, lookup_text=lookup, max_slots=SLOTS, worth=Worth())
+    base = replace(gap.request, lookup_text=lookup, max_slots=SLOTS, utility=Utility())
     counts = range(min(KEYS, len(gap.truth) - 1) + 1)
     typed = [(replace(base, near=base.near + gap.truth[:count]), gap.truth[count:]) for count in counts]
     return typed if len(typed) > 1 else []

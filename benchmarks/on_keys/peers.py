@@ -110,7 +110,7 @@ def llama_cpp(file: Path, threads: int) -> Way:
 
 def fixed(request: FillRequest, tokens: int) -> FillRequest:
     """The request for a fill of exactly `tokens` tokens, over several lines if necessary."""
-    return replace(request, max_slots=tokens, multiline=True, effort="high", give_up_below=0.0, worth=None)
+    return replace(request, max_slots=tokens, multiline=True, effort="high", give_up_below=0.0, utility=None)
 
 
 def _endless(engine: Engine) -> Engine:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal, Protocol
 
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 Effort = Literal["instant", "low", "medium", "high"]
 
@@ -77,7 +77,7 @@ class FillRequest:
     """Most context tokens to prefill; if more are unread, far blocks are left out, but never the near prefix."""
     give_up_below: float = 0.0
     """Stop when the confidence falls below this, and return the part with at least this confidence."""
-    worth: Worth | None = None
+    utility: Utility | None = None
     """Return the part that is worth most, and stop when none can be worth showing; None: the whole fill is wanted.
 
     A fill of several lines then ends with the block, or with the statements up to a blank line (`text.thought`).
@@ -281,7 +281,7 @@ class InferenceEngine(Protocol):
         ...
 
     @property
-    def worth(self) -> Worth:
+    def utility(self) -> Utility:
         """When a fill is worth showing while typing."""
         ...
 

@@ -16,7 +16,7 @@ from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 from mercury_engine.prompt.edit_formats.families import format_of
 from mercury_engine.prompt.gap_format import GapMarkers
 from mercury_engine.prompt.tokenizer import Tokenizer
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +38,7 @@ class ModelParts:
     tokenizer: Tokenizer
     options: DecodingOptions = field(default_factory=AutoregressiveOptions)
     calibration: Calibration = field(default_factory=Calibration)
-    worth: Worth = field(default_factory=Worth)
+    utility: Utility = field(default_factory=Utility)
     """When a fill is worth showing unasked."""
     markers: GapMarkers | None = None
     """Markers of the gap format in which the model reads; None for blocks without markers."""
@@ -75,7 +75,7 @@ def load_model(
         tokenizer,
         _options(config, settings, folder),
         _fitted(Calibration, {"knots": settings.calibration}, folder),
-        _fitted(Worth, settings.worth, folder),
+        _fitted(Utility, settings.utility, folder),
         _markers(folder, settings, tokenizer, config),
         format_of(folder, (config.name, folder.name)),
         choice,

@@ -26,8 +26,8 @@ class Shown:
         """The part of a fill that belongs at the cursor, and whether it is worth showing."""
         text = postprocess(fill.text, context, snapshot)
         if text:
-            worth = gate(engine.worth, settings.eagerness)
-            return cls(text, why_silent(text, fill.confidence, fill.is_finished, context, worth))
+            utility = gate(engine.utility, settings.eagerness)
+            return cls(text, why_silent(text, fill.confidence, fill.is_finished, context, utility))
         if fill.text:
             return cls(text, f"the code around the cursor already says {fill.text!r}")
         return cls(text, "the model ends the gap at once")

@@ -10,7 +10,7 @@ from typing import cast
 
 from mercury_engine.api import Answer, Control, EditHunk, Fill, FillRequest, InferenceEngine, OnStep, SlotView
 from mercury_engine.errors import Cancelled
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 from mercury_lsp.completion.coalescing import Coalescer, Feature, SharedAnswer, SuggestionRequest
 from mercury_lsp.completion.next_edits import NextEdits
@@ -31,7 +31,7 @@ from mercury_lsp.settings import Settings
 logger = logging.getLogger(__name__)
 
 MIN_INVOKED_CONFIDENCE = 0.02
-"""Least confidence of an invoked suggestion: its worth does not matter, but text that is surely wrong is cut off."""
+"""Least confidence of an invoked suggestion: its utility does not matter, but text that is surely wrong is cut off."""
 
 MIN_ALTERNATIVE_CONFIDENCE = 0.05
 """Least confidence of the alternatives to the first suggestion: looking at one costs a key."""
@@ -152,7 +152,7 @@ class Completer:
             max_slots=self.settings.max_slots,
             deadline_ms=self.settings.deadline_ms,
             unread_limit=FIRST_READ_TOKENS if automatic and not self.settings.wait_for_context else None,
-            worth=self._worth() if automatic else None,
+            utility=self._utility() if automatic else None,
             give_up_below=0.0 if automatic else MIN_INVOKED_CONFIDENCE,
             candidates=1 if automatic else INVOKED_CANDIDATES,
             draft=draft,
@@ -217,7 +217,7 @@ class Completer:
         assert anchor.suggestion is not None
         context = context.after(anchor.suggestion.text)
         fill = await self._fill_ahead(
-            replace(context.request(), max_slots=self.settings.max_slots, worth=self._worth())
+            replace(context.request(), max_slots=self.settings.max_slots, utility=self._utility())
         )
         if fill is None:
             return
@@ -234,11 +234,11 @@ class Completer:
         if not automatic:
             return bool(suggestion.text)
         sure, is_finished = suggestion.confidence, suggestion.is_finished
-        return why_silent(suggestion.text, sure, is_finished, context, self._worth()) is None
+        return why_silent(suggestion.text, sure, is_finished, context, self._utility()) is None
 
-    def _worth(self) -> Worth:
+    def _utility(self) -> Utility:
         """When a text is worth showing unasked."""
-        return gate(self._lease.engine.worth if self._lease.engine else Worth(), self.settings.eagerness)
+        return gate(self._lease.engine.utility if self._lease.engine else Utility(), self.settings.eagerness)
 
     def _typing_through(self, uri: str) -> TypingThrough:
         return self._typing.setdefault(uri, TypingThrough())

@@ -77,7 +77,7 @@ def is_busy() -> bool:
 def _typed(engine: InferenceEngine, text: str, place: int) -> Sequence[Fill]:
     """The fill after each key, as an editor asks for it; the first one, which reads the text before, is left out."""
     ends = range(place, place + KEYS + 1)
-    requests = [FillRequest(near=text[:end], suffix=REST, worth=engine.worth) for end in ends]
+    requests = [FillRequest(near=text[:end], suffix=REST, utility=engine.utility) for end in ends]
     return [filled(engine, request) for request in requests][1:]
 
 

@@ -17,7 +17,7 @@ from mercury_engine.api import (
     ScoreRequest,
     Scores,
 )
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 GAP = FillRequest(
     near="def é(",
@@ -32,7 +32,7 @@ GAP = FillRequest(
     deadline_ms=12.5,
     unread_limit=128,
     give_up_below=0.25,
-    worth=Worth(1.0, 2.0),
+    utility=Utility(1.0, 2.0),
     adapter="edit",
 )
 FILL = Fill("a", 0.5, 3, 0.25, True, 0, 7, 9, {"pass": 2, "repeat": 1})

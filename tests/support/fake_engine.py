@@ -6,13 +6,13 @@ from threading import Event
 
 from mercury_engine.api import Answer, Control, Fill, FillRequest, Request, Rewrite, ScoreRequest, Scores, SlotView
 from mercury_engine.errors import Cancelled
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 
 class FakeEngine:
     """Gives every request the same fill; while `held`, an answer waits until it is let go or cancelled."""
 
-    name, device, backend, worth = "fake", "cpu", "torch", Worth()
+    name, device, backend, utility = "fake", "cpu", "torch", Utility()
     choice = ""
     edit_format: str | None = None
 

@@ -10,7 +10,7 @@ from mercury_engine.models.network import ModelConfig
 from mercury_engine.prompt.tokenizer import PrefixCut, Tokenizer
 from mercury_engine.text.overrun import overrun
 from mercury_engine.text.thought import thought_end
-from mercury_engine.worth import typed_characters
+from mercury_engine.utility import typed_characters
 
 MOST_CHARS_AHEAD = 12
 """A fill goes on while a text longer by so many characters, as sure as what is accepted, would be worth showing.
@@ -47,7 +47,7 @@ class GapRules:
         """The hypotheses that a request asks for, each with another first token; the draft belongs to the first."""
         slots = min(request.max_slots, SLOTS[request.effort])
         draft = self.tokenizer.encode(cut.spell + request.draft)[:slots] if request.draft else []
-        line = request.near.rpartition("\n")[2] if request.multiline and request.worth else None
+        line = request.near.rpartition("\n")[2] if request.multiline and request.utility else None
         return [
             Hypothesis(
                 self.vocabulary,
@@ -99,10 +99,10 @@ class GapRules:
         """Whether nothing that begins with the accepted tokens can be worth showing, or is sure enough."""
         if hypothesis.confidence < self.calibration.raw(request.give_up_below):
             return True
-        if request.worth is None:
+        if request.utility is None:
             return False
         longest = typed_characters(self.text(hypothesis)) + MOST_CHARS_AHEAD
-        return hypothesis.confidence < self.calibration.raw(request.worth.least_probability(longest))
+        return hypothesis.confidence < self.calibration.raw(request.utility.least_probability(longest))
 
 
 def _end(text: str, hypothesis: Hypothesis) -> int | None:

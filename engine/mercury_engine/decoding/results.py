@@ -39,7 +39,7 @@ def fill_of(
 
 
 def _fill_from(request: FillRequest, hypothesis: Hypothesis, rules: GapRules, context: CachedContext) -> Fill:
-    cut = most_worth(hypothesis, request, rules) if request.worth else sure_enough(hypothesis, request, rules)
+    cut = most_useful(hypothesis, request, rules) if request.utility else sure_enough(hypothesis, request, rules)
     return Fill(
         text=cut.text,
         confidence=rules.calibration.kept(cut.confidence),
@@ -80,17 +80,17 @@ def sure_enough(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -
     return next((cut for cut in cuts if cut.text), Cut("", 1.0))
 
 
-def most_worth(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
+def most_useful(hypothesis: Hypothesis, request: FillRequest, rules: GapRules) -> Cut:
     """The beginning that is worth most, the longest of equals; the empty one if none is worth anything."""
-    assert request.worth is not None
-    worth, best, most = request.worth, Cut("", 1.0), 0.0
+    assert request.utility is not None
+    utility, best, most = request.utility, Cut("", 1.0), 0.0
     for tokens in range(len(hypothesis.probabilities), hypothesis.known, -1):
         probability = rules.calibration.kept(hypothesis.probability(tokens))
-        gain, loss = len(rules.text(hypothesis, tokens)) + CLOSING_CHARS, (1 - probability) * worth.wrong_cost
+        gain, loss = len(rules.text(hypothesis, tokens)) + CLOSING_CHARS, (1 - probability) * utility.wrong_cost
         if probability * gain - loss <= most:
             continue  # finding out what of it may be shown takes much longer
         cut = cut_after(hypothesis, request, tokens, rules)
-        if (value := worth.of(probability, cut.text, cut.is_finished)) > most and cut.text:
+        if (value := utility.of(probability, cut.text, cut.is_finished)) > most and cut.text:
             best, most = cut, value
     return best
 
@@ -115,7 +115,7 @@ def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: 
         ids = hypothesis.ids
         behind = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
     shown, line = _whole_lines(truncated(text, behind)), request.near.rpartition("\n")[2]
-    is_shown = request.worth is not None or request.give_up_below > 0
+    is_shown = request.utility is not None or request.give_up_below > 0
     if is_shown and not request.prose:
         rest = rules.text(hypothesis).removeprefix(shown) + "\n" * hypothesis.ended
         shown = shown if ends_whole(shown, rest, line, request.follows.partition("\n")[0]) else ""

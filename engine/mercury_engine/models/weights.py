@@ -300,8 +300,8 @@ def unpack_q8(codes: StoredArray, scale: StoredArray) -> FloatArray:
 class ModelSettings:
     """Values fitted on held-out text for one model: `settings.json`, optional."""
 
-    worth: dict[str, float] = field(default_factory=dict)
-    """Fields of `Worth`: when a fill is worth showing unasked."""
+    utility: dict[str, float] = field(default_factory=dict)
+    """Fields of `Utility`: when a fill is worth showing unasked."""
     decoding: dict[str, Any] = field(default_factory=dict)
     """Fields of the options of its decoder, see `decoding.options`."""
     calibration: list[list[float]] = field(default_factory=list)
@@ -317,8 +317,13 @@ def read_settings(folder: Path) -> ModelSettings:
         return ModelSettings()
     try:
         found = json_files.read(path)
-        for old in ("gate", "rule"):  # of models exported by earlier versions; `worth` and `decoding` took their places
+        for old in (
+            "gate",
+            "rule",
+        ):  # of models exported by earlier versions; `utility` and `decoding` took their places
             found.pop(old, None)
+        if "worth" in found:  # its earlier name
+            found["utility"] = found.pop("worth")
         return ModelSettings(**found)
     except (TypeError, AttributeError) as error:
         raise ModelCorrupt(f"{path} is not valid ({error}); fetch the model again") from error

@@ -5,7 +5,7 @@ whether it is right, and what of it a perfect user would take. On different file
 `--fit DIR` that are not in the corpus, or every second repository of the corpus - it fits
 
 - a logistic curve from the confidence to the share that is right, and
-- `Worth`: what reading a wrong text costs, and the least worth of a text that is shown. Of all pairs with which at
+- `Utility`: what reading a wrong text costs, and the least utility of a text that is shown. Of all pairs with which at
   most `--wrong` of what is shown is wrong and at most `--stubs` are stubs, it takes the one that saves most characters.
 
 `--write` stores both in the model's settings.json.
@@ -20,7 +20,7 @@ from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.results import Cut
 from mercury_engine.engine import Engine
 from mercury_engine.errors import RequestError
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from rich.table import Table
 
 from mercury_lab.evaluation import confidence, suite
@@ -54,11 +54,11 @@ class JudgedGap:
     length: int
     """Characters of the author's text."""
 
-    def shown(self, worth: Worth, curve: Calibration) -> JudgedCut | None:
+    def shown(self, utility: Utility, curve: Calibration) -> JudgedCut | None:
         """The beginning that is worth most, if that is enough."""
-        valued = [(worth.of(curve.kept(c.cut.confidence), c.cut.text, c.cut.is_finished), c) for c in self.cuts]
+        valued = [(utility.of(curve.kept(c.cut.confidence), c.cut.text, c.cut.is_finished), c) for c in self.cuts]
         most, best = max(valued, key=lambda pair: pair[0], default=(0.0, None))
-        return best if most >= worth.least else None
+        return best if most >= utility.least else None
 
 
 def judged(cuts: Sequence[Cut], gap: Gap) -> JudgedGap:
@@ -98,12 +98,12 @@ def fitting_and_reported_files(corpus: Path, fit: Path | None) -> tuple[list[Hel
     return fitting, reported
 
 
-def figures_at(found: Sequence[JudgedGap], worth: Worth, curve: Calibration) -> suite.SuiteRecord:
+def figures_at(found: Sequence[JudgedGap], utility: Utility, curve: Calibration) -> suite.SuiteRecord:
     """What is shown with one cost and bound: shares of the gaps, of what is shown, and of the characters."""
-    shown = [best for gap in found if (best := gap.shown(worth, curve))]
+    shown = [best for gap in found if (best := gap.shown(utility, curve))]
     count, characters = max(1, len(shown)), max(1, sum(gap.length for gap in found))
-    return asdict(worth) | {
-        "gate": worth.least,
+    return asdict(utility) | {
+        "gate": utility.least,
         "shown": len(shown) / max(1, len(found)),
         "precision": sum(each.is_right for each in shown) / count if shown else None,
         "stubs": sum(each.is_stub for each in shown) / count,
@@ -111,19 +111,19 @@ def figures_at(found: Sequence[JudgedGap], worth: Worth, curve: Calibration) -> 
     }
 
 
-def fit_worth(found: Sequence[JudgedGap], curve: Calibration, wrong: float, stubs: float) -> Worth:
+def fit_utility(found: Sequence[JudgedGap], curve: Calibration, wrong: float, stubs: float) -> Utility:
     """The cost and bound that save most within the limits; if none keeps them, the ones with the best precision.
 
     Where nothing is worth showing with any of them, the default. Raises RequestError if there was nothing to judge.
     """
-    tried = [Worth(cost, least) for cost, least in product(WRONG_COSTS, LEASTS)]
-    rows = [(figures_at(found, worth, curve), worth) for worth in tried]
-    some = [(row, worth) for row, worth in rows if row["precision"] is not None]
+    tried = [Utility(cost, least) for cost, least in product(WRONG_COSTS, LEASTS)]
+    rows = [(figures_at(found, utility, curve), utility) for utility in tried]
+    some = [(row, utility) for row, utility in rows if row["precision"] is not None]
     if not any(gap.cuts for gap in found):
         raise RequestError("the model wrote nothing at any gap; ask for more gaps with --limit")
     if not some:
-        return Worth()
-    within = [(row, worth) for row, worth in some if 1 - row["precision"] <= wrong and row["stubs"] <= stubs]
+        return Utility()
+    within = [(row, utility) for row, utility in some if 1 - row["precision"] <= wrong and row["stubs"] <= stubs]
     if within:
         return max(within, key=lambda pair: pair[0]["saved"])[1]
     return max(some, key=lambda pair: pair[0]["precision"])[1]
@@ -132,20 +132,20 @@ def fit_worth(found: Sequence[JudgedGap], curve: Calibration, wrong: float, stub
 def figures(
     fitting: Sequence[JudgedGap], reported: Sequence[JudgedGap], wrong: float, stubs: float
 ) -> suite.SuiteRecord:
-    """The curve and the worth fitted on one part, and their figures on the other."""
+    """The curve and the utility fitted on one part, and their figures on the other."""
     knots = confidence.calibration_knots(*confidence.fit_logistic(_pairs(fitting)))
     curve, raw = Calibration(knots), _pairs(reported)
-    worth = fit_worth(fitting, curve, wrong, stubs)
+    utility = fit_utility(fitting, curve, wrong, stubs)
     calibrated = [(curve.kept(sure), right) for sure, right in raw]
     return {
         "calibration_error": confidence.calibration_error(raw),
         "calibration_error_after_fit": confidence.calibration_error(calibrated),
         "reliability": confidence.reliability(raw),
         "reliability_after_fit": confidence.reliability(calibrated),
-        "worth": asdict(worth),
+        "utility": asdict(utility),
         "wanted": {"wrong": wrong, "stubs": stubs},
-        "at_worth": figures_at(reported, worth, curve),
-        "gates": [figures_at(reported, replace(worth, least=least), curve) for least in LEASTS],
+        "at_utility": figures_at(reported, utility, curve),
+        "gates": [figures_at(reported, replace(utility, least=least), curve) for least in LEASTS],
         "calibration": knots,
         "count": len(reported),
         "suggestions": len(raw),
@@ -158,11 +158,11 @@ def _pairs(found: Sequence[JudgedGap]) -> list[ScoredFill]:
 
 
 def results_table(record: suite.SuiteRecord) -> Table:
-    before, after, worth = record["calibration_error"], record["calibration_error_after_fit"], record["worth"]
-    title = f"calibration error {before:.3f}, after the fit {after:.3f}; a wrong text costs {worth['wrong_cost']:g}"
-    table = Table("least worth", "shown", "precision", "stubs", "characters saved", title=title)
+    before, after, utility = record["calibration_error"], record["calibration_error_after_fit"], record["utility"]
+    title = f"calibration error {before:.3f}, after the fit {after:.3f}; a wrong text costs {utility['wrong_cost']:g}"
+    table = Table("least utility", "shown", "precision", "stubs", "characters saved", title=title)
     for row in record["gates"]:
-        chosen = "  <- fitted" if row["least"] == worth["least"] else ""
+        chosen = "  <- fitted" if row["least"] == utility["least"] else ""
         shares = (suite.percent(row[key]) for key in ("shown", "precision", "stubs", "saved"))
         table.add_row(f"{row['least']:g}{chosen}", *shares)
     return table
@@ -189,6 +189,6 @@ def main(argv: list[str]) -> int:
     reported_on = ask(engine, reported, options.limit, options.seed, "to report")
     record = figures(fitted_on, reported_on, options.wrong, options.stubs) | suite.circumstances(engine, options)
     if options.write:
-        suite.store_settings(engine.path, calibration=record["calibration"], worth=record["worth"])
+        suite.store_settings(engine.path, calibration=record["calibration"], utility=record["utility"])
     suite.deliver(record, results_table(record), options, plot)
     return 0

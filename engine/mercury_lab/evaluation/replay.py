@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from rich.table import Column, Table
 
 from mercury_lab.evaluation import suite
@@ -57,13 +57,13 @@ class Tally:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
-def type_line(line: ReplayedLine, fill: GapFiller, worth: Worth) -> Tally:
-    """Type one line with suggestions under the server's rules: worth, multiline on an empty line, typing through."""
+def type_line(line: ReplayedLine, fill: GapFiller, utility: Utility) -> Tally:
+    """Type one line with suggestions under the server's rules: utility, multiline on an empty line, typing through."""
     tally = Tally(lines=1, characters=line.end - line.start)
     text, at, shown = line.document.text, line.start, ""
     while at < line.end:
         if not shown:
-            shown = _suggest(line, at, fill, worth, tally)
+            shown = _suggest(line, at, fill, utility, tally)
             if taken := accepted(shown, text[at : line.end]):
                 tally.accepted += 1
                 tally.written += len(taken)
@@ -74,15 +74,15 @@ def type_line(line: ReplayedLine, fill: GapFiller, worth: Worth) -> Tally:
     return tally
 
 
-def _suggest(line: ReplayedLine, at: int, fill: GapFiller, worth: Worth, tally: Tally) -> str:
+def _suggest(line: ReplayedLine, at: int, fill: GapFiller, utility: Utility, tally: Tally) -> str:
     """The suggestion shown with the cursor at offset `at`, "" for none; counts it in the tally."""
     gap = gap_at(line.document, at, line.end, "line")
-    gap = replace(gap, request=replace(gap.request, multiline=at == line.start, worth=worth))
+    gap = replace(gap, request=replace(gap.request, multiline=at == line.start, utility=utility))
     answer = fill(gap)
     tally.seconds.append(answer.elapsed)
     tally.requests += 1
     text = fitted(answer.text, gap.request).rstrip()
-    if not text or worth.of(answer.confidence, text, answer.is_finished) < worth.least:
+    if not text or utility.of(answer.confidence, text, answer.is_finished) < utility.least:
         return ""
     right = keeps(text, gap.truth)
     tally.shown += 1
@@ -121,11 +121,11 @@ def sample_lines(found: Sequence[HeldOutFile], limit: int, seed: int) -> list[Re
     return [ReplayedLine(d, start, start + len(d.text[start:end].rstrip())) for d, start, end in spans]
 
 
-def replay(lines: Sequence[ReplayedLine], fill: GapFiller, worth: Worth, name: str) -> suite.SuiteRecord:
+def replay(lines: Sequence[ReplayedLine], fill: GapFiller, utility: Utility, name: str) -> suite.SuiteRecord:
     """Type all lines with one filler: figures over all and over Python, and of what is shown by least confidence."""
     whole, python = Tally(), Tally()
     for line in suite.progress(lines, name):
-        tally = type_line(line, fill, worth)
+        tally = type_line(line, fill, utility)
         whole.add(tally)
         if line.document.language == "python":
             python.add(tally)
@@ -157,17 +157,17 @@ def plot(record: suite.SuiteRecord, folder: Path) -> None:
 def main(argv: list[str]) -> int:
     parser = suite.parser("replay", __doc__, 60, "lines to type")
     parser.add_argument("--wrong-cost", type=float, help="what reading a wrong text costs, in characters to type")
-    parser.add_argument("--least", type=float, help="least worth to show (default of both: the model's own)")
+    parser.add_argument("--least", type=float, help="least utility to show (default of both: the model's own)")
     parser.add_argument("--baselines", action="store_true", help="also type with the reader alone and by copying")
     options = parser.parse_args(argv)
     lines = sample_lines(held_out_files(options.corpus), options.limit, options.seed)
     engine = suite.load_engine(options)
     named = {name: getattr(options, name) for name in ("wrong_cost", "least")}
-    worth = replace(engine.worth, **{name: value for name, value in named.items() if value is not None})
+    utility = replace(engine.utility, **{name: value for name, value in named.items() if value is not None})
     ways = {"left to right": reader_filler(engine), "copy": copying} if options.baselines else {}
-    record = replay(lines, mercury_filler(engine), worth, engine.name) | {
-        "worth": asdict(worth),
-        "baselines": {name: replay(lines, fill, worth, name) for name, fill in ways.items()},
+    record = replay(lines, mercury_filler(engine), utility, engine.name) | {
+        "utility": asdict(utility),
+        "baselines": {name: replay(lines, fill, utility, name) for name, fill in ways.items()},
         **suite.circumstances(engine, options),
     }
     suite.deliver(record, results_table(record), options, plot)

@@ -8,7 +8,7 @@ from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.results import ranked
 from mercury_engine.errors import Cancelled
 from mercury_engine.models import batching
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 from tests.support import tiny
 
@@ -207,12 +207,12 @@ def test_a_fill_that_parses_is_left_alone(causal, sentence):
 
 def test_a_fill_stops_when_nothing_longer_can_be_worth_showing(engine):
     request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
-    assert engine.fill(replace(request, worth=Worth())).steps < engine.fill(request).steps
+    assert engine.fill(replace(request, utility=Utility())).steps < engine.fill(request).steps
 
 
 def test_a_fill_whose_errors_cost_nothing_goes_on_to_its_end(engine):
     request = FillRequest(near=NEAR, suffix=SUFFIX, max_slots=16)
-    assert engine.fill(replace(request, worth=Worth(0.0, 0.0))).steps == engine.fill(request).steps
+    assert engine.fill(replace(request, utility=Utility(0.0, 0.0))).steps == engine.fill(request).steps
 
 
 def test_several_lines_end_with_their_block_unless_they_were_asked_for(engine):

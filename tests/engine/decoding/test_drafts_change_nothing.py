@@ -36,7 +36,7 @@ def bundled() -> Engine:
 def request_at(file: HeldOutFile, text: str, cursor: int, multiline: bool) -> FillRequest:
     document = Document(f"file:///{file.name}", file.language, 1, text).snapshot()
     request = ContextBuilder(200, 80).build(document, cursor, None).request()
-    return replace(request, max_slots=6, multiline=multiline, effort="high", worth=None)
+    return replace(request, max_slots=6, multiline=multiline, effort="high", utility=None)
 
 
 def requests(count: int) -> Iterator[FillRequest]:

@@ -4,14 +4,14 @@ import pytest
 from mercury_engine.api import FillRequest
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
-from mercury_engine.decoding.results import beginnings, cut_after, most_worth, sure_enough
+from mercury_engine.decoding.results import beginnings, cut_after, most_useful, sure_enough
 from mercury_engine.decoding.vocabulary import Vocabulary
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 
 from tests.support import tiny
 
-ASKED = FillRequest("", worth=Worth())
-PROSE = FillRequest("# ", worth=Worth(), prose=True)
+ASKED = FillRequest("", utility=Utility())
+PROSE = FillRequest("# ", utility=Utility(), prose=True)
 
 
 @pytest.fixture(scope="module")
@@ -73,35 +73,35 @@ def test_an_unsure_text_ends_before_the_statement_it_is_unsure_of(rules, reading
 
 def test_half_an_expression_is_never_shown(rules, reading):
     written = accepted(rules, ("item.price_of_all", 0.95), (" *", 0.1), (" item", 0.9), ("", 0.9), ended=True)
-    assert most_worth(written, ASKED, reading(written)).text == ""
-    assert most_worth(written, PROSE, reading(written)).text == "item.price_of_all"
+    assert most_useful(written, ASKED, reading(written)).text == ""
+    assert most_useful(written, PROSE, reading(written)).text == "item.price_of_all"
 
 
 def test_the_beginning_that_is_worth_most_is_shown_not_the_surest(rules, reading):
     written = accepted(rules, ("self", 0.95), (".measure", 0.8), ("(argument)", 0.9), (";", 0.1), (" or", 0.9))
-    assert most_worth(written, ASKED, reading(written)).text == "self.measure(argument)"
+    assert most_useful(written, ASKED, reading(written)).text == "self.measure(argument)"
 
 
 def test_a_doubtful_end_that_would_cost_more_than_it_saves_is_left_out(rules, reading):
     written = accepted(rules, ("self.measurement", 0.95), ("; x + 1", 0.4), ("", 0.9), ended=True)
-    assert most_worth(written, ASKED, reading(written)).text == "self.measurement"
+    assert most_useful(written, ASKED, reading(written)).text == "self.measurement"
 
 
 def test_a_line_is_finished_where_its_end_is_nearly_as_sure(rules, reading):
     written = accepted(rules, ("self.measurement", 0.95), (" + 1", 0.85), ("", 0.9), ended=True)
-    cut = most_worth(written, ASKED, reading(written))
+    cut = most_useful(written, ASKED, reading(written))
     assert (cut.text, cut.is_finished) == ("self.measurement + 1", True)
 
 
 def test_a_beginning_that_loses_more_than_it_can_gain_is_not_cut(rules, reading, monkeypatch):
     written = accepted(rules, ("self", 0.2), (".a", 0.5))
     monkeypatch.setattr("mercury_engine.decoding.results.cut_after", lambda *_: pytest.fail("a cut was made"))
-    assert most_worth(written, ASKED, reading(written)).text == ""
+    assert most_useful(written, ASKED, reading(written)).text == ""
 
 
 def test_nothing_is_left_of_a_fill_that_is_worth_nothing(rules, reading):
     written = accepted(rules, ("self", 0.2), (".a", 0.5))
-    assert most_worth(written, ASKED, reading(written)).text == ""
+    assert most_useful(written, ASKED, reading(written)).text == ""
 
 
 def test_no_beginning_ends_inside_a_word(rules, reading):
@@ -114,14 +114,14 @@ def test_no_beginning_ends_inside_a_word(rules, reading):
 def test_judging_a_hypothesis_leaves_it_as_it_is(rules, reading):
     written = accepted(rules, ("f", 0.9), ("(x", 0.5), (")", 0.5), ("", 0.5), ended=True)
     before = (list(written.ids), written.confidence, list(written.probabilities), written.ended)
-    most_worth(written, ASKED, reading(written))
+    most_useful(written, ASKED, reading(written))
     sure_enough(written, FillRequest("", give_up_below=0.9), reading(written))
     assert before == (written.ids, written.confidence, written.probabilities, written.ended)
 
 
 def test_a_line_is_finished_where_the_model_breaks_it(rules, reading):
     written = accepted(rules, ("total = left", 0.95), ("\n", 0.9), ("    pri", 0.3), ("nt", 0.9))
-    cut = most_worth(written, ASKED, reading(written))
+    cut = most_useful(written, ASKED, reading(written))
     assert (cut.text, cut.is_finished, cut.confidence) == ("total = left", True, pytest.approx(0.855))
 
 

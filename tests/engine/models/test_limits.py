@@ -69,9 +69,9 @@ def test_a_configuration_that_no_model_has_is_refused_before_weights_are_opened(
 @pytest.mark.parametrize(
     "settings",
     [
-        {"worth": {"least": float("nan")}},
-        {"worth": {"wrong_cost": float("inf")}},
-        {"worth": {"least": "4"}},
+        {"utility": {"least": float("nan")}},
+        {"utility": {"wrong_cost": float("inf")}},
+        {"utility": {"least": "4"}},
         {"decoding": {"recall": float("nan")}},
         {"decoding": {"lookahead": HUGE}},
         {"decoding": {"lookahead": -1}},

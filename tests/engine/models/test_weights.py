@@ -8,7 +8,7 @@ import torch
 from mercury_engine.engine import Engine
 from mercury_engine.errors import ModelCorrupt, ModelNotFound
 from mercury_engine.models import decoder_weights, weights
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from safetensors.torch import load_file, save_file
 
 from tests.support import tiny
@@ -127,10 +127,15 @@ def test_bad_settings_are_corrupt_and_named(folder, text):
 
 def test_fitted_settings_reach_the_engine(folder):
     (folder / "settings.json").write_text(
-        json.dumps({"gate": 0.25, "worth": {"least": 2.5}, "rule": {"window": 8}, "decoding": {"bound": 0.75}})
+        json.dumps({"gate": 0.25, "utility": {"least": 2.5}, "rule": {"window": 8}, "decoding": {"bound": 0.75}})
     )
     engine = load(folder)
-    assert (engine.worth, engine.parts.options.bound) == (Worth(least=2.5), 0.75)
+    assert (engine.utility, engine.parts.options.bound) == (Utility(least=2.5), 0.75)
+
+
+def test_utility_is_read_by_its_earlier_name(folder):
+    (folder / "settings.json").write_text(json.dumps({"worth": {"least": 2.5}}))
+    assert load(folder).utility == Utility(least=2.5)
 
 
 def test_packed_matrices_unpack_to_code_times_scale_plus_low():

@@ -10,7 +10,7 @@ ANSWERS = ("self.entries.append(entry)\n    return entry", "self.entries += [ent
 
 
 @pytest.mark.parametrize(
-    ("shown", "worth"),
+    ("shown", "wanted"),
     [
         ("self.entries.append(entry)", "line"),
         ("self.entries += [entry]", "line"),
@@ -28,8 +28,8 @@ ANSWERS = ("self.entries.append(entry)\n    return entry", "self.entries += [ent
         ("self.entries.append(entry))", "wrong"),
     ],
 )
-def test_the_best_verdict_over_all_answers(shown, worth):
-    assert verdict(shown, ANSWERS) == worth
+def test_the_best_verdict_over_all_answers(shown, wanted):
+    assert verdict(shown, ANSWERS) == wanted
 
 
 @pytest.mark.parametrize(

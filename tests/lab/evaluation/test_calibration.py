@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.decoding.calibration import Calibration
 from mercury_engine.decoding.results import Cut
 from mercury_engine.errors import RequestError
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from mercury_lab.evaluation import calibration, confidence
 from mercury_lab.evaluation.calibration import JudgedCut, JudgedGap, judged
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, gap_at
@@ -77,9 +77,9 @@ def test_a_beginning_is_judged_by_what_the_author_wrote():
 
 def test_of_all_beginnings_the_one_that_is_worth_most_is_shown():
     gap = JudgedGap((cut("self", 0.9), cut("self.total", 0.8), cut("self.total + 1", 0.2)), 14)
-    best = gap.shown(Worth(10.0, 4.0), Calibration())
+    best = gap.shown(Utility(10.0, 4.0), Calibration())
     assert best is not None and best.cut.text == "self.total"
-    assert gap.shown(Worth(10.0, 6.0), Calibration()) is None
+    assert gap.shown(Utility(10.0, 6.0), Calibration()) is None
 
 
 def test_what_is_shown_counts_with_its_errors_stubs_and_savings():
@@ -88,7 +88,7 @@ def test_what_is_shown_counts_with_its_errors_stubs_and_savings():
         JudgedGap((cut("self.other", 0.9, right=False, saved=5),), 20),
         JudgedGap((cut("self", 0.2),), 10),
     ]
-    row = calibration.figures_at(gaps, Worth(10.0, 4.0), Calibration())
+    row = calibration.figures_at(gaps, Utility(10.0, 4.0), Calibration())
     assert (row["shown"], row["precision"], row["stubs"]) == (pytest.approx(2 / 3), 0.5, 0.0)
     assert row["saved"] == 15 / 50
 
@@ -96,19 +96,21 @@ def test_what_is_shown_counts_with_its_errors_stubs_and_savings():
 def test_the_fit_saves_as_much_as_its_limits_allow():
     sure = [JudgedGap((cut("self.total", 0.9, saved=10),), 10)] * 8
     unsure = [JudgedGap((cut("self.other", 0.6, right=n % 2 == 0, saved=10 * (n % 2 == 0)),), 10) for n in range(8)]
-    strict = calibration.fit_worth([*sure, *unsure], Calibration(), wrong=0.1, stubs=0.2)
-    generous = calibration.fit_worth([*sure, *unsure], Calibration(), wrong=0.5, stubs=0.2)
-    shown = [calibration.figures_at([*sure, *unsure], worth, Calibration())["shown"] for worth in (strict, generous)]
+    strict = calibration.fit_utility([*sure, *unsure], Calibration(), wrong=0.1, stubs=0.2)
+    generous = calibration.fit_utility([*sure, *unsure], Calibration(), wrong=0.5, stubs=0.2)
+    shown = [
+        calibration.figures_at([*sure, *unsure], utility, Calibration())["shown"] for utility in (strict, generous)
+    ]
     assert shown == [0.5, 1.0]
 
 
 def test_limits_that_nothing_keeps_give_the_best_precision():
     wrong = [JudgedGap((cut("self.total", 0.9, right=False),), 10)] * 4
     right = [JudgedGap((cut("self.others", 0.95, saved=11),), 10)]
-    worth = calibration.fit_worth([*wrong, *right], Calibration(), wrong=0.0, stubs=0.0)
-    assert calibration.figures_at([*wrong, *right], worth, Calibration())["precision"] >= 0.2
+    utility = calibration.fit_utility([*wrong, *right], Calibration(), wrong=0.0, stubs=0.0)
+    assert calibration.figures_at([*wrong, *right], utility, Calibration())["precision"] >= 0.2
     with pytest.raises(RequestError, match="--limit"):
-        calibration.fit_worth([JudgedGap((), 10)], Calibration(), wrong=0.2, stubs=0.2)
+        calibration.fit_utility([JudgedGap((), 10)], Calibration(), wrong=0.2, stubs=0.2)
 
 
 def test_fitted_and_reported_files_are_of_different_repositories():

@@ -140,10 +140,10 @@ def test_a_written_calibration_leaves_a_model_that_loads(tmp_path, capsys):
     suite.store_settings(model, decoding={"lookahead": 3})
     record = run(calibration.main, model, tmp_path, capsys, "--limit", "20", "--wrong", "1", "--stubs", "1", "--write")
     saved = json.loads((model / "settings.json").read_text())
-    assert saved == {"decoding": {"lookahead": 3}, "calibration": record["calibration"], "worth": record["worth"]}
+    assert saved == {"decoding": {"lookahead": 3}, "calibration": record["calibration"], "utility": record["utility"]}
     engine = tiny.load(model)
     assert engine.parts.options.lookahead == 3
-    assert asdict(engine.worth) == record["worth"]
+    assert asdict(engine.utility) == record["utility"]
     assert record["count"] == record["fitted_on"] == 20
     names = {p.name for p in (tmp_path / "plots").iterdir()}
     assert names == {"calibration-reliability.png", "calibration-precision.png"}
@@ -154,7 +154,7 @@ def test_a_fit_of_a_bare_file_says_where_its_settings_would_be_kept(tmp_path):
     file.touch()
 
     with pytest.raises(RequestError, match="in a folder of its own"):
-        suite.store_settings(file, worth={"least": 3.0})
+        suite.store_settings(file, utility={"least": 3.0})
 
 
 def test_unpacked_held_out_files_are_a_corpus(tmp_path):

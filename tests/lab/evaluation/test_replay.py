@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from mercury_engine.api import Fill, FillRequest
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from mercury_lab.evaluation.gaps import Gap, HeldOutFile, held_out_files
 from mercury_lab.evaluation.judge import accepted, exact, fitted, keeps
 from mercury_lab.evaluation.replay import ReplayedLine, Tally, figures, sample_lines, type_line
@@ -32,12 +32,12 @@ def line(text: str = TEXT, truth: str = TRUTH) -> ReplayedLine:
     return ReplayedLine(document, text.index(truth), text.index(truth) + len(truth))
 
 
-ANYTHING = Worth(0.0, 0.0)
+ANYTHING = Utility(0.0, 0.0)
 """Shows every text."""
 
 
-def typed(model: Scripted, worth: Worth = ANYTHING) -> Tally:
-    return type_line(line(), model, worth)
+def typed(model: Scripted, utility: Utility = ANYTHING) -> Tally:
+    return type_line(line(), model, utility)
 
 
 def test_a_line_that_is_right_to_its_end_costs_one_request():
@@ -71,10 +71,10 @@ def test_a_suggestion_typed_along_needs_no_further_request():
 
 
 def test_a_suggestion_that_is_not_worth_showing_is_not_shown():
-    unsure, strict, eager = Scripted({TRUTH: TRUTH}, confidence=0.4), Worth(10.0, 4.0), Worth(5.0, 4.0)
+    unsure, strict, eager = Scripted({TRUTH: TRUTH}, confidence=0.4), Utility(10.0, 4.0), Utility(5.0, 4.0)
     assert typed(unsure, strict).shown == 0
     assert typed(unsure, eager).written == len(TRUTH)
-    assert {gap.request.worth for gap in unsure.asked} == {strict, eager}
+    assert {gap.request.utility for gap in unsure.asked} == {strict, eager}
 
 
 def test_right_words_that_end_before_the_line_are_counted_as_stubs():

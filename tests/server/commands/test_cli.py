@@ -11,7 +11,7 @@ import torch
 from mercury_engine.api import Fill, FillRequest, SlotView
 from mercury_engine.errors import ModelNotFound
 from mercury_engine.models import adapters, gpu, weights
-from mercury_engine.worth import Worth
+from mercury_engine.utility import Utility
 from mercury_kernels import ops
 from mercury_kernels.cpu import library
 from mercury_kernels.installation import install_command
@@ -121,12 +121,12 @@ def test_complete_prints_the_text_alone_otherwise(sample: Path, capsys):
 
 
 def test_complete_says_when_an_editor_would_not_show_it(sample: Path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeEngine, "worth", Worth(10.0, 8.0))
+    monkeypatch.setattr(FakeEngine, "utility", Utility(10.0, 8.0))
     assert main(["complete", f"{sample}:1:5"]) == 0
     out, err = capsys.readouterr()
     assert out == "1 + 1\n"
     assert err == (
-        "an editor would not show this unasked: it is worth 5.0 characters, the least is 8.0 (confidence 0.75)\n"
+        "an editor would not show this unasked: its utility is 5.0 characters, the least is 8.0 (confidence 0.75)\n"
     )
 
 
@@ -156,7 +156,7 @@ def test_watch_says_which_part_an_editor_shows(sample: Path, capsys):
 
 
 def test_watch_says_when_an_editor_would_not_show_it_as_complete_does(sample: Path, capsys, monkeypatch):
-    monkeypatch.setattr(FakeEngine, "worth", Worth(10.0, 8.0))
+    monkeypatch.setattr(FakeEngine, "utility", Utility(10.0, 8.0))
     main(["complete", f"{sample}:1:5"])
     [said] = capsys.readouterr().err.splitlines()
     main(["watch", f"{sample}:1:5", "--delay", "0"])

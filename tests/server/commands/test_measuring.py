@@ -18,7 +18,7 @@ def test_keys_are_typed_one_by_one_and_the_first_fill_of_a_place_is_left_out():
     assert len(engine.asked) == (PLACES - 1) * (KEYS + 1)
     one, two = engine.asked_near[:2]
     assert two[:-1] == one
-    assert all(request.worth == engine.worth for request in engine.asked)
+    assert all(request.utility == engine.utility for request in engine.asked)
 
 
 @pytest.mark.parametrize(

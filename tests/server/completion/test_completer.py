@@ -134,8 +134,8 @@ async def test_what_is_worth_showing_is_the_engines_business_too(editor: Complet
     await editor.ask(4)
     await editor.ask(4, automatic=False)
     unasked, invoked = editor.engine.asked
-    assert unasked.worth == editor.engine.worth.times(2)
-    assert (unasked.give_up_below, invoked.worth) == (0.0, None)
+    assert unasked.utility == editor.engine.utility.times(2)
+    assert (unasked.give_up_below, invoked.utility) == (0.0, None)
     assert 0 < invoked.give_up_below < 0.1
 
 

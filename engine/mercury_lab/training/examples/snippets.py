@@ -28,8 +28,8 @@ def snippet_blocks(around: str, others: Sequence[SourceFile], rng: random.Random
     words = [set(_WORD.findall(chunk)) for _, chunk in chunks]
     wanted = set(_WORD.findall(around))
     holders = {word: sum(word in of_chunk for of_chunk in words) for word in wanted}
-    worth = [math.fsum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]  # fsum: the same in any order
-    best = sorted(range(len(chunks)), key=lambda number: -worth[number])[: rng.choice((1, 2))]
+    value = [math.fsum(1 / holders[word] for word in of_chunk & wanted) for of_chunk in words]  # fsum: the same in any order
+    best = sorted(range(len(chunks)), key=lambda number: -value[number])[: rng.choice((1, 2))]
     return [snippet_block(file.path, file.language, chunk) for file, chunk in (chunks[number] for number in best)]
 
 

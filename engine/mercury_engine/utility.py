@@ -11,7 +11,7 @@ FINISHED_CHARS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class Utility:
     """Probability times length, less what reading a wrong text costs; all in characters to type.
 
     `python -m mercury_lab.evaluation calibration` fits the values for a model; the bundled one's are the default.
@@ -21,27 +21,27 @@ class Worth:
     wrong_cost: float = 12.0
     """What reading a wrong text costs."""
     least: float = 4.0
-    """Least worth of a text that is shown."""
+    """Least utility of a text that is shown."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.wrong_cost) and isfinite(self.least)):
             raise ValueError(f"wrong_cost is {self.wrong_cost} and least {self.least}; both must be finite")
 
     def of(self, probability: float, text: str, is_finished: bool) -> float:
-        """The worth of a text that is right with this probability; finished texts end where the gap does."""
+        """The expected utility of a text that is right with this probability; finished texts end where the gap does."""
         return probability * _gain(typed_characters(text), is_finished) - (1 - probability) * self.wrong_cost
 
     def least_probability(self, length: int) -> float:
         """The probability below which no text of so many typed characters is shown; above 1 if it is too short."""
         return (self.least + self.wrong_cost) / max(1.0, _gain(length, is_finished=True) + self.wrong_cost)
 
-    def times(self, factor: float) -> "Worth":
+    def times(self, factor: float) -> "Utility":
         """The same with a higher or lower cost and bound, for users who want to see less or more."""
-        return Worth(self.wrong_cost * factor, self.least * factor)
+        return Utility(self.wrong_cost * factor, self.least * factor)
 
 
 def _gain(length: int, is_finished: bool) -> int:
-    """Keys saved, and the worth of an end; a text that saves one key is not worth the look even if it is finished."""
+    """Keys saved, and the utility of an end; a text that saves one key is not worth the look even if it is finished."""
     saved = max(0, length - ACCEPT_KEYS)
     return saved + FINISHED_CHARS * (is_finished and saved > 1)
 
