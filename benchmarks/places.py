@@ -18,7 +18,7 @@ from typing import Any
 
 from lsprotocol import types
 from mercury_engine.places.candidates import Candidate, Kind
-from mercury_engine.places.head import Place, PlaceHead, distinct
+from mercury_engine.places.head import LikelyPlace, PlaceHead, distinct
 from mercury_engine.text.lines import lines_of
 from mercury_lab.evaluation import suite
 from mercury_lab.training.commits.build import read_split
@@ -90,7 +90,7 @@ def main() -> int:
     return 0
 
 
-def rules(moment: Moment) -> tuple[list[Place], list[Place]]:
+def rules(moment: Moment) -> tuple[list[LikelyPlace], list[LikelyPlace]]:
     """The sites that the server's rules find after the last step, in their order: unasked, and by key."""
     number = moment.edit.steps[moment.order[moment.done - 1]].file
     file = moment.edit.files[number]
@@ -115,11 +115,11 @@ def rules(moment: Moment) -> tuple[list[Place], list[Place]]:
     return _outside_changes(moment, number, unasked), _outside_changes(moment, number, by_key)
 
 
-def _outside_changes(moment: Moment, number: int, lines: Sequence[int]) -> list[Place]:
+def _outside_changes(moment: Moment, number: int, lines: Sequence[int]) -> list[LikelyPlace]:
     """The first three lines that no step has changed yet, as certain places."""
     changes = [change for change in moment.situation.changes if change.document == number]
     kept = [n for n in dict.fromkeys(lines) if not any(change.start <= n < change.end for change in changes)]
-    return [Place(Candidate(number, line, Kind.STALE), 1.0) for line in kept[:3]]
+    return [LikelyPlace(Candidate(number, line, Kind.STALE), 1.0) for line in kept[:3]]
 
 
 def _word_edits(moment: Moment, number: int) -> Iterator[tuple[int, str, str, bool]]:
@@ -154,15 +154,15 @@ def _differences(old: str, new: str) -> Iterator[tuple[int, str, str]]:
         at += len(inserted)
 
 
-def line_below(case: Case) -> list[Place]:
+def line_below(case: Case) -> list[LikelyPlace]:
     """The simplest guesses: just below the last change, just above it, and further below."""
     last = case.moment.situation.changes[-1]
     lines = (last.end + 1, last.start - 2, last.end + 8)
     most = len(case.moment.situation.documents[last.document].lines)
-    return [Place(Candidate(last.document, line, Kind.NEAR), 1.0) for line in lines if 0 <= line < most]
+    return [LikelyPlace(Candidate(last.document, line, Kind.NEAR), 1.0) for line in lines if 0 <= line < most]
 
 
-def far_away(case: Case, places: list[Place]) -> list[Place]:
+def far_away(case: Case, places: list[LikelyPlace]) -> list[LikelyPlace]:
     """The places, if the first of them is so far from the cursor and the last change that the server goes there."""
     document, line = case.moment.situation.cursor
     last = case.moment.situation.changes[-1]
@@ -174,7 +174,9 @@ def far_away(case: Case, places: list[Place]) -> list[Place]:
     return places
 
 
-def where_rules_offer(found: Sequence[Case], by_rules: list[list[Place]], by_head: list[list[Place]]) -> dict[str, int]:
+def where_rules_offer(
+    found: Sequence[Case], by_rules: list[list[LikelyPlace]], by_head: list[list[LikelyPlace]]
+) -> dict[str, int]:
     """In moments in which the rules offer something: how often they are right, and the head."""
     offered = [(case, a, b) for case, a, b in zip(found, by_rules, by_head, strict=True) if a]
     return {
@@ -185,7 +187,7 @@ def where_rules_offer(found: Sequence[Case], by_rules: list[list[Place]], by_hea
     }
 
 
-def by_language(found: Sequence[Case], ranked: Sequence[list[Place]]) -> dict[str, Any]:
+def by_language(found: Sequence[Case], ranked: Sequence[list[LikelyPlace]]) -> dict[str, Any]:
     """The head's first places by language."""
     languages = sorted({case.moment.edit.language for case in found})
     rows = {}

@@ -7,7 +7,7 @@ from enum import IntEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from mercury_engine.places.situation import Change, Readable, Situation
+from mercury_engine.places.situation import LineChange, Readable, Situation
 
 MAX_CANDIDATES = 64
 MAX_CHANGES = 4
@@ -93,7 +93,7 @@ def names_of(situation: Situation[Readable]) -> Names:
     return Names(*chosen)
 
 
-def _anchor(change: Change) -> int:
+def _anchor(change: LineChange) -> int:
     return max(change.start, change.end - 1)
 
 

@@ -6,7 +6,7 @@ from operator import or_
 
 from mercury_engine.places.candidates import Kind, Names
 from mercury_engine.places.line_looks import with_text
-from mercury_engine.places.situation import Change, Readable, Situation
+from mercury_engine.places.situation import LineChange, Readable, Situation
 from mercury_engine.text.paths_of_tests import is_test
 
 Occurrences = dict[tuple[int, int], dict[str, int]]
@@ -55,7 +55,7 @@ def context_features(situation: Situation[Readable], count: int, names: Names, f
     ]
 
 
-def _look(document: Readable, last: Change) -> list[float]:
+def _look(document: Readable, last: LineChange) -> list[float]:
     """Whether the last change is imports only, begins a definition, and is comments only."""
     lines = with_text(last.inserted) or with_text(last.removed)
     return [
@@ -65,7 +65,7 @@ def _look(document: Readable, last: Change) -> list[float]:
     ]
 
 
-def _move(last: Change, before: Change | None) -> list[float]:
+def _move(last: LineChange, before: LineChange | None) -> list[float]:
     """Whether the last two changes are in one document, whether the last is further down, and how far."""
     if before is None or before.document != last.document:
         return [0.0, 0.0, log1p(FAR)]

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mercury_engine.places.situation import Change
+from mercury_engine.places.situation import LineChange
 
 MAX_CORE_CHARS = 120
 """Characters; a longer text is not looked for."""
@@ -27,7 +27,7 @@ _NO_CORE = Core("", "")
 
 
 @lru_cache(CACHED_CHANGES)
-def core_of(change: Change) -> Core:
+def core_of(change: LineChange) -> Core:
     """The core of a change."""
     old, new = "".join(change.removed), "".join(change.inserted)
     if not old or not new:

@@ -12,7 +12,7 @@ from mercury_engine.places.context import FAR, Occurrences
 from mercury_engine.places.cores import core_of
 from mercury_engine.places.likeness import LikeLines
 from mercury_engine.places.line_looks import LOOK_FEATURES, Line, seen, with_text
-from mercury_engine.places.situation import Change, Header, Readable, Situation
+from mercury_engine.places.situation import Header, LineChange, Readable, Situation
 from mercury_engine.text.paths_of_tests import is_test
 
 LINES_FEATURES = (
@@ -237,12 +237,12 @@ def _kind_bits(kinds: int) -> tuple[float, ...]:
     return tuple(float(bool(kinds & kind)) for kind in Kind)
 
 
-def _gap(change: Change, line: int) -> int:
+def _gap(change: LineChange, line: int) -> int:
     """Lines from a change to a line; negative above it."""
     return line - change.start if line < change.start else max(0, line - max(change.start, change.end - 1))
 
 
-def _indent_of(change: Change) -> int:
+def _indent_of(change: LineChange) -> int:
     for line in (*change.inserted, *change.removed):
         if line.strip():
             return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())

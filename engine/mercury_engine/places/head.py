@@ -20,7 +20,7 @@ SHAPES = ("mean", "scale", "place_in", "place_in_bias", "place_out", "nowhere_in
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LikelyPlace:
     """A candidate, and the chance that the next edit is within TOLERANCE_LINES of it."""
 
     candidate: Candidate
@@ -62,7 +62,7 @@ class PlaceHead:
         listed = candidates(situation, names, found)
         return Ranking(listed, self.chances(features(situation, listed, names, found))[:-1])
 
-    def places(self, situation: Situation[Readable], count: int = 3) -> list[Place]:
+    def places(self, situation: Situation[Readable], count: int = 3) -> list[LikelyPlace]:
         """The likeliest places, best first, none within reach of a better one; empty without changes."""
         return self.ranking(situation).best(count)
 
@@ -74,7 +74,7 @@ class Ranking:
     candidates: Sequence[Candidate]
     chances: Array
 
-    def best(self, count: int) -> list[Place]:
+    def best(self, count: int) -> list[LikelyPlace]:
         """The likeliest places, best first, none within reach of a better one."""
         return distinct(self.candidates, self.chances, count) if self.candidates else []
 
@@ -89,7 +89,7 @@ def pooled(rows_CF: Array) -> Array:
     return np.concatenate([rows_CF[0, : len(CONTEXT_FEATURES)], rows_CF[:, len(CONTEXT_FEATURES) :].max(0)])
 
 
-def distinct(listed: Sequence[Candidate], chances: Array, count: int) -> list[Place]:
+def distinct(listed: Sequence[Candidate], chances: Array, count: int) -> list[LikelyPlace]:
     """The candidates with the greatest chances within their reach, each without those in reach of a better one."""
     documents_C = np.array([each.document for each in listed])
     lines_C = np.array([each.line for each in listed])
@@ -97,11 +97,11 @@ def distinct(listed: Sequence[Candidate], chances: Array, count: int) -> list[Pl
     is_near_CC &= np.abs(lines_C[:, None] - lines_C) <= TOLERANCE_LINES
     left_C = chances
     is_left_C = np.ones(len(listed), np.bool_)
-    found: list[Place] = []
+    found: list[LikelyPlace] = []
     while is_left_C.any() and len(found) < count:
         within_C = np.where(is_left_C, is_near_CC @ left_C, -1.0)
         best = int(np.lexsort((-left_C, -within_C))[0])
-        found.append(Place(listed[best], float(within_C[best])))
+        found.append(LikelyPlace(listed[best], float(within_C[best])))
         is_left_C &= ~is_near_CC[best]
         left_C = np.where(is_left_C, left_C, 0)
     return found

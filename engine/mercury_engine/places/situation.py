@@ -4,11 +4,9 @@ Positions are lines, counted from 0, of the documents as they are now.
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
 WORD = re.compile(r"[^\W\d]\w+")
@@ -75,83 +73,7 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True)
-class Document:
-    """An open file as a whole, for training; lines keep their line breaks."""
-
-    path: str
-    language: str
-    lines: tuple[str, ...]
-
-    @cached_property
-    def text(self) -> str:
-        return "".join(self.lines)
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """The offset of every line, and of the end."""
-        return list(accumulate(map(len, self.lines), initial=0))
-
-    @property
-    def line_count(self) -> int:
-        return len(self.lines)
-
-    def line(self, number: int) -> str:
-        return self.lines[number]
-
-    def lines_in(self, first: int, end: int) -> Sequence[str]:
-        return self.lines[first:end]
-
-    def head(self, count: int) -> Sequence[str]:
-        return self.lines[:count]
-
-    def is_header(self, line: int) -> bool:
-        at = bisect_left(self._header_lines, line)
-        return at < len(self._header_lines) and self._header_lines[at] == line
-
-    @cached_property
-    def headers(self) -> list[Header]:
-        """The definitions, from top to bottom."""
-        return [Header(self.line_at(at), indent, name) for at, indent, name in definitions(self.text)]
-
-    @cached_property
-    def _header_lines(self) -> list[int]:
-        return [header.line for header in self.headers]
-
-    def line_at(self, offset: int) -> int:
-        """The line that contains an offset."""
-        return min(max(0, bisect_right(self.starts, offset) - 1), max(0, len(self.lines) - 1))
-
-    def indent(self, line: int) -> int:
-        return indent_at(self, line)
-
-    def scope(self, line: int) -> Header | None:
-        indent = self.indent(line)
-        for header in reversed(self.headers[: bisect_right(self._header_lines, line)]):
-            if header.line == line or header.indent < indent:
-                return header
-        return None
-
-    def headers_around(self, line: int) -> list[int]:
-        at = bisect_left(self._header_lines, line)
-        return self._header_lines[max(0, at - 2) : at + 2]
-
-    def lines_with(self, name: str, limit: int) -> list[int]:
-        found: list[int] = []
-        text, at = self.text, self.text.find(name)
-        while at >= 0:
-            end = at + len(name)
-            if not (_is_part(text[at - 1 : at]) or _is_part(text[end : end + 1])):
-                line = self.line_at(at)
-                if not found or found[-1] != line:
-                    found.append(line)
-                if len(found) > limit:
-                    return []
-            at = text.find(name, end)
-        return found
-
-
-@dataclass(frozen=True)
-class Change:
+class LineChange:
     """Lines [start, end) of a document stand where the removed lines stood."""
 
     document: int
@@ -180,7 +102,7 @@ class Situation(Generic[D]):
     """The documents, the changes in the order in which they were made, and the cursor's document and line."""
 
     documents: tuple[D, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[LineChange, ...]
     cursor: tuple[int, int]
 
 
@@ -196,7 +118,7 @@ def lines_with_word(text: str, name: str) -> list[int]:
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        if not (_is_part(text[at - 1 : at]) or _is_part(text[end : end + 1])):
+        if not (is_part(text[at - 1 : at]) or is_part(text[end : end + 1])):
             line = text.count("\n", 0, at)
             if not found or found[-1] != line:
                 found.append(line)
@@ -213,5 +135,6 @@ def indent_at(document: Readable, line: int) -> int:
     return 0
 
 
-def _is_part(character: str) -> bool:
+def is_part(character: str) -> bool:
+    """Whether a name may contain the character."""
     return character.isalnum() or character == "_"

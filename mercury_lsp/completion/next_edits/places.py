@@ -12,7 +12,7 @@ import mercury_engine
 from mercury_engine.lru import LeastRecentlyUsed
 from mercury_engine.places.candidates import TOLERANCE_LINES
 from mercury_engine.places.head import PlaceHead, Ranking
-from mercury_engine.places.situation import Change, Situation
+from mercury_engine.places.situation import LineChange, Situation
 
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
@@ -136,8 +136,8 @@ class Places:
         return [uri for uri in self.documents.uris if self._indexed.get(uri) is not None]
 
 
-def _change(number: int, hunk: Hunk) -> Change:
-    return Change(number, hunk.line, hunk.before_lines, hunk.after_lines)
+def _change(number: int, hunk: Hunk) -> LineChange:
+    return LineChange(number, hunk.line, hunk.before_lines, hunk.after_lines)
 
 
 def _place(document: IndexedDocument, line: int, chance: float) -> Place:

@@ -17,9 +17,10 @@ from mercury_engine.places.candidates import (
 from mercury_engine.places.cores import Core, core_of
 from mercury_engine.places.features import FEATURES, features
 from mercury_engine.places.head import PlaceHead, Ranking, distinct
-from mercury_engine.places.situation import Change, Document, Situation
+from mercury_engine.places.situation import LineChange, Situation
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
 from mercury_lab.training.commits.moments import Moment
+from mercury_lab.training.commits.whole_document import WholeDocument
 from mercury_lab.training.ranking.cases import case_of, cases
 from mercury_lab.training.ranking.figures import candidate_figures, place_figures
 
@@ -45,15 +46,15 @@ def second(number):
 """
 
 
-def document(text: str, path: str = "app.py") -> Document:
-    return Document(path, "python", tuple(text.splitlines(keepends=True)))
+def document(text: str, path: str = "app.py") -> WholeDocument:
+    return WholeDocument(path, "python", tuple(text.splitlines(keepends=True)))
 
 
 def renamed(text: str = TEXT) -> Situation:
     """`first` was renamed at its definition."""
     lines = list(document(text).lines)
     old, lines[3] = lines[3], "def leading(count):\n"
-    return Situation((document("".join(lines)),), (Change(0, 3, (old,), (lines[3],)),), (0, 3))
+    return Situation((document("".join(lines)),), (LineChange(0, 3, (old,), (lines[3],)),), (0, 3))
 
 
 def listed(situation: Situation) -> list[Candidate]:
@@ -81,7 +82,7 @@ def test_part_of_a_word_is_no_use():
 def test_a_call_of_a_function_whose_body_changed_is_a_candidate():
     lines = list(document(TEXT).lines)
     old, lines[4] = lines[4], "    total = count + 2\n"
-    situation = Situation((document("".join(lines)),), (Change(0, 4, (old,), (lines[4],)),), (0, 4))
+    situation = Situation((document("".join(lines)),), (LineChange(0, 4, (old,), (lines[4],)),), (0, 4))
     assert 17 in {each.line for each in listed(situation) if each.kinds & Kind.SCOPE}
 
 
@@ -107,13 +108,13 @@ def test_there_are_never_more_candidates_than_the_bound_however_long_the_documen
     ],
 )
 def test_definitions_are_seen_in_many_languages(line, language, name):
-    found = Document("a", language, ("\n", line, "    return 1\n")).headers
+    found = WholeDocument("a", language, ("\n", line, "    return 1\n")).headers
     assert [(header.line, header.name) for header in found] == [(1, name)]
 
 
 @pytest.mark.parametrize("line", ["if (ready) {\n", "return call(a, {\n", "for (;;) {\n", "total = count\n"])
 def test_statements_are_no_definitions(line):
-    assert Document("a", "javascript", (line,)).headers == []
+    assert WholeDocument("a", "javascript", (line,)).headers == []
 
 
 def test_a_line_is_in_the_innermost_definition():
@@ -146,7 +147,9 @@ def test_a_rare_name_is_a_candidate_before_a_common_one():
     lines = [f"    common({n})\n" for n in range(35)] + [f"    other({n})\n" for n in range(60)]
     lines += ["    rare()\n"] + [f"    common({n})\n" for n in range(4)]
     old = "    rare(); common(1)\n"
-    situation = Situation((document("".join(["    x()\n", *lines])),), (Change(0, 0, (old,), ("    x()\n",)),), (0, 0))
+    situation = Situation(
+        (document("".join(["    x()\n", *lines])),), (LineChange(0, 0, (old,), ("    x()\n",)),), (0, 0)
+    )
     found = listed(situation)
     assert 96 in {each.line for each in found}
     assert len(found) <= MAX_CANDIDATES
@@ -155,7 +158,7 @@ def test_a_rare_name_is_a_candidate_before_a_common_one():
 def test_the_end_of_the_test_of_a_changed_file_is_a_candidate():
     code, test = document(TEXT, "src/app.py"), document("def test():\n    assert 1\n" * 9, "tests/test_app.py")
     other = document("x = 1\n" * 9, "src/other.py")
-    situation = Situation((code, test, other), (Change(0, 4, ("    a\n",), (TEXT.split("\n")[4] + "\n",)),), (0, 4))
+    situation = Situation((code, test, other), (LineChange(0, 4, ("    a\n",), (TEXT.split("\n")[4] + "\n",)),), (0, 4))
     ends = {each.document for each in listed(situation) if each.kinds & Kind.END}
     assert ends == {0, 1}
 
@@ -173,7 +176,7 @@ def test_a_line_like_the_replaced_one_is_marked():
     text = "".join(f"def f{n}():\n    x = open(path, 'r')\n    return load(x, {n})\n\n\n" for n in range(3))
     lines = list(document(text).lines)
     old, lines[1] = lines[1], "    x = open(path, 'rb')\n"
-    situation = Situation((document("".join(lines)),), (Change(0, 1, (old,), (lines[1],)),), (0, 1))
+    situation = Situation((document("".join(lines)),), (LineChange(0, 1, (old,), (lines[1],)),), (0, 1))
     assert row_of(situation, 6)["has_old"] == 0, "the replaced text is one letter, too short to be looked for"
     assert row_of(situation, 6)["is_shape_removed"] == row_of(situation, 6)["equals_removed"] == 1
     assert row_of(situation, 3)["is_shape_removed"] == 0
@@ -182,7 +185,7 @@ def test_a_line_like_the_replaced_one_is_marked():
 def test_a_region_with_the_parts_of_the_changed_names_shares_more_of_the_change():
     filler = "".join(f"def filler_{n}():\n    return {n}\n\n\n" for n in range(5))
     text = "    readAllLines(path)\n" + filler + "def read_all_lines(path):\n    pass\n" + filler
-    situation = Situation((document(text),), (Change(0, 0, ("    first(path)\n",), (text[:23],)),), (0, 0))
+    situation = Situation((document(text),), (LineChange(0, 0, ("    first(path)\n",), (text[:23],)),), (0, 0))
     twin = text[: text.index("def read_all")].count("\n")
     assert row_of(situation, twin)["region_changed_of_most"] == 1
     assert row_of(situation, 5)["region_changed"] < row_of(situation, twin)["region_changed"]
@@ -197,7 +200,7 @@ def test_a_region_with_the_parts_of_the_changed_names_shares_more_of_the_change(
     ],
 )
 def test_the_core_of_a_change_is_its_replaced_words(old, new, core):
-    assert core_of(Change(0, 0, (old,) if old else (), (new,) if new else ())) == core
+    assert core_of(LineChange(0, 0, (old,) if old else (), (new,) if new else ())) == core
 
 
 def test_every_candidate_has_a_finite_row():
@@ -289,4 +292,4 @@ def _weights() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("line", ["*" * 400, "&* " * 300, "a " * 500, "const x" + " = a" * 300, "f(" * 400, "a<" * 400])
 def test_a_line_that_begins_nothing_is_read_in_one_go(line):
     """A pattern that tries every way to split such a line would take longer than the world has."""
-    assert Document("a.c", "c", (line + ";\n", "int main(void) {\n")).headers[-1].name == "main"
+    assert WholeDocument("a.c", "c", (line + ";\n", "int main(void) {\n")).headers[-1].name == "main"

@@ -7,15 +7,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 from mercury_engine.places.head import PlaceHead
-from mercury_engine.places.situation import Change, Document, Situation
+from mercury_engine.places.situation import LineChange, Situation
+from mercury_lab.training.commits.whole_document import WholeDocument
 
 from mercury_lsp.completion.next_edits import indexed_document
 from mercury_lsp.completion.next_edits.edit_sites import EditSite
 from mercury_lsp.completion.next_edits.indexed_document import IndexedDocument
 from mercury_lsp.completion.next_edits.places import HEAD_FILE, Place, Places, bundled_head
 from mercury_lsp.completion.next_edits.proposals import Proposal, likely_by_place
-from mercury_lsp.documents.document import Document as OpenDocument
-from mercury_lsp.documents.document import Snapshot
+from mercury_lsp.documents.document import Document, Snapshot
 from tests.server.completion.test_history import A, B, HistoryDesk
 
 CODE = """\
@@ -86,14 +86,14 @@ def test_an_edit_reads_only_the_chunks_that_it_touched(monkeypatch):
     read: list[str] = []
     original = indexed_document._Chunk
     monkeypatch.setattr(indexed_document, "_Chunk", lambda text: read.append(text) or original(text))
-    document, indexed = OpenDocument(A, "python", 1, CODE * 200), IndexedDocument("a.py")
+    document, indexed = Document(A, "python", 1, CODE * 200), IndexedDocument("a.py")
     assert indexed.update(document.snapshot(), at_once=True)
     read.clear()
     edit(document, 20_000, 3, "xyz")
     assert indexed.update(document.snapshot(), at_once=True) and len(read) <= 2
 
 
-def edit(document: OpenDocument, start: int, count: int, text: str) -> None:
+def edit(document: Document, start: int, count: int, text: str) -> None:
     snapshot = document.snapshot()
     span = (types.Position(*snapshot.position_at(at)) for at in (start, start + count))
     document.apply([types.TextDocumentContentChangePartial(types.Range(*span), text)], 1)
@@ -112,13 +112,13 @@ SPLIT = ["\n\n", "    y = x\n", "class A:\n", "    y = x\n", "\n", "\n\n"]
 @example(SPLIT, [(122, 26, "x")])
 @given(st.lists(PIECES, max_size=30), st.lists(st.tuples(st.integers(0, 300), st.integers(0, 80), PIECES), max_size=5))
 def test_the_index_says_the_same_as_the_whole_text_after_any_edits(pieces, edits):
-    open_document, indexed = OpenDocument(A, "plaintext", 1, "".join(pieces) * 5), IndexedDocument("a.py")
+    open_document, indexed = Document(A, "plaintext", 1, "".join(pieces) * 5), IndexedDocument("a.py")
     for start, count, text in [(0, 0, ""), *edits]:
         start = min(start, open_document.snapshot().length)
         edit(open_document, start, count, text)
         assert indexed.update(open_document.snapshot(), at_once=True)
         lines = open_document.snapshot().text.splitlines(keepends=True)
-        whole = Document("a.py", "python", tuple(lines))
+        whole = WholeDocument("a.py", "python", tuple(lines))
         assert [indexed.line(n) for n in range(indexed.line_count)] == lines
         assert indexed.head(80) == lines[:80]
         for n in range(len(lines) + 1):
@@ -135,8 +135,8 @@ def test_the_index_says_the_same_as_the_whole_text_after_any_edits(pieces, edits
 def test_the_ranking_is_that_of_training():
     desk = HistoryDesk(a=CODE).replace("def load(path)", "def load(path, encoding)")
     [hunk] = desk.history.hunks()
-    whole = Document("a.py", "python", tuple(desk.text().splitlines(keepends=True)))
-    change = Change(0, hunk.line, hunk.before_lines, hunk.after_lines)
+    whole = WholeDocument("a.py", "python", tuple(desk.text().splitlines(keepends=True)))
+    change = LineChange(0, hunk.line, hunk.before_lines, hunk.after_lines)
     expected = bundled_head().places(Situation((whole,), (change,), (0, 3)), 3)
     assert [(each.line, each.chance) for each in find(desk)] == [(p.candidate.line, p.chance) for p in expected]
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from mercury_engine.places.situation import WORD, Change, Document, Situation
+from mercury_engine.places.situation import WORD, LineChange, Situation
 from mercury_engine.text.lines import lines_of
 
 from mercury_lab.training.commits.commit_edit import CommitEdit, CommitFile, Step
+from mercury_lab.training.commits.whole_document import WholeDocument
 
 SHUFFLED_SHARE = 0.3
 """Share of commits whose steps are in random order; in the others they go down the file from the first one."""
@@ -80,9 +81,9 @@ class Moment:
         return tuple(found)
 
     @cached_property
-    def situation(self) -> Situation[Document]:
+    def situation(self) -> Situation[WholeDocument]:
         """The documents as they are now, with the typed part of a step."""
-        documents, changes = [], dict[Step, Change]()
+        documents, changes = [], dict[Step, LineChange]()
         for number, file in enumerate(self.edit.files):
             own = sorted((step for step in self.made if step.file == number), key=lambda step: step.start)
             if not own:
@@ -92,10 +93,10 @@ class Moment:
             for step in own:
                 inserted = lines_of(step.text)
                 kept += lines[at : step.start]
-                changes[step] = Change(number, len(kept), tuple(lines[step.start : step.end]), tuple(inserted))
+                changes[step] = LineChange(number, len(kept), tuple(lines[step.start : step.end]), tuple(inserted))
                 kept += inserted
                 at = step.end
-            documents.append(Document(file.path, file.language, tuple(kept + lines[at:])))
+            documents.append(WholeDocument(file.path, file.language, tuple(kept + lines[at:])))
         history = tuple(changes[step] for step in self.made)
         cursor = self.elsewhere or (history[-1].document, max(history[-1].start, history[-1].end - 1))
         return Situation(tuple(documents), history, cursor)
@@ -171,9 +172,9 @@ def _moved_on(edit: CommitEdit, order: tuple[int, ...], other: CommitEdit, rng: 
 
 
 @lru_cache(CACHED_DOCUMENTS)
-def _document(file: CommitFile) -> Document:
+def _document(file: CommitFile) -> WholeDocument:
     """A file without changes; the moments of an edit share what is computed of it."""
-    return Document(file.path, file.language, tuple(lines_of(file.text)))
+    return WholeDocument(file.path, file.language, tuple(lines_of(file.text)))
 
 
 def _moved(step: Step, made: Sequence[Step]) -> int:

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from mercury_engine.places.candidates import Kind, covers
-from mercury_engine.places.head import Place
+from mercury_engine.places.head import LikelyPlace
 
 from mercury_lab.training.ranking.cases import Case
 
@@ -32,7 +32,7 @@ def candidate_figures(found: Sequence[Case]) -> dict[str, Any]:
     }
 
 
-def place_figures(found: Sequence[Case], ranked: Sequence[Sequence[Place]]) -> dict[str, Any]:
+def place_figures(found: Sequence[Case], ranked: Sequence[Sequence[LikelyPlace]]) -> dict[str, Any]:
     """First and first three places right whatever their chance, and offers by gate; `ranked` has best ones first."""
     pairs = [(case, places) for case, places in zip(found, ranked, strict=True)]
     left = [(case, places) for case, places in pairs if not case.moment.is_quiet]
@@ -45,13 +45,13 @@ def place_figures(found: Sequence[Case], ranked: Sequence[Sequence[Place]]) -> d
     }
 
 
-def is_right(case: Case, places: Sequence[Place], steps: int | None = None) -> bool:
+def is_right(case: Case, places: Sequence[LikelyPlace], steps: int | None = None) -> bool:
     """Whether a place covers one of the steps that are left, or of the first `steps` of them."""
     wanted = case.moment.open[:steps]
     return any(covers(p.candidate, step.document, step.start, step.end) for p in places for step in wanted)
 
 
-def _gated(pairs: Sequence[tuple[Case, Sequence[Place]]], gate: float) -> dict[str, Any]:
+def _gated(pairs: Sequence[tuple[Case, Sequence[LikelyPlace]]], gate: float) -> dict[str, Any]:
     shown = [(case, places[:1]) for case, places in pairs if places and places[0].chance >= gate]
     right = sum(is_right(case, places) for case, places in shown)
     left = sum(not case.moment.is_quiet for case, _ in pairs)
