@@ -15,7 +15,7 @@ from on_keys.script import Script
 
 from mercury_lsp.daemon.address import Address
 from mercury_lsp.relay.join import connect
-from mercury_lsp.transport.framing import Decoder, framed
+from mercury_lsp.transport.framing import MessageDecoder, framed
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Typist:
 
     async def listen(self) -> None:
         """Record the latency of every answer."""
-        decoder = Decoder()
+        decoder = MessageDecoder()
         while data := await self.reader.read(65536):
             now = time.perf_counter()
             for message in decoder.feed(data):

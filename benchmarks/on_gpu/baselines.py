@@ -10,7 +10,7 @@ from mercury_engine.models.decoder import TorchDecoder
 from mercury_engine.models.network import KeyValueSegment
 from mercury_engine.models.triton import TritonWeights, forward
 from mercury_kernels import ops, reference
-from mercury_kernels.operands import Choice, Frames, Slots, Table
+from mercury_kernels.operands import CanvasSlots, Frames, Table, TokenChoice
 from mercury_kernels.pages import PagePool
 from torch import Tensor
 from torch.nn import functional as F
@@ -74,7 +74,7 @@ class Plain:
         ids = torch.full((batch, rows), self.config.mask_id, dtype=torch.int32, device=device)
         ids[:, 0] = 7
         real = torch.ones(batch, rows, device=device)
-        self.slots = Slots(ids, whole + rows, real[:, 0] * 0, whole + 99, real, whole.clone(), whole.clone())
+        self.slots = CanvasSlots(ids, whole + rows, real[:, 0] * 0, whole + 99, real, whole.clone(), whole.clone())
         self.layer: Callable[..., Tensor] = plain_layer
         self.choice: Callable[..., Tensors] = plain_choice
 
@@ -84,7 +84,7 @@ class Plain:
         self.choice = torch.compile(plain_choice, fullgraph=True, dynamic=False, backend=backend)
 
     @torch.no_grad()
-    def choose(self) -> Choice:
+    def choose(self) -> TokenChoice:
         x = F.embedding(self.slots.ids, self.weights.table)
         heads, eps = self.config.num_key_value_heads, self.config.rms_norm_eps
         empty = x.new_empty(0)
@@ -93,7 +93,7 @@ class Plain:
             tensors = (layer.attn_norm, layer.qkv.weight, bias, layer.out.weight)
             tensors += (layer.ffn_norm, layer.gate_up.weight, layer.down.weight)
             x = self.layer(x, tensors, tuple(t[number] for t in self.cached), self.angles, heads, eps)
-        return Choice(*self.choice(x, self.weights.norm, self.weights.head.weight, self.config.mask_id, eps))
+        return TokenChoice(*self.choice(x, self.weights.norm, self.weights.head.weight, self.config.mask_id, eps))
 
     def step(self) -> None:
         reference.commit(self.slots, self.choose(), self.config.mask_id, self.config.end_id)

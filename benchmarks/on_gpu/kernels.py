@@ -12,7 +12,7 @@ from types import ModuleType
 import torch
 from mercury_engine.models.network import ModelConfig
 from mercury_kernels import accept, attention, commit, head, linear, norm, qkv, quantize, reference, swiglu
-from mercury_kernels.operands import Choice, Drafts, Frames, Matrix, Slots, Table
+from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 from torch import Tensor
 
 from on_gpu.clock import Clock, spread
@@ -190,10 +190,12 @@ class Cases:
         one = torch.ones(1, device=self.device)
         whole = one.int()
         entropy = torch.rand(rows, device=self.device)
-        choice = Choice(torch.zeros_like(ids[0]), entropy, entropy + 1, entropy)
+        choice = TokenChoice(torch.zeros_like(ids[0]), entropy, entropy + 1, entropy)
 
         def call(module: ModuleType, _: int) -> tuple[Tensor, ...]:
-            made = Slots(ids.clone(), whole * rows, one, whole * 99, torch.ones_like(ids).float(), whole * 0, whole * 0)
+            made = CanvasSlots(
+                ids.clone(), whole * rows, one, whole * 99, torch.ones_like(ids).float(), whole * 0, whole * 0
+            )
             module.commit(made, choice, 500, 501)
             return made.ids, made.chance, made.open, made.steps
 

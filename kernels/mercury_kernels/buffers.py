@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_kernels.operands import Drafts, Slots, Table
+from mercury_kernels.operands import CanvasSlots, Drafts, Table
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -77,7 +77,7 @@ class Buffers(Block):
         more |= {"ban": (b, r), "pages": (b, w), "counts": (b, w), "ends": (b, 2)}
         super().__init__(back, more, ("chance", "bound"), device)
         d = self.fields
-        self.slots = Slots(d["ids"], d["rows"], d["bound"], d["most"], d["chance"], d["open"], d["steps"])
+        self.slots = CanvasSlots(d["ids"], d["rows"], d["bound"], d["most"], d["chance"], d["open"], d["steps"])
         self.near, self.away, self.places, self.ban = (d[n].view(-1) for n in ("near", "away", "places", "ban"))
         self.table = Table(d["pages"], d["counts"], d["ends"])
 

@@ -14,7 +14,7 @@ import triton.language as tl
 
 from mercury_kernels import reference
 from mercury_kernels.launch import guarded, options, power, ready
-from mercury_kernels.operands import Choice, Slots
+from mercury_kernels.operands import CanvasSlots, TokenChoice
 
 
 @triton.jit(do_not_specialize=["R", "mask_id", "end_id"])
@@ -77,7 +77,7 @@ def _commit(
 
 
 @guarded(reference.commit)
-def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
+def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -> None:
     """One step's decision for every canvas, in place; row r of the choice [B*R] predicts column r + 1."""
     batch, rows = slots.ids.shape
     _commit[(batch,)](

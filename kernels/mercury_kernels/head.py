@@ -25,7 +25,7 @@ from mercury_kernels.launch import (
     ready,
     require,
 )
-from mercury_kernels.operands import Choice, Matrix
+from mercury_kernels.operands import Matrix, TokenChoice
 
 FIELDS = 4
 
@@ -153,7 +153,7 @@ def choices(
     ban: Tensor,
     norm: Tensor | None = None,
     eps: float = 0.0,
-) -> Choice:
+) -> TokenChoice:
     """The choice of every row of hidden [M,C] over matrix [V,C]; of equally good tokens, the lowest.
 
     banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
@@ -176,7 +176,7 @@ def choices(
         )  # fmt: skip
         warps = 8 if count > 1024 else 4 if count > 256 else 1
         _join[(rows,)](partial, token, top, total, entropy, rows, count, power(count), **options(device, warps, 1))
-    return Choice(token, top, total, entropy)
+    return TokenChoice(token, top, total, entropy)
 
 
 def head_tiles(rows: int, bytes_: int) -> tuple[int, int, int]:

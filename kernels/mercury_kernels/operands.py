@@ -54,7 +54,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TokenChoice:
     """A row's distribution as four numbers [M]: best token int32, its logit, log-sum-exp, entropy in nats."""
 
     token: Tensor
@@ -64,7 +64,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class CanvasSlots:
     """The canvases of B requests, changed in place by `commit`.
 
     ids int32 [B,R]: tokens; column 0 is the last prefix token

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mercury_kernels import reference
-from mercury_kernels.operands import EIGHT_BIT, Choice, Drafts, Frames, Matrix, Slots, Table
+from mercury_kernels.operands import EIGHT_BIT, CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 from mercury_kernels.reference import (
     Segment,
     causal_attention,
@@ -25,13 +25,13 @@ from mercury_kernels.reference import (
 )
 
 __all__ = [
-    "Choice",
+    "CanvasSlots",
     "Drafts",
     "Frames",
     "Matrix",
     "Segment",
-    "Slots",
     "Table",
+    "TokenChoice",
     "accept",
     "availability",
     "causal_attention",
@@ -146,7 +146,7 @@ def choices(
     ban: Tensor,
     norm: Tensor | None = None,
     eps: float = 0.0,
-) -> Choice:
+) -> TokenChoice:
     """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]^T; the lowest of equal tokens.
 
     banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
@@ -155,7 +155,7 @@ def choices(
     return kernels.choices(hidden, matrix, banned, ban, norm, eps)
 
 
-def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
+def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -> None:
     """One step's decision for every canvas, in place: commits within the bound; behind an end marker all is end.
 
     Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mercury_kernels.operands import LARGEST_CODE, Choice, Drafts, Frames, Matrix, Slots, Table
+from mercury_kernels.operands import LARGEST_CODE, CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 
 Segment = tuple[Tensor, Tensor, Tensor, Tensor | None]
 """Queries [B,H,GS,D] rotated for this segment, keys [B,H,T,D], values [B,H,T,D], bias [B|1,1,GS|1,T] or None."""
@@ -193,7 +193,7 @@ def choices(
     ban: Tensor,
     norm: Tensor | None = None,
     eps: float = 0.0,
-) -> Choice:
+) -> TokenChoice:
     """Best token, its logit, log-sum-exp and entropy of hidden [M,C] @ matrix [V,C]^T; the lowest of equal tokens.
 
     banned bool [K,V] marks tokens that are never chosen, but never all; row m obeys banned[ban[m]], ban int32 [M].
@@ -205,7 +205,7 @@ def choices(
     total = logits.logsumexp(-1)
     chance = (logits - total[:, None]).exp()
     entropy = total - (chance * logits.masked_fill(chance == 0, 0.0)).sum(-1)
-    return Choice(token.int(), top, total, entropy)
+    return TokenChoice(token.int(), top, total, entropy)
 
 
 def _logits(hidden: Tensor, matrix: Matrix, norm: Tensor | None, eps: float) -> Tensor:
@@ -257,7 +257,7 @@ def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:
     return torch.zeros_like(masked).scatter(-1, order, within) & masked
 
 
-def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
+def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -> None:
     """One step's decision for every canvas, in place: commits within the bound; behind an end marker all is end.
 
     Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
@@ -281,5 +281,5 @@ def commit(slots: Slots, choice: Choice, mask_id: int, end_id: int) -> None:
     slots.open.copy_((used & (ids == mask_id)).sum(-1))
 
 
-def _fields(choice: Choice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _fields(choice: TokenChoice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return choice.token, choice.top, choice.total, choice.entropy

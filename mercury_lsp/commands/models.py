@@ -18,7 +18,7 @@ from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import installing, listing, measuring
 from mercury_lsp.installed_models.installing import SOURCES, Addition
 from mercury_lsp.installed_models.listing import Model
-from mercury_lsp.installed_models.record import Record
+from mercury_lsp.installed_models.record import ModelRecord
 from mercury_lsp.installed_models.store import Store
 from mercury_lsp.settings import BUNDLED
 
@@ -65,7 +65,7 @@ def _list(store: Store, as_json: bool, measure: bool) -> int:
         with store.changing():
             for name in (BUNDLED, *store.names()):
                 _note(f"measuring {name}")
-                known = store.record(name) or Record(str(listing.folder_of(store, name)))
+                known = store.record(name) or ModelRecord(str(listing.folder_of(store, name)))
                 store.write_record(name, replace(known, measured=measuring.measured(listing.folder_of(store, name))))
     rows = listing.models(store)
     if as_json:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mercury_lsp.errors import UsageError
-from mercury_lsp.statistics import Record, store
+from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.summary import Summary, by_day, by_language
 
 COLUMNS = ("shown", "accepted", "partly", "taken", "wrong", "stubs", "kept", "saved", "p50 ms", "p95 ms")
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(records: Sequence[Record], days: int) -> None:
+def _print(records: Sequence[OutcomeRecord], days: int) -> None:
     console = Console(highlight=False)
     if not records:
         console.print(f"No suggestions were counted in the last {days} days. Write some code, then try again.")
@@ -81,7 +81,7 @@ def _cells(of: Summary) -> list[str]:
     return [*taken, *others, *latency]
 
 
-def _object(records: Sequence[Record], since: date) -> dict[str, object]:
+def _object(records: Sequence[OutcomeRecord], since: date) -> dict[str, object]:
     """The figures as JSON; `total` is null if nothing was counted."""
     return {
         "since": since.isoformat(),
@@ -91,7 +91,7 @@ def _object(records: Sequence[Record], since: date) -> dict[str, object]:
     }
 
 
-def _plot(records: Sequence[Record], path: Path) -> None:
+def _plot(records: Sequence[OutcomeRecord], path: Path) -> None:
     try:
         from mercury_lsp.statistics import plot
     except ImportError as error:

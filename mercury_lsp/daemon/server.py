@@ -20,7 +20,7 @@ from mercury_lsp.engine_host.engines import Engines
 from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.server.routes import create_server
 from mercury_lsp.server.server import SIGN_OF_LIFE_SECONDS, MercuryServer
-from mercury_lsp.transport.framing import Decoder, framed
+from mercury_lsp.transport.framing import MessageDecoder, framed
 from mercury_lsp.transport.long_texts import PAUSE
 
 logger = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     While there is a backlog the relay gets a sign of life now and then: a ping would be answered behind it, and 10,000
     documents opened at once take longer than a relay waits for that.
     """
-    decoder, signed = Decoder(), monotonic()
+    decoder, signed = MessageDecoder(), monotonic()
     while data := await reader.read(READ_BYTES):
         for message in decoder.feed_in_slices(data):
             if monotonic() - signed > SIGN_OF_LIFE_SECONDS:

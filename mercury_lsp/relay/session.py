@@ -21,7 +21,7 @@ UNREGISTER_ID = "mercury-relay-unregister"
 """Id of the request that takes the lost daemon's registrations back; its answer is not for the daemon."""
 
 
-class Session:
+class RelayedSession:
     """Observes every message of both sides; knows nothing about their transport."""
 
     def __init__(self) -> None:
@@ -208,7 +208,7 @@ class Session:
         if self._untold is not None:
             self._untold.setdefault(uri, is_open)
 
-    _LISTENERS: dict[str, Callable[["Session", Message], None]] = {  # noqa: RUF012 - read only
+    _LISTENERS: dict[str, Callable[["RelayedSession", Message], None]] = {  # noqa: RUF012 - read only
         "initialize": _hear_initialize,
         "initialized": _hear_initialized,
         "workspace/didChangeConfiguration": _hear_configuration,

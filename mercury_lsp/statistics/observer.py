@@ -7,7 +7,7 @@ from time import monotonic, time
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
 from mercury_lsp.statistics.impression import Impression, RequestDetails
-from mercury_lsp.statistics.record import Outcome, Record
+from mercury_lsp.statistics.record import Outcome, OutcomeRecord
 from mercury_lsp.statistics.span import TrackedSpan
 
 KEPT_AFTER_SECONDS = 30.0
@@ -54,7 +54,7 @@ class Observer:
 
     def __init__(
         self,
-        record: Callable[[Record], None],
+        record: Callable[[OutcomeRecord], None],
         waits: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = monotonic,
     ):
@@ -213,7 +213,7 @@ class Observer:
             return
         about = impression.details
         self._record(
-            Record(
+            OutcomeRecord(
                 about.shown_at,
                 about.language,
                 about.client,

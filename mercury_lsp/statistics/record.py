@@ -12,7 +12,7 @@ ignored: none of these; the document was closed, or another suggestion replaced 
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class OutcomeRecord:
     """One row of the statistics; lengths are in code points, and a line break counts as one."""
 
     shown_at: int

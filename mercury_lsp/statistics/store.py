@@ -13,7 +13,7 @@ from platformdirs import user_state_path
 
 from mercury_lsp import private_files
 from mercury_lsp.errors import StatisticsError
-from mercury_lsp.statistics.record import Record
+from mercury_lsp.statistics.record import OutcomeRecord
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ MAX_ROWS = 500_000
 BUSY_SECONDS = 5.0
 """Longest wait for another process that writes."""
 
-_NAMES = [field.name for field in fields(Record)]
+_NAMES = [field.name for field in fields(OutcomeRecord)]
 
 _CREATE = f"""
 CREATE TABLE shown (
@@ -65,14 +65,14 @@ def connect(path: Path) -> sqlite3.Connection:
         return _connect(path)
 
 
-def add(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
+def add(connection: sqlite3.Connection, records: Sequence[OutcomeRecord]) -> None:
     """Write rows in one transaction. Raises sqlite3.Error."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
         connection.executemany(_INSERT, [astuple(record) for record in records])
 
 
-def read(path: Path, since: float) -> list[Record]:
+def read(path: Path, since: float) -> list[OutcomeRecord]:
     """The rows since a time, oldest first; none if there is no file. Raises StatisticsError."""
     with _readable(path) as connection:
         if connection is None:
@@ -80,7 +80,7 @@ def read(path: Path, since: float) -> list[Record]:
         rows = connection.execute(
             f"SELECT {', '.join(_NAMES)} FROM shown WHERE shown_at >= ? ORDER BY shown_at", (since,)
         )
-        return [Record(*(*row[:4], bool(row[4]), *row[5:])) for row in rows]
+        return [OutcomeRecord(*(*row[:4], bool(row[4]), *row[5:])) for row in rows]
 
 
 def reset(path: Path) -> int:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from mercury_lsp.statistics.record import Outcome, Record
+from mercury_lsp.statistics.record import Outcome, OutcomeRecord
 
 STUB_CHARS = 10
 """Characters from which a suggestion is more than a word; `mercury_lab.evaluation` draws the same line."""
@@ -32,7 +32,7 @@ class Summary:
     latency_ms_p95: float
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> "Summary":
+    def of(cls, records: Sequence[OutcomeRecord]) -> "Summary":
         """The figures of some records, which must not be empty."""
         assert records
         count = {outcome: sum(each.outcome == outcome for each in records) for outcome in OUTCOMES}
@@ -59,13 +59,13 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, int(rank) - 1)]
 
 
-def by_language(records: Iterable[Record]) -> dict[str, Summary]:
+def by_language(records: Iterable[OutcomeRecord]) -> dict[str, Summary]:
     """Summaries by language, the most used first."""
     found = _grouped(records, lambda each: each.language)
     return dict(sorted(found.items(), key=lambda item: -item[1].shown))
 
 
-def by_day(records: Iterable[Record]) -> dict[str, Summary]:
+def by_day(records: Iterable[OutcomeRecord]) -> dict[str, Summary]:
     """Summaries by local day (YYYY-MM-DD), in order; days without a record are left out."""
     return dict(sorted(_grouped(records, lambda each: day(each.shown_at)).items()))
 
@@ -75,8 +75,8 @@ def day(moment: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
-def _grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, Summary]:
-    groups: dict[str, list[Record]] = {}
+def _grouped(records: Iterable[OutcomeRecord], key: Callable[[OutcomeRecord], str]) -> dict[str, Summary]:
+    groups: dict[str, list[OutcomeRecord]] = {}
     for each in records:
         groups.setdefault(key(each), []).append(each)
     return {name: Summary.of(group) for name, group in groups.items()}

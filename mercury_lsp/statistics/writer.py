@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 from mercury_lsp.errors import StatisticsError
 from mercury_lsp.statistics import store
-from mercury_lsp.statistics.record import Record
+from mercury_lsp.statistics.record import OutcomeRecord
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Writer:
 
     def __init__(self, path: Path):
         self._path = path
-        self._queue: Queue[Record | None] = Queue(MAX_WAITING_ROWS)
+        self._queue: Queue[OutcomeRecord | None] = Queue(MAX_WAITING_ROWS)
         """None marks the end."""
         self._thread: Thread | None = None
         self._closing = Event()
@@ -34,7 +34,7 @@ class Writer:
         self._has_failed = False
         self._was_logged = False
 
-    def put(self, record: Record) -> None:
+    def put(self, record: OutcomeRecord) -> None:
         """Queue a row."""
         if self._has_failed:
             return
@@ -61,7 +61,7 @@ class Writer:
             self._thread.join(timeout)
 
     def _run(self) -> None:
-        waiting: list[Record] = []
+        waiting: list[OutcomeRecord] = []
         is_last = False
         try:
             while not is_last:
@@ -73,7 +73,7 @@ class Writer:
         finally:
             self._disconnect()
 
-    def _gather(self) -> tuple[list[Record], bool]:
+    def _gather(self) -> tuple[list[OutcomeRecord], bool]:
         """The rows of `GATHER_SECONDS`, and whether they are the last.
 
         It does not listen meanwhile: waking for every row would take the interpreter from the thread that put it.
@@ -87,7 +87,7 @@ class Writer:
                 break
         return [each for each in found if each is not None], found[-1] is None
 
-    def _write(self, rows: list[Record]) -> list[Record]:
+    def _write(self, rows: list[OutcomeRecord]) -> list[OutcomeRecord]:
         """Write rows; returns those that must wait for a locked file. Raises errors that a retry cannot fix."""
         try:
             self._add(rows)
@@ -103,7 +103,7 @@ class Writer:
                 raise
         return []
 
-    def _add(self, rows: list[Record]) -> None:
+    def _add(self, rows: list[OutcomeRecord]) -> None:
         if self._connection is None:
             self._connection = store.connect(self._path)
             self._identity = store.identity(self._path)

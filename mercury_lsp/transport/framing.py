@@ -46,7 +46,7 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-class Decoder:
+class MessageDecoder:
     """Decodes messages from bytes that arrive in pieces of any size."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Decoder:
 
 def messages(read: Callable[[], bytes]) -> Iterator[Any]:
     """Every message of a stream, or `Unreadable` in place of a broken one; `read` returns b"" at the end."""
-    decoder = Decoder()
+    decoder = MessageDecoder()
     while data := read():
         yield from decoder.feed(data)
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from mercury_lsp.statistics import Record, store
+from mercury_lsp.statistics import OutcomeRecord, store
 from tests.support.editor import COMMAND, script
 from tests.support.neovim import Desk, shows, until
 
@@ -24,11 +24,11 @@ def press(desk: Desk, keys: list[str], line: str) -> None:
     nvim.keys("<Esc>:bwipeout!<CR>")
 
 
-def counted(desk: Desk, outcome: str) -> Record:
+def counted(desk: Desk, outcome: str) -> OutcomeRecord:
     """The row with this outcome, once it is written; others are of what was shown later."""
     path = desk.folder / "STATE" / "mercury-lsp" / "statistics.sqlite"
 
-    def found() -> Record | None:
+    def found() -> OutcomeRecord | None:
         rows = store.read(path, 0)
         return next((row for row in rows if row.outcome == outcome), None)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 import triton
 from mercury_kernels import accept, attention, commit, head, launch, linear, norm, qkv, quantize, swiglu
-from mercury_kernels.operands import Choice, Drafts, Frames, Matrix, Slots, Table
+from mercury_kernels.operands import CanvasSlots, Drafts, Frames, Matrix, Table, TokenChoice
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
@@ -126,8 +126,8 @@ def others(rows: int, channels: int, vocabulary: int, eight_bit: tuple[torch.dty
     places = torch.zeros(rows, dtype=torch.int32)
     head.choices(x, weights(vocabulary, channels, torch.bfloat16), banned, places, scale, 1e-5)
     real = torch.zeros(rows)
-    slots = Slots(places[None], places[:1], real[:1], places[:1], real[None], places[:1], places[:1])
-    commit.commit(slots, Choice(places, real, real, real), 500, 501)
+    slots = CanvasSlots(places[None], places[:1], real[:1], places[:1], real[None], places[:1], places[:1])
+    commit.commit(slots, TokenChoice(places, real, real, real), 500, 501)
     norm.rms_norm(x, scale, 1e-5)
     swiglu.swiglu(x)
     keys = torch.zeros(30, 3, 64, 64, dtype=torch.bfloat16)

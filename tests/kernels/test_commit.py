@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mercury_engine.decoding.diffusion.unmasking import choose_by_entropy
 from mercury_kernels import commit, reference
-from mercury_kernels.operands import Choice, Slots
+from mercury_kernels.operands import CanvasSlots, TokenChoice
 
 MASK, END = 500, 501
 ENTROPIES = st.one_of(st.floats(0, 6, width=32), st.sampled_from([0.0, 1e-6, 0.5, 1e-30]))
@@ -31,7 +31,7 @@ def state(ids, rows, bound, device="cpu", most=99, chance=None):
     """Canvases whose row 0 is the last prefix token; a chance of 0 makes a token a draft."""
     batch, columns = ids.shape
     chance = torch.ones(batch, columns) if chance is None else chance
-    return Slots(
+    return CanvasSlots(
         ids.int().to(device),
         rows.int().to(device),
         bound.float().to(device),
@@ -49,12 +49,12 @@ def drawn(batch, columns, device, ends=0.1):
     token = torch.where(torch.rand(batch * columns) < ends, END, torch.randint(0, 500, (batch * columns,)))
     top = torch.randn(batch * columns)
     entropy = 0.3 * torch.rand(batch * columns).round(decimals=1)  # with ties
-    choice = Choice(*(t.to(device) for t in (token.int(), top, top + entropy, entropy)))
+    choice = TokenChoice(*(t.to(device) for t in (token.int(), top, top + entropy, entropy)))
     return ids, rows, torch.rand(batch), choice
 
 
 def equal(left, right):
-    for name in Slots.__slots__:
+    for name in CanvasSlots.__slots__:
         torch.testing.assert_close(getattr(left, name), getattr(right, name), rtol=1e-6, atol=1e-6)
 
 
@@ -86,7 +86,7 @@ def test_the_kernel_commits_what_the_engines_rule_chooses(slots, bound):
     made = state(ids, torch.tensor([columns]), torch.tensor([bound]), device)
     risk = torch.cat((entropy.float(), torch.zeros(1))).to(device)
     token = torch.full((columns,), 7, dtype=torch.int32, device=device)
-    commit.commit(made, Choice(token, risk, risk, risk), MASK, END)
+    commit.commit(made, TokenChoice(token, risk, risk, risk), MASK, END)
     chosen = choose_by_entropy(entropy.float().numpy(), masked.numpy(), bound)
     assert np.array_equal((made.ids[0, 1:] == 7).cpu().numpy(), chosen)
 
@@ -96,7 +96,7 @@ def test_everything_behind_a_committed_end_marker_is_end_and_the_canvas_is_done(
     made = state(ids, torch.tensor([6]), torch.tensor([0.0]), device)
     entropy = torch.tensor([9.0, 0.1, 0.9, 9.0, 0.9, 9.0], device=device)
     token = torch.tensor([0, END, 8, 0, 8, 0], dtype=torch.int32, device=device)
-    commit.commit(made, Choice(token, entropy, entropy, entropy), MASK, END)
+    commit.commit(made, TokenChoice(token, entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, 5, END, END, END, END]]
     assert (made.open.tolist(), made.steps.tolist()) == ([0], [1])
 
@@ -107,11 +107,11 @@ def test_a_step_with_drafts_keeps_the_right_ones_and_does_nothing_else(device):
     made = state(ids, torch.tensor([6]), torch.tensor([99.0]), device, chance=chance)
     entropy = torch.full((6,), 0.1, device=device)
     token = torch.tensor([5, 9, 9, 9, 8, 0], dtype=torch.int32, device=device)
-    commit.commit(made, Choice(token, -entropy, entropy, entropy), MASK, END)
+    commit.commit(made, TokenChoice(token, -entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, 5, MASK, MASK, 7, 8]]
     assert made.chance[0].cpu().tolist() == pytest.approx([1.0, 0.8187, 0.0, 1.0, 1.0, 0.8187], abs=1e-4)
     assert (made.open.tolist(), made.steps.tolist()) == ([2], [1])
-    commit.commit(made, Choice(token, -entropy, entropy, entropy), MASK, END)
+    commit.commit(made, TokenChoice(token, -entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, 5, 9, 9, 7, 8]]
     assert float(made.chance.min()) > 0
 
@@ -121,7 +121,7 @@ def test_a_draft_behind_an_end_marker_is_a_draft_no_longer(device):
     made = state(ids, torch.tensor([4]), torch.tensor([0.0]), device, most=1, chance=chance)
     entropy = torch.tensor([0.1, 0.2, 0.3, 0.0], device=device)
     token = torch.tensor([END, 6, 9, 0], dtype=torch.int32, device=device)
-    commit.commit(made, Choice(token, entropy, entropy, entropy), MASK, END)
+    commit.commit(made, TokenChoice(token, entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, END, END, END]]
     assert made.chance[0, 2:].tolist() == [1.0, 1.0]
 

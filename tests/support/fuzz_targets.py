@@ -20,7 +20,7 @@ with instrumented:
     from mercury_lsp.documents.redaction import hidden_lines, without_secrets
     from mercury_lsp.documents.uris import path_of
     from mercury_lsp.transport import framing, long_texts
-    from mercury_lsp.transport.framing import Decoder, Unreadable
+    from mercury_lsp.transport.framing import MessageDecoder, Unreadable
 
 FIRST, LAST = {"id": 1, "text": "Content-Length: 7\r\n\r\n{}"}, {"id": 2, "text": "😀"}
 
@@ -34,7 +34,7 @@ def framed_messages(data: bytes) -> None:
     for limit in (framing.LARGE_BYTES, 0):
         before, framing.LARGE_BYTES = framing.LARGE_BYTES, limit
         try:
-            decoder = Decoder()
+            decoder = MessageDecoder()
             read = [each for at in range(0, len(sent), size) for each in decoder.feed(sent[at : at + size])]
         finally:
             framing.LARGE_BYTES = before

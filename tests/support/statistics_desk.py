@@ -3,7 +3,7 @@
 from mercury_lsp.completion.suggestions import Suggestion
 from mercury_lsp.documents.document import Edit
 from mercury_lsp.statistics.observer import Observer
-from mercury_lsp.statistics.record import Record
+from mercury_lsp.statistics.record import OutcomeRecord
 
 URI = "file:///sample.py"
 TEXT = "value(1)"
@@ -15,7 +15,7 @@ class Desk:
     def __init__(self, text: str = "x = "):
         self.text = text
         self.now = 0.0
-        self.records: list[Record] = []
+        self.records: list[OutcomeRecord] = []
         self.observer = Observer(self.records.append, clock=lambda: self.now)
         self.observer.switch(True)
         self._ids = 0
@@ -50,12 +50,12 @@ class Desk:
         self.now += seconds
         self.observer.sweep()
 
-    def close(self) -> Record:
+    def close(self) -> OutcomeRecord:
         """Close the document; returns its only record."""
         self.observer.close()
         [record] = self.records
         return record
 
 
-def result(record: Record) -> tuple[str, int, int, int]:
+def result(record: OutcomeRecord) -> tuple[str, int, int, int]:
     return record.outcome, record.typed, record.saved, record.kept

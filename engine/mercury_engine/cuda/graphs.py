@@ -14,7 +14,7 @@ import torch
 from mercury_kernels import ops
 from mercury_kernels.buffers import Bucket, Buffers
 from mercury_kernels.capture import Captures
-from mercury_kernels.ops import Choice, Frames
+from mercury_kernels.ops import Frames, TokenChoice
 from mercury_kernels.pages import PagePool, PageRun
 
 from mercury_engine.errors import RequestError
@@ -111,7 +111,7 @@ class GraphDenoiser:
         """One denoising step of every canvas in the buffers."""
         frames = Frames(buffers.near, buffers.away, *self._angles, self._origin)
         hidden = forward(self.weights, buffers.slots.ids.view(-1), frames, self.pool, buffers.places, buffers.table)
-        choice: Choice = ops.choices(
+        choice: TokenChoice = ops.choices(
             hidden, self.weights.head, self.token_masks.table, buffers.ban, self.weights.norm, self.weights.eps
         )
         ops.commit(buffers.slots, choice, self.mask_id, self.end_id)

@@ -49,7 +49,7 @@ RELEASED_PER_CHARACTER = 2
 """Tokens that may enter the cached prefix per typed character."""
 
 
-class Tokens(tuple[int, ...]):
+class BlockTokens(tuple[int, ...]):
     """Tokens of a block, hashed once: every key looks contexts up by their blocks, which hold thousands of tokens."""
 
     _hash: int | None = None
@@ -92,7 +92,7 @@ class Tokenizer:
         self._latest_spans: tuple[str, list[Span]] = ("", [])
         self._encoded: dict[str, tuple[int, ...]] = {}
         self._decoded = LeastRecentlyUsed[tuple[int, ...], str](REMEMBERED_TEXTS)
-        self._blocks = LeastRecentlyUsed[str, Tokens](REMEMBERED_BLOCKS)
+        self._blocks = LeastRecentlyUsed[str, BlockTokens](REMEMBERED_BLOCKS)
         self._lookup_blocks = LeastRecentlyUsed[str, TokenArray](REMEMBERED_LOOKUP_BLOCKS)
 
     def encode(self, text: str) -> list[int]:
@@ -104,9 +104,9 @@ class Tokenizer:
         number = self.bpe.token_to_id(marker)
         return self.encode(marker) if number is None else [number]
 
-    def block(self, text: str) -> "Tokens":
+    def block(self, text: str) -> "BlockTokens":
         """Tokens of a context block, remembered: most blocks recur in many requests."""
-        return self._blocks.get_or_make(text, lambda: Tokens(self.encode(text)))
+        return self._blocks.get_or_make(text, lambda: BlockTokens(self.encode(text)))
 
     def lookup_block(self, text: str) -> TokenArray:
         """Tokens of a lookup block as an array, remembered."""

@@ -18,7 +18,7 @@ CAPABILITIES = {"experimental": {"mercury": {"confidence": True}}}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSuggestion:
     """The text that a user would see, "" for none, and its confidence."""
 
     text: str
@@ -31,7 +31,7 @@ class Editor:
     def __init__(self, client: Client):
         self._client = client
 
-    def show(self, cursor: Cursor) -> Shown:
+    def show(self, cursor: Cursor) -> ShownSuggestion:
         """What is shown at a cursor unasked. Raises UsageError if the server reports a problem."""
         document = {"uri": cursor.path.absolute().as_uri()}
         text = {"languageId": language_of(cursor.path.name), "version": 1, "text": cursor.before + cursor.after}
@@ -44,8 +44,8 @@ class Editor:
         if self._client.messages:
             raise UsageError(self._client.messages[0])
         if not items:
-            return Shown("")
-        return Shown(items[0]["insertText"], items[0]["mercury"]["confidence"])
+            return ShownSuggestion("")
+        return ShownSuggestion(items[0]["insertText"], items[0]["mercury"]["confidence"])
 
     @property
     def model(self) -> str:

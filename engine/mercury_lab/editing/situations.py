@@ -14,7 +14,7 @@ from typing import get_args
 from rich.table import Column, Table
 
 from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
-from mercury_lab.editing.editor import Editor, Shown, editor
+from mercury_lab.editing.editor import Editor, ShownSuggestion, editor
 from mercury_lab.editing.verdicts import VERDICTS, Verdict, is_cut, runs_over, saved, verdict
 from mercury_lab.evaluation import suite
 from mercury_lab.evaluation.intervals import wilson
@@ -30,7 +30,7 @@ class Judged:
 
     cursor: Cursor
     letters: int
-    shown: Shown
+    shown: ShownSuggestion
     verdict: Verdict | None
     """None for silence."""
     saved: int

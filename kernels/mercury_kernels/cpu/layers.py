@@ -87,7 +87,7 @@ class _Rooms(ctypes.Structure):
     _fields_ = (("at", ctypes.c_void_p), ("layer", ctypes.c_int64), ("head", ctypes.c_int64))
 
 
-class _Side(ctypes.Structure):
+class _SideStruct(ctypes.Structure):
     _fields_ = (
         ("keys", _Rooms),
         ("values", _Rooms),
@@ -316,7 +316,7 @@ class Layers:
         widths = self.stored_widths if kept else (self.head_width, self.head_width)
         assert all((keys.shape[4], values.shape[4]) == widths for keys, values in blocks)
         lying = [(_in_rows(keys), _in_rows(values)) for keys, values in blocks]
-        array = (_Side * len(lying))(*(self._side(*block, 0) for block in lying))
+        array = (_SideStruct * len(lying))(*(self._side(*block, 0) for block in lying))
         cos, sin = (_floats(angle) for angle in angles)
         assert len(cos) == sum(keys.shape[3] for keys, _ in blocks)
         shape = self.layers, 1, self.heads, len(cos)
@@ -339,13 +339,13 @@ class Layers:
         assert all(each.dtype == np.int8 for side, _ in sides for each in side)
         assert all((keys.shape[4], values.shape[4]) == self.stored_widths for (keys, values), _ in sides)
         hidden = None if part.hidden_RR is None else _floats(part.hidden_RR)
-        array = (_Side * len(sides))(*(self._side(*side, behind) for side, behind in sides))
+        array = (_SideStruct * len(sides))(*(self._side(*side, behind) for side, behind in sides))
         kept += [sides, hidden, array]
         pointer = None if hidden is None else _address(hidden)
         return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
 
-    def _side(self, keys: StoredArray, values: StoredArray, behind: int) -> _Side:
-        return _Side(_rooms(keys), _rooms(values), keys.shape[3], behind)
+    def _side(self, keys: StoredArray, values: StoredArray, behind: int) -> _SideStruct:
+        return _SideStruct(_rooms(keys), _rooms(values), keys.shape[3], behind)
 
     def _place(self, layer: int, which: MatrixName) -> tuple[int, int, int]:
         return (self._handle, WHOLE_MODEL, 0) if which == "head" else (self._handle, layer, MATRICES.index(which))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mercury_lab.editing import situations
 from mercury_lab.editing.cursors import PLACES, Cursor, read_cursors
-from mercury_lab.editing.editor import Shown
+from mercury_lab.editing.editor import ShownSuggestion
 from mercury_lab.evaluation.intervals import wilson
 
 from mercury_lsp.documents.languages import language_of
@@ -24,9 +24,11 @@ class ScriptedEditor:
         self._shown = shown
         self.asked: list[str] = []
 
-    def show(self, cursor: Cursor) -> Shown:
+    def show(self, cursor: Cursor) -> ShownSuggestion:
         self.asked.append(cursor.before)
-        return Shown(next((text for end, text in self._shown.items() if cursor.before.endswith(end)), ""), 0.9)
+        return ShownSuggestion(
+            next((text for end, text in self._shown.items() if cursor.before.endswith(end)), ""), 0.9
+        )
 
 
 def cursor(before: str, *answers: str, silent: bool = False) -> Cursor:

@@ -12,12 +12,12 @@ import pytest
 from mercury_kernels.installation import install_command
 
 from mercury_lsp.cli import main
-from mercury_lsp.statistics import Record, store
+from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.summary import Summary, by_day, by_language, day, percentile
 from mercury_lsp.statistics.writer import Writer
 
 NOW = int(time.time())
-TAKEN = Record(NOW, "python", "Neovim", "bundled", True, 0.8, 10.0, 8, "accepted", 0, 8, 8)
+TAKEN = OutcomeRecord(NOW, "python", "Neovim", "bundled", True, 0.8, 10.0, 8, "accepted", 0, 8, 8)
 PART = replace(TAKEN, outcome="partly", saved=5, kept=0, latency_ms=20.0)
 REFUSED = replace(TAKEN, outcome="rejected", saved=0, kept=0, latency_ms=30.0)
 
@@ -29,7 +29,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def counted(*rows: Record) -> None:
+def counted(*rows: OutcomeRecord) -> None:
     writer = Writer(store.default_path())
     for row in rows:
         writer.put(row)

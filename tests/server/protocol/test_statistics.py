@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.statistics import Record, store
+from mercury_lsp.statistics import OutcomeRecord, store
 from tests.support.editor import Editor, place, script, span
 
 URI = "file:///work/sample.py"
@@ -20,7 +20,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def counted(state: Path, use: Callable[[Editor], None], options: Any = None, text: str = LINE) -> list[Record]:
+def counted(state: Path, use: Callable[[Editor], None], options: Any = None, text: str = LINE) -> list[OutcomeRecord]:
     """The rows after an editor was used and closed; its settings are known before it is used."""
     with Editor() as editor:
         editor.initialize(options=options, clientInfo={"name": "test editor"})
@@ -45,7 +45,7 @@ def run(editor: Editor, item: dict[str, Any], *more: Any) -> None:
     editor.request("workspace/executeCommand", {"command": command["command"], "arguments": arguments})
 
 
-def outcome(row: Record) -> tuple[str, int, int, int]:
+def outcome(row: OutcomeRecord) -> tuple[str, int, int, int]:
     return row.outcome, row.typed, row.saved, row.kept
 
 

@@ -103,7 +103,7 @@ def test_a_message_that_is_taken_slowly_is_sent_whole(ends: tuple[Link, socket.s
     taking.start()
     ours.send(message)
     taking.join(PATIENCE)
-    assert list(framing.Decoder().feed(bytes(taken))) == [message]
+    assert list(framing.MessageDecoder().feed(bytes(taken))) == [message]
 
 
 def test_a_message_that_is_not_taken_ends_the_link(ends: tuple[Link, socket.socket]):

@@ -10,7 +10,7 @@ from lsprotocol import converters, types
 from mercury_lsp.documents.document import Document
 from mercury_lsp.relay import mirror
 from mercury_lsp.relay.mirror import Mirror
-from mercury_lsp.relay.session import RESUMED_ID, Session
+from mercury_lsp.relay.session import RESUMED_ID, RelayedSession
 
 letters = st.sampled_from("ab \n\r\té😀𝒳\0")
 positions = st.fixed_dictionaries({"line": st.integers(0, 5), "character": st.integers(0, 9)})
@@ -56,7 +56,7 @@ def test_changes_one_of_which_is_malformed_are_not_applied_in_part(broken: Any):
 
 
 def test_a_session_can_be_resumed_whatever_nonsense_was_said_in_it():
-    session = Session()
+    session = RelayedSession()
     session.hear_client({"id": 1, "method": "initialize", "params": {"capabilities": {}}})
     session.hear_daemon({"id": 1, "result": {}})
     session.hear_client({"method": "initialized", "params": {}})
@@ -70,7 +70,7 @@ def test_a_session_can_be_resumed_whatever_nonsense_was_said_in_it():
         {"event": {"added": 1}},
         {"settings": 1},
     )
-    for method in Session._LISTENERS:
+    for method in RelayedSession._LISTENERS:
         for params in nonsense:
             if method != "initialized":
                 session.hear_client({"method": method, "params": params})
@@ -81,7 +81,7 @@ def test_a_session_can_be_resumed_whatever_nonsense_was_said_in_it():
     ]
 
 
-def told(session: Session) -> list[Any]:
+def told(session: RelayedSession) -> list[Any]:
     """All that a new daemon is told after the introduction."""
     found: list[Any] = []
     while messages := session.next_messages(2):
@@ -89,12 +89,12 @@ def told(session: Session) -> list[Any]:
     return found
 
 
-def opened(session: Session, name: str, text: str) -> None:
+def opened(session: RelayedSession, name: str, text: str) -> None:
     session.hear_client({"method": "textDocument/didOpen", "params": {"textDocument": item(text) | {"uri": name}}})
 
 
 def test_what_the_client_says_while_a_new_daemon_is_told_of_documents_is_told_too():
-    session = Session()
+    session = RelayedSession()
     session.hear_client({"id": 1, "method": "initialize", "params": {"capabilities": {}}})
     session.hear_daemon({"id": 1, "result": {}})
     session.hear_client({"method": "initialized", "params": {}})
@@ -132,7 +132,7 @@ def test_what_the_client_says_while_a_new_daemon_is_told_of_documents_is_told_to
 
 
 def test_a_request_is_answered_once_whoever_answers_it():
-    session = Session()
+    session = RelayedSession()
     for msg_id in ("a", "b"):
         session.hear_client({"id": msg_id, "method": "textDocument/inlineCompletion", "params": {}})
     session.hear_daemon({"id": "a", "result": None})

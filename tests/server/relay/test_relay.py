@@ -17,7 +17,7 @@ from mercury_lsp.commands import doctor
 from mercury_lsp.daemon import control, handshake
 from mercury_lsp.errors import DaemonError
 from mercury_lsp.relay import join, link
-from mercury_lsp.relay.session import Session
+from mercury_lsp.relay.session import RelayedSession
 from tests.support.editor import PATIENCE, Editor, Refused, script, span
 from tests.support.sharing import Place, eventually
 
@@ -420,7 +420,7 @@ def test_initialize_is_answered_by_another_daemon_if_the_first_hangs(unix: Place
 
 
 def test_what_a_daemon_says_after_its_part_was_taken_does_not_reach_the_editor():
-    session = Session()
+    session = RelayedSession()
     session.hear_client({"jsonrpc": "2.0", "id": 1, "method": "shutdown"})
     assert session.answer_for_daemon(1) == {"jsonrpc": "2.0", "id": 1, "result": None}
     assert session.was_shut_down

@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from mercury_lsp.errors import StatisticsError
-from mercury_lsp.statistics import Record, store
+from mercury_lsp.statistics import OutcomeRecord, store
 from mercury_lsp.statistics.writer import Writer
 
-ROW = Record(int(time.time()), "python", "Neovim", "bundled", True, 0.8, 12.5, 8, "accepted", 0, 8, 8)
+ROW = OutcomeRecord(int(time.time()), "python", "Neovim", "bundled", True, 0.8, 12.5, 8, "accepted", 0, 8, 8)
 
 WRITE = """
 import sys, time
 from pathlib import Path
-from mercury_lsp.statistics import Record
+from mercury_lsp.statistics import OutcomeRecord
 from mercury_lsp.statistics.writer import Writer
 writer = Writer(Path(sys.argv[1]))
 for number in range(200):
-    writer.put(Record(int(time.time()), "python", sys.argv[2], "m", True, 0.8, 1.0, 8, "accepted", 0, 8, 8))
+    writer.put(OutcomeRecord(int(time.time()), "python", sys.argv[2], "m", True, 0.8, 1.0, 8, "accepted", 0, 8, 8))
 writer.close()
 writer.wait(60)
 """
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "mercury-lsp" / "statistics.sqlite"
 
 
-def written(path: Path, *rows: Record) -> None:
+def written(path: Path, *rows: OutcomeRecord) -> None:
     writer = Writer(path)
     for row in rows or (ROW,):
         writer.put(row)
@@ -80,7 +80,7 @@ def test_the_file_is_below_the_state_folder(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_row_has_room_only_for_figures_and_names():
     text = {"language", "client", "model", "outcome"}
-    assert {field.name for field in fields(Record) if field.type not in (int, float, bool)} == text
+    assert {field.name for field in fields(OutcomeRecord) if field.type not in (int, float, bool)} == text
 
 
 def test_several_processes_write_at_once(path: Path):

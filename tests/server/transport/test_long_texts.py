@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mercury_lsp.documents.chunked_text import MAX_DOCUMENT_CHARS
 from mercury_lsp.transport import framing, long_texts
-from mercury_lsp.transport.framing import MAX_NESTING, Decoder, Unreadable
+from mercury_lsp.transport.framing import MAX_NESTING, MessageDecoder, Unreadable
 from mercury_lsp.transport.long_texts import MAX_TEXT_CHARS, PAUSE, Malformed
 from tests.server.transport.test_framing import nested
 from tests.support.editor import frame
@@ -42,7 +42,7 @@ def decoded(body: bytes, length: int | None = None) -> Any:
 
 def read(data: bytes) -> tuple[list[Any], int]:
     """The messages, and the number of pauses between their slices."""
-    found = list(Decoder().feed_in_slices(data))
+    found = list(MessageDecoder().feed_in_slices(data))
     return [each for each in found if each is not PAUSE], found.count(PAUSE)
 
 

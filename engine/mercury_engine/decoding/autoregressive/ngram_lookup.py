@@ -61,7 +61,7 @@ class _RunMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Matches:
     """A text and what was found for it."""
 
     before: TokenSequence
@@ -81,7 +81,7 @@ class NgramLookup:
     def __init__(self, read: Sequence[TokenSequence] = (), lookup_text: "IndexedText | None" = None) -> None:
         self._read_T = np.array([BOUNDARY, *(token for block in read for token in (*block, BOUNDARY))], np.int32)
         self._unread = lookup_text
-        self._known = LeastRecentlyUsed[int, _Known](REMEMBERED)
+        self._known = LeastRecentlyUsed[int, _Matches](REMEMBERED)
         """By the number of tokens."""
 
     @property
@@ -96,10 +96,10 @@ class NgramLookup:
             known = self._known.put(len(before), self._found(before))
         return known.match
 
-    def _found(self, before: TokenSequence) -> _Known:
+    def _found(self, before: TokenSequence) -> _Matches:
         is_crowded = self._crowds(before)
         longest = ([] if is_crowded else self._continued(before)) or self._searched(before)
-        return _Known(before, longest, is_crowded, self._match(longest))
+        return _Matches(before, longest, is_crowded, self._match(longest))
 
     def _crowds(self, before: TokenSequence) -> bool:
         """Whether the last token has more positions in unread text than are considered."""

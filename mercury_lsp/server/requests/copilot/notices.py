@@ -34,7 +34,7 @@ class Item:
 
 
 @attrs.define
-class Shown:
+class ShownItem:
     """didShowCompletion and didShowInlineEdit."""
 
     item: Item
@@ -71,7 +71,7 @@ def did_focus(server: MercuryServer, params: Focus) -> None:
         server.session.document_focused(params.text_document.uri)
 
 
-def did_show(server: MercuryServer, params: Shown) -> None:
+def did_show(server: MercuryServer, params: ShownItem) -> None:
     """From now on only suggestions that the client reports count as shown."""
     server.session.statistics.observer.reported_shown(params.item.suggestion_id)
 
