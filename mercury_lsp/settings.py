@@ -65,7 +65,7 @@ class Settings:
     def require_trusted_model(self, workspace: Sequence[Path]) -> None:
         """Raise SettingsError for a model that a repository may have chosen or brought along.
 
-        Those are relative paths, paths below the opened folders, and no plain name behind `installed:`. Asks the disk.
+        Those are relative paths, paths below the opened folders, and no plain name after `installed:`. Asks the disk.
         """
         if self.model is None or not is_path(self.model):
             return

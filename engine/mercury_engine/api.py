@@ -24,7 +24,7 @@ class SlotView:
     """One slot of the canvas after a step, for displaying the denoising."""
 
     text: str
-    """What the slot adds to the text behind the cursor."""
+    """What the slot adds to the text after the cursor."""
     state: Literal["mask", "draft", "committed", "end"]
     confidence: float
 
@@ -92,7 +92,7 @@ class FillRequest:
 
     @property
     def follows(self) -> str:
-        """The text directly behind the gap: the first suffix block that is not empty."""
+        """The text directly after the gap: the first suffix block that is not empty."""
         return next((block for block in self.suffix if block), "")
 
 
@@ -192,7 +192,7 @@ class Rewrite:
     tokens_read: int = 0
     """Prompt tokens that were not in the cache."""
     hunks: tuple[RegionHunk, ...] = ()
-    """What changes, from the top down; also of a rewrite that was stopped behind them."""
+    """What changes, from the top down; also of a rewrite that was stopped after them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Verification head: the best token behind every row and its probability, and how many drafts of a request are right.
+"""Verification head: the best token after every row and its probability, and how many drafts of a request are right.
 
 With p the model's distribution over the vocabulary, q the pairs' and s their share, a row's is r = (1 - s) p + s q. Of
 banned tokens it keeps nothing; the end marker has r of the stop tokens together, and the best of all is decided over

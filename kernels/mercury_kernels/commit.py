@@ -1,4 +1,4 @@
-"""The decision at the end of a step, on the device: commits slots and makes everything behind an end marker end.
+"""The decision at the end of a step, on the device: commits slots and makes everything after an end marker end.
 
 A step with drafts (tokens with a chance of 0) only judges them: a draft that is the best token of its row stays, the
 others are masked. The last step takes the best token everywhere. Otherwise masked slots are committed by rising entropy

@@ -258,7 +258,7 @@ def within_bound(entropy: Tensor, masked: Tensor, bound: Tensor) -> Tensor:
 
 
 def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -> None:
-    """One step's decision for every canvas, in place: commits within the bound; behind an end marker all is end.
+    """One step's decision for every canvas, in place: commits within the bound; after an end marker all is end.
 
     Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
     Drafts, tokens with a chance of 0, are judged first: the best tokens among them stay, the others are masked.

@@ -51,7 +51,7 @@ def remaining(suggested: str, typed: str) -> str:
 
 
 def _after_last_match(ours: list[str], theirs: list[str]) -> tuple[int, int]:
-    """The positions behind the last tokens that both have, (0, 0) if there are none."""
+    """The positions after the last tokens that both have, (0, 0) if there are none."""
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     matches = [each for each in matcher.get_matching_blocks() if each.size]
     return (matches[-1].a + matches[-1].size, matches[-1].b + matches[-1].size) if matches else (0, 0)

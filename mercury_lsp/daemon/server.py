@@ -158,7 +158,7 @@ class _Bounded:
 async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[Any]:
     """The client's messages; its relay's pings are answered here.
 
-    While there is a backlog the relay gets a sign of life now and then: a ping would be answered behind it, and 10,000
+    While there is a backlog the relay gets a sign of life now and then: a ping would be answered after it, and 10,000
     documents opened at once take longer than a relay waits for that.
     """
     decoder, signed = MessageDecoder(), monotonic()

@@ -152,7 +152,7 @@ class ChunkedText:
     def reader(self, end: int | None = None) -> Callable[[int, object], bytes]:
         """A read callback for a tree-sitter parser: returns the rest of the chunk at a byte; empty at the end.
 
-        With `end`, the text seems to end behind the chunk of that byte.
+        With `end`, the text seems to end after the chunk of that byte.
         """
         byte_starts, chunks = self._bytes, self.chunks
         count = len(chunks) if end is None else min(len(chunks), byte_starts.bisect_right(end))

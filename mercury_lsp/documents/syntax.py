@@ -13,7 +13,7 @@ CHECK_SECONDS = 0.01
 """Budget of a check; one that takes longer finds nothing, for a late suggestion is worse than an unchecked one."""
 
 CHECK_REACH_BYTES = 4_000
-"""Text behind a fill that is parsed anew if the fill changes what it means. An open bracket does that to all of it:
+"""Text after a fill that is parsed anew if the fill changes what it means. An open bracket does that to all of it:
 20 ms for 12,000 lines on a busy core, now 3. In 160 made-up fills, 47 of them wrong, the first error stayed the same.
 """
 
@@ -56,7 +56,7 @@ def breaks_document(snapshot: Snapshot, start: int, end: int, text: str) -> bool
 def _parsed(snapshot: Snapshot, tree: Tree, start: int, end: int, text: str, reach: int | None = None) -> Tree | None:
     """The tree with a text in place of [start, end); None when parsing takes too long.
 
-    `reach`: bytes behind the text that are enough; None for all.
+    `reach`: bytes after the text that are enough; None for all.
     """
     old = snapshot.source
     tree, new = edited_tree(tree, old, start, end, text), old.replace(start, end, text)

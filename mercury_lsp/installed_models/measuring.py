@@ -36,7 +36,7 @@ BUSY_SHARE = 0.5
 """Running programs per processor, in the minute before, from which on the machine counts as busy."""
 
 REST = ("\n\n\ndef main():\n    return 0\n",)
-"""Code behind the cursor."""
+"""Code after the cursor."""
 
 
 def measured(folder: Path | None) -> Measurement:

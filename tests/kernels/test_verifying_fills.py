@@ -208,8 +208,8 @@ def test_once_the_pass_is_over_nothing_more_is_looked_up_ahead(engine, plain, mo
     expected = [plain.fill(request) for request in requests]
     for request in requests:
         engine.fill(request)
-    running, planned, behind = [], [], PassPlanner.behind
-    monkeypatch.setattr(PassPlanner, "behind", lambda self, *given: (planned.append(1), behind(self, *given))[1])
+    running, planned, after = [], [], PassPlanner.after
+    monkeypatch.setattr(PassPlanner, "after", lambda self, *given: (planned.append(1), after(self, *given))[1])
     monkeypatch.setattr(PagedReader, "_is_running", lambda self: running.append(1) or len(running) % 3 == 1)
     outcomes = answered(engine, requests)
     for request, fill in zip(requests, expected, strict=True):
@@ -219,7 +219,7 @@ def test_once_the_pass_is_over_nothing_more_is_looked_up_ahead(engine, plain, mo
 
 def test_a_host_that_fails_while_a_pass_runs_still_waits_for_it(engine, plain, monkeypatch):
     seen = watched(engine, monkeypatch, lambda before: [])
-    monkeypatch.setattr(PassPlanner, "behind", lambda *_: (_ for _ in ()).throw(ValueError("a fault")))
+    monkeypatch.setattr(PassPlanner, "after", lambda *_: (_ for _ in ()).throw(ValueError("a fault")))
     with pytest.raises(ValueError, match="a fault"):
         engine.fill(REQUEST)
     assert seen[-1] == "R"

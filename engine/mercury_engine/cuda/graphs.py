@@ -171,7 +171,7 @@ class GraphDenoiser:
         host["chance"][number, [slot + 1 for slot in job.drafts]] = 0.0
         host["rows"][number], host["bound"][number], host["most"][number] = rows, job.bound, job.most
         host["near"][number, :rows], host["away"][number, :rows] = job.ends + place, place - rows
-        host["places"][number] = 0  # rows behind the canvas go to the scrap page
+        host["places"][number] = 0  # rows after the canvas go to the scrap page
         host["places"][number, :rows] = np.array(canvas)[place // size] * size + place % size
         host["ban"][number] = job.mask
         if job.first_mask is not None and (wanted := _wanted(job, self.mask_id)):

@@ -1,8 +1,8 @@
-"""Contexts in pages on a GPU: far sides found again by their blocks, and behind each a near stack that fills push to.
+"""Contexts in pages on a GPU: far sides found again by their blocks, and after each a near stack that fills push to.
 
 A stack is a list of pages and the tokens in them: typing pushes, deleting lowers the count, and what a fill accepted or
 drafted stays until other tokens take its place, so an accepted suggestion is not read again. A fill has its stack to
-itself; another one behind the same far side gets a copy of the pages they share.
+itself; another one after the same far side gets a copy of the pages they share.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ from mercury_engine.text.common_prefix import common_prefix
 
 @dataclass(slots=True, eq=False)
 class PagedStack:
-    """Tokens behind a far side, read into pages."""
+    """Tokens after a far side, read into pages."""
 
     side: PageRun
     ids: list[int] = field(default_factory=list)
     """The tokens whose keys and values the pages hold."""
     pages: list[int] = field(default_factory=list)
     near: int = 0
-    """Number of tokens of the latest near prefix; those behind it are of a fill."""
+    """Number of tokens of the latest near prefix; those after it are of a fill."""
     taken: bool = False
     """Whether a fill uses it."""
 
@@ -88,7 +88,7 @@ class PagedContexts:
         following: Sequence[NextToken] = (),
         meanwhile: Callable[[], object] | None = None,
     ) -> ForwardSteps[Decided]:
-        """Read tokens and a draft behind the stack, and decide what follows; all of them are then part of the stack.
+        """Read tokens and a draft after the stack, and decide what follows; all of them are then part of the stack.
 
         `meanwhile` is called while the pass runs.
         """

@@ -93,7 +93,7 @@ class PagedSpeculation:
             unread,
             plan.draft.ids,
             plan.following,
-            lambda: made.append(self._planner.behind(hypothesis, drafter, plan)),
+            lambda: made.append(self._planner.after(hypothesis, drafter, plan)),
         )
         self._accept(hypothesis, plan.draft, decided)
         hypothesis.steps += 1

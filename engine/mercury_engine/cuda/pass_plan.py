@@ -1,7 +1,7 @@
 """Plans what a pass verifies: a draft, and what may follow each of its rows.
 
 What a row may not be followed by is known before the pass, for a row counts only if the drafts before it are accepted.
-While a pass runs, the one behind it is planned as if its whole draft were accepted.
+While a pass runs, the one after it is planned as if its whole draft were accepted.
 """
 
 import copy
@@ -54,8 +54,8 @@ class PassPlanner:
         following = self._following(hypothesis, drafter, draft.ids)
         return PassPlan([*hypothesis.ids], unread, replace(draft, ids=draft.ids[: len(following) - 1]), following)
 
-    def behind(self, hypothesis: Hypothesis, drafter: Drafter, plan: PassPlan) -> PassPlan | None:
-        """The plan behind a pass that accepts the whole draft and goes on as the text did before.
+    def after(self, hypothesis: Hypothesis, drafter: Drafter, plan: PassPlan) -> PassPlan | None:
+        """The plan after a pass that accepts the whole draft and goes on as the text did before.
 
         None if it did not, or if the fill would end there.
         """

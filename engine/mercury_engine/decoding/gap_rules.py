@@ -74,7 +74,7 @@ class GapRules:
         return text[: _end(text, hypothesis)]
 
     def leaves_gap(self, hypothesis: Hypothesis) -> bool:
-        """Whether the last token continues behind the gap, breaks its only line, or begins another thought."""
+        """Whether the last token continues after the gap, breaks its only line, or begins another thought."""
         whole = self.tokenizer.decode(hypothesis.ids[hypothesis.known :])
         return _end(whole[len(hypothesis.begun) :], hypothesis) is not None
 
@@ -107,9 +107,9 @@ class GapRules:
 
 def _end(text: str, hypothesis: Hypothesis) -> int | None:
     """Where a text goes beyond what the fill is for; None if it does not."""
-    behind = find_end(text, hypothesis.follows)
+    after = find_end(text, hypothesis.follows)
     line = None if hypothesis.multiline else first_line_end(text)
-    ends = [behind, line]
+    ends = [after, line]
     if hypothesis.line is not None and "\n" in text:
         ends += [thought_end(text, hypothesis.line), overrun(text, hypothesis.line, hypothesis.below)]
     return min((end for end in ends if end is not None), default=None)

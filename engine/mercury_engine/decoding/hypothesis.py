@@ -1,6 +1,6 @@
 """A hypothesis: what a decoder has accepted of one fill, token by token from the left.
 
-Accepted tokens are final; only `reopen` takes some away again. What stands behind them is the decoder's own: nothing
+Accepted tokens are final; only `reopen` takes some away again. What stands after them is the decoder's own: nothing
 for a causal model, a canvas of masked slots for a masked diffusion model.
 """
 
@@ -104,12 +104,12 @@ class Hypothesis:
                 return place
         return len(self.ids)
 
-    def view(self, behind: Iterable[SlotView] = ()) -> tuple[SlotView, ...]:
-        """The accepted tokens after the cursor, and what stands behind them, for displaying the decoding."""
+    def view(self, after: Iterable[SlotView] = ()) -> tuple[SlotView, ...]:
+        """The accepted tokens after the cursor, and what stands after them, for displaying the decoding."""
         written = zip(self.ids[self.known :], self.probabilities[self.known :], strict=False)
         accepted = (SlotView(self.vocabulary.texts[token], "committed", sure) for token, sure in written)
         views, hidden = list[SlotView](), len(self.begun)
-        for seen in (*accepted, *behind):
+        for seen in (*accepted, *after):
             views.append(replace(seen, text=seen.text[hidden:]) if hidden else seen)
             hidden = max(0, hidden - len(seen.text))
         return tuple(views if self.multiline else map(_on_its_line, views))

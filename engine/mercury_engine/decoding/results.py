@@ -15,7 +15,7 @@ EVEN_PROBABILITY = 0.5
 """Probability below which a text is more likely wrong than right."""
 
 CLOSING_CHARS = 8
-"""What a cut may be worth beyond its own length: it is finished, or brackets and quotes are closed behind it."""
+"""What a cut may be worth beyond its own length: it is finished, or brackets and quotes are closed after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,13 @@ def cut_after(hypothesis: Hypothesis, request: FillRequest, tokens: int, rules: 
     """
     if hypothesis.ended and tokens >= len(hypothesis.probabilities):
         return Cut(rules.text(hypothesis), hypothesis.probability(tokens), is_finished=True)
-    text, behind = rules.text(hypothesis, tokens), None
+    text, after = rules.text(hypothesis, tokens), None
     if text.strip() and text.rstrip(" \t").endswith("\n"):
         return Cut(text.rstrip(), hypothesis.probability(tokens), is_finished=True)
     if tokens < len(hypothesis.probabilities):
         ids = hypothesis.ids
-        behind = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
-    shown, line = _whole_lines(truncated(text, behind)), request.near.rpartition("\n")[2]
+        after = "" if tokens == len(ids) else hypothesis.vocabulary.texts[ids[tokens]]
+    shown, line = _whole_lines(truncated(text, after)), request.near.rpartition("\n")[2]
     is_shown = request.utility is not None or request.give_up_below > 0
     if is_shown and not request.prose:
         rest = rules.text(hypothesis).removeprefix(shown) + "\n" * hypothesis.ended

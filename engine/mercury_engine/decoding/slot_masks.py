@@ -64,7 +64,7 @@ class SlotMasks:
         return hidden_V
 
     def _allowed(self, spell: str, multiline: bool) -> list[int]:
-        """Tokens that continue a text to spell and, unless `multiline`, do more than break the line behind it."""
+        """Tokens that continue a text to spell and, unless `multiline`, do more than break the line after it."""
         texts, breaks = self._vocabulary.texts, self._breaks
         tokens = self._tokenizer.spelling(spell)
         if multiline or (spell.strip() and "\n" not in spell):  # these do more than break the line

@@ -1,6 +1,6 @@
 """Stopping: where a fill ends.
 
-A fill ends where the reader expects the text behind the gap. A reader of a gap format also writes a special token.
+A fill ends where the reader expects the text after the gap. A reader of a gap format also writes a special token.
 """
 
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ def first_line_end(text: str) -> int | None:
 
 @lru_cache(REMEMBERED_TEXTS)
 def find_end(text: str, follows: str) -> int | None:
-    """The position where a text continues into the text behind the gap; None if it does not.
+    """The position where a text continues into the text after the gap; None if it does not.
 
     One token may hold both, as `")` does. The text continues there with a bracket that it did not open, or with a mark
     outside all brackets and strings.

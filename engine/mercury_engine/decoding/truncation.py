@@ -7,16 +7,16 @@ _LOOSE = " \t.([{,=+-*/&|<:"
 """Characters dropped from the end, where they say nothing."""
 
 
-def truncated(text: str, behind: str | None) -> str:
+def truncated(text: str, after: str | None) -> str:
     """The part of an unfinished text to show; empty if there is no word in it.
 
-    `behind` is the best guess for the text that would follow: "" for the end, None if there is no guess. The part of it
+    `after` is the best guess for the text that would follow: "" for the end, None if there is no guess. The part of it
     that closes brackets and quotes of the text is shown too.
     """
-    whole = text if behind is not None and not is_word_character(behind[:1]) else _whole_words(text)
+    whole = text if after is not None and not is_word_character(after[:1]) else _whole_words(text)
     if not any(map(is_word_character, whole)):
         return ""
-    return _without_loose_end(whole + _closing(whole, behind) if behind and whole == text else whole)
+    return _without_loose_end(whole + _closing(whole, after) if after and whole == text else whole)
 
 
 def word_start(text: str, position: int) -> int:
@@ -38,7 +38,7 @@ def _whole_words(text: str) -> str:
 
 
 def _without_loose_end(text: str) -> str:
-    """The text up to its last word, or up to a closing bracket or quote behind it."""
+    """The text up to its last word, or up to a closing bracket or quote after it."""
     while True:
         shorter = text.rstrip(_LOOSE)
         quote = string_starts(shorter)[-1]
@@ -49,15 +49,15 @@ def _without_loose_end(text: str) -> str:
         text = shorter
 
 
-def _closing(text: str, behind: str) -> str:
-    """The beginning of `behind` that closes brackets and quotes that the text has opened."""
+def _closing(text: str, after: str) -> str:
+    """The beginning of `after` that closes brackets and quotes that the text has opened."""
     brackets, quote = _open(text)
     closed = ""
     if quote is not None:
-        if behind[0] != text[quote]:
+        if after[0] != text[quote]:
             return ""
-        closed, behind = behind[0], behind[1:]
-    for character in behind:
+        closed, after = after[0], after[1:]
+    for character in after:
         if not brackets or character != CLOSER_OF[brackets.pop()]:
             break
         closed += character

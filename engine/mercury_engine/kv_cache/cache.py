@@ -1,7 +1,7 @@
 """The KV cache: keys and values of context read before, found again by content.
 
 Far and suffix blocks are read alone, so a text has the same keys and values wherever it stands. The near prefix is
-a stack behind the far blocks: typing pushes tokens, deleting pops them.
+a stack after the far blocks: typing pushes tokens, deleting pops them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ SegmentKey = tuple[bool, tuple[TokenIds, ...]]
 """Identifies a side: whether it leads to the gap, and its blocks."""
 
 StackKey = tuple[tuple[TokenIds, ...], TokenIds, str]
-"""Identifies where stacks stand: behind which far blocks, behind which near prefix, and read with which adapter."""
+"""Identifies where stacks stand: after which far blocks, after which near prefix, and read with which adapter."""
 
 LEAST_BUDGET = 64 << 20
 """Bytes of blocks that are kept at least; a token of the bundled model takes 12 KB on a CPU."""
@@ -39,12 +39,12 @@ KEPT_SEGMENTS = 4
 """Number of assembled sides that are kept: both sides of two gaps."""
 
 KEPT_BRANCHES = 2
-"""Number of stacks behind the same blocks that are kept where they part: the latest edit and what was there before."""
+"""Number of stacks after the same blocks that are kept where they part: the latest edit and what was there before."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdaptedTokens:
-    """Tokens behind a near prefix, to be read with an adapter."""
+    """Tokens after a near prefix, to be read with an adapter."""
 
     adapter: str
     ids: TokenIds
@@ -52,9 +52,9 @@ class AdaptedTokens:
 
 @dataclass(frozen=True, slots=True)
 class NearStack:
-    """Tokens of a near prefix read behind one far side; their keys are rotated from position 0.
+    """Tokens of a near prefix read after one far side; their keys are rotated from position 0.
 
-    Or tokens read with an adapter behind such a prefix; their positions follow it.
+    Or tokens read with an adapter after such a prefix; their positions follow it.
     """
 
     ids: TokenIds
@@ -104,10 +104,10 @@ class BlockCache:
         With `adapted`, more tokens follow the near prefix, read with an adapter. What has been read is kept even if the
         caller stops before the rest is read.
         """
-        ahead, behind = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
+        ahead, following = (True, tuple(b for b in far if b)), (False, tuple(b for b in suffix if b))
         # held from here on: other requests may read in the meantime
-        sides = {side: self._sides.get(side) for side in (ahead, behind)}
-        nearest_first = ((ahead, ahead[1][::-1]), (behind, behind[1]))
+        sides = {side: self._sides.get(side) for side in (ahead, following)}
+        nearest_first = ((ahead, ahead[1][::-1]), (following, following[1]))
         missing = [key for side, keys in nearest_first if sides[side] is None for key in keys]
         blocks, read = yield from self.read(missing)  # in one go: a block may be part of both sides
         before = [sides[ahead] or self._assembled(ahead, blocks)]
@@ -119,7 +119,7 @@ class BlockCache:
             side, pushed = yield from self._near((ahead[1], near, adapted.adapter), adapted.ids, before)
             before.append(side)
             read += pushed
-        after = [sides[behind] or self._assembled(behind, blocks)] if behind[1] else []
+        after = [sides[following] or self._assembled(following, blocks)] if following[1] else []
         return CachedContext(before, after, read)
 
     def affordable(self, far: list[TokenIds], near: TokenIds, limit: int) -> list[TokenIds]:
@@ -191,7 +191,7 @@ class BlockCache:
             yield group
 
     def _read_group(self, keys: list[TokenIds]) -> ForwardSteps[dict[TokenIds, KeyValueBlock]]:
-        """A block read alone, or on a GPU blocks side by side behind one start token, none of which sees another."""
+        """A block read alone, or on a GPU blocks side by side after one start token, none of which sees another."""
         if not self._tokens_per_pass:
             [key] = keys
             result = yield ForwardRequest(np.array([self.start_id, *key]))
@@ -235,7 +235,7 @@ class BlockCache:
     def _push(
         self, side: KeyValueSegment | None, ids: TokenIds, place: StackKey, kept: int, before: list[KeyValueSegment]
     ) -> ForwardSteps[KeyValueSegment]:
-        """The side with more tokens behind its `kept` ones."""
+        """The side with more tokens after its `kept` ones."""
         past = [*before] if side is None else [*before, side]
         _, prefix, adapter = place
         start = len(prefix) + kept

@@ -1,4 +1,4 @@
-"""Prefill: every block is read behind a start token, whose keys and values are then dropped.
+"""Prefill: every block is read after a start token, whose keys and values are then dropped.
 
 The start token takes the attention that a causal model parks on its first position. One start token, read alone, is
 kept at the far end of the prefix. (Measured on held-out Python with ten far blocks, in nats per token: one causal run

@@ -48,8 +48,8 @@ class StaleSides:
 
     def segments(self, sides: TwoSides, slots: int) -> list[KeyValueSegment]:
         """Their keys and values, where they stand around a gap of so many slots; remembered by their place."""
-        behind = len(sides.before) + slots + len(sides.after) - self.after
-        return [self._at(side, start) for side, start in ((0, 0), (1, behind)) if self._kept[side] is not None]
+        after_at = len(sides.before) + slots + len(sides.after) - self.after
+        return [self._at(side, start) for side, start in ((0, 0), (1, after_at)) if self._kept[side] is not None]
 
     def _at(self, side: int, start: int) -> KeyValueSegment:
         if (side, start) not in self._placed:

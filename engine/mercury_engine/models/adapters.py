@@ -1,4 +1,4 @@
-"""Adapters on disk: low-rank changes for the rows behind a context that the untouched model has read.
+"""Adapters on disk: low-rank changes for the rows after a context that the untouched model has read.
 
 An adapter of a model is a file NAME.adapter.safetensors in its folder. For every fused matrix it has the factors
 `layers.N.MATRIX.down` [N,in] and `.up` [out,N], each as int8 codes, `.up` transposed, with a float16 scale for every

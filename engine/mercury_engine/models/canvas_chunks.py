@@ -12,7 +12,7 @@ UNLIMITED_STEPS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class CanvasChunk:
-    """One canvas: its slots behind the token `last`, which has position `ends`, between two sides."""
+    """One canvas: its slots after the token `last`, which has position `ends`, between two sides."""
 
     denoiser: "ChunkDenoiser"
     last: int
@@ -40,7 +40,7 @@ class CanvasChunk:
 class FilledCanvas:
     """The slots of a canvas, the probability of each when it was unmasked, and the number of steps.
 
-    The probability is 1 for given slots and slots behind an end, and 0 for drafts that no step has verified.
+    The probability is 1 for given slots and slots after an end, and 0 for drafts that no step has verified.
     """
 
     ids: list[int]

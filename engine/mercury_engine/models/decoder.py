@@ -73,7 +73,7 @@ LayerKeyValues = tuple[Tensor, Tensor, Tensor | None]
 
 
 class Layer(nn.Module):
-    """Attention over segments, then the gated feed-forward, both behind a norm and with a residual."""
+    """Attention over segments, then the gated feed-forward, both after a norm and with a residual."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Layer(nn.Module):
         after: list[LayerKeyValues],
         adapted: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows [B,R,C] behind the layer, and their keys before rotation and values [B,H,R,D]."""
+        """Rows [B,R,C] after the layer, and their keys before rotation and values [B,H,R,D]."""
         q, k, v = self.project(x, adapted)
         q_near = rotate(q, *frames.near).flatten(2, 3)
         cos, sin = frames.near
@@ -182,7 +182,7 @@ class TorchDecoder(nn.Module):
         adapted: bool = False,
         bidirectional: bool = False,
     ) -> tuple[Tensor, KeyValueBlock]:
-        """Causal hidden states [B,T,C] behind `past`, and the block of their keys and values.
+        """Causal hidden states [B,T,C] after `past`, and the block of their keys and values.
 
         With `bidirectional` all rows see each other, and `past` stands on both sides of them.
 

@@ -18,7 +18,7 @@ NAME = "model.embed_tokens.weight"
 
 
 class Embedding:
-    """The vocabulary's rows, rounded to bfloat16, and behind them the rows of mask and end."""
+    """The vocabulary's rows, rounded to bfloat16, and after them the rows of mask and end."""
 
     def __init__(self, state: State, config: ModelConfig, folder: Path) -> None:
         """Raises ModelCorrupt."""

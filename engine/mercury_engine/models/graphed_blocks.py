@@ -1,4 +1,4 @@
-"""Blocks of a context on a GPU as CUDA graphs: several side by side behind the start token, none of which sees another.
+"""Blocks of a context on a GPU as CUDA graphs: several side by side after the start token, none of which sees another.
 
 A pass of the plain network takes as long to launch for one block as for many; in a graph it takes one launch. The rows
 are padded to few shapes, and each row of the padding is a block of its own. On other devices the same code runs without

@@ -59,7 +59,7 @@ class Past:
 
 
 class GraphedReader:
-    """Reads a few tokens behind a context, one request at a time."""
+    """Reads a few tokens after a context, one request at a time."""
 
     def __init__(self, decoder: TorchDecoder) -> None:
         self._decoder = decoder

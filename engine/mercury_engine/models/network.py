@@ -97,7 +97,7 @@ class ModelConfig:
 
     @property
     def end_id(self) -> int:
-        """The end marker: the slot and all to its right lie behind the gap's text."""
+        """The end marker: the slot and all to its right lie after the gap's text."""
         return self.vocab_size + 1
 
 
@@ -145,7 +145,7 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class ForwardRequest:
-    """One request's part of a forward pass: tokens [T] to read behind `past`, see `Network.read_together`."""
+    """One request's part of a forward pass: tokens [T] to read after `past`, see `Network.read_together`."""
 
     ids_T: IdArray
     past: Sequence[KeyValueSegment] = ()

@@ -1,7 +1,7 @@
 """The reader on a GPU: contexts lie in pages, and one captured pass reads rows of several requests and decides them.
 
 A pass takes up to 16 rows of a request: unread tokens, accepted ones and a draft. It writes their keys and values
-behind the near stack, so nothing is joined or copied, and returns the tokens up to the first wrong draft. Longer runs
+after the near stack, so nothing is joined or copied, and returns the tokens up to the first wrong draft. Longer runs
 are read by passes of more rows, which decide nothing. `prepare` captures all graphs; on a CPU there are none.
 
 Dimensions as in `network.py`.
@@ -161,7 +161,7 @@ class PagedReader:
             buffers.fetch()
 
     def _write(self, request: PagedRows, number: int, host: dict[str, np.ndarray]) -> None:
-        """The request's rows and pages in the inputs; rows behind them go to the scrap page."""
+        """The request's rows and pages in the inputs; rows after them go to the scrap page."""
         rows, far, size = len(request.ids), len(request.far), self.pool.size
         position = request.start + np.arange(rows)
         own = np.array(request.pages[far:])

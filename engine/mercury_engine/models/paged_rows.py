@@ -33,7 +33,7 @@ class NextToken:
 
 @dataclass(frozen=True, slots=True)
 class PagedRows:
-    """Rows of one request behind what is in its pages; their keys and values are added there."""
+    """Rows of one request after what is in its pages; their keys and values are added there."""
 
     reader: "RowReader"
     ids: Sequence[int]
@@ -57,7 +57,7 @@ class PagedRows:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The best tokens behind the rows up to the first wrong draft, and their probabilities."""
+    """The best tokens after the rows up to the first wrong draft, and their probabilities."""
 
     tokens: Sequence[int] = ()
     probabilities: Sequence[float] = ()

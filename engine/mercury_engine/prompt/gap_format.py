@@ -73,7 +73,7 @@ class GapMarkers:
 
     family: str
     start: int
-    """First token of a text; context blocks are read behind it."""
+    """First token of a text; context blocks are read after it."""
     prefix: TokenIds
     """Empty where the prefix marker is the first token."""
     suffix: TokenIds

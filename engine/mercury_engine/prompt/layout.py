@@ -33,10 +33,10 @@ def window(
 
 
 def lookup_chunks(text: str, start: int, end: int, far: Sequence[str], near: str, suffix: Sequence[str]) -> list[str]:
-    """Chunks outside a window: those behind it, an empty one, then those before it."""
+    """Chunks outside a window: those after it, an empty one, then those before it."""
     before = text[: start - len(near) - sum(map(len, far))]
-    behind = text[end + sum(map(len, suffix)) :]
-    return [*split(behind), "", *split(before)]
+    after = text[end + sum(map(len, suffix)) :]
+    return [*split(after), "", *split(before)]
 
 
 def around(chunks: list[str], cursor: int, prefix_chars: int, suffix_chars: int) -> tuple[list[str], str, list[str]]:

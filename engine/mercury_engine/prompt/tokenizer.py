@@ -43,7 +43,7 @@ LONGEST_TOKEN = 64
 """Characters of the longest token that is looked up by its text."""
 
 OVERLAP = 4
-"""Words before a change that are cut again: where a word ends depends on one or two characters behind it."""
+"""Words before a change that are cut again: where a word ends depends on one or two characters after it."""
 
 RELEASED_PER_CHARACTER = 2
 """Tokens that may enter the cached prefix per typed character."""
@@ -151,7 +151,7 @@ class Tokenizer:
     def cut(self, near: str) -> PrefixCut:
         """Cut a near prefix before its last, unfinished word.
 
-        Words are those of the whole text, because the text behind a word decides where it ends. A word of many tokens
+        Words are those of the whole text, because the text after a word decides where it ends. A word of many tokens
         enters the cached prefix at RELEASED_PER_CHARACTER tokens per character typed after it, as a function of the
         text alone: one more character never adds more than RELEASED_PER_CHARACTER tokens.
         """
@@ -192,7 +192,7 @@ class Tokenizer:
     def _released(self, words: list[str], typed: int) -> tuple[list[int], int]:
         """Tokens of the words, and how many are released with `typed` characters before the cursor.
 
-        A token is ready once the character behind its word is typed, and is released at least one character later than
+        A token is ready once the character after its word is typed, and is released at least one character later than
         the token RELEASED_PER_CHARACTER before it.
         """
         ids: list[int] = []
@@ -215,7 +215,7 @@ class Tokenizer:
         return self._encoded[word]
 
     def _spellable(self, word: str) -> tuple[list[int], str]:
-        """Tokens up to the last one that ends inside a character, which no text spells, and the text behind it."""
+        """Tokens up to the last one that ends inside a character, which no text spells, and the text after it."""
         ids = list(self._encode_word(word))
         begun = max((i + 1 for i, token in enumerate(ids) if "\ufffd" in self.texts[token]), default=0)
         return (ids[:begun], self.decode(ids[begun:])) if begun else ([], word)

@@ -1,7 +1,7 @@
 """Brackets and strings in source text, found by their characters alone.
 
 There are two rules for strings; making them one would change suggestions:
-- `outside_strings`, for deciding where a fill ends: an apostrophe behind a letter or digit opens no string, since
+- `outside_strings`, for deciding where a fill ends: an apostrophe after a letter or digit opens no string, since
   comments are prose, and a backslash escapes only inside strings.
 - `code_outside_strings`, for lines of code around the cursor: every quote opens a string, a backslash escapes anywhere,
   and the caller may name the language's quotes and a string that is already open.
@@ -55,7 +55,7 @@ def has_open_bracket(text: str) -> bool:
 
 
 def outside_strings(text: str) -> Iterator[tuple[int, str, int]]:
-    """Position and character outside strings, with the bracket depth behind it; -1 for a closer without an opener."""
+    """Position and character outside strings, with the bracket depth after it; -1 for a closer without an opener."""
     depth, starts = 0, string_starts(text)
     for position, character in enumerate(text):
         if starts[position] is None and starts[position + 1] is None:

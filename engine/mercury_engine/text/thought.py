@@ -10,7 +10,7 @@ def thought_end(text: str, line: str) -> int | None:
     """The position before the first line that is a new thought; None if there is none.
 
     `line` is the cursor's line before the text. A thought ends before a line that is indented less than it began,
-    before a blank line between statements, and before the first statement behind its block.
+    before a blank line between statements, and before the first statement after its block.
     """
     first, *rows = text.split("\n")
     base, is_behind_block, position = _indent(line), bool(line.strip()), len(first)

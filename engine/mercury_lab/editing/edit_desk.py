@@ -26,7 +26,7 @@ from mercury_lsp.documents.utf16 import chars_within, utf16_length
 from mercury_lsp.errors import UsageError
 
 WAYS = ("unasked", "by key")
-"""How the user asks: `copilotInlineEdit` behind the last change, or the command `mercury.nextEdit`."""
+"""How the user asks: `copilotInlineEdit` after the last change, or the command `mercury.nextEdit`."""
 
 SERVER_COMMAND = (sys.executable, "-m", "mercury_lsp")
 

@@ -64,7 +64,7 @@ def _path(model: str) -> str | Path:
 
 
 def guessed(scenario: Scenario, now: Mapping[str, str]) -> LineEdit:
-    """The line of the cursor's file, nearest behind the cursor and then from the top, with a word that the last edit
+    """The line of the cursor's file, nearest after the cursor and then from the top, with a word that the last edit
     took away; else the cursor's line. Its text stays.
     """
     path, offset = scenario.cursor

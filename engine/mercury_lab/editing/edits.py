@@ -1,7 +1,7 @@
 """Judge next edits: `python -m mercury_lab.evaluation edits [--json] [--model MODEL] [--corpus DIR]`.
 
 It opens the files of scenarios written by hand in a language server, makes a user's edits key by key, and asks for the
-next edit: unasked behind the last change, and by key. At half of the positions silence is right. Scenarios test rules;
+next edit: unasked after the last change, and by key. At half of the positions silence is right. Scenarios test rules;
 `mercury_lab.commit_edits` measures what users get.
 
 Score = mean character F of the positions that want an edit (0 where nothing is shown) x the harmonic mean of show

@@ -19,8 +19,8 @@ A scenario's header has its kind and a title. Its parts, in any number:
 - `want [FILE]`: an edit that is right next; several of them may be made in any order;
 - `or [FILE]`: another right edit for the `want` before it;
 - `cursor [FILE] TEXT`: the cursor is at the mark ‸ in a text that occurs once, or once at the end of a line; without
-  this part it is behind the last change;
-- `after TITLE`: the scenario starts behind all edits and wants of an earlier one.
+  this part it is after the last change;
+- `after TITLE`: the scenario starts after all edits and wants of an earlier one.
 
 The lines of an edit begin with " " (kept), "-" or "+"; the kept and removed lines occur once in the file. FILE may be
 left out for the first one.
@@ -120,7 +120,7 @@ class _Draft:
             self.others.append(_located(rest or self.wants[-1].path, hunk, self.now))
 
     def follow(self, earlier: "_Draft") -> None:
-        """Begin behind everything of an earlier scenario."""
+        """Begin after everything of an earlier scenario."""
         self.edits += [*earlier.edits, *earlier.made]
         self.now = self.done = dict(earlier.done)
 

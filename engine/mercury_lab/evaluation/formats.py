@@ -50,7 +50,7 @@ def engine_way(engine: Engine) -> Way:
 
 
 class CausalReader(ContextReader):
-    """Reads a gap format in one causal run; an edit anywhere reads everything behind it again."""
+    """Reads a gap format in one causal run; an edit anywhere reads everything after it again."""
 
     def read(
         self, request: FillRequest, near: list[int], cache: ContextCache | None = None
@@ -101,7 +101,7 @@ def main(argv: list[str]) -> int:
 
 
 def _nats(engine: Engine, gap: Gap) -> tuple[float, int]:
-    """Nats of the true text behind the engine's context, and its tokens."""
+    """Nats of the true text after the engine's context, and its tokens."""
     cut = engine.decoder.contexts.cut(gap.request)
     target = engine.tokenizer.encode(cut.spell + gap.truth)
     around = engine.surroundings(gap.request, cut.read)

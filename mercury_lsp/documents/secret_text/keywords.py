@@ -1,4 +1,4 @@
-"""Values behind words like `password` and `api_key`: in assignments, arguments, defaults, attributes and comments."""
+"""Values after words like `password` and `api_key`: in assignments, arguments, defaults, attributes and comments."""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ _STRONG = (
     r"|kennwort|contrase(?:n|\xf1)a|senha|wachtwoord|has\u0142o|l\xf6senord|\u5bc6\u7801"
     r"|(?-i:(?<=[a-z0-9])P(?:ass|wd|w|sk)(?![a-z])))"
 )
-"""Words behind which almost any value is a secret."""
+"""Words after which almost any value is a secret."""
 
 _OWNERS = (
     *("api", "access", "account", "private", "signing", "encryption", "master", "app", "auth", "client", "consumer"),
@@ -60,7 +60,7 @@ _WEAK = (
     rf"(?:token|bearer|credential|cred(?![a-z])|auth(?:orization)?(?![a-z])"
     rf"|session(?:[_-]?id)?|cookie|signature|salt|{_OWNED}key|(?<![a-z])(?:jwt|sig|otp|seed|nonce|dsn|webhook))"
 )
-"""Words behind which only a value that looks random is a secret."""
+"""Words after which only a value that looks random is a secret."""
 
 _NAME = rf"(?:(?P<strong>{_STRONG})|{_WEAK})(?P<rest>[\w.-]{{0,40}})"
 
@@ -72,7 +72,7 @@ _ABOUT = re.compile(
     r"|dialog|button|icon|element|selector|xpath|desc|help|info|test|env|_?re\Z",
     re.IGNORECASE,
 )
-"""The rest of a name that stands for something about a secret: behind it only a value that looks random is one."""
+"""The rest of a name that stands for something about a secret: after it only a value that looks random is one."""
 
 _TYPE = (
     r"(?:[ \t]?\??:[ \t]?[^=;,\"'`(){}\n]{1,40}?|\[\w{0,10}\]|[ \t](?:as[ \t])?\w{1,20}(?=[ \t]?=)"
@@ -280,7 +280,7 @@ def _is_secret_value(line: str, found: re.Match[str], value: str) -> bool:
 
 
 def _is_passed(before: str, after: str) -> bool:
-    """Whether a quoted name and the value behind it are arguments of a call, an option and its value, or a pair."""
+    """Whether a quoted name and the value after it are arguments of a call, an option and its value, or a pair."""
     if re.search(r"[\"'`]--?[\w-]*\Z", before):
         return True
     is_pair = re.search(r"[\[({]\s{0,4}[\"'`][\w.#=@:\[-]*\Z", before) and after.lstrip()[:1] in ("]", ")", "}")

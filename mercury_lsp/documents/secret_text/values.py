@@ -71,7 +71,7 @@ def entropy(text: str) -> float:
 
 
 def is_password(value: str) -> bool:
-    """Whether a value behind a word like `password` may be one: no placeholder, name of a field, path or sentence."""
+    """Whether a value after a word like `password` may be one: no placeholder, name of a field, path or sentence."""
     bare = value.strip()
     if not MIN_PASSWORD_CHARS <= len(bare) <= 400 or _PLACEHOLDER.search(bare) or bare.lower() in _WORDS:
         return False

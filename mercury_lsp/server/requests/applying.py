@@ -1,4 +1,4 @@
-"""Shared by commands that edit a document: the client applies the edit and moves its cursor behind it."""
+"""Shared by commands that edit a document: the client applies the edit and moves its cursor after it."""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -23,7 +23,7 @@ class FillHere:
 
 
 async def fill_here(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, bool]:
-    """Insert a fill at a position of one version of a document, and put the cursor behind it."""
+    """Insert a fill at a position of one version of a document, and put the cursor after it."""
     argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, FillHere)
     uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
     with ClientProgress(server, token or await new_token(server), FILL_TITLE, cancellable=True):

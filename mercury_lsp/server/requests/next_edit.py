@@ -23,7 +23,7 @@ class NextEdit:
 
 
 async def next_edit(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, bool]:
-    """Make the next edit, and put the cursor behind it; if none is known, go to the likeliest place."""
+    """Make the next edit, and put the cursor after it; if none is known, go to the likeliest place."""
     argument = server.protocol.structure(arguments[0] if len(arguments) == 1 else None, NextEdit)
     uri, version, documents = argument.text_document.uri, argument.text_document.version, server.session.documents
     if version not in (None, documents.snapshot(uri).version):

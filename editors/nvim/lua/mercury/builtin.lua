@@ -38,10 +38,10 @@ end
 ---@field command? lsp.Command
 ---@field range? table its fields were renamed while 0.12 was made
 
---- What of an item is still to come behind the cursor.
+--- What of an item is still to come after the cursor.
 ---@param item mercury.BuiltinItem
 ---@return string? rest nil for a snippet and for text that the cursor's line does not lead to
----@return integer over bytes behind the cursor which the item replaces
+---@return integer over bytes after the cursor which the item replaces
 local function rest_of(item)
   local text, range = item.insert_text, item.range
   if type(text) ~= "string" then
@@ -60,7 +60,7 @@ local function rest_of(item)
   return text:sub(#typed + 1), math.max(0, last - col) --[[@as integer]]
 end
 
---- What cannot be pasted behind the cursor is left to Neovim, and only as a whole.
+--- What cannot be pasted after the cursor is left to Neovim, and only as a whole.
 ---@param piece mercury.Piece
 ---@return boolean accepted false when nothing is shown
 function M.accept(piece)

@@ -80,7 +80,7 @@ end
 --- Where the new text of a line goes between the characters that stay.
 ---@param line string
 ---@param kept string
----@return { at: integer, first: integer, last: integer }[]? strands bytes of `line`, each to go `at` bytes behind the
+---@return { at: integer, first: integer, last: integer }[]? strands bytes of `line`, each to go `at` bytes after the
 ---  cursor; nil when `kept` is not contained in `line`, in order
 local function weave(line, kept)
   local chars, next_char, at, byte = vim.fn.split(kept, "\\zs"), 1, 0, 0
@@ -142,7 +142,7 @@ end
 ---@param bufnr integer
 ---@param place mercury.Place the cursor
 ---@param chunks mercury.Chunk[]
----@param replaced string text behind the cursor which is part of the text, or to be replaced by it
+---@param replaced string text after the cursor which is part of the text, or to be replaced by it
 function M.show(bufnr, place, chunks, replaced)
   M.clear(bufnr)
   keep_to_window()
@@ -170,7 +170,7 @@ function M.show(bufnr, place, chunks, replaced)
   show_below(bufnr, place.row, vim.list_slice(lines, 2))
 end
 
---- Say behind a line why nothing new is drawn; the command line says that the user inserts.
+--- Say after a line why nothing new is drawn; the command line says that the user inserts.
 ---@param bufnr integer
 ---@param row integer
 ---@param text string

@@ -146,7 +146,7 @@ end
 ---@param edit mercury.NextEdit one that fits
 ---@param piece mercury.Piece
 ---@return mercury.NextEdit? rest
----@return integer row behind what was made, from 0
+---@return integer row after what was made, from 0
 ---@return integer col
 function M.make(edit, piece)
   local made = spans.part(edit.old, edit.spans, piece)
@@ -159,8 +159,8 @@ function M.make(edit, piece)
   end
   local last = made[#made] --[[@as mercury.Span]]
   local text = spans.apply(edit.old, made)
-  local behind = #text - (#edit.old - last.stop) - (last.text:sub(-1) == "\n" and 1 or 0)
-  local row, col = M.place(edit, behind, text)
+  local after = #text - (#edit.old - last.stop) - (last.text:sub(-1) == "\n" and 1 or 0)
+  local row, col = M.place(edit, after, text)
   local now = { old = text, tick = api.nvim_buf_get_changedtick(edit.bufnr) }
   local rest = vim.tbl_extend("force", edit, now) --[[@as mercury.NextEdit]]
   return differing(rest), row, col

@@ -37,7 +37,7 @@ end
 ---@param bufnr integer
 ---@param row integer the row that they push down
 ---@param lines string[]
----@param hint? mercury.Chunk goes behind the first of them
+---@param hint? mercury.Chunk goes after the first of them
 local function show_between(bufnr, row, lines, hint)
   local drawn = added(lines)
   table.insert(drawn[1], hint)
@@ -90,7 +90,7 @@ function M.where(bufnr, row)
   return (row + 1 < api.nvim_win_get_cursor(0)[1] and "↑ line %d" or "↓ line %d"):format(row + 1)
 end
 
---- The hint that says these words behind a line.
+--- The hint that says these words after a line.
 ---@param words string[]
 ---@return mercury.Chunk
 function M.hint(words)
@@ -120,7 +120,7 @@ local function hint_of(edit, key)
   return #words > 0 and M.hint(words) or nil, is_seen
 end
 
---- Draw what it removes and adds, and the hint: behind its first line, or the cursor's if it is out of sight.
+--- Draw what it removes and adds, and the hint: after its first line, or the cursor's if it is out of sight.
 ---@param edit mercury.NextEdit
 ---@param key? string|false
 function M.show(edit, key)

@@ -33,7 +33,7 @@ local function watch(ghost_text)
     group = group,
     callback = function(args)
       if args.data.request.method == mercury_client.method then
-        vim.schedule(require("mercury.next_place").give_way) -- the answer is read behind this event
+        vim.schedule(require("mercury.next_place").give_way) -- the answer is read after this event
       end
     end,
   })

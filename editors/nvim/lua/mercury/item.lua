@@ -7,7 +7,7 @@ local M = {}
 ---@class mercury.Item
 ---@field row integer the line of the item's range, 0-based
 ---@field head string that line up to the range
----@field after string what stood behind the cursor; unchanged while the user types the suggestion
+---@field after string what stood after the cursor; unchanged while the user types the suggestion
 ---@field replaced string the part of `after` which the range covers
 ---@field text string
 ---@field sure integer bytes of the text before the part that is more likely wrong than right

@@ -175,8 +175,8 @@ local function execute(command, arguments)
   end
 end
 
---- Make a piece of the edit that is drawn, by default all of it, and put the cursor behind it. What is left stays drawn;
---- behind the last piece the next edit is asked for at once.
+--- Make a piece of the edit that is drawn, by default all of it, and put the cursor after it. What is left stays drawn;
+--- after the last piece the next edit is asked for at once.
 ---@param piece? mercury.Piece
 ---@return boolean applied false when none is drawn
 function M.apply(piece)

@@ -1,4 +1,4 @@
---- Says something to the user without making them press Enter: the server's answer to a command stands behind the line of
+--- Says something to the user without making them press Enter: the server's answer to a command stands after the line of
 --- the cursor, anything else takes one line.
 
 local api = vim.api
@@ -18,7 +18,7 @@ local told = {}
 
 local LEVELS = { vim.log.levels.ERROR, vim.log.levels.WARN }
 
---- Say something behind the cursor's line, until the cursor or the text moves.
+--- Say something after the cursor's line, until the cursor or the text moves.
 ---@param text string
 local function note(text)
   local bufnr, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)

@@ -16,7 +16,7 @@ function M.first(rest, piece)
   return rest
 end
 
---- Put text at the cursor over the next `over` bytes of its line and leave the cursor behind it. It is pasted, for `.`
+--- Put text at the cursor over the next `over` bytes of its line and leave the cursor after it. It is pasted, for `.`
 --- repeats a paste with what was typed around it, and does not indent, abbreviate or break lines in it.
 ---@param text string
 ---@param over integer

@@ -50,7 +50,7 @@ end
 
 --- Bytes in front of each item, and of all of them.
 ---@param items string[]
----@param extra integer bytes behind each
+---@param extra integer bytes after each
 ---@return integer[]
 local function starts_of(items, extra)
   local starts = { 0 }

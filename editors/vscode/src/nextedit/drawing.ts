@@ -87,7 +87,7 @@ export class Drawing implements Disposable {
     const inline = drawn.inline.map(({ at: offset, text }) => {
       const range = new Range(...at(offset), ...at(offset));
       const attached = inserted(expanded(text, tabSize));
-      // Behind the cursor, except at the end of a line: what is attached behind that place may come after the hint.
+      // After the cursor, except at the end of a line: what is attached after that place may come after the hint.
       const isEnd = editor.document.lineAt(range.end).range.end.isEqual(range.end);
       return { range, renderOptions: isEnd ? { before: attached } : { after: attached } };
     });
@@ -115,7 +115,7 @@ function isIn(editor: TextEditor, edit: Pending): boolean {
   return editor.document.uri.toString() === edit.uri;
 }
 
-/** New text behind the text that it replaces. */
+/** New text after the text that it replaces. */
 function inserted(text: string): ThemableDecorationAttachmentRenderOptions {
   return {
     contentText: unbroken(text),

@@ -3,7 +3,7 @@ import { apply, type Piece } from "./diff";
 /** What is drawn of an edit; offsets are UTF-16 units of its old text, lines count from its first line. */
 export interface Layout {
   readonly removed: readonly (readonly [start: number, end: number])[];
-  /** New text behind an offset, within a line. */
+  /** New text after an offset, within a line. */
   readonly inline: readonly { readonly at: number; readonly text: string }[];
   /** New lines beside the old ones. */
   readonly blocks: readonly Block[];

@@ -39,7 +39,7 @@ export interface Target {
   readonly uri: string;
   readonly lines: Lines;
   readonly where: Where;
-  /** What the hint says behind the place; empty words are left out. */
+  /** What the hint says after the place; empty words are left out. */
   readonly words: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export class Pointer implements Disposable {
   private readonly arrows = { here: arrow("here"), above: arrow("above"), below: arrow("below") };
   private editor: TextEditor | undefined;
 
-  /** Point from the target if it is in view, else from the cursor; `boxEnds` are columns taken behind lines. */
+  /** Point from the target if it is in view, else from the cursor; `boxEnds` are columns taken after lines. */
   show(editor: TextEditor, { uri, lines, where, words }: Target, boxEnds: ReadonlyMap<number, number> = new Map()): void {
     if (this.editor !== editor) this.clear();
     this.editor = editor;
@@ -102,7 +102,7 @@ function endOfLine(editor: TextEditor, line: number, after: ThemableDecorationAt
   return { range: new Range(end, end), renderOptions: { after } };
 }
 
-/** A word at the end of a line, so many columns behind it. */
+/** A word at the end of a line, so many columns after it. */
 function chip(text: string, columns: number): ThemableDecorationAttachmentRenderOptions {
   return {
     contentText: unbroken(text),

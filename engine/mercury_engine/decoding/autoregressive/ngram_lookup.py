@@ -36,7 +36,7 @@ BOUNDARY = -1
 """Separates blocks; not a token."""
 
 REMEMBERED = 48
-"""Texts whose matches are remembered: a pass and the one behind it ask for up to 17 each."""
+"""Texts whose matches are remembered: a pass and the one after it ask for up to 17 each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class NgramMatch:
 
 @dataclass(frozen=True, slots=True)
 class _RunMatch:
-    """The longest match in one text, and the positions behind all matches of that length."""
+    """The longest match in one text, and the positions after all matches of that length."""
 
     run_T: TokenArray
     length: int
@@ -191,7 +191,7 @@ def _all_positions(run_T: TokenArray, token: np.int32) -> PositionArray:
 
 
 def _longest(run_T: TokenArray, last_T: TokenArray, positions_P: PositionArray) -> tuple[int, PositionArray]:
-    """Length of the longest match of the last tokens in a text, and the positions behind such matches.
+    """Length of the longest match of the last tokens in a text, and the positions after such matches.
 
     Both arrays begin with `BOUNDARY`; `positions_P` are those of the last token in the text.
     """

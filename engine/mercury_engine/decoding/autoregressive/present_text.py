@@ -1,8 +1,8 @@
 """The present text of a region as the draft of its rewriting: which of its tokens may come next.
 
-While the model writes what already stands there, the draft is the rest of the present text. Behind a token that it
+While the model writes what already stands there, the draft is the rest of the present text. After a token that it
 writes differently, the draft resumes where the present text has the longest match of the last written tokens, so what
-stays behind an insertion, a deletion or a replacement is verified many tokens at a time, too.
+stays after an insertion, a deletion or a replacement is verified many tokens at a time, too.
 
 Dimensions: P present tokens.
 """
@@ -17,7 +17,7 @@ CONTEXT_MATCH = 2
 """Tokens of a match in the context that are enough to draft what follows it there."""
 
 GUESSED_TOKENS = 4
-"""Tokens drafted behind a guess; behind a match or a run, so many for each of its tokens.
+"""Tokens drafted after a guess; after a match or a run, so many for each of its tokens.
 
 In 129 steps of real commits this takes 3 % more passes than full drafts and reads a third fewer rows.
 """
@@ -42,7 +42,7 @@ class PresentText:
         self.next = 0
         """The present token that should come next."""
         self._kept = 0
-        """Number of present tokens that are certainly done with: draft and matches stay behind them."""
+        """Number of present tokens that are certainly done with: draft and matches stay after them."""
         self._done = 0
         """Number of written tokens up to there."""
         self._run = len(ids)
@@ -50,7 +50,7 @@ class PresentText:
 
     @property
     def has_all(self) -> bool:
-        """Whether the text that follows the region was written whole behind the region."""
+        """Whether the text that follows the region was written whole after the region."""
         follows = len(self.ids) - self.length
         return bool(follows) and self.next == len(self.ids) and self._run >= follows
 
@@ -109,7 +109,7 @@ class PresentText:
         return [*self.ids[self.next : min(end, self.next + most)]]
 
     def _resume(self) -> None:
-        """Choose the present token that should come next, behind a token that is not the expected one."""
+        """Choose the present token that should come next, after a token that is not the expected one."""
         matched, at = self._longest_match()
         if matched:
             self._run, self.next = matched, at
@@ -120,7 +120,7 @@ class PresentText:
             self.next = min(self._kept + (not ends_line), self.length)
 
     def _line_behind(self, at: int) -> int:
-        """The first token of the line behind a present token's."""
+        """The first token of the line after a present token's."""
         while at < self.length and not self._is_line_start(at + 1):
             at += 1
         return min(at + 1, self.length)

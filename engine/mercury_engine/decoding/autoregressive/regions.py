@@ -24,7 +24,7 @@ from mercury_engine.prompt.layout import path_block
 from mercury_engine.text.common_prefix import common_prefix
 
 FOLLOWING_LETTERS = 12
-"""Letters and digits of the text behind a region that tell it from the region's own last lines."""
+"""Letters and digits of the text after a region that tell it from the region's own last lines."""
 
 FOLLOWING_CHARS = 80
 """Most characters of it."""
@@ -41,13 +41,13 @@ class Region:
     """A region in tokens."""
 
     ids: list[int]
-    """Its present text, then the beginning of the text behind it: written behind a line break, it ends the rewrite."""
+    """Its present text, then the beginning of the text after it: written after a line break, it ends the rewrite."""
     length: int
-    """Tokens before the first one that reaches behind the region."""
+    """Tokens before the first one that reaches beyond the region."""
     follows: str
     """The text of the others; empty at a file's end."""
     drafted: int
-    """Tokens that are drafted; models with a token that ends a gap need no draft of the text behind it."""
+    """Tokens that are drafted; models with a token that ends a gap need no draft of the text after it."""
     ends: IdArray
     """Tokens that end the rewrite; none of them is ever written."""
     late_ends: IdArray
@@ -120,7 +120,7 @@ class RegionReader:
         ids_near = list(self._tokenizer.block(near)) if markers is None else []
         context = yield from self._contexts.read(gap, ids_near)
         ids, follows = encode(request.text), following(request)
-        if markers is None:  # it writes on behind the region, where a line break may be one token with the next ones
+        if markers is None:  # it writes on beyond the region, where a line break may be one token with the next ones
             joined = encode(request.text + follows)
             length = common_prefix(joined, ids)
             ids = joined
@@ -177,7 +177,7 @@ def _with_line_above(request: RewriteRequest) -> tuple[tuple[str, ...], str]:
 
 
 def following(request: RewriteRequest) -> str:
-    """The beginning of the text behind the region, up to a word in a line; empty at a file's end."""
+    """The beginning of the text after the region, up to a word in a line; empty at a file's end."""
     text = ""
     for line in "".join(request.suffix)[: 8 * FOLLOWING_CHARS].splitlines(keepends=True):
         text += line

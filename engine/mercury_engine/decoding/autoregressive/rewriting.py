@@ -5,7 +5,7 @@ model gives each at least half of the mass. Where it doesn't, it probably wants 
 other token is less likely than the present one. So the likeliest of these begin a branch each: a hunk, written token by
 token until whole lines of the present text follow again (`present_text.py`). The likeliest hunk is taken if it is more
 likely than the lines as they are, otherwise these stay. The rewrite ends where the model ends its gap or continues
-with the text behind the region. Text that runs on beyond the bound is no hunk.
+with the text after the region. Text that runs on beyond the bound is no hunk.
 
 The probability of a hunk is the product of its tokens' probabilities. Present tokens within it, and the end where it
 is, count as certain from `KEPT_SURE` on and proportionally below: a hundred tokens with .99 each are not in doubt. Nor
@@ -213,7 +213,7 @@ class Rewriter:
             draft.ended = _is_line_start(draft.text.removesuffix(region.follows))
 
     def _has_enough(self, task: _Task, draft: WrittenRegion) -> bool:
-        """Whether a likely hunk is written, and a line behind it that stays."""
+        """Whether a likely hunk is written, and a line after it that stays."""
         least = task.request.enough
         if least is None or not draft.hunks or draft.hunks[-1].probability < least:
             return False

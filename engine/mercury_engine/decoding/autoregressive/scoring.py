@@ -18,7 +18,7 @@ from mercury_engine.models.batching import ForwardSteps
 from mercury_engine.models.network import Network
 
 REST_CHARS = 60
-"""Number of characters scored behind the gap on its line."""
+"""Number of characters scored after the gap on its line."""
 
 
 def score_gap(
@@ -47,5 +47,5 @@ def score_gap(
 
 
 def rest_of_line(follows: str) -> str:
-    """The text behind the gap up to and with its line break, at most `REST_CHARS`."""
+    """The text after the gap up to and with its line break, at most `REST_CHARS`."""
     return follows[: follows.find("\n") + 1 or len(follows)][:REST_CHARS]

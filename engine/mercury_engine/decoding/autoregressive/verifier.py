@@ -1,4 +1,4 @@
-"""The verifier: what the model expects after accepted tokens and after drafts, read as if typed behind the context.
+"""The verifier: what the model expects after accepted tokens and after drafts, read as if typed after the context.
 
 Dimensions: V vocabulary.
 """
@@ -45,7 +45,7 @@ class Verifier:
         return cls(network, context.cached.before, context.last, context.ends, context.adapter)
 
     def fork(self, ids: Sequence[int]) -> "Verifier":
-        """A verifier that goes on behind these first tokens of the last draft; this one stays as it is."""
+        """A verifier that goes on after these first tokens of the last draft; this one stays as it is."""
         forked = copy(self)
         forked.pending = [*self.pending]
         forked.push(ids)

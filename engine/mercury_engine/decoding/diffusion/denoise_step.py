@@ -60,7 +60,7 @@ class DenoiseStep:
 def _unmask(
     canvas: Canvas, chosen_S: MaskArray, draft_S: MaskArray, token_S: IdArray, probability_S: FloatArray
 ) -> None:
-    """Unmask the chosen slots, mask refused drafts, and make all slots behind the first end marker end markers."""
+    """Unmask the chosen slots, mask refused drafts, and make all slots after the first end marker end markers."""
     vocabulary = canvas.written.vocabulary
     rows = zip(*(each.tolist() for each in (chosen_S, draft_S, token_S, probability_S)), strict=True)
     for slot, (chosen, draft, token, probability) in enumerate(rows):
@@ -69,6 +69,6 @@ def _unmask(
         elif draft:
             canvas.ids[slot] = vocabulary.mask_id
     if vocabulary.end_id in canvas.ids:
-        behind = canvas.ids.index(vocabulary.end_id) + 1
-        rest = len(canvas.ids) - behind
-        canvas.ids[behind:], canvas.probabilities[behind:] = [vocabulary.end_id] * rest, [1.0] * rest
+        after = canvas.ids.index(vocabulary.end_id) + 1
+        rest = len(canvas.ids) - after
+        canvas.ids[after:], canvas.probabilities[after:] = [vocabulary.end_id] * rest, [1.0] * rest

@@ -206,7 +206,7 @@ class GgufFile:
         rows = math.prod(outputs)
         start, row = self._data + tensor.start, inputs // kind.weights * kind.size
         if not rows * row or inputs % kind.weights or start + rows * row > len(self._map):
-            raise ModelCorrupt(f"{self.path} is truncated or damaged: {name} ends behind its end; fetch it again")
+            raise ModelCorrupt(f"{self.path} is truncated or damaged: {name} ends after its end; fetch it again")
         data: Bytes = np.frombuffer(self._map, np.uint8, rows * row, start)
         return BlockMatrix(kind, data.reshape(rows, row))
 

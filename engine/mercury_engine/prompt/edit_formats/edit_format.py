@@ -33,7 +33,7 @@ class EditFormat:
     cursor: str = ""
     """Stands at the cursor in the region; empty if the format does not show it."""
     end: str = ""
-    """Text behind the region in an answer; empty where a token ends it."""
+    """Text after the region in an answer; empty where a token ends it."""
     nothing: tuple[str, ...] = ()
     """Beginnings of answers that mean that nothing should change."""
     lines_around: int = 0

@@ -13,7 +13,7 @@ from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.prompt.edit_formats.edit_format import EditFormat
 
 CONTEXT_CHARS = 600
-"""Most characters of the lines before the region, and of those behind it; about 150 tokens."""
+"""Most characters of the lines before the region, and of those after it; about 150 tokens."""
 
 EDIT_CHARS = 1200
 """Most characters of one recent edit; longer ones are left out."""
@@ -111,8 +111,8 @@ def _lines_around(edit_format: EditFormat, request: RewriteRequest) -> tuple[str
     if not edit_format.lines_around:
         return "", ""
     near = request.near.splitlines(keepends=True)[-edit_format.lines_around :]
-    behind = "".join(request.suffix).splitlines(keepends=True)[: edit_format.lines_around]
-    below = "".join(behind)
+    after = "".join(request.suffix).splitlines(keepends=True)[: edit_format.lines_around]
+    below = "".join(after)
     return "".join(near), below if below.endswith("\n") else below[: below.rfind("\n") + 1]
 
 

@@ -1,6 +1,6 @@
 """Sweep's next-edit models 0.5B, 1.5B and 7B (Qwen2.5-Coder, Apache-2.0), from the facts of their model cards.
 
-The window before the last edit, as it is now, and as it should be are three files behind each other; the model writes
+The window before the last edit, as it is now, and as it should be are three files one after another; the model writes
 the last one. Earlier edits are files named PATH.diff. Other files could stand in front; they are left out.
 """
 

@@ -1,1 +1,1 @@
-"""Train adapters: low-rank changes for the rows behind a context that the untouched model has read and cached."""
+"""Train adapters: low-rank changes for the rows after a context that the untouched model has read and cached."""

@@ -74,7 +74,7 @@ class KernelContexts:
         return self._blocks.get_or_make(tokens, lambda: self._alone(tokens))
 
     def _alone(self, tokens: TokenIds) -> KeyValueBlock:
-        """A block's keys and values, read behind a start token that is then dropped."""
+        """A block's keys and values, read after a start token that is then dropped."""
         block = self._kernels.read([self._start_id, *tokens]).block
         return KeyValueBlock(*(np.ascontiguousarray(each[:, :, :, 1:]) for each in (block.keys, block.values)))
 

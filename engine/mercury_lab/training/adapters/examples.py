@@ -67,7 +67,7 @@ The others can't be guessed, so a small model only learns from them to write som
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One request and its answer. Blocks in `far` are read alone, `head` behind them, both by the untouched model."""
+    """One request and its answer. Blocks in `far` are read alone, `head` after them, both by the untouched model."""
 
     far: tuple[TokenIds, ...]
     head: TokenIds
@@ -125,7 +125,7 @@ class Layouter:
 
 
 def kept_tokens(before: Sequence[int], after: Sequence[int]) -> list[bool]:
-    """Which tokens of a rewritten region stay as they are; the first one behind a change counts as changed."""
+    """Which tokens of a rewritten region stay as they are; the first one after a change counts as changed."""
     kept = [False] * len(after)
     for _, start, length in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
         first = start + bool(start)

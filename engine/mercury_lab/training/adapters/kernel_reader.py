@@ -30,7 +30,7 @@ class KernelReader:
         self._network = network
 
     def read(self, tokens: Sequence[int], past: Sequence[KeyValueSegment] = ()) -> KernelReading:
-        """Read tokens behind `past`, from position 0."""
+        """Read tokens after `past`, from position 0."""
         [(hidden, block)] = self._network.read_together([ForwardRequest(np.array(tokens), past)])
         return KernelReading(tensor_of(hidden), block)
 

@@ -1,6 +1,6 @@
 """Train an adapter: `python -m mercury_lab.training adapt --base MODEL --examples KIND --corpus DIR --run DIR`.
 
-An adapter is a low-rank change of every matrix, used only for the rows behind the context that a request shares with
+An adapter is a low-rank change of every matrix, used only for the rows after the context that a request shares with
 others: the blocks around it and the lines above it. The untouched model has read those, quantised as in the engine, and
 keeps them cached for requests with any adapter and with none (arXiv 2504.12397). So training differentiates through
 some 50 rows per gap only, and the C kernels read the rest.

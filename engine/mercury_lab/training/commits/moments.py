@@ -41,7 +41,7 @@ class OpenStep:
 class Moment:
     """The first `done` steps of an order are made. `typed`: characters typed of the one after them.
 
-    `elsewhere`: document and line of the cursor, if it isn't behind the last change; the documents of a quiet moment
+    `elsewhere`: document and line of the cursor, if it isn't after the last change; the documents of a quiet moment
     may include those of another commit.
     """
 

@@ -29,7 +29,7 @@ class TrainingPlan:
     edits: float = 0.12
     """Share of gaps that are edits."""
     context: int = 800
-    """Characters before a gap's chunk; half as many behind it."""
+    """Characters before a gap's chunk; half as many after it."""
     optimizer: OptimizerName = "adamw"
     learning_rate: float = 1e-3
     rank: int = 32

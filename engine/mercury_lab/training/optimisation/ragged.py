@@ -23,7 +23,7 @@ def read_runs(
     before: Sequence[KeyValueSegment] = (),
     starts: Sequence[int] | None = None,
 ) -> tuple[list[Tensor], list[KeyValueBlock]]:
-    """Hidden states [n,C] and block of every run, each from its start (0 by default) on, behind a segment of `before`.
+    """Hidden states [n,C] and block of every run, each from its start (0 by default) on, after a segment of `before`.
 
     Without `before` every run stands alone. The segments get no gradient.
     """

@@ -115,7 +115,7 @@ def renaming_progress(progress: RenamingProgress, document: VersionedDocument) -
 
 
 def _with_line_rest(suggestion: Suggestion, snapshot: Snapshot) -> Suggestion:
-    """At the start of a line the edit covers the whole line: cursortab drops the text behind an insertion there."""
+    """At the start of a line the edit covers the whole line: cursortab drops the text after an insertion there."""
     line, column = suggestion.end
     offset = snapshot.offset_at(line, column)
     text, start = snapshot.line_at(offset)
