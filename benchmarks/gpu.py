@@ -1,9 +1,9 @@
 """Kernels and fills on a GPU against floors and baselines: `python benchmarks/gpu.py [--minutes 4] [--out DIR]`.
 
 Needs torch, triton and matplotlib, for real fills tokenizers and safetensors; neither pygls nor tree-sitter. Real code
-is filled by the bundled model, as shipped and with its writer deciding, on the device and by the plain loop, and keys
-are timed. Elsewhere weights are random, so the figures are about the machine: milliseconds a step, and a fill of four
-steps. They are compared in the same run with the plain model, eager and under torch.compile with CUDA graphs, and with
+is filled by the bundled causal model and by the masked one, on the device and by the plain loop, and keys are timed.
+Elsewhere weights are random, so the figures are about the machine: milliseconds a step, and a fill of four steps. They
+are compared in the same run with the plain model, eager and under torch.compile with CUDA graphs, and with
 left-to-right decoding of the same network with cache and graphs.
 What does not fit into the time is left out and listed. `--rehearse` runs all parts at tiny size on a CPU, kernels
 in Triton's interpreter. `--host` measures only the host's work for a typed key; its passes take no time.

@@ -1,4 +1,6 @@
-"""`python -m mercury_lab.evaluation {replay,infill,situations,edits,formats,calibration,unpack}`."""
+"""`python -m mercury_lab.evaluation COMMAND`: replay, infill, situations, edits, commits, commit-list, formats,
+calibration or unpack.
+"""
 
 import sys
 
