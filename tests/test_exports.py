@@ -79,6 +79,15 @@ def test_nothing_is_imported_from_a_package_that_it_does_not_export():
         assert names <= set(getattr(importlib.import_module(package), "__all__", ())), package
 
 
+def test_no_two_classes_of_the_product_have_one_name():
+    modules_by_name = defaultdict(list)
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not module.startswith("mercury_lab."):
+                modules_by_name[node.name].append(module)
+    assert {name: found for name, found in modules_by_name.items() if len(found) > 1} == {}
+
+
 @pytest.mark.parametrize("package", FOLDERS)
 def test_every_package_says_that_it_is_typed(package: str):
     assert (FOLDERS[package] / "py.typed").is_file()
