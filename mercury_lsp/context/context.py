@@ -46,7 +46,7 @@ class CompletionContext:
     """The rest of that line, without terminator; only its start if it is very long."""
     window: tuple[int, int] = (0, 0)
     """Range [first, end) of the document's chunks in these blocks."""
-    is_hidden: bool = False
+    is_redacted: bool = False
     """Whether the cursor's line is a secret together with other lines, or with parts of it that are far away."""
     snippets: tuple[str, ...] = ()
     """Blocks of other files."""
@@ -56,7 +56,7 @@ class CompletionContext:
     @property
     def on_secret(self) -> bool:
         """Whether the cursor's line looks like a secret; the model must not see it then."""
-        return self.is_hidden or is_secret_line(self.line_prefix + self.line_suffix, self.language_id)
+        return self.is_redacted or is_secret_line(self.line_prefix + self.line_suffix, self.language_id)
 
     def after(self, text: str) -> "CompletionContext":
         """The context as if `text` was typed at the cursor; the suffix and the position stay as they are."""
@@ -110,7 +110,7 @@ class ContextBuilder:
             line_prefix=line_prefix,
             line_suffix=source.slice(offset, min(line_end, offset + MAX_LINE_SUFFIX_CHARS)),
             window=(start, end),
-            is_hidden=around.is_secret,
+            is_redacted=around.is_secret,
         )
 
     def _preface(self, snapshot: Snapshot, offset: int, index: int, start: int, path: str | None) -> list[str]:

@@ -37,7 +37,7 @@ MAX_KEY_CHUNKS = 12
 """Most chunks of rows of base64 without a mark that may be a key: 6,000 characters, a key of 4,096 bits has 3,300."""
 
 REACH_CHUNKS = 16
-"""Chunks on either side of a part of a long line that are hidden with it: a key of 8,000 characters is hidden whole."""
+"""Chunks on either side of a part of a long line that are redacted with it: a key of 8,000 characters is one secret."""
 
 
 @lru_cache(maxsize=4096)
@@ -46,19 +46,19 @@ def without_secrets(text: str, language_id: str, above: str = "", below: str = "
 
     The texts `above` and `below` are not shown, but decide, too.
     """
-    hidden = _hidden(text, language_id, above, below)
-    return "".join(_kept(text, hidden)) if hidden else text
+    redacted = _redacted(text, language_id, above, below)
+    return "".join(_kept(text, redacted)) if redacted else text
 
 
 def shows_secret(text: str, language_id: str, above: str = "", below: str = "") -> bool:
     """Whether a line of the text looks like a secret."""
-    return bool(_hidden(text, language_id, above, below))
+    return bool(_redacted(text, language_id, above, below))
 
 
-def hidden_lines(text: str, language_id: str) -> list[str]:
+def redacted_lines(text: str, language_id: str) -> list[str]:
     """The lines of a text that look like secrets."""
-    hidden = secret_lines(text, language_id)
-    return [line for number, line in enumerate(LINE.findall(text)) if number in hidden] if hidden else []
+    redacted = secret_lines(text, language_id)
+    return [line for number, line in enumerate(LINE.findall(text)) if number in redacted] if redacted else []
 
 
 def begins_inside(chunks: Sequence[str], number: int) -> bool:
@@ -79,8 +79,8 @@ def with_neighbours(chunks: Sequence[str], number: int) -> tuple[str, str, str]:
 
 def chunk_without_secrets(chunks: Sequence[str], number: int, language_id: str) -> str:
     """A chunk without secrets, and without parts of long lines that are secret elsewhere."""
-    hidden = _hidden_in_chunk(chunks, number, language_id)
-    return "".join(_kept(chunks[number], hidden)) if hidden else chunks[number]
+    redacted = _redacted_in_chunk(chunks, number, language_id)
+    return "".join(_kept(chunks[number], redacted)) if redacted else chunks[number]
 
 
 class AroundCursor(NamedTuple):
@@ -96,17 +96,17 @@ def around_cursor(chunks: Sequence[str], number: int, at: int, language_id: str)
     """The parts of chunk `number` before and after the character `at`."""
     if not chunks:
         return AroundCursor("", "", False)
-    hidden = _hidden_in_chunk(chunks, number, language_id)
+    redacted = _redacted_in_chunk(chunks, number, language_id)
     chunk = chunks[number]
-    if not hidden:
+    if not redacted:
         return AroundCursor(chunk[:at], chunk[at:], False)
     start = max(chunk.rfind("\n", 0, at), chunk.rfind("\r", 0, at)) + 1
     line = len(LINE.findall(chunk[:start]))
     lines = LINE.findall(chunk)
-    before = "".join(text for own, text in enumerate(lines[:line]) if own not in hidden)
-    after = "".join(text for own, text in enumerate(lines[line + 1 :], line + 1) if own not in hidden)
+    before = "".join(text for own, text in enumerate(lines[:line]) if own not in redacted)
+    after = "".join(text for own, text in enumerate(lines[line + 1 :], line + 1) if own not in redacted)
     current = lines[line] if line < len(lines) else ""
-    return AroundCursor(before + current[: at - start], current[at - start :] + after, line in hidden)
+    return AroundCursor(before + current[: at - start], current[at - start :] + after, line in redacted)
 
 
 def change_without_secrets(before: str, after: str, language_id: str, above: str, below: str) -> tuple[str, str]:
@@ -114,11 +114,11 @@ def change_without_secrets(before: str, after: str, language_id: str, above: str
 
     Half a secret, typed or deleted so far, looks like nothing.
     """
-    sides = [(LINE.findall(text), _hidden(text, language_id, above, below)) for text in (before, after)]
-    secrets = [lines[number].strip() for lines, hidden in sides for number in hidden]
+    sides = [(LINE.findall(text), _redacted(text, language_id, above, below)) for text in (before, after)]
+    secrets = [lines[number].strip() for lines, redacted in sides for number in redacted]
     old, new = (
-        "".join(line for own, line in enumerate(lines) if own not in hidden and not _is_like_any(line, secrets))
-        for lines, hidden in sides
+        "".join(line for own, line in enumerate(lines) if own not in redacted and not _is_like_any(line, secrets))
+        for lines, redacted in sides
     )
     return old, new
 
@@ -160,12 +160,12 @@ def _shows_secret(snapshot: Snapshot, start: int, end: int, texts: Iterable[str]
     return any(shows_secret(text, snapshot.language_id, above, below) for text in texts)
 
 
-def _kept(text: str, hidden: frozenset[int]) -> Iterable[str]:
-    return (line for number, line in enumerate(LINE.findall(text)) if number not in hidden)
+def _kept(text: str, redacted: frozenset[int]) -> Iterable[str]:
+    return (line for number, line in enumerate(LINE.findall(text)) if number not in redacted)
 
 
 @lru_cache(maxsize=4096)
-def _hidden(text: str, language_id: str, above: str, below: str) -> frozenset[int]:
+def _redacted(text: str, language_id: str, above: str, below: str) -> frozenset[int]:
     """The numbers of the lines of a text that look like secrets."""
     above, below = _last_lines(above), _first_lines(below) if text.endswith(("\n", "\r")) else ""
     above, below = above if leads_on(above) else "", below if is_led_to(text, below) else ""
@@ -188,17 +188,17 @@ def _first_lines(text: str) -> str:
     return "".join(LINE.findall(text[:MAX_REACH_CHARS])[:REACH_LINES])
 
 
-def _hidden_in_chunk(chunks: Sequence[str], number: int, language_id: str) -> frozenset[int]:
-    """The numbers of the lines of a chunk that are hidden."""
+def _redacted_in_chunk(chunks: Sequence[str], number: int, language_id: str) -> frozenset[int]:
+    """The numbers of the lines of a chunk that are redacted."""
     above, chunk, below = with_neighbours(chunks, number)
-    hidden = _hidden(chunk, language_id, above, below)
-    if hidden and _is_data(chunks, number):
-        hidden -= rows_of_data(chunk)
+    redacted = _redacted(chunk, language_id, above, below)
+    if redacted and _is_data(chunks, number):
+        redacted -= rows_of_data(chunk)
     if begins_inside(chunks, number) and _is_long_secret(chunks, number, language_id):
-        hidden |= {0}
+        redacted |= {0}
     if begins_inside(chunks, number + 1) and _is_long_secret(chunks, number + 1, language_id):
-        hidden |= {len(LINE.findall(chunk)) - 1}
-    return hidden
+        redacted |= {len(LINE.findall(chunk)) - 1}
+    return redacted
 
 
 def _is_data(chunks: Sequence[str], number: int) -> bool:

@@ -1,6 +1,6 @@
 """The folder of the user's models: NAME/ with the model, or a link to it, and NAME.json with its record.
 
-A model appears in it whole or not at all: it is made in a hidden folder beside it, written to the disk and renamed.
+A model appears in it whole or not at all: it is made in a folder `.partial-NAME`, written to the disk and renamed.
 """
 
 import os
@@ -88,7 +88,7 @@ class Store:
             )
 
     def unfinished(self, name: str) -> Path:
-        """The hidden folder in which a model is made; what an interrupted download left is still there."""
+        """The folder in which a model is made; what an interrupted download left is still there."""
         path = self.folder / f".partial-{name}"
         path.mkdir(parents=True, exist_ok=True)
         return path

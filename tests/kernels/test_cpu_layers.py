@@ -227,11 +227,11 @@ def test_rows_are_the_same_to_the_bit_however_they_are_divided_among_passes(load
     layers, _ = made(loaded, threads, rank=16, biased=True, wide=wide)
     far = side(-90, 90)(layers)
     x, total = normal(sum(sizes), WIDTH), sum(sizes)
-    at_once = layers.run(x, angles(0, total), None, [Part(total, [far], hidden_RR=causal(total))])
+    at_once = layers.run(x, angles(0, total), None, [Part(total, [far], mask_RR=causal(total))])
     before, first = [far], 0
     for count in sizes:
         frame = angles(first, count)
-        read = layers.run(x[first : first + count], frame, None, [Part(count, before, hidden_RR=causal(count))])
+        read = layers.run(x[first : first + count], frame, None, [Part(count, before, mask_RR=causal(count))])
         for found, expected, axis in zip(read, at_once, (0, 3, 3), strict=True):
             assert np.array_equal(found, np.take(expected, range(first, first + count), axis))
         before.append(layers.place([read[1:]], frame))

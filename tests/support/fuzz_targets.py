@@ -17,7 +17,7 @@ else:
 
 with instrumented:
     from mercury_lsp.documents.chunked_text import ChunkedText
-    from mercury_lsp.documents.redaction import hidden_lines, without_secrets
+    from mercury_lsp.documents.redaction import redacted_lines, without_secrets
     from mercury_lsp.documents.uris import path_of
     from mercury_lsp.transport import framing, long_texts
     from mercury_lsp.transport.framing import MessageDecoder, Unreadable
@@ -80,11 +80,11 @@ def positions(data: bytes) -> None:
 
 
 def secrets(data: bytes) -> None:
-    """Lines are kept or hidden whole, and a key is hidden whatever stands around it."""
+    """Lines are kept or redacted whole, and a key is redacted whatever stands around it."""
     text = data.decode("utf-8", "replace")
-    hidden = hidden_lines(text, "python")
+    redacted = redacted_lines(text, "python")
     kept = without_secrets(text, "python")
-    assert len(kept) + sum(map(len, hidden)) == len(text)
+    assert len(kept) + sum(map(len, redacted)) == len(text)
     assert KEY not in without_secrets(f"{text}\n{KEY}{text}", "python")
 
 

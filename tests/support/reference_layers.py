@@ -107,7 +107,7 @@ class ReferenceLayers:
         found, rows = [], slice(0, 0)
         for part in parts:
             rows = slice(rows.stop, rows.stop + part.rows)
-            bias = None if part.hidden_RR is None else _tensor(part.hidden_RR).repeat(self.groups, 1)[None, None]
+            bias = None if part.mask_RR is None else _tensor(part.mask_RR).repeat(self.groups, 1)[None, None]
             q = [frame[:, :, rows].reshape(1, self.heads, -1, self.head_width) for frame in frames]
             own: Segment = (q[0], k[:, :, rows], v[:, :, rows], bias)
             both = zip(q, (part.before, part.after), strict=False)

@@ -95,7 +95,7 @@ class CpuNetwork:
         ends = np.cumsum([each.rows for each in forwards])[:-1]
         x_RC = self.embedding.rows(np.concatenate([each.ids_T for each in forwards]))
         positions = np.concatenate([each.start + _places(each) for each in forwards])
-        parts = [Part(each.rows, _kept(each.past), hidden_RR=_hidden(each)) for each in forwards]
+        parts = [Part(each.rows, _kept(each.past), mask_RR=_mask(each)) for each in forwards]
         out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts, adapter)
         split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
         return [(part, KeyValueBlock(k, v)) for part, k, v in split]
@@ -106,7 +106,7 @@ class CpuNetwork:
         frames = [_frames(each) for each in forwards]
         near, away = (self.angles(np.concatenate(positions)) for positions in zip(*frames, strict=True))
         x_RC = self.embedding.rows(np.concatenate([each.ids_R for each in forwards]))
-        parts = [Part(each.rows, _kept(each.before), _kept(each.after), _hidden_canvases(each)) for each in forwards]
+        parts = [Part(each.rows, _kept(each.before), _kept(each.after), _canvas_mask(each)) for each in forwards]
         out, _, _ = self._stack.run(x_RC, near, away, parts)
         return np.split(out, np.cumsum([each.rows for each in forwards])[:-1])
 
@@ -179,17 +179,17 @@ def _frames(forward: CanvasForward) -> tuple[IdArray, IdArray]:
     return forward.end + place, place - length
 
 
-def _hidden_canvases(forward: CanvasForward) -> FloatArray | None:
+def _canvas_mask(forward: CanvasForward) -> FloatArray | None:
     """Additive mask [R,R] that hides rows of other canvases; None for one canvas."""
-    return None if forward.packing is None else additive(forward.packing.hidden()[0])
+    return None if forward.packing is None else additive(forward.packing.unseen()[0])
 
 
-def _hidden(forward: ForwardRequest) -> FloatArray | None:
+def _mask(forward: ForwardRequest) -> FloatArray | None:
     """Additive mask [R,R] that hides later rows and rows of other runs; None where all rows see each other."""
     if forward.bidirectional:
         return None
     if forward.packing is not None:
-        return additive(forward.packing.hidden(causal=True)[0])
+        return additive(forward.packing.unseen(causal=True)[0])
     return additive(np.triu(np.ones((forward.rows, forward.rows), np.bool_), 1)) if forward.rows > 1 else None
 
 

@@ -41,8 +41,8 @@ class PositionFrames:
 
 def packing_bias(packing: Packing, groups: int, causal: bool = False) -> Tensor:
     """Additive mask [B,1,groups*R,R] that keeps canvases apart, and with `causal` hides later rows."""
-    hidden: Tensor = packing.hidden(causal)
-    bias = torch.zeros(hidden.shape, device=hidden.device).masked_fill(hidden, float("-inf"))
+    unseen: Tensor = packing.unseen(causal)
+    bias = torch.zeros(unseen.shape, device=unseen.device).masked_fill(unseen, float("-inf"))
     return bias.repeat(1, groups, 1)[:, None]
 
 

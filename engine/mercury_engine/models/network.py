@@ -137,10 +137,10 @@ class Packing:
     place: Array
     rows: Array
 
-    def hidden(self, causal: bool = False) -> Array:
+    def unseen(self, causal: bool = False) -> Array:
         """bool [B,R,R]: the rows that a row does not see: those of other canvases, and with `causal` later ones."""
-        hidden = self.canvas[:, :, None] != self.canvas[:, None, :]
-        return hidden | (self.place[:, :, None] < self.place[:, None, :]) if causal else hidden
+        unseen = self.canvas[:, :, None] != self.canvas[:, None, :]
+        return unseen | (self.place[:, :, None] < self.place[:, None, :]) if causal else unseen
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,15 +72,15 @@ KeysValues = tuple[StoredArray, StoredArray]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of a pass that see each other and their own sides, before and behind their gap.
+    """Rows of a pass that see each other and their own sides, before and after their gap.
 
-    `hidden_RR` is added to the rows' scores for each other.
+    `mask_RR` is added to the rows' scores for each other.
     """
 
     rows: int
     before: Sequence[KeysValues]
     after: Sequence[KeysValues] = ()
-    hidden_RR: Floats | None = None
+    mask_RR: Floats | None = None
 
 
 class _Rooms(ctypes.Structure):
@@ -99,7 +99,7 @@ class _SideStruct(ctypes.Structure):
 class _Part(ctypes.Structure):
     _fields_ = (
         ("sides", ctypes.c_void_p),
-        ("hidden", ctypes.c_void_p),
+        ("mask", ctypes.c_void_p),
         ("rows", ctypes.c_int32),
         ("number_of_sides", ctypes.c_int32),
     )
@@ -338,10 +338,10 @@ class Layers:
         sides = [((_in_rows(k), _in_rows(v)), behind) for of, behind in both for k, v in of if k.shape[3]]
         assert all(each.dtype == np.int8 for side, _ in sides for each in side)
         assert all((keys.shape[4], values.shape[4]) == self.stored_widths for (keys, values), _ in sides)
-        hidden = None if part.hidden_RR is None else _floats(part.hidden_RR)
+        mask = None if part.mask_RR is None else _floats(part.mask_RR)
         array = (_SideStruct * len(sides))(*(self._side(*side, behind) for side, behind in sides))
-        kept += [sides, hidden, array]
-        pointer = None if hidden is None else _address(hidden)
+        kept += [sides, mask, array]
+        pointer = None if mask is None else _address(mask)
         return _Part(ctypes.addressof(array), pointer, part.rows, len(sides))
 
     def _side(self, keys: StoredArray, values: StoredArray, behind: int) -> _SideStruct:

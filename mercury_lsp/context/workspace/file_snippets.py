@@ -11,7 +11,7 @@ from mercury_lsp.context.workspace.declarations import Declarer
 from mercury_lsp.context.workspace.ignored import IgnoreRules, inside
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.documents.languages import language_of
-from mercury_lsp.documents.redaction import hidden_lines, without_secrets
+from mercury_lsp.documents.redaction import redacted_lines, without_secrets
 
 MAX_FILE_BYTES = 400_000
 """Largest file read."""
@@ -61,9 +61,9 @@ class FileSnippets:
         language_id = language_of(path)
         shown_path = os.path.relpath(path, rules.root) if rules is not None else os.path.basename(path)
         declarations = self._declarer.declarations(language_id, text)
-        hidden = hidden_lines(text, language_id)
+        redacted = redacted_lines(text, language_id)
         parts = {
-            SnippetKind.DECLARATIONS: _without(declarations, hidden) if hidden else declarations,
+            SnippetKind.DECLARATIONS: _without(declarations, redacted) if redacted else declarations,
             SnippetKind.CODE: _start(text),
         }
         snippets = (
@@ -87,9 +87,9 @@ def read_text(path: str, rules: IgnoreRules | None) -> str:
     return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def _without(declarations: str, hidden: Iterable[str]) -> str:
+def _without(declarations: str, redacted: Iterable[str]) -> str:
     """Declarations without lines that look like a secret where they stand in the file."""
-    bare = {line.strip() for line in hidden}
+    bare = {line.strip() for line in redacted}
     return "".join(line for line in declarations.splitlines(keepends=True) if line.strip() not in bare)
 
 

@@ -74,11 +74,11 @@ def _canvases(
     drawn = [rng.random() < rate for _ in targets]
     masks = [[slot >= settled for slot in range(length)], drawn]
     if noise.complement and any(drawn) and not all(drawn):
-        masks.append([not hidden for hidden in drawn])
-    found = [_canvas(number, gap, targets, value, hidden, config, rng, noise) for hidden in masks]
+        masks.append([not masked for masked in drawn])
+    found = [_canvas(number, gap, targets, value, masked, config, rng, noise) for masked in masks]
     if rng.random() < noise.full:
         asked = min(len(gap.target), LENGTH_CLASSES - 1) if tail else -1
-        found.append(hidden_canvas(number, targets, value, [True] * length, config, noise, asked))
+        found.append(masked_canvas(number, targets, value, [True] * length, config, noise, asked))
     return [replace(c, guessed=tuple(h and rng.random() < GUESSED_SHARE for h in c.masked)) for c in found]
 
 
@@ -92,15 +92,15 @@ def _canvas(
     gap: TrainingGap,
     targets: list[int],
     value: list[float],
-    hidden: list[bool],
+    masked: list[bool],
     config: ModelConfig,
     rng: random.Random,
     noise: Noise,
 ) -> TrainingCanvas:
     """The canvas with some visible tokens replaced by tokens of the near prefix or of the whole vocabulary."""
-    plain = hidden_canvas(number, targets, value, hidden, config, noise)
+    plain = masked_canvas(number, targets, value, masked, config, noise)
     inputs, weights = plain.inputs, plain.weights
-    for slot, h in enumerate(hidden):
+    for slot, h in enumerate(masked):
         if not h and rng.random() < noise.wrong:
             near = rng.random() < 0.5
             wrong = rng.choice(gap.near) if near else rng.randrange(17, config.vocab_size)
@@ -109,29 +109,29 @@ def _canvas(
     return plain
 
 
-def hidden_canvas(
+def masked_canvas(
     number: int,
     targets: list[int],
     value: list[float],
-    hidden: list[bool],
+    masked: list[bool],
     config: ModelConfig,
     noise: Noise,
     length: int = -1,
 ) -> TrainingCanvas:
     """A canvas whose visible tokens are all right."""
-    inputs = [config.mask_id if h else t for h, t in zip(hidden, targets, strict=True)]
+    inputs = [config.mask_id if h else t for h, t in zip(masked, targets, strict=True)]
     weights, run = [], 0
-    for h, v in zip(hidden, value, strict=True):
+    for h, v in zip(masked, value, strict=True):
         weights.append(v * noise.fade**run if h else v * noise.keep)
         run = run + 1 if h else 0
-    return TrainingCanvas(number, inputs, list(targets), weights, list(hidden), length)
+    return TrainingCanvas(number, inputs, list(targets), weights, list(masked), length)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """All canvases as one list of rows, arrays [R]; row 0 of a canvas feeds the last token of the near prefix.
 
-    A row's hidden state predicts the slot of the next row; the last row of a canvas predicts none (weight 0).
+    A row's masked state predicts the slot of the next row; the last row of a canvas predicts none (weight 0).
     """
 
     ids: Ints

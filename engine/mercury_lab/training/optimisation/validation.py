@@ -22,7 +22,7 @@ from mercury_lab.training.data.corpus import read_files
 from mercury_lab.training.examples.gaps import GapSampler, TrainingGap
 from mercury_lab.training.examples.mixture import GapWindow, Mixture
 from mercury_lab.training.optimisation.loss import Layout, length_nats, mean_or_nan, slot_losses
-from mercury_lab.training.optimisation.objective import Noise, TrainingCanvas, hidden_canvas, slot_values
+from mercury_lab.training.optimisation.objective import Noise, TrainingCanvas, masked_canvas, slot_values
 from mercury_lab.training.optimisation.prefill import pad_sides, read_alone, read_start, side_by_side
 from mercury_lab.training.optimisation.steps import WriterSteps
 
@@ -98,10 +98,10 @@ def _canvases(number: int, gap: TrainingGap, config: ModelConfig, rng: random.Ra
     plain = Noise(fade=1.0, keep=0.0)
     found = []
     for rate in MASK_RATES:
-        hidden = [rng.random() < rate for _ in targets]
-        hidden[rng.randrange(VALIDATION_SLOTS)] = True
-        length = min(len(gap.target), LENGTH_CLASSES - 1) if all(hidden) else -1
-        found.append(hidden_canvas(number, targets, slot_values(targets, tail, config), hidden, config, plain, length))
+        masked = [rng.random() < rate for _ in targets]
+        masked[rng.randrange(VALIDATION_SLOTS)] = True
+        length = min(len(gap.target), LENGTH_CLASSES - 1) if all(masked) else -1
+        found.append(masked_canvas(number, targets, slot_values(targets, tail, config), masked, config, plain, length))
     return found
 
 
