@@ -47,8 +47,8 @@ def plain_choice(x: Tensor, norm: Tensor, head: Tensor, mask_id: int, eps: float
     logits[:, mask_id] = -1e30
     top, token = logits.max(-1)
     total = logits.logsumexp(-1)
-    chance = (logits - total[:, None]).exp()
-    return token.int(), top, total, total - (chance * logits.clamp_min(-1e4)).sum(-1)
+    probability = (logits - total[:, None]).exp()
+    return token.int(), top, total, total - (probability * logits.clamp_min(-1e4)).sum(-1)
 
 
 class Plain:

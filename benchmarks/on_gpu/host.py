@@ -1,8 +1,8 @@
 """Time that the host takes for a typed key when the reader decides on a GPU; needs no GPU.
 
-Passes are played: they take no time and decide the text that stood in the gap, each token with the same chance. What is
-left is the work around them: tokens, context, masks, inputs, lookups, answers. What is done while a pass runs counts
-only if it takes longer than the pass would. Keys are typed into real gaps behind a context that is known.
+Passes are played: they take no time and decide the text that stood in the gap, all tokens with one probability. What
+is left is the work around them: tokens, context, masks, inputs, lookups, answers. What is done while a pass runs counts
+only if it takes longer than the pass would. Keys are typed into real gaps after a context that is known.
 """
 
 import cProfile
@@ -75,7 +75,7 @@ class PlayedPasses:
             decided = self.text_ids[:rows]
             right = next((i for i, token in enumerate(request.draft) if token != decided[i]), len(request.draft))
             host["token"][number, first : first + rows] = decided
-            host["chance"][number, first : first + rows] = CHANCE
+            host["probability"][number, first : first + rows] = CHANCE
             host["accepted"][number] = right
             self.text_ids = self.text_ids[right + 1 :]
         self._launched = time.perf_counter()

@@ -179,7 +179,7 @@ class Cases:
             none = numbers, numbers, numbers.view(-1), reals.view(-1)  # no pairs
             made = Drafts(*found, numbers, one, numbers, numbers, reals, *none)
             module.accept(x, matrices[i % len(matrices)], lists, made, vocabulary + 1, self.scale, 1e-6)
-            return made.chance, made.accepted
+            return made.probability, made.accepted
 
         return self._product("accept (with three small torch kernels)", accept, call, vocabulary, inputs, self.size)
 
@@ -197,7 +197,7 @@ class Cases:
                 ids.clone(), whole * rows, one, whole * 99, torch.ones_like(ids).float(), whole * 0, whole * 0
             )
             module.commit(made, choice, 500, 501)
-            return made.ids, made.chance, made.open, made.steps
+            return made.ids, made.probability, made.open, made.steps
 
         return Case("commit (with six small torch kernels)", commit, call, 20 * rows, 0, 0)
 

@@ -1,7 +1,7 @@
 """Run the bundled causal model or the masked one on real code, on the device and by the plain loop.
 
-Text and chances of both ways must be the same in float32. A key is timed inside the engine, in the model's own dtype:
-from the request to its fill, with caches warm from the key before, so the reading of what was typed is part of it.
+Text and probabilities of both ways must be the same in float32. A key is timed inside the engine, in the model's own
+dtype: from the request to its fill, with caches warm from the key before, so reading what was typed is part of it.
 """
 
 import time

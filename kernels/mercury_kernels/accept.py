@@ -54,7 +54,7 @@ def _opinions(
     listed = tl.load(stop + m, m < M, 0).to(tl.int64)[:, None]
     ends = tl.load(lists + listed * V + v[None, :], inside, 0) != 0
     top = tl.max(logits, 1)
-    chance = tl.exp(logits - top[:, None])
+    probability = tl.exp(logits - top[:, None])
     best, place = tl.max(tl.where(allowed, logits, float("-inf")), 1, return_indices=True)
     count = tl.num_programs(1)
     out = partial + m.to(tl.int64) * count + tl.program_id(1)
@@ -62,9 +62,9 @@ def _opinions(
     tl.store(out, top, m < M)
     tl.store(out + field, best, m < M)
     tl.store(out + 2 * field, (tl.program_id(1) * BV + place).to(tl.float32), m < M)  # exact below 2^24
-    tl.store(out + 3 * field, tl.sum(chance, 1), m < M)
-    tl.store(out + 4 * field, tl.sum(tl.where(allowed, chance, 0.0), 1), m < M)
-    tl.store(out + 5 * field, tl.sum(tl.where(ends, chance, 0.0), 1), m < M)
+    tl.store(out + 3 * field, tl.sum(probability, 1), m < M)
+    tl.store(out + 4 * field, tl.sum(tl.where(allowed, probability, 0.0), 1), m < M)
+    tl.store(out + 5 * field, tl.sum(tl.where(ends, probability, 0.0), 1), m < M)
 
 
 @triton.jit
@@ -111,7 +111,7 @@ def _accept(
     lists: tl.tensor,
     partial: tl.tensor,
     token: tl.tensor,
-    chance: tl.tensor,
+    probability: tl.tensor,
     accepted: tl.tensor,
     draft: tl.tensor,
     first: tl.tensor,
@@ -186,7 +186,7 @@ def _accept(
         likely = tl.maximum(likely, leading)
     ends = ending > likely
     tl.store(token + row, tl.where(ends, end_id, found))
-    tl.store(chance + row, tl.where(ends, ending, likely) / (content + ending))
+    tl.store(probability + row, tl.where(ends, ending, likely) / (content + ending))
     batch = row // R
     tl.debug_barrier()
     if tl.atomic_add(counter + batch, 1, sem="acq_rel") == R - 1:
@@ -226,7 +226,7 @@ def accept(
         eps, *kinds, high, wide, deep, **options(device, 8 if high == 64 else 4, 4),
     )  # fmt: skip
     _accept[(rows,)](
-        hidden, weight, matrix.weight, scale, numbers, partial, drafts.token, drafts.chance, drafts.accepted,
+        hidden, weight, matrix.weight, scale, numbers, partial, drafts.token, drafts.probability, drafts.accepted,
         drafts.draft, drafts.first, drafts.ban, drafts.stop, drafts.share, drafts.pair_first, drafts.pair_last,
         drafts.pair_token, drafts.pair_share, counters(device), rows, channels, vocabulary, count, end_id, eps, *kinds,
         drafts.token.shape[1], 256, 16, 128, **options(device, 4, 1),

@@ -72,12 +72,12 @@ class Buffers(Block):
 
     def __init__(self, bucket: Bucket, device: torch.device) -> None:
         b, r, w = bucket.batch, bucket.rows, bucket.columns
-        back: Shapes = {"ids": (b, r), "chance": (b, r), "open": (b,), "steps": (b,)}
+        back: Shapes = {"ids": (b, r), "probability": (b, r), "open": (b,), "steps": (b,)}
         more: Shapes = {"rows": (b,), "bound": (b,), "most": (b,), "near": (b, r), "away": (b, r), "places": (b, r)}
         more |= {"ban": (b, r), "pages": (b, w), "counts": (b, w), "ends": (b, 2)}
-        super().__init__(back, more, ("chance", "bound"), device)
+        super().__init__(back, more, ("probability", "bound"), device)
         d = self.fields
-        self.slots = CanvasSlots(d["ids"], d["rows"], d["bound"], d["most"], d["chance"], d["open"], d["steps"])
+        self.slots = CanvasSlots(d["ids"], d["rows"], d["bound"], d["most"], d["probability"], d["open"], d["steps"])
         self.near, self.away, self.places, self.ban = (d[n].view(-1) for n in ("near", "away", "places", "ban"))
         self.table = Table(d["pages"], d["counts"], d["ends"])
 
@@ -88,12 +88,12 @@ class RowBuffers(Block):
     def __init__(self, bucket: Bucket, device: torch.device) -> None:
         b, r, w = bucket.batch, bucket.rows, bucket.columns
         each = b, r
-        back: Shapes = {"token": each, "chance": each, "accepted": (b,)}
+        back: Shapes = {"token": each, "probability": each, "accepted": (b,)}
         more: Shapes = dict.fromkeys(("ids", "near", "places", "limits"), each) | {"own": (b,)}
         more |= {"pages": (b, w), "counts": (b, w), "ends": (b, 2), "first": (b,)}
         more |= dict.fromkeys(("draft", "ban", "stop", "share", "pair_first", "pair_last"), each)
         more |= {"pair_token": (b * MOST_PAIRS,), "pair_share": (b * MOST_PAIRS,)}
-        super().__init__(back, more, ("chance", "share", "pair_share"), device)
+        super().__init__(back, more, ("probability", "share", "pair_share"), device)
         d = self.fields
         self.ids, self.near, self.places = (d[name].view(-1) for name in ("ids", "near", "places"))
         self.table = Table(d["pages"], d["counts"], d["ends"], d["own"], d["limits"].view(-1))

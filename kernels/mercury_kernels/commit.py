@@ -1,7 +1,7 @@
 """The decision at the end of a step, on the device: commits slots and makes everything after an end marker end.
 
-A step with drafts (tokens with a chance of 0) only judges them: a draft that is the best token of its row stays, the
-others are masked. The last step takes the best token everywhere. Otherwise masked slots are committed by rising entropy
+A step with drafts (tokens with a probability of 0) only judges them: a draft that is the best token of its row stays,
+the others are masked. The last step takes the best token everywhere. Else masked slots are committed by rising entropy
 while sum - max <= bound, at least one. Slot i is committed exactly if the entropies before it in rising order (ties by
 position) sum to at most the bound, which needs no sorting: sum_j e_j [(e_j, j) < (e_i, i)] <= bound. The sum is taken
 in float64 and rounded once. arXiv 2505.24857.
@@ -27,7 +27,7 @@ def _commit(
     rows: tl.tensor,
     bounds: tl.tensor,
     most: tl.tensor,
-    chance: tl.tensor,
+    probability: tl.tensor,
     left: tl.tensor,
     steps: tl.tensor,
     R: tl.tensor,
@@ -44,7 +44,7 @@ def _commit(
     at = batch * R + slot
     ids = tl.load(first + at + 1, inside, 0)
     masked = inside & (ids == mask_id)
-    draft = inside & (ids != mask_id) & (tl.load(chance + at + 1, inside, 1.0) == 0.0)
+    draft = inside & (ids != mask_id) & (tl.load(probability + at + 1, inside, 1.0) == 0.0)
     judging = tl.max(draft.to(tl.int32), 0)
     risk = tl.where(masked, tl.load(entropy + at, inside, 0.0), float("inf"))
     before, rank = tl.zeros((BLOCK,), tl.float64), tl.zeros((BLOCK,), tl.int32)
@@ -69,7 +69,7 @@ def _commit(
     sure = tl.exp(tl.load(top + at, inside, 0.0) - tl.load(total + at, inside, 0.0))
     end = tl.min(tl.where(inside & (ids == end_id), slot, BLOCK), 0)
     hidden = inside & (slot > end)
-    tl.store(chance + at + 1, tl.where(hidden, 1.0, sure), chosen | hidden)
+    tl.store(probability + at + 1, tl.where(hidden, 1.0, sure), chosen | hidden)
     ids = tl.where(hidden, end_id, ids)
     tl.store(first + at + 1, ids, inside)
     tl.store(left + batch, tl.sum((inside & (ids == mask_id)).to(tl.int32), 0))
@@ -82,6 +82,6 @@ def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -
     batch, rows = slots.ids.shape
     _commit[(batch,)](
         slots.ids, choice.token, choice.top, choice.total, choice.entropy, slots.rows, slots.bound, slots.most,
-        slots.chance, slots.open, slots.steps, rows, mask_id, end_id, power(rows), 16,
+        slots.probability, slots.open, slots.steps, rows, mask_id, end_id, power(rows), 16,
         **options(slots.ids.device, 4, 1),
     )  # fmt: skip

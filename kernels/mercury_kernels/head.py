@@ -104,13 +104,13 @@ def _tiles(
     logits = tl.where(hidden != 0, float("-inf"), logits)
     top, place = tl.max(logits, 1, return_indices=True)
     base = tl.where(top == float("-inf"), 0.0, top)[:, None]
-    chance = tl.exp(logits - base)
-    away = tl.where(chance > 0.0, logits - base, 0.0)
+    probability = tl.exp(logits - base)
+    away = tl.where(probability > 0.0, logits - base, 0.0)
     out = partial + (tl.program_id(1).to(tl.int64) * M + m) * 4
     tl.store(out, top, m < M)
     tl.store(out + 1, (tl.program_id(1) * BV + place).to(tl.float32), m < M)  # exact below 2^24
-    tl.store(out + 2, tl.sum(chance, 1), m < M)
-    tl.store(out + 3, tl.sum(chance * away, 1), m < M)
+    tl.store(out + 2, tl.sum(probability, 1), m < M)
+    tl.store(out + 3, tl.sum(probability * away, 1), m < M)
 
 
 @triton.jit(do_not_specialize=["M", "count"])

@@ -71,7 +71,7 @@ class CanvasSlots:
     rows int32 [B]: used columns, 0 for an idle request
     bound float32 [B]: nats of entropy that the slots committed in one step may have together
     most int32 [B]: steps; the last one commits every open slot
-    chance float32 [B,R]: probability of a token when it was committed, 1 after an end marker, 0 for a draft
+    probability float32 [B,R]: probability of a token when it was committed, 1 after an end marker, 0 for a draft
     open int32 [B]: slots still masked
     steps int32 [B]: steps taken
     """
@@ -80,7 +80,7 @@ class CanvasSlots:
     rows: Tensor
     bound: Tensor
     most: Tensor
-    chance: Tensor
+    probability: Tensor
     open: Tensor
     steps: Tensor
 
@@ -89,7 +89,7 @@ class CanvasSlots:
 class Drafts:
     """Rows of drafts of B requests, and what `accept` decides about each; K lists of tokens are given beside them.
 
-    token int32 [B,R], chance float32 [B,R]: decided, the best token after a row and its probability
+    token int32 [B,R], probability float32 [B,R]: decided, the best token after a row and its probability
     accepted int32 [B]: decided, the number of drafts from row `first` on that are the best tokens
     draft int32 [B,R]: the token in the next row, or -1 after the last one
     first int32 [B]: the first row that counts
@@ -100,7 +100,7 @@ class Drafts:
     """
 
     token: Tensor
-    chance: Tensor
+    probability: Tensor
     accepted: Tensor
     draft: Tensor
     first: Tensor

@@ -159,7 +159,7 @@ def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -
     """One step's decision for every canvas, in place: commits within the bound; after an end marker all is end.
 
     Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
-    Drafts, tokens with a chance of 0, are judged first: the best tokens among them stay, the others are masked.
+    Drafts, tokens with a probability of 0, are judged first: the best tokens among them stay, the others are masked.
     """
     kernels = _triton("commit") if slots.ids.is_cuda else reference
     kernels.commit(slots, choice, mask_id, end_id)

@@ -203,8 +203,8 @@ def choices(
     numbers = torch.arange(logits.shape[1], device=logits.device)
     token = numbers.masked_fill(logits < top[:, None], logits.shape[1]).amin(-1)
     total = logits.logsumexp(-1)
-    chance = (logits - total[:, None]).exp()
-    entropy = total - (chance * logits.masked_fill(chance == 0, 0.0)).sum(-1)
+    probability = (logits - total[:, None]).exp()
+    entropy = total - (probability * logits.masked_fill(probability == 0, 0.0)).sum(-1)
     return TokenChoice(token.int(), top, total, entropy)
 
 
@@ -228,17 +228,19 @@ def accept(
     A row's distribution is that of its logits and its pairs, by their shares. Its listed tokens may not follow; the
     probability of its stop tokens is that of the end marker. lists bool [K,V].
     """
-    chance = _logits(hidden, matrix, norm, eps).softmax(-1) * (1 - drafts.share.view(-1, 1))
+    probability = _logits(hidden, matrix, norm, eps).softmax(-1) * (1 - drafts.share.view(-1, 1))
     for row, (first, last) in enumerate(zip(drafts.pair_first.view(-1), drafts.pair_last.view(-1), strict=True)):
         share = drafts.share.view(-1)[row] * drafts.pair_share[first:last]
-        chance[row, drafts.pair_token[first:last].long()] += share.to(chance.dtype)
+        probability[row, drafts.pair_token[first:last].long()] += share.to(probability.dtype)
     ban, stop = (lists[numbers.view(-1).long()] for numbers in (drafts.ban, drafts.stop))
-    ending = chance.masked_fill(~stop, 0.0).sum(-1)
-    chance = chance.masked_fill(ban, 0.0)
-    best, token = chance.max(-1)
+    ending = probability.masked_fill(~stop, 0.0).sum(-1)
+    probability = probability.masked_fill(ban, 0.0)
+    best, token = probability.max(-1)
     ends = ending > best
     drafts.token.copy_(torch.where(ends, end_id, token).view_as(drafts.token))
-    drafts.chance.copy_((torch.where(ends, ending, best) / (chance.sum(-1) + ending)).view_as(drafts.chance))
+    drafts.probability.copy_(
+        (torch.where(ends, ending, best) / (probability.sum(-1) + ending)).view_as(drafts.probability)
+    )
     rows = torch.arange(drafts.token.shape[1], device=hidden.device)
     wrong = (rows >= drafts.first[:, None]) & (drafts.token != drafts.draft)
     drafts.accepted.copy_(torch.where(wrong, rows, len(rows)).amin(-1) - drafts.first)
@@ -261,14 +263,14 @@ def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -
     """One step's decision for every canvas, in place: commits within the bound; after an end marker all is end.
 
     Row r of the choice [B*R] predicts column r + 1 of the canvas. A canvas without open slots stays as it is.
-    Drafts, tokens with a chance of 0, are judged first: the best tokens among them stay, the others are masked.
+    Drafts, tokens with a probability of 0, are judged first: the best tokens among them stay, the others are masked.
     """
     batch, rows = slots.ids.shape
     token, top, total, entropy = (t.view(batch, rows)[:, :-1] for t in _fields(choice))
-    ids, chance = slots.ids[:, 1:], slots.chance[:, 1:]
+    ids, probability = slots.ids[:, 1:], slots.probability[:, 1:]
     used = torch.arange(1, rows, device=ids.device) < slots.rows[:, None]
     masked = used & (ids == mask_id)
-    draft = used & (ids != mask_id) & (chance == 0)
+    draft = used & (ids != mask_id) & (probability == 0)
     slots.steps.add_((masked | draft).any(-1))
     is_last_step = (slots.steps >= slots.most)[:, None]
     chosen = within_bound(entropy, masked, slots.bound) & ~draft.any(-1, keepdim=True)
@@ -276,7 +278,7 @@ def commit(slots: CanvasSlots, choice: TokenChoice, mask_id: int, end_id: int) -
     ids.copy_(torch.where(chosen, token, ids.masked_fill(draft, mask_id)))
     end = ((ids == end_id) & used).int()
     hidden = used & (end.cumsum(-1) > end)
-    chance.copy_(torch.where(hidden, 1.0, torch.where(chosen, (top - total).exp(), chance)))
+    probability.copy_(torch.where(hidden, 1.0, torch.where(chosen, (top - total).exp(), probability)))
     ids.masked_fill_(hidden, end_id)
     slots.open.copy_((used & (ids == mask_id)).sum(-1))
 

@@ -19,7 +19,7 @@ def drafts_of(requests, vocabulary, device, pairs=3):
     numbers = torch.arange(rows).view(whole).int() * pairs
     made = {
         "token": torch.zeros(whole).int(),
-        "chance": torch.zeros(whole),
+        "probability": torch.zeros(whole),
         "accepted": torch.zeros(requests).int(),
         "draft": torch.randint(0, vocabulary, whole).int(),
         "first": torch.ones(requests).int(),
@@ -50,7 +50,7 @@ def alike(hidden, matrix, lists, drafts, norm, tolerance):
     expected = twin_of(drafts)
     accept.accept(hidden, matrix, lists, drafts, 9999, norm, 1e-5)
     reference.accept(wide(hidden), wide(matrix), lists, expected, 9999, wide(norm), 1e-5)
-    close(drafts.chance, expected.chance.float(), tolerance)
+    close(drafts.probability, expected.probability.float(), tolerance)
     differ = float((drafts.token != expected.token).float().mean())
     assert differ <= (0.0 if tolerance < 1e-3 else 0.05)
     if not differ:
@@ -109,4 +109,4 @@ def test_weights_of_nan_give_a_chance_of_nan(device):
     hidden, matrix = randn(ROWS, 32, device=device), Matrix(torch.full((200, 32), float("nan"), device=device))
     drafts = drafts_of(1, 200, device)
     accept.accept(hidden, matrix, lists_of(200, device), drafts, 9999)
-    assert drafts.chance.isnan().all()
+    assert drafts.probability.isnan().all()

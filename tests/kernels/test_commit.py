@@ -27,16 +27,16 @@ def test_a_masked_slot_is_committed_even_if_entropies_are_nan():
     assert found.tolist() == [[False, True, False, False]]
 
 
-def state(ids, rows, bound, device="cpu", most=99, chance=None):
-    """Canvases whose row 0 is the last prefix token; a chance of 0 makes a token a draft."""
+def state(ids, rows, bound, device="cpu", most=99, probability=None):
+    """Canvases whose row 0 is the last prefix token; a probability of 0 makes a token a draft."""
     batch, columns = ids.shape
-    chance = torch.ones(batch, columns) if chance is None else chance
+    probability = torch.ones(batch, columns) if probability is None else probability
     return CanvasSlots(
         ids.int().to(device),
         rows.int().to(device),
         bound.float().to(device),
         torch.full((batch,), most, dtype=torch.int32, device=device),
-        chance.to(device, copy=True),
+        probability.to(device, copy=True),
         torch.zeros(batch, dtype=torch.int32, device=device),
         torch.zeros(batch, dtype=torch.int32, device=device),
     )
@@ -62,8 +62,8 @@ def equal(left, right):
 @pytest.mark.parametrize("shape", [(1, 2), (3, 5), (4, 17), (2, 33), (2, 65)])
 def test_commit_equals_its_twin_step_by_step(device, shape, drafts):
     ids, rows, bound, _ = drawn(*shape, device)  # type: ignore[call-arg]
-    chance = (torch.rand(shape) < drafts).logical_not().float()
-    left, right = (state(ids, rows, bound, device, most=4, chance=chance) for _ in range(2))
+    probability = (torch.rand(shape) < drafts).logical_not().float()
+    left, right = (state(ids, rows, bound, device, most=4, probability=probability) for _ in range(2))
     for _ in range(5):
         choice = drawn(*shape, device)[3]  # type: ignore[call-arg]
         kept = torch.rand(shape, device=device).flatten() < 0.5  # half of the drafts are the best token of their row
@@ -103,27 +103,27 @@ def test_everything_behind_a_committed_end_marker_is_end_and_the_canvas_is_done(
 
 def test_a_step_with_drafts_keeps_the_right_ones_and_does_nothing_else(device):
     ids = torch.tensor([[1, 5, 6, MASK, 7, 8]])
-    chance = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0, 0.0]])  # the 7 is committed
-    made = state(ids, torch.tensor([6]), torch.tensor([99.0]), device, chance=chance)
+    probability = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0, 0.0]])  # the 7 is committed
+    made = state(ids, torch.tensor([6]), torch.tensor([99.0]), device, probability=probability)
     entropy = torch.full((6,), 0.1, device=device)
     token = torch.tensor([5, 9, 9, 9, 8, 0], dtype=torch.int32, device=device)
     commit.commit(made, TokenChoice(token, -entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, 5, MASK, MASK, 7, 8]]
-    assert made.chance[0].cpu().tolist() == pytest.approx([1.0, 0.8187, 0.0, 1.0, 1.0, 0.8187], abs=1e-4)
+    assert made.probability[0].cpu().tolist() == pytest.approx([1.0, 0.8187, 0.0, 1.0, 1.0, 0.8187], abs=1e-4)
     assert (made.open.tolist(), made.steps.tolist()) == ([2], [1])
     commit.commit(made, TokenChoice(token, -entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, 5, 9, 9, 7, 8]]
-    assert float(made.chance.min()) > 0
+    assert float(made.probability.min()) > 0
 
 
 def test_a_draft_behind_an_end_marker_is_a_draft_no_longer(device):
-    ids, chance = torch.tensor([[1, MASK, 6, MASK]]), torch.tensor([[1.0, 1.0, 0.0, 1.0]])
-    made = state(ids, torch.tensor([4]), torch.tensor([0.0]), device, most=1, chance=chance)
+    ids, probability = torch.tensor([[1, MASK, 6, MASK]]), torch.tensor([[1.0, 1.0, 0.0, 1.0]])
+    made = state(ids, torch.tensor([4]), torch.tensor([0.0]), device, most=1, probability=probability)
     entropy = torch.tensor([0.1, 0.2, 0.3, 0.0], device=device)
     token = torch.tensor([END, 6, 9, 0], dtype=torch.int32, device=device)
     commit.commit(made, TokenChoice(token, entropy, entropy, entropy), MASK, END)
     assert made.ids.tolist() == [[1, END, END, END]]
-    assert made.chance[0, 2:].tolist() == [1.0, 1.0]
+    assert made.probability[0, 2:].tolist() == [1.0, 1.0]
 
 
 def test_the_last_step_commits_every_open_slot(device):

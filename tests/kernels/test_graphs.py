@@ -93,7 +93,7 @@ def test_fills_equal_the_plain_loop_token_for_token(placed, bound):
         (found,) = made.fill([one])
         assert (found.ids, found.steps) == plain(placed[1], one)
         assert found.done
-        assert all(0 < chance <= 1 for chance in found.probabilities)
+        assert all(0 < probability <= 1 for probability in found.probabilities)
 
 
 def test_the_kernels_together_settle_what_the_plain_loop_does(networks, monkeypatch):

@@ -167,8 +167,8 @@ class GraphDenoiser:
         pages, counts = [p for c in columns for p in c.pages], [n for c in columns for n in c.counts]
         place = np.arange(rows)
         host["ids"][number, :rows] = [job.last, *job.ids]
-        host["chance"][number] = 1.0
-        host["chance"][number, [slot + 1 for slot in job.drafts]] = 0.0
+        host["probability"][number] = 1.0
+        host["probability"][number, [slot + 1 for slot in job.drafts]] = 0.0
         host["rows"][number], host["bound"][number], host["most"][number] = rows, job.bound, job.most
         host["near"][number, :rows], host["away"][number, :rows] = job.ends + place, place - rows
         host["places"][number] = 0  # rows after the canvas go to the scrap page
@@ -232,7 +232,7 @@ def _filled(buffers: Buffers, jobs: Sequence[CanvasChunk]) -> list[FilledCanvas]
     return [
         FilledCanvas(
             host["ids"][number, 1 : len(job.ids) + 1].tolist(),
-            host["chance"][number, 1 : len(job.ids) + 1].tolist(),
+            host["probability"][number, 1 : len(job.ids) + 1].tolist(),
             int(host["steps"][number]),
             not host["open"][number],
         )

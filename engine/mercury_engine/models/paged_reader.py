@@ -197,7 +197,7 @@ def _decided(request: PagedRows, number: int, host: dict[str, np.ndarray]) -> De
         return Decided()
     first = int(host["first"][number])
     rows = slice(first, first + int(host["accepted"][number]) + 1)
-    return Decided(host["token"][number, rows].tolist(), host["chance"][number, rows].tolist())
+    return Decided(host["token"][number, rows].tolist(), host["probability"][number, rows].tolist())
 
 
 def _groups(requests: Sequence[PagedRows]) -> Iterator[list[int]]:
