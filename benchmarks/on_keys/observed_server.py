@@ -31,6 +31,8 @@ class Stopwatch:
         self._passes: list[int] = []
         self._read_together = engine.reader.read_together
         engine.reader.read_together = self._counted
+        self._read_in_parts = engine.reader.read_in_parts
+        engine.reader.read_in_parts = self._counted_in_parts
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -52,6 +54,11 @@ class Stopwatch:
         """A pass, noting over how many tokens it goes."""
         self._passes.append(sum(forward.rows for forward in forwards))
         return self._read_together(forwards)
+
+    def _counted_in_parts(self, forward: Any) -> Any:
+        """The same of a pass that is paused between layers."""
+        self._passes.append(forward.rows)
+        return (yield from self._read_in_parts(forward))
 
     def _timed_context(self, *arguments: Any) -> Any:
         try:

@@ -1,11 +1,13 @@
 """Runs several requests at a time: carries each from forward pass to forward pass and shares the passes among them.
 
-This is the only place that looks at deadlines and cancel flags: before every pass, and where steps pause.
+This is the only place that looks at deadlines and cancel flags: before every pass, between the parts of a long one, and
+where steps pause.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mercury_engine.api import Answer, Control, NewRequests, Request, TellOutcome
 from mercury_engine.errors import Cancelled
@@ -28,6 +30,8 @@ class RunningRequest:
         self.request, self._control, self._steps = request, control, steps
         self.waits_for: Forward | None = None
         """The forward it needs next; None when it needs none now."""
+        self.under_way: Generator[None, None, Any] | None = None
+        """The parts of that forward that are still to run, if it has a pass of its own that has begun."""
         self.outcome: Answer | Exception | None = None
         """The answer, or the exception that answering raises; None until the request is done."""
         self._started = time.perf_counter()
@@ -57,11 +61,13 @@ class RunningRequest:
     def _is_cancelled(self) -> bool:
         if self.outcome is None and self._control.cancel.is_set():
             self._steps.close()
-            self.waits_for, self.outcome = None, Cancelled("superseded by a newer request")
+            self.waits_for = self.under_way = None
+            self.outcome = Cancelled("superseded by a newer request")
         return self.outcome is not None
 
     def _continue(self, step: Callable[[], Forward | None]) -> None:
-        """Continue to the next forward pass; pauses before it are for checks."""
+        """Continue to the next forward pass; pauses before it are for checks. A pass under way is given up."""
+        self.under_way = None
         try:
             self.waits_for = step()
             while self.waits_for is None and self.outcome is None:
@@ -107,7 +113,7 @@ class Scheduler:
         return RunningRequest(request, control, self._steps(request, control))
 
     def _advance(self, running: Sequence[RunningRequest]) -> None:
-        """Advance all that can share a pass by one, and the first of the others by a pass of its own."""
+        """Advance all that can share a pass by one, and the first of the others by a part of a pass of its own."""
         for each in running:
             if each.waits_for is None:
                 each.start()
@@ -115,8 +121,22 @@ class Scheduler:
         waiting = [(each, forward) for each in running if (forward := each.waits_for) is not None]
         shared = [each for each, forward in waiting if _may_share(forward)]
         alone = [each for each, forward in waiting if not _may_share(forward)]
-        for sharing in filter(None, (shared, alone[:1])):
-            self._pass(sharing)
+        if shared:
+            self._pass(shared)
+        if alone:
+            self._part(alone[0])
+
+    def _part(self, running: RunningRequest) -> None:
+        """Run the next part of a request's own pass; if it fails, the request does."""
+        if running.under_way is None:
+            assert running.waits_for is not None
+            running.under_way = batching.run_in_parts(self._network, running.waits_for)
+        try:
+            next(running.under_way)
+        except StopIteration as end:
+            running.take(end.value)
+        except Exception as error:
+            running.fail(error)
 
     def _pass(self, sharing: Sequence[RunningRequest]) -> None:
         """Run one forward pass; if it fails, every request that shares it fails."""

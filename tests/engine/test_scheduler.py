@@ -228,3 +228,62 @@ def test_only_the_scheduler_looks_at_deadlines_and_cancel_flags():
         "models/element_type.py",
     }  # two of them time a pass
     assert found - allowed == set()
+
+
+def layers_run(monkeypatch: pytest.MonkeyPatch, engine: Engine, at: Callable[[int], None]) -> list[int]:
+    """Cut long passes into single layers, and count these from now on; `at` is called before each."""
+    stack, counted = engine.reader._stack, []
+    run = stack._library.mercury_run
+
+    class Counted:
+        def __getattr__(self, name: str):
+            return getattr(library, name)
+
+        def mercury_run(self, *given):
+            counted.append(given[-1] - given[-2])
+            at(len(counted))
+            return run(*given)
+
+    library = stack._library
+    monkeypatch.setattr(stack, "_library", Counted())
+    monkeypatch.setattr("mercury_engine.models.network.PART", 1)
+    return counted
+
+
+@pytest.mark.parametrize("stop", ["cancel", "deadline"])
+def test_a_long_pass_stops_between_two_layers(engine, monkeypatch, stop):
+    if engine.backend != "native":
+        pytest.skip("torch does not pause")
+    engine.cache.clear()
+    request, control, now = replace(requests()[0], deadline_ms=50), Control(), [0.0]
+    monkeypatch.setattr("mercury_engine.scheduler.time.perf_counter", lambda: now[0])
+
+    def stopped(number: int) -> None:
+        if stop == "cancel":
+            control.cancel.set()
+        else:
+            now[0] = 1.0
+
+    counted = layers_run(monkeypatch, engine, stopped)
+    if stop == "cancel":
+        with pytest.raises(Cancelled):
+            engine.fill(request, control)
+    else:
+        assert engine.fill(request, control).text == ""
+    assert counted == [1]
+    assert engine.reader.config.num_hidden_layers > 1
+
+
+def test_a_pass_in_parts_gives_the_same_text_and_lets_others_go_on(engine, monkeypatch):
+    if engine.backend != "native":
+        pytest.skip("torch does not pause")
+    unknown, known = requests()[::3]
+    engine.cache.clear()
+    alone = [engine.fill(unknown), engine.fill(known)]
+    engine.cache.clear()
+    engine.fill(known)
+    counted = layers_run(monkeypatch, engine, lambda number: None)
+    for found, expected in zip(filled(engine, [unknown, known]), alone, strict=True):
+        same(found, expected)
+    layers = engine.reader.config.num_hidden_layers
+    assert counted[:3] == [layers, 1, layers]

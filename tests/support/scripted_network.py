@@ -1,6 +1,6 @@
 """A network without weights: a script says what comes next, and every pass is counted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,10 @@ class ScriptedNetwork:
         self.passes.append([forward.rows for forward in forwards])
         self.on_pass()
         return [self._read(forward) for forward in forwards]
+
+    def read_in_parts(self, forward: ForwardRequest) -> Generator[None, None, tuple[np.ndarray, KeyValueBlock]]:
+        yield from ()
+        return self.read_together([forward])[0]
 
     def _read(self, forward: ForwardRequest) -> tuple[np.ndarray, KeyValueBlock]:
         assert forward.packing is None, "several canvases are not scripted"

@@ -44,6 +44,18 @@ def run(network: Network, forwards: Sequence[Forward]) -> list[Any]:
     return [results[number] for number in range(len(forwards))]
 
 
+def run_in_parts(network: Network, forward: Forward) -> Generator[None, None, Any]:
+    """The result of a forward that has a pass of its own, paused between layers where that takes long."""
+    if (
+        isinstance(forward, ForwardRequest)
+        and network.config.layers_at_once(forward.rows) < network.config.num_hidden_layers
+    ):
+        hidden_TC, block = yield from network.read_in_parts(forward)
+        rows = hidden_TC[list(forward.wanted)]
+        return ForwardResult(network.log_probabilities(rows) if len(rows) else rows, block)
+    return run(network, [forward])[0]
+
+
 def finished(steps: ForwardSteps[T], network: Network) -> T:
     """The result of the steps, with their passes run one by one."""
     try:

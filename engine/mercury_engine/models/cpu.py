@@ -6,7 +6,7 @@ and writer share all matrices; what either adds to them is a separate low-rank p
 Dimensions as in `network.py`; one request at a time (B = 1).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -95,10 +95,22 @@ class CpuNetwork:
         ends = np.cumsum([each.rows for each in forwards])[:-1]
         x_RC = self.embedding.rows(np.concatenate([each.ids_T for each in forwards]))
         positions = np.concatenate([each.start + _places(each) for each in forwards])
-        parts = [Part(each.rows, _kept(each.past), mask_RR=_mask(each)) for each in forwards]
+        parts = [_part(each) for each in forwards]
         out, keys, values = self._stack.run(x_RC, self.angles(positions), None, parts, adapter)
         split = zip(np.split(out, ends), np.split(keys, ends, 3), np.split(values, ends, 3), strict=True)
         return [(part, KeyValueBlock(k, v)) for part, k, v in split]
+
+    def read_in_parts(self, forward: ForwardRequest) -> Generator[None, None, tuple[FloatArray, KeyValueBlock]]:
+        """See `Network.read_in_parts`."""
+        angles = self.angles(forward.start + _places(forward))
+        out, keys, values = yield from self._stack.run_in_parts(
+            self.embedding.rows(forward.ids_T),
+            angles,
+            [_part(forward)],
+            self._adapters.get(forward.adapter),
+            self.config.layers_at_once(forward.rows),
+        )
+        return out, KeyValueBlock(keys, values)
 
     def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[FloatArray]:
         """See `Network.denoise_together`: one pass, with each forward a part of it."""
@@ -164,6 +176,10 @@ def layers_for(config: ModelConfig, threads: int) -> Layers:
     )
     made.put_factors(config.score_factor, config.residual_multiplier, 1 / config.logits_scaling)
     return made
+
+
+def _part(forward: ForwardRequest) -> Part:
+    return Part(forward.rows, _kept(forward.past), mask_RR=_mask(forward))
 
 
 def _places(forward: ForwardRequest) -> IdArray:

@@ -70,10 +70,8 @@ def require_fit(config: ModelConfig, files: Sequence[Path]) -> None:
 
 def parameters(config: ModelConfig) -> int:
     """Number of weights in the matrices of the configuration."""
-    queries, keys = (heads * config.head_dim for heads in (config.num_attention_heads, config.num_key_value_heads))
-    layer = config.hidden_size * (2 * queries + 2 * keys + 3 * config.intermediate_size)
     embeddings = 1 if config.tie_word_embeddings else 2
-    return embeddings * config.vocab_size * config.hidden_size + config.num_hidden_layers * layer
+    return embeddings * config.vocab_size * config.hidden_size + config.num_hidden_layers * config.layer_parameters
 
 
 def _is_integer_within(value: object, least: int, most: int) -> bool:

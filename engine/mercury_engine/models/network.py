@@ -12,13 +12,16 @@ its context causally with the same pretrained decoder, and denoises with a low-r
 of its own in the vocabulary: mask and end.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
 from mercury_engine.models.arrays import Array, IdArray, namespace
+
+PART = 15_000_000_000
+"""Products of a part of a pass, between two looks at deadline and cancel flag: some 50 ms on two cores."""
 
 LENGTH_CLASSES = 65
 """Classes of the length head: 0 to 64 slots before the end marker."""
@@ -78,6 +81,16 @@ class ModelConfig:
     def score_factor(self) -> float:
         """Factor of attention scores."""
         return self.head_dim**-0.5 if self.attention_multiplier is None else self.attention_multiplier
+
+    @property
+    def layer_parameters(self) -> int:
+        """Number of weights in the matrices of a layer."""
+        queries, keys = (heads * self.head_dim for heads in (self.num_attention_heads, self.num_key_value_heads))
+        return self.hidden_size * (2 * queries + 2 * keys + 3 * self.intermediate_size)
+
+    def layers_at_once(self, rows: int) -> int:
+        """Layers that a pass over so many rows computes between two looks at deadline and cancel flag."""
+        return max(1, PART // (self.layer_parameters * max(1, rows)))
 
     @property
     def is_plain(self) -> bool:
@@ -213,6 +226,9 @@ class Network(Protocol):
         Positions count from `start`. The forwards run in one pass where that is cheaper; no result depends on the
         others.
         """
+
+    def read_in_parts(self, forward: ForwardRequest) -> Generator[None, None, tuple[Array, KeyValueBlock]]:
+        """`read_together` of one forward, paused between layers where it takes long; other passes may run meanwhile."""
 
     def denoise_together(self, forwards: Sequence[CanvasForward]) -> list[Array]:
         """For each forward the hidden states [R,C] of its rows, which see each other and both sides of the gap.

@@ -5,7 +5,7 @@ Dimensions: R rows, C width, L layers, H key heads, G query heads per key head, 
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -271,22 +271,51 @@ class Layers:
         in the prefix frame (`near`) and in the suffix frame (`away`). With `away` the pass is the writer's, without it
         the reader's. `adapter` is the number of the adapter that changes the rows.
         """
-        rows = len(x_RC)
-        assert rows == sum(part.rows for part in parts)
+        out, keys, values = self._result(x_RC)
+        for _ in self._layers(out, keys, values, near, away, parts, adapter, self.layers):
+            pass
+        return out, keys, values
+
+    def run_in_parts(
+        self, x_RC: Floats, near: tuple[Floats, Floats], parts: Sequence[Part], adapter: int | None, at_once: int
+    ) -> Generator[None, None, tuple[Floats, StoredArray, StoredArray]]:
+        """A reader's pass as `run` makes it, paused after every `at_once` layers; other passes may run meanwhile."""
+        out, keys, values = self._result(x_RC)
+        yield from self._layers(out, keys, values, near, None, parts, adapter, at_once)
+        return out, keys, values
+
+    def _result(self, x_RC: Floats) -> tuple[Floats, StoredArray, StoredArray]:
+        """Rows, keys and values for a pass to fill."""
+        shape = self.layers, 1, self.heads, len(x_RC), self.head_width
+        return np.array(x_RC, np.float32, order="C"), np.empty(shape, BFLOAT16), np.empty(shape, BFLOAT16)
+
+    def _layers(
+        self,
+        out: Floats,
+        keys: StoredArray,
+        values: StoredArray,
+        near: tuple[Floats, Floats],
+        away: tuple[Floats, Floats] | None,
+        parts: Sequence[Part],
+        adapter: int | None,
+        at_once: int,
+    ) -> Iterator[None]:
+        """Run `at_once` layers after each other, with a pause before the next ones."""
+        assert len(out) == sum(part.rows for part in parts)
         assert away is not None or not any(part.after for part in parts), (
             "only the writer's rows see the text behind the gap"
         )
-        out = np.array(x_RC, np.float32, order="C")
-        shape = self.layers, 1, self.heads, rows, self.head_width
-        keys, values = np.empty(shape, BFLOAT16), np.empty(shape, BFLOAT16)
         angles = [_floats(angle) for frame in (near, away) if frame is not None for angle in frame]
         pointers = [*map(_address, angles)] + [None] * (4 - len(angles))
         kept: list[Any] = []
         asked = (_Part * len(parts))(*(self._part(part, kept) for part in parts))
         left = _address(keys), _address(values)
         chosen = -1 if adapter is None else adapter
-        self._made(self._library.mercury_run(self._handle, _address(out), *pointers, chosen, asked, len(parts), *left))
-        return out, keys, values
+        given = _address(out), *pointers, chosen, asked, len(parts), *left
+        for first in range(0, self.layers, at_once):
+            if first:
+                yield
+            self._made(self._library.mercury_run(self._handle, *given, first, min(first + at_once, self.layers)))
 
     def with_bias(self, keys: StoredArray) -> StoredArray:
         """Unrotated keys bfloat16 [L,1,H,T,D] from `run` with the bias that they lack."""

@@ -61,7 +61,7 @@ typedef struct {
 
 typedef struct {
     Network *net;
-    int rows, pieces, parts;
+    int rows, pieces, parts, first, end; /* layers from `first` up to `end` */
     float *x;                                           /* [R, C]: input, then output of the last norm */
     const float *near_cos, *near_sin, *away_cos, *away_sin; /* [R, D]; the latter two are NULL for the reader */
     const Part *part;
@@ -122,7 +122,7 @@ API Network *mercury_new(int layers, int width, int inner, int heads, int groups
 }
 
 /* The version of this interface. */
-API int mercury_version(void) { return 8; }
+API int mercury_version(void) { return 9; }
 
 /* Number of outputs per tile; the rank of a low-rank product must be a multiple of it. */
 API int mercury_lanes(void) { return LANES; }
@@ -499,7 +499,7 @@ static void pass(void *given, Pool *pool, int thread) {
     Job *job = given;
     Network *net = job->net;
     int phase = 0;
-    for (int number = 0; number < net->layers; number++) {
+    for (int number = job->first; number < job->end; number++) {
         Layer *layer = &net->layer[number];
         Matrix *m = layer->matrices;
         take_normed(job, pool, phase++, &m[QKV], layer->attention_norm);
@@ -513,6 +513,7 @@ static void pass(void *given, Pool *pool, int thread) {
         take_plain(job, pool, phase++, &m[DOWN], job->inner);
         multiply(job, pool, phase++, &m[DOWN], job->x, ADDS, net->residual);
     }
+    if (job->end < net->layers) return;
     for (int r; (r = pool_take(pool, phase, job->rows)) >= 0; pool_done(pool, phase)) {
         float *row = job->x + (size_t)r * net->width;
         norm_row(row, row, net->norm, net->width, net->eps);
@@ -675,17 +676,19 @@ static int start(Job *job, Work work) {
     return 1;
 }
 
-/* Runs all layers and the last norm over rows x [R, C] and replaces them by the result. Returns 0 when memory is short.
+/* Runs the layers from `first` up to `end`, and behind the last one the last norm, over rows x [R, C] and replaces them
+ * by the result. Returns 0 when memory is short.
  *
  * The rows of the parts follow one another; a part's result does not depend on the other parts. With angles in the suffix
  * frame (`away`), the writer's low-rank products are added, and those of an adapter if it is not negative. keys (unrotated, without their bias) and values [L, H, R, D]
  * may be NULL. */
 API int mercury_run(Network *net, float *x, const float *near_cos, const float *near_sin, const float *away_cos,
-                    const float *away_sin, int adapter, const Part *part, int parts, uint16_t *keys, uint16_t *values) {
+                    const float *away_sin, int adapter, const Part *part, int parts, uint16_t *keys, uint16_t *values,
+                    int first, int end) {
     int pieces = 1 | (away_cos != NULL) << 1 | (adapter < 0 ? 0 : 4 << adapter);
     Job job = {.net = net, .pieces = pieces, .x = x, .part = part, .parts = parts};
     job.near_cos = near_cos, job.near_sin = near_sin, job.away_cos = away_cos, job.away_sin = away_sin;
-    job.keys = keys, job.values = values;
+    job.keys = keys, job.values = values, job.first = first, job.end = end;
     for (int which = 0; which < parts; which++) job.rows += part[which].rows;
     return start(&job, pass);
 }
