@@ -98,8 +98,10 @@ def passes(engine: Engine, decoder: FullAttentionDecoder, text: str, rounds: int
         for slots in SLOTS:
             sides, masks = gap(engine, text, context), [mask] * slots
             typed = TwoSides((*sides.before, sides.after[0]), sides.after)
-            whole = timed(lambda s=sides, m=masks: batching.finished(decoder.read(s, m), engine.reader), rounds // 2)
-            step = timed(lambda s=typed, m=masks: batching.finished(decoder.reread(s, m), engine.reader), rounds)
+            whole = timed(
+                lambda s=sides, m=masks: batching.finished(decoder.cache.read(s, m), engine.reader), rounds // 2
+            )
+            step = timed(lambda s=typed, m=masks: batching.finished(decoder.cache.reread(s, m), engine.reader), rounds)
             rows.append({"context": context, "slots": slots, "whole_ms": whole, "step_ms": step})
     return rows
 
@@ -112,9 +114,9 @@ def agreement(engine: Engine, decoder: FullAttentionDecoder, texts: list[str], r
         for text in texts[:rounds]:
             sides = gap(engine, text, CONTEXTS[0])
             earlier = TwoSides(sides.before[:-typed], sides.after)
-            batching.finished(decoder.read(earlier, [mask] * SLOTS[0]), engine.reader)
-            stale = batching.finished(decoder.reread(sides, [mask] * SLOTS[0]), engine.reader)
-            exact = batching.finished(decoder.read(sides, [mask] * SLOTS[0]), engine.reader)
+            batching.finished(decoder.cache.read(earlier, [mask] * SLOTS[0]), engine.reader)
+            stale = batching.finished(decoder.cache.reread(sides, [mask] * SLOTS[0]), engine.reader)
+            exact = batching.finished(decoder.cache.read(sides, [mask] * SLOTS[0]), engine.reader)
             same.append(float(np.mean(stale.argmax(-1) == exact.argmax(-1))))
         found[str(typed)] = float(np.mean(same))
     return found

@@ -36,12 +36,16 @@ class DiffusionOptions:
     """Lowest probability of a slot that is unmasked; replaces the entropy bound."""
     schedule: Literal["path planning", "linear"] | None = None
     """A sampler with a fixed number of steps, for models with full attention; replaces both."""
+    length_bias: tuple[float, float, float, float, float] | None = None
+    """A fit of `length.LengthBias`: height and rate of two exponentials, and the floor; None for the published one."""
     exact: bool = False
     """Whether a model with full attention reads its whole context in every step, not only in the first."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound < inf or not (self.threshold is None or 0 <= self.threshold <= 1):
             raise ValueError(f"bound is {self.bound} and threshold {self.threshold}; they are nats and a probability")
+        if self.length_bias is not None and len(self.length_bias) != 5:
+            raise ValueError(f"length_bias is {self.length_bias}; it must be five numbers, see evaluation lengths")
         if self.schedule not in (None, "path planning", "linear"):
             raise ValueError(f"schedule is {self.schedule!r}; known are 'path planning' and 'linear'")
 

@@ -5,13 +5,17 @@ types: that is approximate, for every key depends on what stood in the gap then.
 computed again with the gap's. The whole text is read again after `MOST_USES` passes and where more than `MOST_NEW`
 tokens differ. The idea is Fast-dLLM's dual cache, arXiv 2505.22618.
 
-Dimensions: L layers, B batch (1), H key heads, T tokens, D head width.
+Dimensions: L layers, B batch (1), H key heads, T tokens, D head width, S slots, V vocabulary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from mercury_engine.models.network import KeyValueBlock, KeyValueSegment, Network
+import numpy as np
+
+from mercury_engine.models.arrays import FloatArray, on_host
+from mercury_engine.models.batching import ForwardResult, ForwardSteps
+from mercury_engine.models.network import ForwardRequest, KeyValueBlock, KeyValueSegment, Network
 from mercury_engine.text.common_prefix import common_prefix
 
 MOST_NEW = 16
@@ -20,9 +24,11 @@ MOST_NEW = 16
 MOST_USES = 128
 """Passes over the keys and values of one pass over the whole text: about a line of typing."""
 
-
 MOST_PLACES = 16
 """Places at which the text after the gap is remembered; the search for its length tries several."""
+
+MOST_TEXTS = 8
+"""Texts that are kept, of all documents and editors; 512 tokens of a 0.5B take 4 MB on a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,11 @@ class TwoSides:
     before: tuple[int, ...]
     after: tuple[int, ...]
 
+    @property
+    def tokens(self) -> int:
+        """Number of tokens on both sides."""
+        return len(self.before) + len(self.after)
+
     def around(self, slots: Sequence[int]) -> list[int]:
         """The whole text with these tokens in the gap."""
         return [*self.before, *slots, *self.after]
@@ -40,58 +51,106 @@ class TwoSides:
 class StaleSides:
     """What is taken from an earlier pass: its first `before` tokens and its last `after` ones."""
 
-    def __init__(self, network: Network, block: KeyValueBlock, before: int, after: int) -> None:
+    def __init__(self, network: Network, kept: KeyValueBlock, before: int, after: int) -> None:
         self.before, self.after, self._network = before, after, network
-        kept = [_part(block, 0, before), _part(block, block.tokens - after, block.tokens)]
-        self._kept = [network.kept(part) if part.tokens else None for part in kept]
+        self._kept = [_part(kept, 0, before), _part(kept, kept.tokens - after, kept.tokens)]
         self._placed: dict[tuple[int, int], KeyValueSegment] = {}
 
     def segments(self, sides: TwoSides, slots: int) -> list[KeyValueSegment]:
         """Their keys and values, where they stand around a gap of so many slots; remembered by their place."""
-        after_at = len(sides.before) + slots + len(sides.after) - self.after
-        return [self._at(side, start) for side, start in ((0, 0), (1, after_at)) if self._kept[side] is not None]
+        after_at = sides.tokens + slots - self.after
+        return [self._at(side, start) for side, start in ((0, 0), (1, after_at)) if self._kept[side].tokens]
 
     def _at(self, side: int, start: int) -> KeyValueSegment:
         if (side, start) not in self._placed:
             if len(self._placed) >= MOST_PLACES:
                 self._placed.clear()
-            kept = self._kept[side]
-            assert kept is not None
-            self._placed[side, start] = self._network.rotated(kept, start)
+            self._placed[side, start] = self._network.rotated(self._kept[side], start)
         return self._placed[side, start]
 
 
+@dataclass(slots=True)
+class _TextPass:
+    """A pass over a whole text, and how often its keys and values were used."""
+
+    sides: TwoSides
+    kept: KeyValueBlock
+    uses: int = 0
+    stale: StaleSides | None = field(default=None)
+
+    def known(self, sides: TwoSides) -> tuple[int, int]:
+        """Numbers of tokens at the beginning and at the end that another text shares with this one."""
+        before = min(common_prefix(self.sides.before, sides.before), len(sides.before) - 1)
+        return before, common_prefix(reversed(self.sides.after), reversed(sides.after))
+
+    def new(self, sides: TwoSides) -> int:
+        """Number of the other text's tokens that this one lacks; more than `MOST_NEW` where it is another place."""
+        before, after = self.known(sides)
+        return MOST_NEW + 1 if before < 0 else sides.tokens - before - after
+
+
 class TwoSidedCache:
-    """The last pass over a whole text."""
+    """Reads texts around gaps; keeps the last passes over whole texts, found again by content."""
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
-        self._sides: TwoSides | None = None
-        self._block: KeyValueBlock | None = None
-        self._stale: StaleSides | None = None
-        self._uses = 0
+    def __init__(self, network: Network, shift: int) -> None:
+        """`shift`: 1 where a row predicts the token of the next one."""
+        self._network, self._shift = network, shift
+        self._passes: list[_TextPass] = []
 
-    def put(self, sides: TwoSides, block: KeyValueBlock) -> None:
-        """Keep the block of a pass over the text."""
-        self._sides, self._block, self._stale, self._uses = sides, block, None, 0
+    def new(self, sides: TwoSides) -> int:
+        """Number of tokens to read for a text: all of them where no earlier pass will do."""
+        found = self._nearest(sides)
+        return sides.tokens if found is None else found.new(sides)
 
-    def find(self, sides: TwoSides) -> StaleSides | None:
-        """What can be used again for a text; None where it must be read. Counts as one use."""
-        known = self._sides
-        if self._block is None or known is None or self._uses >= MOST_USES:
-            return None
-        before = min(common_prefix(known.before, sides.before), len(sides.before) - 1)
-        after = common_prefix(reversed(known.after), reversed(sides.after))
-        if before < 0 or len(sides.before) - before + len(sides.after) - after > MOST_NEW:
-            return None
-        self._uses += 1
-        if self._stale is None or (self._stale.before, self._stale.after) != (before, after):
-            self._stale = StaleSides(self._network, self._block, before, after)
-        return self._stale
+    def is_exact(self, sides: TwoSides) -> bool:
+        """Whether the last pass over this text was over exactly this one."""
+        return any(each.sides == sides for each in self._passes)
+
+    def read(self, sides: TwoSides, slots: Sequence[int]) -> ForwardSteps[FloatArray]:
+        """Log-probabilities [S,V] of the slots, from a pass over the whole text, which is kept."""
+        first = len(sides.before) - self._shift
+        forward = ForwardRequest(
+            np.array(sides.around(slots), np.int64), wanted=range(first, first + len(slots)), bidirectional=True
+        )
+        result: ForwardResult = yield forward
+        others = [each for each in self._passes if each.new(sides) > MOST_NEW]
+        self._passes = [_TextPass(sides, self._network.kept(result.block)), *others[: MOST_TEXTS - 1]]
+        return on_host(result.logp_WV)
+
+    def reread(self, sides: TwoSides, slots: Sequence[int]) -> ForwardSteps[FloatArray]:
+        """The same with what is known of the text, and all of it read where too little is."""
+        found = self._nearest(sides)
+        if found is None:
+            return (yield from self.read(sides, slots))
+        stale = self._stale(found, sides)
+        rows = [*sides.before[stale.before :], *slots, *sides.after[: len(sides.after) - stale.after]]
+        first = len(sides.before) - stale.before - self._shift
+        result: ForwardResult = yield ForwardRequest(
+            np.array(rows, np.int64),
+            stale.segments(sides, len(slots)),
+            stale.before,
+            wanted=range(first, first + len(slots)),
+            bidirectional=True,
+        )
+        return on_host(result.logp_WV)
 
     def clear(self) -> None:
-        """Forget the pass."""
-        self._sides = self._block = self._stale = None
+        """Forget all passes."""
+        self._passes.clear()
+
+    def _nearest(self, sides: TwoSides) -> _TextPass | None:
+        """The pass that lacks the fewest of a text's tokens; None where the text must be read."""
+        usable = [each for each in self._passes if each.uses < MOST_USES and each.new(sides) <= MOST_NEW]
+        return min(usable, key=lambda each: each.new(sides), default=None)
+
+    def _stale(self, found: _TextPass, sides: TwoSides) -> StaleSides:
+        """What of a pass a text takes over; counts as a use."""
+        found.uses += 1
+        self._passes.remove(found)
+        self._passes.insert(0, found)
+        if found.stale is None or (found.stale.before, found.stale.after) != found.known(sides):
+            found.stale = StaleSides(self._network, found.kept, *found.known(sides))
+        return found.stale
 
 
 def _part(block: KeyValueBlock, start: int, end: int) -> KeyValueBlock:

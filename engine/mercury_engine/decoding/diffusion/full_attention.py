@@ -2,89 +2,69 @@
 
 A fill chooses a number of slots (`length`), then a sampler reveals them in steps (`samplers`). The first pass reads the
 whole text; later ones compute the slots and what is new around them over the keys and values of the first
-(`kv_cache.two_sided`), unless the options ask for exact steps.
+(`kv_cache.two_sided`), unless the options ask for exact steps. A region is rewritten where its own text is doubtful
+(`region`).
 
-Dimensions: S slots, R rows of a pass, W wanted rows, V vocabulary.
+Dimensions: S slots, V vocabulary.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
 
-from mercury_engine.api import (
-    Control,
-    Effort,
-    Fill,
-    FillRequest,
-    Rewrite,
-    RewriteRequest,
-    ScoreRequest,
-    Scores,
-    SlotView,
-)
+from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
-from mercury_engine.decoding.diffusion.length import CalibratedLength
-from mercury_engine.decoding.diffusion.samplers import (
-    ConfidenceThreshold,
-    EntropyBound,
-    ExpandAndDelete,
-    LinearSchedule,
-    PathPlanning,
-    Sampler,
-    Slots,
-    Tokens,
-)
+from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, Gap, MaskedModel
+from mercury_engine.decoding.diffusion.region import rewritten
+from mercury_engine.decoding.diffusion.samplers import Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
 from mercury_engine.decoding.hypothesis import Hypothesis
 from mercury_engine.decoding.options import DiffusionOptions
 from mercury_engine.decoding.results import fill_of
-from mercury_engine.decoding.slot_masks import SlotLimits
-from mercury_engine.errors import RequestError
 from mercury_engine.kv_cache.cache import CachedContext
 from mercury_engine.kv_cache.two_sided import TwoSidedCache, TwoSides
-from mercury_engine.models.arrays import FloatArray, log_softmax, on_host
-from mercury_engine.models.batching import DeadlineReached, ForwardResult, ForwardSteps
-from mercury_engine.models.network import ForwardRequest, Network
+from mercury_engine.models.batching import DeadlineReached, ForwardSteps
+from mercury_engine.models.network import Network
 from mercury_engine.prompt.tokenizer import PrefixCut
 
 TOKENS_BEFORE, TOKENS_AFTER = 384, 128
 """Most tokens of the text on each side; a pass over 512 and 32 slots takes a 0.5B about a second on two cores."""
 
-STEPS: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
-"""Steps of the samplers that have a fixed number."""
+NEAREST_BEFORE, NEAREST_AFTER = 192, 64
+"""What a user who has jumped elsewhere waits for; the rest is read in a pause."""
 
-FIRST_SLOTS = 8
-"""Slots that the search for the length begins with, and DreamOn's first number of masks."""
-
-SEED = 0
-"""Of the samplers that draw tokens: the same request has the same answer."""
+CUT_TOKENS = 32
+"""The start of a long text moves by so many tokens at a time, for each move reads the text again."""
 
 
 class FullAttentionDecoder:
-    """Implements `Decoder`. One request's passes read and write its own cache, which is the last request's at first."""
+    """Implements `Decoder`."""
 
     edit_format: str | None = None
-    """None: regions are not rewritten."""
+    """None: such a model rewrites regions when asked, but was not trained on edits."""
     backend = ""
 
     def __init__(self, network: Network, contexts: ContextReader, rules: GapRules, options: DiffusionOptions) -> None:
         attention = network.config.full_attention
         assert attention is not None
-        self.contexts, self.rules, self._options = contexts, rules, options
-        self._cache = TwoSidedCache(network)
+        self.contexts, self.rules, self.options = contexts, rules, options
+        self.cache = TwoSidedCache(network, int(attention.shifted))
         self.tokens = Tokens(attention.mask_id, attention.delete_id, attention.expand_id)
-        self._shift, self.finds_length = int(attention.shifted), attention.expand_id is not None
+        self.model = MaskedModel(self.cache, rules, options, self.tokens)
 
     def write(self, request: FillRequest, control: Control) -> ForwardSteps[tuple[list[Hypothesis], GapContext | None]]:
-        """See `Decoder.write`."""
+        """See `Decoder.write`. A request of no steps reads the text again unless it was read as it is."""
         [written, *_] = self.rules.begin(request, PrefixCut([], [], ""))
-        gap = _Gap(self, request, written)
+        whole = self.sides(request)
+        gap = Gap(self.model, self._affordable(request, whole), written.capacity, written.multiline)
         with suppress(DeadlineReached):
-            yield from gap.denoise(control)
-        gap.accept()
-        return [written], gap.context()
+            if request.max_steps != 0:
+                yield from self._denoise(gap, request, control)
+            elif not self.cache.is_exact(whole):
+                yield from self.cache.read(whole, [self.tokens.mask] * FIRST_SLOTS)
+        self._accept(gap, written)
+        return [written], self._context(gap, whole)
 
     def fill(self, request: FillRequest, control: Control) -> ForwardSteps[Fill]:
         """See `Decoder.fill`."""
@@ -96,171 +76,74 @@ class FullAttentionDecoder:
         for text in request.texts:
             nats.append(0.0)
             if ids := self.rules.tokenizer.encode(text):
-                logp_SV = yield from self.read(sides, [self.tokens.mask] * len(ids))
+                logp_SV = yield from self.cache.read(sides, [self.tokens.mask] * len(ids))
                 nats[-1] = float(logp_SV[np.arange(len(ids)), ids].sum())
         return Scores(tuple(nats), elapsed=0.0)
 
     def rewrite(self, request: RewriteRequest) -> ForwardSteps[Rewrite]:
-        """Raises RequestError."""
-        raise RequestError("a masked diffusion model does not rewrite regions here; choose a causal one")
+        """See `Decoder.rewrite` and `region`."""
+        before = FillRequest(request.near, request.far, request.suffix)
+        return rewritten(self.model, request, self.sides(before))
 
     def forget(self) -> None:
         """See `Decoder.forget`."""
-        self._cache.clear()
+        self.cache.clear()
 
-    def sides(self, request: FillRequest) -> TwoSides:
-        """The text around a gap: whole blocks nearest to it, so that the ends of the text rarely move."""
-        encode = self.rules.tokenizer.block
-        near = encode(request.near)[-TOKENS_BEFORE:]
-        before = _nearest(map(encode, reversed(request.far)), TOKENS_BEFORE - len(near))
-        after = _nearest(map(encode, request.suffix), TOKENS_AFTER)
-        cut = [token for block in after for token in block][:TOKENS_AFTER]
-        start = (self.rules.tokenizer.start_id,) if not before and not near else ()
-        return TwoSides((*start, *(token for block in reversed(before) for token in block), *near), tuple(cut))
-
-    def read(self, sides: TwoSides, slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the slots, from a pass over the whole text, which is kept."""
-        first = len(sides.before) - self._shift
-        forward = ForwardRequest(
-            np.array(sides.around(slots), np.int64), wanted=range(first, first + len(slots)), bidirectional=True
-        )
-        result: ForwardResult = yield forward
-        self._cache.put(sides, result.block)
-        return on_host(result.logp_WV)
-
-    def reread(self, sides: TwoSides, slots: Sequence[int]) -> ForwardSteps[FloatArray]:
-        """The same with what is known of the text, and all of it read where too little is."""
-        stale = None if self._options.exact else self._cache.find(sides)
-        if stale is None:
-            return (yield from self.read(sides, slots))
-        rows = [*sides.before[stale.before :], *slots, *sides.after[: len(sides.after) - stale.after]]
-        first = len(sides.before) - stale.before - self._shift
-        result: ForwardResult = yield ForwardRequest(
-            np.array(rows, np.int64),
-            stale.segments(sides, len(slots)),
-            stale.before,
-            wanted=range(first, first + len(slots)),
-            bidirectional=True,
-        )
-        return on_host(result.logp_WV)
-
-    def sampler(self, request: FillRequest, slots: int) -> Sampler:
-        """The sampler of a fill."""
-        options, steps = self._options, min(slots, STEPS[request.effort])
-        if self.finds_length:
-            return ExpandAndDelete(most=slots)
-        if options.schedule is not None:
-            return PathPlanning(steps) if options.schedule == "path planning" else LinearSchedule(steps)
-        return EntropyBound(options.bound) if options.threshold is None else ConfidenceThreshold(options.threshold)
-
-
-class _Gap:
-    """One fill under way."""
-
-    def __init__(self, decoder: FullAttentionDecoder, request: FillRequest, written: Hypothesis) -> None:
-        self._decoder, self._request, self._written = decoder, request, written
-        self._sides, self._tokens = decoder.sides(request), decoder.tokens
-        self._slots = Slots.masked(0, self._tokens)
-        self._passes = 0
-
-    def denoise(self, control: Control) -> ForwardSteps[None]:
+    def _denoise(self, gap: Gap, request: FillRequest, control: Control) -> ForwardSteps[None]:
         """Find the number of slots and reveal them; what breaks the document's syntax is masked again once."""
-        self._slots = Slots.masked((yield from self._length()), self._tokens)
-        self._show(control)
-        yield from self._reveal(control)
-        if (wrong := self._first_wrong(control)) is not None:
-            self._slots = self._slots.masked_again(np.arange(wrong, len(self._slots.ids)), self._tokens)
-            yield from self._reveal(control)
+        gap.slots = Slots.masked((yield from gap.length()), self.tokens)
+        gap.show(control)
+        sampler = self.model.sampler(request.effort, gap.most)
+        yield from gap.reveal(sampler, control, request.max_steps)
+        text = self.rules.vocabulary.spelled(gap.slots.ids.tolist())
+        wrong = control.check(text) if control.check is not None else None
+        if wrong is not None:
+            gap.mask_from(wrong)
+            gap.show(control)
+            yield from gap.reveal(sampler, control, request.max_steps)
 
-    def accept(self) -> None:
+    def _accept(self, gap: Gap, written: Hypothesis) -> None:
         """Accept the revealed slots from the left up to the first mask."""
-        written = self._written
-        for token, probability in zip(self._slots.ids.tolist(), self._slots.probability.tolist(), strict=True):
-            if token == self._tokens.mask or written.ended:
+        written.steps = gap.steps
+        for token, probability in zip(gap.slots.ids.tolist(), gap.slots.probability.tolist(), strict=True):
+            if token == self.tokens.mask or written.ended:
                 return
             written.accept(token, probability)
-            written.ended |= self._decoder.rules.leaves_gap(written)
-        written.ended |= len(self._slots.ids) > 0
+            written.ended |= self.rules.leaves_gap(written)
+        written.ended |= len(gap.slots.ids) > 0
 
-    def context(self) -> GapContext | None:
-        """What was read; None where time was up before that."""
-        if not self._passes:
+    def _context(self, gap: Gap, whole: TwoSides) -> GapContext | None:
+        """What was read; None where time was up before that. What is stale or left out counts as unread."""
+        if not gap.passes:
             return None
-        sides = self._sides
-        return GapContext(CachedContext([], [], len(sides.before) + len(sides.after)), sides.before, sides.before)
+        unread = 0 if self.cache.is_exact(whole) else max(self.cache.new(whole), 1)
+        before = gap.sides.before
+        return GapContext(CachedContext([], [], gap.tokens_read, unread), before, before)
 
-    def _length(self) -> ForwardSteps[int]:
-        """The number of slots to begin with."""
-        most = self._written.capacity
-        first = min(FIRST_SLOTS, most)
-        if self._decoder.finds_length:
-            return first
-        search = CalibratedLength(first=first, most=most).search()
-        try:
-            slots = next(search)
-            while True:
-                logp_SV = yield from self._pass(Slots.masked(slots, self._tokens))
-                slots = search.send(float(np.exp(logp_SV.max(-1)).mean()))
-        except StopIteration as end:
-            return int(end.value)
+    def _affordable(self, request: FillRequest, whole: TwoSides) -> TwoSides:
+        """The text around a gap, or what is nearest of it where too much would have to be read first."""
+        if request.unread_limit is None or self.options.exact or self.cache.new(whole) <= request.unread_limit:
+            return whole
+        return self.sides(request, NEAREST_BEFORE, NEAREST_AFTER)
 
-    def _reveal(self, control: Control) -> ForwardSteps[None]:
-        written, request = self._written, self._request
-        sampler, random = self._decoder.sampler(request, written.capacity), np.random.default_rng(SEED)
-        number = 0
-        while self._slots.is_mask(self._tokens).any():
-            logp_SV = yield from self._pass(self._slots)
-            written.steps += 1
-            if written.steps == request.max_steps or number >= MOST_STEPS:
-                masked_S = self._slots.is_mask(self._tokens)
-                self._slots = self._slots.revealed(masked_S, logp_SV.argmax(-1), logp_SV)
-            else:
-                self._slots = sampler.step(self._slots, logp_SV, self._tokens, number, random)
-            number += 1
-            self._show(control)
-
-    def _pass(self, slots: Slots) -> ForwardSteps[FloatArray]:
-        """Log-probabilities [S,V] of the tokens that a slot may hold."""
-        decoder, tokens = self._decoder, self._tokens
-        logp_SV = yield from decoder.reread(self._sides, slots.ids.tolist())
-        self._passes += 1
-        hidden_V = decoder.rules.masks.hidden_tokens(SlotLimits("", self._written.multiline))[: logp_SV.shape[1]].copy()
-        for token in (tokens.end, tokens.expand) if decoder.finds_length else ():
-            hidden_V[token] = False
-        return log_softmax(np.where(hidden_V, -math.inf, logp_SV))
-
-    def _first_wrong(self, control: Control) -> int | None:
-        """The slot where the revealed text breaks the document's syntax; None if it does not, or nobody can say."""
-        texts = self._written.vocabulary.texts
-        shown = [texts[token] for token in self._slots.ids]
-        wrong = control.check("".join(shown)) if control.check is not None else None
-        if wrong is None:
-            return None
-        ends = np.cumsum([len(text) for text in shown])
-        return int(np.searchsorted(ends, wrong, side="right"))
-
-    def _show(self, control: Control) -> None:
-        if control.on_step is not None:
-            control.on_step(tuple(self._views()))
-
-    def _views(self) -> Iterator[SlotView]:
-        texts = self._written.vocabulary.texts
-        for token, probability in zip(self._slots.ids.tolist(), self._slots.probability.tolist(), strict=True):
-            if token == self._tokens.mask:
-                yield SlotView("", "mask", 0.0)
-            else:
-                yield SlotView(texts[token], "committed", probability)
-
-
-MOST_STEPS = 256
-"""After so many steps a fill takes what is likeliest for every mask that is left; DreamOn's bound."""
+    def sides(self, request: FillRequest, before: int = TOKENS_BEFORE, after: int = TOKENS_AFTER) -> TwoSides:
+        """Whole blocks nearest to a gap, so that the ends of the text rarely move: about so many tokens."""
+        encode = self.rules.tokenizer.block
+        read = encode(request.near)
+        near = read[-(-max(0, len(read) - before) // CUT_TOKENS) * CUT_TOKENS :]
+        ahead = _nearest(map(encode, reversed(request.far)), before - len(near))
+        behind = _nearest(map(encode, request.suffix), after)
+        cut = [token for block in behind for token in block][:after]
+        start = (self.rules.tokenizer.start_id,) if not ahead and not near else ()
+        return TwoSides((*start, *(token for block in reversed(ahead) for token in block), *near), tuple(cut))
 
 
 def _nearest(blocks: Iterator[tuple[int, ...]], budget: int) -> list[tuple[int, ...]]:
-    """The first blocks until one no longer fits whole."""
+    """The first blocks, until one reaches beyond the budget."""
     found = list[tuple[int, ...]]()
     for block in blocks:
-        found.append(block)
-        if (budget := budget - len(block)) <= 0:
+        if budget <= 0:
             break
+        found.append(block)
+        budget -= len(block)
     return found

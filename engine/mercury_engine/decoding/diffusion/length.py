@@ -5,7 +5,7 @@ length of the right text.
 """
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 LengthSearch = Generator[int, float, int]
@@ -22,6 +22,12 @@ class LengthBias:
     fast: tuple[float, float] = (1.00, 1.77)
     slow: tuple[float, float] = (0.56, 0.06)
     floor: float = 0.24
+
+    @classmethod
+    def of(cls, fit: Sequence[float]) -> "LengthBias":
+        """The bias of a stored fit, see `DiffusionOptions.length_bias`."""
+        height, rate, slow_height, slow_rate, floor = fit
+        return cls((height, rate), (slow_height, slow_rate), floor)
 
     def at(self, slots: int) -> float:
         """The average confidence at this length."""

@@ -1,5 +1,7 @@
 """Masked diffusion models with full attention: tiny checkpoints in their published layouts against transformers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -62,7 +64,7 @@ def test_the_c_kernels_see_both_sides_too(tmp_path):
 def test_slots_get_the_logits_of_the_row_that_predicts_them(engine, checkpoint):
     decoder, sides = decoder_of(engine), TwoSides((5, 6, 7, 8), (9, 10, 11))
     mask = engine.reader.config.mask_id
-    found = batching.finished(decoder.read(sides, [mask, mask]), engine.reader)
+    found = batching.finished(decoder.cache.read(sides, [mask, mask]), engine.reader)
     whole = full_attention.reference(checkpoint[1], sides.around([mask, mask])).log_softmax(-1)
     first = 3 if engine.reader.config.full_attention.shifted else 4
     assert found == pytest.approx(whole[first : first + 2].numpy(), abs=1e-4)
@@ -73,8 +75,8 @@ def test_a_step_over_cached_sides_computes_what_is_new_beside_the_gap(engine):
     decoder = decoder_of(engine)
     mask, sides = engine.reader.config.mask_id, TwoSides(tuple(range(5, 45)), tuple(range(50, 70)))
     decoder.forget()
-    exact = batching.finished(decoder.read(sides, [mask] * 4), engine.reader)
-    again = batching.finished(decoder.reread(sides, [mask] * 4), engine.reader)
+    exact = batching.finished(decoder.cache.read(sides, [mask] * 4), engine.reader)
+    again = batching.finished(decoder.cache.reread(sides, [mask] * 4), engine.reader)
     assert again == pytest.approx(exact, abs=1e-3)
 
 
@@ -87,7 +89,7 @@ def test_typing_reads_the_new_tokens_and_a_jump_the_whole_text(engine, monkeypat
     mask, before, after = engine.reader.config.mask_id, tuple(range(5, 45)), tuple(range(50, 70))
     decoder.forget()
     for sides in (TwoSides(before, after), TwoSides((*before, 99), after), TwoSides(before[: -MOST_NEW - 9], after)):
-        batching.finished(decoder.reread(sides, [mask] * 4), engine.reader)
+        batching.finished(decoder.cache.reread(sides, [mask] * 4), engine.reader)
     typed_again = 1 + 1 + 4  # the key, the token before it that predicts the first slot, the slots
     assert rows[0] == 64
     assert rows[1] in (5, typed_again)
@@ -142,3 +144,54 @@ def test_a_plain_qwen2_is_a_causal_model(tmp_path):
     folder, _ = full_attention.folder(tmp_path / "plain", "Open-dCoder")
     (folder / "tokenizer_config.json").unlink()
     assert weights.read_config(folder).kind == "causal"
+
+
+LONG = FillRequest(
+    "def add(a, b):\n    return ",
+    far=tuple(f"def number_{number}():\n    return {number}\n\n" * 8 for number in range(8)),
+    suffix=("\n\n\nprint(add(1, 2))\n" * 30,),
+    max_slots=8,
+    unread_limit=32,
+)
+
+
+def rows_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of each pass from now on."""
+    rows, run = list[int](), batching.run
+    monkeypatch.setattr(
+        batching, "run", lambda network, asked: rows.extend(each.rows for each in asked) or run(network, asked)
+    )
+    return rows
+
+
+def test_two_editors_keep_their_texts(engine, monkeypatch):
+    decoder_of(engine).forget()
+    other = FillRequest("class Point:\n    x = ", suffix=("\n    y = 2\n",), max_slots=4)
+    engine.fill(REQUEST), engine.fill(other)
+    rows = rows_read(engine, monkeypatch)
+    assert max(engine.fill(each).tokens_read for each in (REQUEST, other)) <= 1, "the row before the gap"
+    assert max(rows) <= 16 + 1
+
+
+def test_a_jump_reads_what_is_nearest_and_a_pause_the_rest(engine, monkeypatch):
+    decoder = decoder_of(engine)
+    decoder.forget()
+    near = engine.fill(LONG)
+    whole = decoder.sides(LONG)
+    assert 0 < near.tokens_read < whole.tokens
+    assert near.tokens_unread > 0
+    paused = replace(LONG, max_steps=0, unread_limit=None)
+    rows = rows_read(engine, monkeypatch)
+    engine.fill(paused), engine.fill(paused)
+    assert rows == [whole.tokens + 8], "the second pause finds everything read"
+    again = engine.fill(LONG)
+    assert (again.tokens_read, again.tokens_unread) == (1, 0), "the row before the gap"
+
+
+def test_keys_typed_since_leave_something_to_read_in_a_pause(engine):
+    decoder_of(engine).forget()
+    engine.fill(REQUEST)
+    typed = replace(REQUEST, near=REQUEST.near + "a")
+    assert engine.fill(typed).tokens_unread > 0
+    engine.fill(replace(typed, max_steps=0))
+    assert engine.fill(typed).tokens_unread == 0
