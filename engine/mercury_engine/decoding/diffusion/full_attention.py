@@ -15,7 +15,7 @@ import numpy as np
 
 from mercury_engine.api import Control, Fill, FillRequest, Rewrite, RewriteRequest, ScoreRequest, Scores
 from mercury_engine.decoding.context_reader import ContextReader, GapContext
-from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, Gap, MaskedModel
+from mercury_engine.decoding.diffusion.gap import FIRST_SLOTS, MaskedGap, MaskedModel
 from mercury_engine.decoding.diffusion.region import rewritten
 from mercury_engine.decoding.diffusion.samplers import Slots, Tokens
 from mercury_engine.decoding.gap_rules import GapRules
@@ -57,7 +57,7 @@ class FullAttentionDecoder:
         """See `Decoder.write`. A request of no steps reads the text again unless it was read as it is."""
         [written, *_] = self.rules.begin(request, PrefixCut([], [], ""))
         whole = self.sides(request)
-        gap = Gap(self.model, self._affordable(request, whole), written.capacity, written.multiline)
+        gap = MaskedGap(self.model, self._affordable(request, whole), written.capacity, written.multiline)
         with suppress(DeadlineReached):
             if request.max_steps != 0:
                 yield from self._denoise(gap, request, control)
@@ -89,7 +89,7 @@ class FullAttentionDecoder:
         """See `Decoder.forget`."""
         self.cache.clear()
 
-    def _denoise(self, gap: Gap, request: FillRequest, control: Control) -> ForwardSteps[None]:
+    def _denoise(self, gap: MaskedGap, request: FillRequest, control: Control) -> ForwardSteps[None]:
         """Find the number of slots and reveal them; what breaks the document's syntax is masked again once."""
         gap.slots = Slots.masked((yield from gap.length()), self.tokens)
         gap.show(control)
@@ -102,7 +102,7 @@ class FullAttentionDecoder:
             gap.show(control)
             yield from gap.reveal(sampler, control, request.max_steps)
 
-    def _accept(self, gap: Gap, written: Hypothesis) -> None:
+    def _accept(self, gap: MaskedGap, written: Hypothesis) -> None:
         """Accept the revealed slots from the left up to the first mask."""
         written.steps = gap.steps
         for token, probability in zip(gap.slots.ids.tolist(), gap.slots.probability.tolist(), strict=True):
@@ -112,7 +112,7 @@ class FullAttentionDecoder:
             written.ended |= self.rules.leaves_gap(written)
         written.ended |= len(gap.slots.ids) > 0
 
-    def _context(self, gap: Gap, whole: TwoSides) -> GapContext | None:
+    def _context(self, gap: MaskedGap, whole: TwoSides) -> GapContext | None:
         """What was read; None where time was up before that. What is stale or left out counts as unread."""
         if not gap.passes:
             return None

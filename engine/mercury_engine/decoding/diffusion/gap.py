@@ -78,7 +78,7 @@ class MaskedModel:
         return EntropyBound(options.bound * BOUNDS[effort])
 
 
-class Gap:
+class MaskedGap:
     """One gap under way."""
 
     def __init__(self, model: MaskedModel, sides: TwoSides, most: int, multiline: bool = True) -> None:

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from mercury_engine.api import Control, RegionHunk, Rewrite, RewriteRequest
-from mercury_engine.decoding.diffusion.gap import Gap, MaskedModel
+from mercury_engine.decoding.diffusion.gap import MaskedGap, MaskedModel
 from mercury_engine.decoding.diffusion.samplers import Slots
 from mercury_engine.kv_cache.two_sided import TwoSides
 from mercury_engine.models.arrays import MaskArray
@@ -77,7 +77,7 @@ class _Work:
 
     def _write(self, start: int, end: int) -> ForwardSteps[None]:
         before, after = (*self._sides.before, *self._ids[:start]), (*self._ids[end:], *self._sides.after)
-        gap = Gap(self._model, TwoSides(before, after), end - start + MORE_SLOTS)
+        gap = MaskedGap(self._model, TwoSides(before, after), end - start + MORE_SLOTS)
         slots = yield from gap.length(end - start)
         gap.slots = Slots.masked(slots, self._model.tokens)
         yield from gap.reveal(self._model.sampler("medium", gap.most), Control())
