@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from mercury_engine.api import FillRequest, InferenceEngine
@@ -27,6 +28,7 @@ from mercury_lsp.engine_host.worker import LoadEngine
 from mercury_lsp.installed_models import checking, listing, measuring
 from mercury_lsp.installed_models.store import Store
 from mercury_lsp.settings import Settings
+from mercury_lsp.statistics.store import default_path as statistics_path
 
 REQUIRED_PACKAGES = ("pygls", "lsprotocol", "tree-sitter", "tokenizers", "safetensors")
 OLDEST_PYTHON = (3, 11)
@@ -72,6 +74,7 @@ def findings(settings: Settings, load: LoadEngine) -> Iterator[Finding]:
     yield Finding("platform", platform.platform())
     for package in REQUIRED_PACKAGES:
         yield _package(package)
+    yield _folders()
     yield _guarded("daemon", _daemons, "run mercury-lsp --in-process")
     yield _guarded("gpu", _gpu, "set mercury.device to 'cpu'")
     yield _cpu_kernels()
@@ -97,6 +100,24 @@ def _package(name: str) -> Finding:
         return Finding(name, version(name))
     except PackageNotFoundError:
         return Finding(name, "not installed", f"pip install {name}")
+
+
+def _folders() -> Finding:
+    """Whether models and statistics can be kept; what stands in the way."""
+    home, wrong = Path("~").expanduser(), []
+    for folder in (default_model.path().parent, statistics_path().parent):
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        try:
+            if home in folder.parents and not home.is_dir():
+                raise FileNotFoundError(f"{home} is no folder")
+            with TemporaryFile(dir=there):  # asks the disk; permissions alone do not tell of one that is read-only
+                pass
+        except OSError as error:
+            wrong.append(f"{folder} ({error.strerror or error})")
+    fix = "set HOME to your home, or XDG_DATA_HOME and XDG_STATE_HOME to folders that you may write in"
+    if wrong:
+        return Finding("folders", f"cannot be written: {', '.join(wrong)}", fix)
+    return Finding("folders", "models and statistics can be written")
 
 
 def _daemons() -> str:

@@ -13,6 +13,8 @@ from mercury_engine.errors import DownloadCorrupt, StorageError
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 """Numbers of the errors that a full disk or a used-up quota raises."""
 
+_OTHER_FOLDER = "set XDG_DATA_HOME to a folder that you may write in"
+
 FREE_SPACE_ADVICE = "free some space, or set XDG_DATA_HOME to a folder on another disk, then run the same command again"
 
 
@@ -65,5 +67,9 @@ def disk_errors(folder: Path) -> Iterator[None]:
         if error.errno in _FULL:
             raise StorageError(f"the disk of {folder} is full; {FREE_SPACE_ADVICE}") from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise StorageError(f"{folder} cannot be written ({error.strerror}); change its permissions") from error
+            raise StorageError(
+                f"{folder} cannot be written ({error.strerror}); change its permissions, or {_OTHER_FOLDER}"
+            ) from error
+        if not folder.is_dir():
+            raise StorageError(f"{folder} cannot be made ({error.strerror}); {_OTHER_FOLDER}") from error
         raise StorageError(f"reading or writing in {folder} failed ({error}); check the disk and try again") from error

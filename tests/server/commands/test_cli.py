@@ -1,6 +1,7 @@
 """Commands that cannot do what they are asked say so in one line."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,15 @@ def test_an_impossible_position_is_one_line_on_stderr(sample, capsys, command: s
 def test_a_folder_is_not_a_file(sample: Path, capsys):
     assert main(["complete", f"{sample.parent}:1:1"]) == 2
     assert "is a folder" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+@pytest.mark.parametrize("command", ["complete", "watch"])
+def test_a_pipe_into_which_nobody_writes_is_refused_at_once(tmp_path: Path, capsys, command: str):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        assert main([command, f"{path}:1:1"]) == 2
+        assert f"{path} is a pipe or a device; name a file" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_utf_8_is_named_with_the_byte(sample: Path, capsys):
@@ -191,6 +201,25 @@ def test_doctor_finds_nothing_wrong_with_a_model_that_works():
     found = {each.name: each for each in doctor.findings(Settings(), engine)}
     assert found["model"].fix is None and "fake" in found["model"].value
     assert found["fill"].fix is None and "2 steps" in found["fill"].value
+    assert found["folders"].fix is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there the home is not in HOME")
+def test_doctor_says_that_nothing_can_be_kept_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("HOME", str(tmp_path / "gone"))
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name)
+    found = {each.name: each for each in doctor.findings(Settings(), engine)}["folders"]
+    assert found.value.count(f"{tmp_path / 'gone'} is no folder") == 2
+    assert found.fix is not None and "set HOME" in found.fix
+    assert not (tmp_path / "gone").exists(), "a check makes nothing"
+
+
+def test_doctor_says_which_folder_takes_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path / "file" / "mercury-lsp")
+    found = {each.name: each for each in doctor.findings(Settings(), engine)}["folders"]
+    assert "cannot be written" in found.value and found.value.count("mercury-lsp") == 1
 
 
 @pytest.mark.parametrize(
