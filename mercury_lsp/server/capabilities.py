@@ -43,6 +43,8 @@ class EditorCapabilities:
     """It declared that edits may say who proposed them."""
     takes_edits_elsewhere: bool = False
     """It declared that it shows a next edit in another document than the one it asked about."""
+    takes_offers: bool = False
+    """It declared that it can ask its user, without getting in the way, whether to download a larger model."""
     takes_denoising: bool = False
     """It declared that each partial result replaces the one before."""
 
@@ -88,6 +90,7 @@ class EditorCapabilities:
             takes_confidence=ours.get("confidence") is True,
             takes_source=ours.get("source") is True,
             takes_edits_elsewhere=ours.get("editsElsewhere") is True,
+            takes_offers=ours.get("offers") is True,
             takes_denoising=ours.get("denoising") is True,
         )
 

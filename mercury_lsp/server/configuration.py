@@ -10,6 +10,7 @@ from mercury_lsp import default_model
 from mercury_lsp.engine_host.stalled_disk import answered
 from mercury_lsp.errors import SettingsError
 from mercury_lsp.server.editor import Editor
+from mercury_lsp.server.larger_model import LargerModel
 from mercury_lsp.server.model_loading import ModelLoading
 from mercury_lsp.server.session import Session
 from mercury_lsp.server.status import StatusBoard
@@ -21,6 +22,7 @@ class Configuration:
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self.model = ModelLoading(session, editor, status)
+        self.larger_model = LargerModel(editor, status, self.update)
         self._session, self._editor, self._status = session, editor, status
         self._options: Any = None
         self._watches_sources = False
@@ -55,9 +57,12 @@ class Configuration:
         self._status.change(enabled=self._session.settings.enabled)
         self._watch_sources()
         await self.model.use(self._session.settings)
+        if self._session.settings.model is None and self._session.completer.engine is not None:
+            self.larger_model.offer()
 
     def close(self) -> None:
         """Load no more models."""
+        self.larger_model.close()
         self.model.close()
 
     def _watch_sources(self) -> None:

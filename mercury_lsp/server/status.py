@@ -42,6 +42,8 @@ class StatusBoard:
         self._enabled = True
         self._slow = 0
         """Number of suggestions that have taken longer than `BUSY_AFTER_SECONDS`."""
+        self._work = ""
+        """What goes on beside suggestions, such as a download."""
         self._shown: Status | None = None
 
     @property
@@ -49,10 +51,13 @@ class StatusBoard:
         """The current status."""
         if self._condition.kind == "Normal" and not self._enabled:
             return Status("Inactive", message="switched off by mercury.enabled")
+        if self._work and self._condition == Status():
+            return Status(busy=True, message=self._work)
         return replace(self._condition, busy=True) if self._slow else self._condition
 
-    def change(self, condition: Status | None = None, enabled: bool | None = None) -> None:
-        """Note a new condition of the model, or that suggestions were switched on or off."""
+    def change(self, condition: Status | None = None, enabled: bool | None = None, work: str | None = None) -> None:
+        """Note a new condition of the model, that suggestions were switched on or off, or what goes on beside them."""
+        self._work = self._work if work is None else work
         self._condition = condition or self._condition
         self._enabled = self._enabled if enabled is None else enabled
         if self._shown != self.current:

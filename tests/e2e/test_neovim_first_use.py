@@ -12,6 +12,7 @@ VERBS = [
     "accept_word",
     "disable",
     "dismiss",
+    "download",
     "enable",
     "model",
     "next",

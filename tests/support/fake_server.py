@@ -6,7 +6,7 @@ apart and played `rounds` times; `unsure_from` is passed on in the fill. `Script
 scored. With `--parses-once` no document is parsed after an edit. With `--rewrites` the engine rewrites regions too,
 also where a change is unlikely: `rewrites` are pairs of an old line and new text. With `--place LINE` that line of the
 document at hand is the only likely place of the next edit, with `--place FILE:LINE` that line of another open document;
-without it the head keeps no rule from offering.
+without it the head keeps no rule from offering. With `--larger SCRIPT` that script offers a larger model, and adds it.
 
 `test/text` returns a document, `test/given` the engine's last input, and `test/opened` the files that the process has
 opened.
@@ -50,6 +50,7 @@ from mercury_lsp.documents import document
 from mercury_lsp.documents.chunked_text import ChunkedText
 from mercury_lsp.documents.document import parse
 from mercury_lsp.errors import UnknownDocument
+from mercury_lsp.server import larger_model
 from mercury_lsp.server.routes import BEYOND_LSP
 from mercury_lsp.server.server import MercuryServer
 from mercury_lsp.settings import Settings
@@ -212,6 +213,8 @@ if __name__ == "__main__":
         Places.rank = always(sys.argv[sys.argv.index("--place") + 1])
     else:
         proposals.MIN_PLACE_CHANCE = 0.0
+    if "--larger" in sys.argv:
+        larger_model.COMMAND = [sys.executable, sys.argv[sys.argv.index("--larger") + 1]]
     BEYOND_LSP["test/text"] = text
     BEYOND_LSP["test/given"] = given
     BEYOND_LSP["test/opened"] = names

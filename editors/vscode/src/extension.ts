@@ -2,8 +2,9 @@ import { commands, window, workspace, type ExtensionContext, type TextDocument }
 import { showMenu } from "./menu";
 import { chooseModel } from "./models";
 import { NextEdits } from "./nextedit/nextEdits";
+import { ANSWERS, answerTo, type Offer } from "./offer";
 import { Report } from "./report";
-import { FILL, NEXT_EDIT, Server, serves } from "./server";
+import { ANSWER_OFFER, FILL, NEXT_EDIT, Server, serves } from "./server";
 import { change } from "./settings";
 import { sentence, StatusItem, type Status } from "./status";
 
@@ -37,6 +38,7 @@ class Mercury {
       status: (status) => this.note(status),
       missing: (name) => void this.reportMissing(name),
       configured: () => void this.refresh(),
+      offers: (offer) => void this.askAbout(offer),
       found: () => void context.globalState.update(REPORTED_MISSING, undefined),
       keepsEnding: () => void this.offer("Mercury: the server ends whenever it is started.", DOCTOR, LOG, RETRY),
     });
@@ -169,6 +171,12 @@ class Mercury {
       this.log.error(`${command} failed`, error);
       void this.offer(`Mercury could not do that: ${error instanceof Error ? error.message : String(error)}`, LOG);
     }
+  }
+
+  /** Ask about a larger model, in a notification that waits; the server shows the download in its status. */
+  private async askAbout(offer: Offer): Promise<void> {
+    const chosen = await window.showInformationMessage(offer.question, ...Object.keys(ANSWERS));
+    await this.server.run(ANSWER_OFFER, () => answerTo(chosen));
   }
 
   private async reportMissing(name: string): Promise<void> {

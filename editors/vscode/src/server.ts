@@ -22,6 +22,7 @@ import {
   type StaticFeature,
 } from "vscode-languageclient/node";
 import { GhostText } from "./nextedit/ghostText";
+import { type Offer } from "./offer";
 import { absence, find, wanted } from "./program";
 import { serverSettings } from "./settings";
 import { problem, STARTING, type Status } from "./status";
@@ -38,6 +39,9 @@ export const DOCUMENTS = [{ scheme: "file" }, { scheme: "untitled" }, { scheme: 
 export const FILL = "mercury.fill";
 export const NEXT_EDIT = "mercury.nextEdit";
 
+/** The server's command that takes the user's answer to its offer. */
+export const ANSWER_OFFER = "mercury.answerOffer";
+
 const SHORT_LIFE_MS = 60_000;
 const SHORT_LIVES_BEFORE_NOTICE = 5;
 const FIRST_PAUSE_MS = 1_000;
@@ -49,6 +53,8 @@ export interface Listener {
   status(status: Status): void;
   /** The program was not found. */
   missing(name: string): void;
+  /** The server offers a larger model. */
+  offers(offer: Offer): void;
   /** The program was found. */
   found(): void;
   /** The server was sent its settings. */
@@ -166,6 +172,9 @@ export class Server implements Disposable {
     client.onNotification("didChangeStatus", (status: Status) => {
       if (client === this.client) this.listener.status(status);
     });
+    client.onNotification("mercury/offerModel", (offer: Offer) => {
+      if (client === this.client) this.listener.offers(offer);
+    });
     this.client = client;
     this.startedAt = Date.now();
     this.listener.status(STARTING);
@@ -253,10 +262,10 @@ class QuietClient extends LanguageClient {
   }
 }
 
-/** Declares that the server may send `didChangeStatus`, and next edits of other documents than the one asked about. */
+/** Declares that the server may send `didChangeStatus` and `mercury/offerModel`, and next edits of other documents than the one asked about. */
 const OWN_CAPABILITIES: StaticFeature = {
   fillClientCapabilities: (capabilities) => {
-    capabilities.experimental = { mercury: { status: true, editsElsewhere: true } };
+    capabilities.experimental = { mercury: { status: true, editsElsewhere: true, offers: true } };
   },
   initialize: () => {},
   getState: () => ({ kind: "static" }),

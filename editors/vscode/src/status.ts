@@ -1,3 +1,4 @@
+import { share } from "./offer";
 import { MarkdownString, StatusBarAlignment, ThemeColor, window, type Disposable } from "vscode";
 
 /** The server's status, as in `didChangeStatus`; the optional fields come from `mercury/status`. */
@@ -55,7 +56,7 @@ export class StatusItem implements Disposable {
 
   show(status: Status): void {
     const word = wordFor(status);
-    this.item.text = `$(${ICONS[word]}) Mercury`;
+    this.item.text = `$(${ICONS[word]}) Mercury${share(status.message)}`;
     this.item.tooltip = tooltip(status);
     this.item.accessibilityInformation = { label: `Mercury ${sentence(status)}`, role: "button" };
     this.item.backgroundColor = word === "error" ? new ThemeColor("statusBarItem.errorBackground") : undefined;

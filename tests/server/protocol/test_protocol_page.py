@@ -30,6 +30,7 @@ FILES = {
     "N": "test_next_edits.py",
     "O": "test_other_files.py",
     "I": "test_diagnostics.py",
+    "L": "test_larger_model.py",
     "H": "../relay/test_editors.py",
 }
 BY_PYGLS_OR_BY_CLIENT = (

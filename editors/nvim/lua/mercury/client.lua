@@ -42,6 +42,7 @@ local function capabilities()
         confidence = config.current.dim_unsure,
         denoising = config.current.denoising,
         editsElsewhere = config.current.next_edits,
+        offers = true,
       },
     },
   }
@@ -56,6 +57,10 @@ function M.start()
     handlers = {
       didChangeStatus = function(_, said)
         status.note(said)
+        require("mercury.sign").follow(status.word, said.message or "")
+      end,
+      ["mercury/offerModel"] = function(_, offer)
+        require("mercury.offer").ask(offer)
       end,
       ["window/showMessage"] = function(_, said)
         notes.show(said)

@@ -7,8 +7,10 @@ local M = {}
 ---@class mercury.Verb
 ---@field name string
 ---@field help string what it does, in a line
----@field takes_scope? boolean
----@field run? fun(mercury: table, scope?: string): string? the result is shown; by default the function of its name
+---@field takes? string[] the words that may follow, of which one may be named
+---@field run? fun(mercury: table, word?: string): string? the result is shown; by default the function of its name
+
+local SCOPES = { "buffer", "filetype" }
 
 ---@type mercury.Verb[]
 local verbs = {
@@ -18,16 +20,24 @@ local verbs = {
   {
     name = "disable",
     help = "stop suggesting",
-    takes_scope = true,
+    takes = SCOPES,
     run = function(mercury, scope)
       mercury.disable(scope)
     end,
   },
   { name = "dismiss", help = "hide the suggestion or the next edit" },
   {
+    name = "download",
+    help = "download the larger model that was offered",
+    takes = { "yes", "later", "never" },
+    run = function(_, word)
+      require("mercury.offer").answer(word or "yes")
+    end,
+  },
+  {
     name = "enable",
     help = "suggest again",
-    takes_scope = true,
+    takes = SCOPES,
     run = function(mercury, scope)
       mercury.enable(true, scope)
     end,
@@ -51,14 +61,12 @@ local verbs = {
   {
     name = "toggle",
     help = "switch suggestions on or off",
-    takes_scope = true,
+    takes = SCOPES,
     run = function(mercury, scope)
       mercury.toggle(scope)
     end,
   },
 }
-
-local SCOPES = { "buffer", "filetype" }
 
 ---@param name? string
 ---@return mercury.Verb?
@@ -77,7 +85,10 @@ local function list(last, group)
   local chunks = {}
   for _, verb in ipairs(verbs) do
     table.insert(chunks, { ("%-18s"):format(verb.name), "Identifier" })
-    table.insert(chunks, { verb.help .. (verb.takes_scope and " [buffer|filetype]" or "") .. "\n" })
+    table.insert(
+      chunks,
+      { verb.help .. (verb.takes and (" [%s]"):format(table.concat(verb.takes, "|")) or "") .. "\n" }
+    )
   end
   table.insert(chunks, { last, group })
   vim.api.nvim_echo(chunks, true, {})
@@ -86,22 +97,22 @@ end
 --- Do what the words say; without any, show the verbs and the state.
 ---@param words string[]
 function M.run(words)
-  local name, scope = unpack(words)
+  local name, word = unpack(words)
   local verb, mercury = verb_of(name), require("mercury")
   if #words == 0 then
     local ok, state = pcall(mercury.status)
     list(tostring(state), not ok and "WarningMsg" or nil)
     return
   end
-  local is_scope = scope == nil or verb ~= nil and verb.takes_scope and vim.list_contains(SCOPES, scope)
-  if not verb or not is_scope or #words > 2 then
+  local is_known = word == nil or verb ~= nil and verb.takes and vim.list_contains(verb.takes, word)
+  if not verb or not is_known or #words > 2 then
     list("mercury: no such command: " .. table.concat(words, " "), "WarningMsg")
     return
   end
   local ok, message = pcall(verb.run or function()
     local act = mercury[verb.name] --[[@as fun()]]
     act()
-  end, mercury, scope)
+  end, mercury, word)
   if message then
     notes.tell(tostring(message), ok and vim.log.levels.INFO or vim.log.levels.ERROR)
   end
@@ -114,10 +125,9 @@ end
 function M.complete(lead, line)
   local typed = line:match("Mercury%s+(%S+)%s")
   local verb = verb_of(typed)
-  local choices = typed and (verb and verb.takes_scope and SCOPES or {})
-    or vim.tbl_map(function(each)
-      return each.name
-    end, verbs)
+  local choices = typed and (verb and verb.takes or {}) or vim.tbl_map(function(each)
+    return each.name
+  end, verbs)
   return vim.tbl_filter(function(choice)
     return vim.startswith(choice, lead)
   end, choices)

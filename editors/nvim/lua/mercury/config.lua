@@ -27,6 +27,7 @@ local M = {}
 ---@field keys? mercury.Keys
 ---@field next_edits? boolean Draw the edit that follows from the last ones.
 ---@field next_places? boolean Point to where the user probably edits next when no edit can be offered.
+---@field sign? boolean Say in a corner that the model is being loaded, and when it is ready.
 ---@field settings? table Sent to the server as its workspace configuration.
 
 ---@class mercury.Config : mercury.Opts all options, none left out
@@ -62,6 +63,7 @@ M.defaults = {
   next_edits = true,
   next_places = true,
   settings = {},
+  sign = true,
 }
 
 ---@type mercury.Config

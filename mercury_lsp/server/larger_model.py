@@ -1,0 +1,104 @@
+"""Asks a user of the bundled model once whether to download a larger one, and changes over to it.
+
+Only our own plugins declare that they can ask without getting in the way. Whether there is a model to offer, and its
+download, is for `mercury_lsp.installed_models.larger`, in a process of its own.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from time import time
+from typing import Any, Literal
+
+from lsprotocol import types
+
+from mercury_lsp import default_model
+from mercury_lsp.server.editor import Editor
+from mercury_lsp.server.status import StatusBoard
+
+logger = logging.getLogger(__name__)
+
+OFFER_METHOD = "mercury/offerModel"
+
+COMMAND = [sys.executable, "-P", "-m", "mercury_lsp.installed_models.larger"]
+"""Prints the offer, or nothing; with `add` it downloads the model, prints percents and makes it everybody's model."""
+
+AGAIN_SECONDS = 14 * 86400
+"""Before those who did not answer, or not now, are asked again."""
+
+Answer = Literal["yes", "notNow", "never"]
+
+
+class LargerModel:
+    """The offer to one editor."""
+
+    def __init__(self, editor: Editor, status: StatusBoard, change_over: Callable[[], Awaitable[None]]):
+        self._editor, self._status, self._change_over = editor, status, change_over
+        self._work: asyncio.Task[None] | None = None
+        self._is_downloading = False
+
+    def offer(self) -> None:
+        """Ask, if this editor can and nobody has chosen a model or answered lately; returns at once."""
+        if self._editor.capabilities.takes_offers and self._work is None and not default_model.path().exists():
+            self._work = asyncio.ensure_future(self._ask())
+
+    def take(self, answer: Answer) -> None:
+        """The user's answer; "yes" begins the download."""
+        if answer == "yes" and not self._is_downloading:
+            self._is_downloading = True
+            self._work = asyncio.ensure_future(self._download())
+        elif answer == "never":
+            with suppress(OSError):  # then it is asked again
+                _asked().write_text("never\n")
+
+    def close(self) -> None:
+        """Say nothing more; a download goes on."""
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _ask(self) -> None:
+        with suppress(OSError):
+            if _asked().read_text() == "never\n" or time() - _asked().stat().st_mtime < AGAIN_SECONDS:
+                return
+        async for line in _lines(COMMAND):
+            offer: dict[str, Any] = json.loads(line)
+            try:
+                _asked().parent.mkdir(parents=True, exist_ok=True)
+                _asked().write_text("asked\n")
+            except OSError:
+                return  # whoever cannot keep the answer would be asked every time
+            self._editor.server.protocol.notify(OFFER_METHOD, offer)
+
+    async def _download(self) -> None:
+        said = ""
+        try:
+            async for said in _lines([*COMMAND, "add"]):
+                self._status.change(work=said)
+        finally:
+            self._is_downloading = False
+            self._status.change(work="")
+        if default_model.path().exists():
+            await self._change_over()
+        else:
+            self._editor.show_message(types.MessageType.Warning, f"Mercury: {said or 'the download stopped'}")
+
+
+def _asked() -> Path:
+    """The file that holds whether, and by its time when, the user was asked."""
+    return default_model.path().with_name("larger-model")
+
+
+async def _lines(command: list[str]) -> AsyncIterator[str]:
+    """What a program prints, line by line. It outlives this process, and stops when nobody needs its work."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+    )
+    assert process.stdout is not None
+    async for line in process.stdout:
+        yield line.decode(errors="replace").strip()
+    await process.wait()

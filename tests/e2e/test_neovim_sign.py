@@ -1,0 +1,87 @@
+"""The sign in the corner: loading, ready, a download, and the question about a larger model."""
+
+import pytest
+
+from tests.support.neovim import Desk, Neovim, until
+
+QUESTION = "Mercury works now with its small model. Download Large 0.5B (0.5 GB, MIT)? It is right twice as often."
+
+OFFER = {"name": "large", "question": QUESTION}
+
+FLOATS = """
+local found = {}
+for _, window in ipairs(vim.api.nvim_list_wins()) do
+  if vim.api.nvim_win_get_config(window).relative ~= "" then
+    table.insert(found, table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, true), " "))
+  end
+end
+return found
+"""
+
+
+def signs(nvim: Neovim) -> list[str]:
+    return nvim.lua(FLOATS) or []
+
+
+def status(desk: Desk, message: str) -> None:
+    desk.say("didChangeStatus", {"kind": "Normal", "busy": message != "", "message": message})
+
+
+def test_loading_is_said_in_a_corner_and_then_that_the_model_is_ready(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    status(desk, "loading the model")
+    until(lambda: signs(nvim) == ["mercury: loading the model"])
+    status(desk, "")
+    until(lambda: signs(nvim) == ["mercury: ready"])
+    until(lambda: signs(nvim) == [])
+
+
+def test_a_download_goes_on_in_the_corner(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    status(desk, "downloading Large: 1 %")
+    until(lambda: signs(nvim) == ["mercury: downloading Large: 1 %"])
+    status(desk, "downloading Large: 2 %")
+    until(lambda: signs(nvim) == ["mercury: downloading Large: 2 %"])
+
+
+def test_without_the_option_there_is_no_sign(desk: Desk) -> None:
+    nvim = desk.start_attached(options="sign = false")
+    status(desk, "loading the model")
+    until(lambda: "loading" in nvim.lua("return require('mercury').statusline()"))
+    nvim.lua("vim.wait(2 * 300)")  # twice as long as the plugin waits
+    assert signs(nvim) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("download", "yes"), ("download yes", "yes"), ("download later", "notNow"), ("download never", "never")],
+)
+def test_the_question_takes_no_key_and_is_answered_by_a_command(desk: Desk, typed: str, answer: str) -> None:
+    nvim = desk.start_attached()
+    desk.say("mercury/offerModel", OFFER)
+    until(lambda: signs(nvim))
+    [shown] = signs(nvim)
+    assert shown.startswith(QUESTION) and ":Mercury download" in shown
+    nvim.keys("ix = 1<Esc>")
+    assert nvim.lines() == ["x = 1"], "the user types on"
+    assert signs(nvim) == [shown]
+    nvim.keys(f":Mercury {typed}<CR>")
+    [command] = until(lambda: desk.received("workspace/executeCommand"))
+    assert command["params"] == {"command": "mercury.answerOffer", "arguments": [answer]}
+    assert signs(nvim) == []
+
+
+def test_the_question_stays_while_the_server_is_busy_with_suggestions(desk: Desk) -> None:
+    nvim = desk.start_attached()
+    desk.say("mercury/offerModel", OFFER)
+    until(lambda: signs(nvim))
+    for busy in (True, False):
+        desk.say("didChangeStatus", {"kind": "Normal", "busy": busy, "message": ""})
+    nvim.read_all_replies()
+    assert len(signs(nvim)) == 1 and signs(nvim)[0].startswith(QUESTION)
+
+
+def test_the_plugin_declares_that_it_can_ask(desk: Desk) -> None:
+    desk.start_attached()
+    [sent] = desk.received("initialize")
+    assert sent["params"]["capabilities"]["experimental"]["mercury"]["offers"] is True
