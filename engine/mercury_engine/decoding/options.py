@@ -38,6 +38,8 @@ class DiffusionOptions:
     """A sampler with a fixed number of steps, for models with full attention; replaces both."""
     length_bias: tuple[float, float, float, float, float] | None = None
     """A fit of `length.LengthBias`: height and rate of two exponentials, and the floor; None for the published one."""
+    searches_length: bool = True
+    """Whether the number of slots is searched for; otherwise it is the most that a request allows."""
     exact: bool = False
     """Whether a model with full attention reads its whole context in every step, not only in the first."""
 

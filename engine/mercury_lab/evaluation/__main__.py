@@ -1,5 +1,5 @@
-"""`python -m mercury_lab.evaluation COMMAND`: replay, infill, situations, edits, commits, commit-list, formats,
-calibration or unpack.
+"""`python -m mercury_lab.evaluation COMMAND`: replay, infill, humaneval, situations, edits, commits, commit-list,
+formats, calibration or unpack.
 """
 
 import sys
@@ -9,6 +9,7 @@ from mercury_lab.subcommands import run
 SUITE_MODULES = {
     "replay": "evaluation.replay",
     "infill": "evaluation.infill",
+    "humaneval": "evaluation.humaneval",
     "situations": "editing.situations",
     "edits": "editing.edits",
     "commits": "commit_edits.run",

@@ -13,6 +13,7 @@ from dataclasses import replace
 from mercury_engine.api import Fill, FillRequest
 from mercury_engine.decoding.options import AutoregressiveOptions
 from mercury_engine.engine import Engine
+from mercury_engine.errors import RequestError
 from mercury_engine.prompt.layout import PREFIX_CHARS, SUFFIX_CHARS, window
 from mercury_engine.text.common_prefix import common_prefix
 
@@ -27,6 +28,9 @@ MIN_REPEATED_CHARS = 6
 HALF_CONFIDENCE_CHARS = 16
 """Repeated characters, not counting blanks, at which `copying` reports a confidence of one half; not calibrated."""
 
+TYPED_CHARS = 12
+"""Characters typed since the text was read, in `typing_filler`: about four tokens."""
+
 MAX_READER_LINES = 6
 """Lines after which the reader alone stops looking for the end of a multi-line gap."""
 
@@ -36,8 +40,20 @@ def mercury_filler(engine: Engine, max_steps: int | None = None) -> GapFiller:
     return lambda gap: engine.fill(replace(gap.request, max_steps=max_steps))
 
 
+def typing_filler(engine: Engine) -> GapFiller:
+    """The engine after it has read the text as it was before the last characters were typed."""
+
+    def fill(gap: Gap) -> Fill:
+        engine.fill(replace(gap.request, near=gap.request.near[:-TYPED_CHARS], max_steps=0))
+        return engine.fill(gap.request)
+
+    return fill
+
+
 def left_to_right(engine: Engine) -> Engine:
     """An engine on the same network that reads plain blocks and drafts nothing: one token per step."""
+    if engine.reader.config.full_attention is not None:
+        raise RequestError(f"{engine.name} sees all of its text at once and cannot decode left to right")
     options = AutoregressiveOptions(lookahead=0)
     return Engine(replace(engine.parts, denoiser=None, options=options, markers=None, edit_format=None, paged=None))
 

@@ -4,19 +4,28 @@ It cuts gaps of four kinds out of held-out files: the rest of a line, a whole li
 span within a line. The same run fills the same gaps in other ways: with a limited number of steps, with the reader
 alone decoding left to right, by copying only, and with `--peer DIR` by Qwen2.5-Coder in its own fill-in-the-middle
 format. Every text is cut where it repeats the text after the gap, and is right if it equals the author's except for
-trailing blanks.
+trailing blanks. Of a masked model with full attention, which cannot decode left to right, it compares fills over keys
+and values that were read a few characters ago with exact ones.
 """
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mercury_engine.api import Fill
+from mercury_engine.decoding.diffusion.full_attention import FullAttentionDecoder
 from rich.table import Column, Table
 
 from mercury_lab.evaluation import suite
-from mercury_lab.evaluation.baselines import GapFiller, copying, left_to_right, mercury_filler, reader_filler
+from mercury_lab.evaluation.baselines import (
+    GapFiller,
+    copying,
+    left_to_right,
+    mercury_filler,
+    reader_filler,
+    typing_filler,
+)
 from mercury_lab.evaluation.confidence import gate_table
 from mercury_lab.evaluation.fim import FillInTheMiddle, has_peer_model
 from mercury_lab.evaluation.gaps import GAP_KINDS, Gap, gaps
@@ -26,7 +35,7 @@ __all__ = ["Answers", "InfillFigures", "answer_every_way", "figures_of", "left_t
 
 STEP_LIMITS = (1, 2, 4, 8)
 
-MERCURY, READER, COPY, PEER = "mercury", "left_to_right", "copy", "peer"
+MERCURY, READER, COPY, PEER, STALE = "mercury", "left_to_right", "copy", "peer", "stale"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +43,19 @@ class InfillFigures:
     """Figures for one kind of span: shares between 0 and 1, milliseconds for the whole fill; None: not run."""
 
     exact_match: float
-    left_to_right_exact_match: float
+    left_to_right_exact_match: float | None
     copy_exact_match: float
     peer_exact_match: float | None
+    stale_exact_match: float | None
+    stale_differs: float | None
+    """Share of gaps whose text over stale keys and values is another than the exact one."""
     by_steps: dict[str, float]
     """Exact match by step limit; "free" is without a limit."""
     steps_mean: float
-    left_to_right_steps_mean: float
+    left_to_right_steps_mean: float | None
     peer_steps_mean: float | None
     ms_p50: float
-    left_to_right_ms_p50: float
+    left_to_right_ms_p50: float | None
     copy_ms_p50: float
     peer_ms_p50: float | None
     count: int
@@ -75,19 +87,25 @@ def figures_of(answers: Sequence[Answers]) -> InfillFigures | None:
     ms = {name: 1e3 * statistics.median(a.fills[name].elapsed for a in answers) for name in names}
     return InfillFigures(
         exact_match=exact_match[MERCURY],
-        left_to_right_exact_match=exact_match[READER],
+        left_to_right_exact_match=exact_match.get(READER),
         copy_exact_match=exact_match[COPY],
         peer_exact_match=exact_match.get(PEER),
+        stale_exact_match=exact_match.get(STALE),
+        stale_differs=_differing(answers) if STALE in names else None,
         by_steps={name: exact_match[name] for name in names if name.isdecimal()} | {"free": exact_match[MERCURY]},
         steps_mean=steps[MERCURY],
-        left_to_right_steps_mean=steps[READER],
+        left_to_right_steps_mean=steps.get(READER),
         peer_steps_mean=steps.get(PEER),
         ms_p50=ms[MERCURY],
-        left_to_right_ms_p50=ms[READER],
+        left_to_right_ms_p50=ms.get(READER),
         copy_ms_p50=ms[COPY],
         peer_ms_p50=ms.get(PEER),
         count=len(answers),
     )
+
+
+def _differing(answers: Sequence[Answers]) -> float:
+    return statistics.fmean(each.fills[STALE].text != each.fills[MERCURY].text for each in answers)
 
 
 def figures_by_kind(answers: Sequence[Answers], kinds: Sequence[str]) -> suite.SuiteRecord:
@@ -103,6 +121,8 @@ def results_table(record: suite.SuiteRecord, kinds: Sequence[str]) -> Table:
         "left to right",
         "copy",
         "peer",
+        "stale",
+        "stale differs",
         "steps",
         "ms p50",
         "peer ms",
@@ -111,11 +131,12 @@ def results_table(record: suite.SuiteRecord, kinds: Sequence[str]) -> Table:
     for title, part in (("", record), (", Python", record["python"])):
         for kind in (k for k in kinds if k in part):
             figures = part[kind]
-            shares = [figures[f"{name}exact_match"] for name in ("", "left_to_right_", "copy_", "peer_")]
+            shares = [figures[f"{name}exact_match"] for name in ("", "left_to_right_", "copy_", "peer_", "stale_")]
             peer = figures["peer_ms_p50"]
             table.add_row(
                 kind + title,
                 *map(suite.percent, shares),
+                suite.percent(figures["stale_differs"]),
                 f"{figures['steps_mean']:.1f}",
                 f"{figures['ms_p50']:.0f}",
                 "-" if peer is None else f"{peer:.0f}",
@@ -140,7 +161,12 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     cases = list(gaps(options.corpus, options.limit, options.seed, tuple(options.kinds)))
     engine = suite.load_engine(options)
-    ways: dict[str, GapFiller] = {MERCURY: mercury_filler(engine), READER: reader_filler(engine), COPY: copying}
+    ways: dict[str, GapFiller] = {MERCURY: mercury_filler(engine), COPY: copying}
+    if isinstance(engine.decoder, FullAttentionDecoder):
+        ways[STALE], engine = typing_filler(engine), engine.varied(replace(engine.decoder.options, exact=True))
+        ways[MERCURY] = mercury_filler(engine)
+    else:
+        ways[READER] = reader_filler(engine)
     ways |= {str(limit): mercury_filler(engine, limit) for limit in options.steps}
     peer = FillInTheMiddle(suite.load_engine(options, options.peer)) if has_peer_model(options.peer) else None
     if peer:

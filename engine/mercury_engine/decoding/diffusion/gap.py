@@ -92,6 +92,8 @@ class MaskedGap:
         first = min(first, self.most)
         if self._model.finds_length:
             return first
+        if not self._model.options.searches_length:
+            return self.most
         search = CalibratedLength(_bias(self._model.options), first, most=self.most).search()
         try:
             slots = next(search)
