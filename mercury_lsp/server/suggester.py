@@ -12,14 +12,13 @@ from mercury_engine.api import OnStep
 from mercury_engine.errors import Cancelled, MercuryError
 
 from mercury_lsp.completion.coalescing import Feature
-from mercury_lsp.completion.next_edits import Closed, Diagnostic, RenamedDocument, Renaming, Surroundings
+from mercury_lsp.completion.next_edits import Diagnostic, RenamedDocument, Renaming, Surroundings
 from mercury_lsp.completion.next_edits.checks import is_complete
 from mercury_lsp.completion.next_edits.diagnostics import NO_EVIDENCE, Evidence
 from mercury_lsp.completion.next_edits.history import Hunk
 from mercury_lsp.completion.next_edits.next_place import broken_places, next_place, place_by_key, unfit_places
 from mercury_lsp.completion.next_edits.places import Place
 from mercury_lsp.completion.suggestions import Suggestion
-from mercury_lsp.context.workspace.closed_files import ClosedFile
 from mercury_lsp.documents.document import Snapshot
 from mercury_lsp.server.editor import Editor
 from mercury_lsp.server.session import Session, is_secret_document
@@ -27,20 +26,12 @@ from mercury_lsp.server.status import StatusBoard
 
 logger = logging.getLogger(__name__)
 
-SEARCH_SECONDS = 0.5
-"""To find a renamed name in files that aren't open while nobody waits; a later request has the search's result."""
-
-INVOKED_SEARCH_SECONDS = 5.0
-"""The same when the user has asked: 2,000 files take about a second."""
-
 
 class Suggester:
     """Answers every request for suggestions; if the engine fails there are none, and the user is notified once."""
 
     def __init__(self, session: Session, editor: Editor, status: StatusBoard):
         self._session, self._editor, self._status = session, editor, status
-        self._closed: dict[str, ClosedFile] = {}
-        """By uri, the files with the name that was renamed last, as they were read last."""
 
     async def suggest(
         self, uri: str, at: types.Position, feature: Feature, automatic: bool, on_step: OnStep | None = None
@@ -88,14 +79,10 @@ class Suggester:
         surroundings = partial(self._session.surroundings, uri, line)
         is_shown_elsewhere = at is None or self._editor.capabilities.takes_edits_elsewhere
         others = partial(self._others, uri) if is_shown_elsewhere else tuple
-        await self.search_closed_files(snapshot, cursor)
-        if not documents.is_current(snapshot):
-            return [], snapshot
-        closed = Closed(self._closed_documents(), is_shown_elsewhere)
-        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others, closed)
+        asking = self._session.completer.next_edits.find(snapshot, path, feature, cursor, surroundings, others)
         found = await self._answer(asking) or []
         edited = found[0].elsewhere or snapshot if found else snapshot
-        return (found, edited) if await self.are_current([snapshot, edited]) else ([], snapshot)
+        return (found, edited) if self.are_current([snapshot, edited]) else ([], snapshot)
 
     async def next_place(self, uri: str, at: types.Position | None = None) -> Place | None:
         """Where the user probably edits next: far from the cursor `at`, or anywhere without it, because they asked.
@@ -149,38 +136,9 @@ class Suggester:
         ranked = surroundings.rank()
         return ranked.best if ranked is not None else []
 
-    async def search_closed_files(self, snapshot: Snapshot, cursor: int | None) -> None:
-        """Look for the name that the user has renamed in files that aren't open; `cursor` is None if they wait."""
-        others = self._others(snapshot.uri) if self._allows_next_edits(snapshot) else []
-        renamed = self._session.completer.next_edits.renamed_declaration(snapshot, others, cursor)
-        if renamed is None:
-            self._closed = {}
-            return
-        seconds = INVOKED_SEARCH_SECONDS if cursor is None else SEARCH_SECONDS
-        found = await self._session.other_files.closed_files_with(*renamed, seconds)
-        self._closed = {each.snapshot.uri: each for each in found}
-
-    async def are_current(self, snapshots: Sequence[Snapshot]) -> bool:
-        """Whether documents are still as they were, and files on disk as they were read."""
-        documents = self._session.documents
-        files = [self._closed.get(each.uri) for each in snapshots if each.is_on_disk]
-        known = [each for each in files if each is not None]
-        if len(known) < len(files) or (known and not await self._session.other_files.are_unchanged(known)):
-            return False
-        return all(each.is_on_disk or documents.is_current(each) for each in snapshots)
-
-    def edited(self, snapshot: Snapshot) -> None:
-        """The client has made an edit of ours; a closed file isn't edited again as it is now."""
-        if snapshot.is_on_disk and (file := self._closed.pop(snapshot.uri, None)) is not None:
-            self._session.other_files.edited_closed_file(file)
-
-    def _closed_documents(self) -> list[tuple[Snapshot, str]]:
-        """The files with the name that was renamed last that are still not open."""
-        found = [(each.snapshot, each.path) for each in self._closed.values()]
-        return [each for each in found if each[0].uri not in self._session.documents and self._may_edit(each[0])]
-
-    def _may_edit(self, closed: Snapshot) -> bool:
-        return self._session.other_files.may_use(closed.uri) and self._allows_next_edits(closed)
+    def are_current(self, snapshots: Sequence[Snapshot]) -> bool:
+        """Whether documents are still as they were."""
+        return all(map(self._session.documents.is_current, snapshots))
 
     def may_have_next_edit(self, snapshot: Snapshot) -> bool:
         """Whether there is a place to ask the model about, as far as settings and rules say."""
@@ -188,22 +146,19 @@ class Suggester:
             return False
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
         around = self._session.surroundings(snapshot.uri, None)
-        return self._session.completer.next_edits.has_candidates(
-            snapshot, path, others, around, Closed(self._closed_documents())
-        )
+        return self._session.completer.next_edits.has_candidates(snapshot, path, others, around)
 
     def unfinished_renaming(self, snapshot: Snapshot) -> Renaming | None:
         """The renaming that the last change began, if places are left."""
         if not self._allows_next_edits(snapshot):
             return None
         path, others = self._session.documents.path(snapshot.uri), self._others(snapshot.uri)
-        others += self._closed_documents()
         return self._session.completer.next_edits.remaining(snapshot, path, others)
 
     async def rename_all(self, uri: str) -> list[RenamedDocument]:
         """The last renaming of a document made everywhere; empty if there is none or it would break a document.
 
-        Other documents and files take part if the workspace's rules let them be read. Raises UnknownDocument.
+        Other open documents take part if the workspace's rules let them be read. Raises UnknownDocument.
         """
         documents = self._session.documents
         if self._is_left_alone(uri):
@@ -212,11 +167,7 @@ class Suggester:
         snapshot = documents.parsed(uri)
         if not self._allows_next_edits(snapshot):
             return []
-        await self.search_closed_files(snapshot, None)
-        if not documents.is_current(snapshot):
-            return []
-        others = [*self._others(uri), *self._closed_documents()]
-        return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), others)
+        return self._session.completer.next_edits.rename_all(snapshot, documents.path(uri), self._others(uri))
 
     def _is_complete(self, hunk: Hunk) -> bool:
         documents = self._session.documents

@@ -232,24 +232,6 @@ def test_an_edit_in_another_document_is_made_by_the_command_too(desk: Desk) -> N
     until(lambda: name(nvim) == "user.py" and nvim.lines()[0] == "from tools import read")
 
 
-def test_an_edit_in_a_file_that_is_not_open_is_announced_and_the_key_opens_it(desk: Desk) -> None:
-    (desk.folder / ".git").mkdir()
-    user = desk.folder / "user.py"
-    user.write_text("from tools import load\n\nx = load(2)\n")
-    text = script(confidence=0.1) + "def load(a):\n    return a\n"
-    nvim = desk.start_attached(text, name="tools.py", cmd=COMMAND)
-    nvim.lua("vim.api.nvim_win_set_cursor(0, { 2, 4 })")
-    nvim.keys("ciwread<Esc>")
-    until(lambda: "→ user.py, line 1" in drawn(nvim))
-    assert "2 places in 1 closed file" in drawn(nvim)
-    assert not nvim.lua("return vim.bo[vim.fn.bufnr('user.py')].buflisted")
-    nvim.keys("<M-n>")
-    until(lambda: name(nvim) == "user.py")
-    nvim.keys("<M-n>")
-    until(lambda: nvim.lines()[0] == "from tools import read")
-    assert user.read_text().startswith("from tools import load")  # saving is the user's
-
-
 def test_all_places_of_several_documents_are_one_undo_step_in_each(desk: Desk) -> None:
     nvim = project(desk)
     other = "return vim.api.nvim_buf_get_lines(vim.fn.bufnr('user.py'), 0, -1, true)"

@@ -243,19 +243,3 @@ def test_a_renaming_goes_on_in_another_open_file(window: Open, tmp_path: Path) -
     vscode.draws("size", "2 of 3 · Tab to apply")
     vscode.page.press("Tab")
     vscode.waits(lambda: other.read_text().startswith("from a import size\n"))
-
-
-def test_a_renaming_goes_on_in_a_file_that_is_not_open(window: Open, tmp_path: Path) -> None:
-    user = tmp_path / "0" / "b.py"
-    (user.parent / ".git").mkdir(parents=True)
-    user.write_text("from a import area\n\nprint(area)\n")
-    vscode = window(SILENT, "def area():\n    return 1\n", NO_LIST).is_ready()
-    for key, modifiers in (("Home", CTRL), ("ArrowDown", 0), *2 * [("ArrowRight", CTRL)], ("d", CTRL)):
-        vscode.page.press(key, modifiers)
-    vscode.page.type("size")
-    found = "→ b.py, line 1 · rename area to size (2 of 3; 2 places in 1 closed file) · Tab to jump"
-    vscode.waits(lambda: vscode.drawn().hints == [found])
-    vscode.page.press("Tab")
-    vscode.draws("size", "2 of 3; 2 places in 1 closed file · Tab to apply")
-    vscode.page.press("Tab")
-    vscode.waits(lambda: user.read_text().startswith("from a import size\n"))

@@ -3,8 +3,7 @@
 `Workspace` runs on the event loop and chooses the snippets of a request (choice.py). `Library` runs on one background
 thread (background.py, pace.py): it finds the workspace's files (discovery.py, ignored.py, files.py), follows imports
 (imports.py), cuts files into snippets (file_snippets.py, declarations.py) and delivers `PreparedSnippets`. `Watcher`
-(watching.py) reports changed files for clients that do not. It also finds the closed files in which a renaming goes on
-(closed_files.py).
+(watching.py) reports changed files for clients that do not.
 """
 
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES

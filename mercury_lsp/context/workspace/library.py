@@ -9,13 +9,6 @@ from pathlib import Path
 from mercury_engine.lru import LeastRecentlyUsed
 
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, most_similar, words_of
-from mercury_lsp.context.workspace.closed_files import (
-    ClosedFile,
-    SearchedName,
-    closed_file,
-    nearest_first,
-    paths_with,
-)
 from mercury_lsp.context.workspace.discovery import DiscoveredPath, discover
 from mercury_lsp.context.workspace.file_snippets import FileSnippets
 from mercury_lsp.context.workspace.files import FileIndex
@@ -23,7 +16,7 @@ from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
 from mercury_lsp.context.workspace.imports import IMPORTS_REACH_CHARS, READ_LANGUAGES, imports
 from mercury_lsp.context.workspace.pace import Pace
 from mercury_lsp.documents.document import Snapshot
-from mercury_lsp.documents.languages import language_of, share_names
+from mercury_lsp.documents.languages import language_of
 
 MAX_IMPORTED_FILES = 16
 """Most imported files read for one document."""
@@ -84,14 +77,10 @@ class Library:
         self._is_walking = False
         self._views: LeastRecentlyUsed[str, DocumentView] = LeastRecentlyUsed(DOCUMENTS_KEPT)
         self._file_snippets = FileSnippets(pace.rest_if_due)
-        self._with_name: tuple[SearchedName | None, list[str]] = None, []
-        """The name searched for last, and the files that contain it; valid until files change."""
-        self._closed: dict[str, ClosedFile] = {}
-        """By path, the files of the last search as they were read last."""
 
     def open(self, roots: tuple[Path, ...]) -> None:
         """Find the files below these folders, and forget all others."""
-        self.index, self._with_name = FileIndex(), (None, [])
+        self.index = FileIndex()
         self._rules = {root.as_posix(): IgnoreRules(root.as_posix()) for root in roots}
         self._folders.clear()
         self._file_snippets.clear()
@@ -132,7 +121,6 @@ class Library:
 
     def changed(self, paths: list[str]) -> None:
         """Files or folders were created, changed or deleted."""
-        self._with_name = None, []
         if any(os.path.basename(path) in (*IGNORE_FILES, "exclude") for path in paths):
             self.open(tuple(map(Path, self._rules)))
             return
@@ -140,22 +128,6 @@ class Library:
             self._update_path(path)
             self._pace.rest_if_due()
         self._prepare_all()
-
-    def closed_files_with(self, searched: SearchedName, opened: frozenset[str]) -> list[ClosedFile]:
-        """The files that contain a name and that are not among the opened ones, read now.
-
-        Each is of a language that may use the name; files that nobody may read are not among them.
-        """
-        if self._with_name[0] != searched:
-            of_family = [each for each in self.index.paths if share_names(searched.language_id, language_of(each))]
-            nearest = nearest_first(of_family, searched.path)
-            self._with_name = searched, paths_with(searched.name, nearest, self._rules_of, self._pace)
-        paths = [path for path in self._with_name[1] if path not in opened and path in self.index]
-        if self._is_walking:
-            self._with_name = None, []  # more files may come
-        found = (closed_file(path, self._rules_of(path), self._closed.get(path)) for path in paths)
-        self._closed = {each.full_path: each for each in found if each is not None}
-        return list(self._closed.values())
 
     def _update_path(self, path: str) -> None:
         rules = self._rules_of(path)

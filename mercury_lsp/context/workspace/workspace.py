@@ -10,8 +10,6 @@ from mercury_lsp.context.context import CompletionContext
 from mercury_lsp.context.open_documents import OpenDocuments
 from mercury_lsp.context.workspace.background import Background
 from mercury_lsp.context.workspace.choice import Snippet, SnippetKind, choose, words_of
-from mercury_lsp.context.workspace.closed_files import ClosedFile, SearchedName, within
-from mercury_lsp.context.workspace.file_snippets import FileVersion
 from mercury_lsp.context.workspace.ignored import IGNORE_FILES, IgnoreRules
 from mercury_lsp.context.workspace.library import PREPARED_REACH_CHARS, DocumentView, Library, PreparedSnippets
 from mercury_lsp.context.workspace.pace import Pace
@@ -20,9 +18,6 @@ from mercury_lsp.context.workspace.watching import Watcher
 from mercury_lsp.documents.document import Edit, Snapshot
 from mercury_lsp.documents.redaction import chunk_without_secrets
 from mercury_lsp.documents.uris import path_of
-
-DISK_SECONDS = 2.0
-"""For the disk to say whether files have changed."""
 
 VISITED_DOCUMENTS = 3
 """Number of other open documents that snippets are taken from: those visited last."""
@@ -57,8 +52,6 @@ class Workspace:
         self._edit_offsets: dict[str, int] = {}
         """By URI, the offset of the last edit."""
         self._cursors: dict[str, int] = {}
-        self._edited_on_disk: dict[str, FileVersion] = {}
-        """By path, the version on disk of closed files that an edit of ours has gone to."""
         self.on_change: Callable[[list[Path]], None] | None = None
         """Receives files that changed, on the watching thread, where the client does not report them."""
         self._watcher = Watcher(self._changed)
@@ -126,34 +119,6 @@ class Workspace:
             self._usable[uri] = self._rules.setdefault(root, IgnoreRules(root)).allows(path)
         return self._usable[uri]
 
-    async def closed_files_with(self, name: str, uri: str, seconds: float) -> list[ClosedFile]:
-        """Files that aren't open and contain a name of a document, read now; none after so many seconds.
-
-        A file that an edit of ours has gone to is left out until it changes on disk: the client may hold that edit
-        without saying so.
-        """
-        path = self._path(uri) if self._is_enabled and uri in self._documents else None
-        if path is None or not self.may_use(uri):
-            return []
-        searched = SearchedName(name, self._documents.snapshot(uri).language_id, path)
-        opened = frozenset(own for own in map(self._path, self._documents.uris) if own is not None)
-        found = await within(seconds, self._background.put, lambda: self._library.closed_files_with(searched, opened))
-        now = frozenset(own for own in map(self._path, self._documents.uris) if own is not None)
-        return [
-            each
-            for each in found or ()
-            if each.full_path not in now and self._edited_on_disk.get(each.full_path) != each.disk_version
-        ]
-
-    async def are_unchanged(self, files: Sequence[ClosedFile]) -> bool:
-        """Whether files are as they were read, and still not open; False if the disk does not answer."""
-        found = await within(DISK_SECONDS, self._background.put, lambda: all(each.is_unchanged for each in files))
-        return bool(found) and not any(each.snapshot.uri in self._documents for each in files)
-
-    def edited_closed_file(self, file: ClosedFile) -> None:
-        """A client made an edit of ours in a file that was not open."""
-        self._edited_on_disk[file.full_path] = file.disk_version
-
     def prepare(self, uri: str) -> None:
         """Have a document's imports read in the background, unless it is outside the workspace folders."""
         if not self._is_enabled or uri not in self._documents:
@@ -179,7 +144,6 @@ class Workspace:
             each.pop(uri, None)
         self._offered.clear()
         path = self._path(uri)
-        self._edited_on_disk.pop(path or "", None)
         for other, prepared in list(self._prepared.items()):
             if path in prepared.files:  # until it is prepared again
                 del self._prepared[other]

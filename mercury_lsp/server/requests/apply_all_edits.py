@@ -5,7 +5,7 @@ from typing import Any
 from lsprotocol import types
 
 from mercury_lsp.completion.next_edits import Renaming
-from mercury_lsp.completion.suggestions import RenamingProgress, in_closed_files
+from mercury_lsp.completion.suggestions import RenamingProgress
 from mercury_lsp.server.requests.applying import CHANGED_REASON, apply_sites, refused
 from mercury_lsp.server.requests.next_edit import NextEdit
 from mercury_lsp.server.server import MercuryServer
@@ -15,10 +15,7 @@ APPLY_ALL_COMMAND = "mercury.applyAllEdits"
 
 def apply_all_title(renaming: Renaming | RenamingProgress) -> str:
     """The title of the command and of its code action."""
-    title = f"Rename all {renaming.remaining} remaining {renaming.old} to {renaming.new}"
-    if not renaming.closed_places:
-        return title
-    return f"{title} ({in_closed_files(renaming.closed_places, renaming.closed_files)})"
+    return f"Rename all {renaming.remaining} remaining {renaming.old} to {renaming.new}"
 
 
 async def apply_all_edits(server: MercuryServer, token: types.ProgressToken | None, *arguments: Any) -> dict[str, Any]:
@@ -30,7 +27,7 @@ async def apply_all_edits(server: MercuryServer, token: types.ProgressToken | No
     found = await server.suggester.rename_all(uri)
     if not found:
         return refused(server, "no renaming to finish")
-    if not await server.suggester.are_current([each.snapshot for each in found]):
+    if not server.suggester.are_current([each.snapshot for each in found]):
         return refused(server, CHANGED_REASON)
     count, kept = sum(len(each.sites) for each in found), sum(each.kept for each in found)
     answer: dict[str, Any] = await apply_sites(server, found, "Mercury: rename all")

@@ -60,9 +60,8 @@ async def apply_sites(server: MercuryServer, found: Sequence[RenamedDocument], t
 
 
 def _is_waiting(server: MercuryServer, snapshot: Snapshot) -> bool:
-    """Whether this text is waiting for another edit of ours; a file on disk is read anew for every command."""
-    waiting = server.editor.applying.get(snapshot.uri)
-    return waiting is not None and (snapshot.is_on_disk or waiting is snapshot.source)
+    """Whether this text is waiting for another edit of ours."""
+    return server.editor.applying.get(snapshot.uri) is snapshot.source
 
 
 def _text_edit(snapshot: Snapshot, site: EditSite) -> types.TextEdit:
@@ -84,18 +83,11 @@ async def _is_applied(server: MercuryServer, edits: Mapping[Snapshot, Sequence[t
     except JsonRpcException as error:
         logger.warning("the client did not apply an edit: %s", error)
         return False
-    if answer is None or not answer.applied:
-        return False
-    for each in edits:
-        server.suggester.edited(each)
-    return True
+    return answer is not None and answer.applied
 
 
 def _identifier(snapshot: Snapshot) -> types.OptionalVersionedTextDocumentIdentifier:
-    """A version of a document; a file that isn't open has none."""
-    return types.OptionalVersionedTextDocumentIdentifier(
-        snapshot.uri, None if snapshot.is_on_disk else snapshot.version
-    )
+    return types.OptionalVersionedTextDocumentIdentifier(snapshot.uri, snapshot.version)
 
 
 async def go_to(server: MercuryServer, uri: str, at: types.Position) -> None:

@@ -23,11 +23,6 @@ async def code_action(
     if not server.session.settings.allows(snapshot.language_id):
         return []
     server.suggester.asked_about(snapshot, _error_lines(params.context.diagnostics))
-    await server.suggester.search_closed_files(
-        snapshot, snapshot.offset_at(params.range.start.line, params.range.start.character)
-    )
-    if not server.session.documents.is_current(snapshot):
-        return []
     commands = list(_commands(server, snapshot, params.range.start))
     if not server.editor.capabilities.takes_action_literals:
         return commands

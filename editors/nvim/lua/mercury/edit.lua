@@ -39,37 +39,13 @@ function M.buffer_of(client, uri)
   end
 end
 
---- A buffer for a file that isn't open, which the client takes up as it does every file; it is listed once the user
---- goes there. A file that another Neovim edits is left alone, for its swap file asks a question.
----@param uri string
----@return integer?
-local function loaded(uri)
-  if not vim.startswith(uri, "file:") then
-    return
-  end
-  local bufnr = vim.fn.bufadd(vim.uri_to_fname(uri))
-  if api.nvim_buf_is_loaded(bufnr) then
-    return bufnr
-  end
-  local asks = api.nvim_create_autocmd("SwapExists", {
-    command = "let v:swapchoice = 'q'",
-  })
-  local ok = pcall(vim.fn.bufload, bufnr)
-  api.nvim_del_autocmd(asks)
-  return ok and api.nvim_buf_is_loaded(bufnr) and bufnr or nil
-end
-
 --- The server's edit; nil if it is for another text than the buffer's.
 ---@param client vim.lsp.Client
 ---@param item table
 ---@return mercury.NextEdit?
 function M.read(client, item)
   local version = item.textDocument.version
-  local replaces = vim.tbl_get(item, "mercury", "replaces")
   local bufnr = M.buffer_of(client, item.textDocument.uri)
-  if not bufnr and not version and replaces then
-    bufnr = loaded(item.textDocument.uri)
-  end
   if not bufnr or version and version ~= vim.lsp.util.buf_versions[bufnr] then
     return
   end
@@ -91,15 +67,6 @@ function M.read(client, item)
   end
   if #lines == 0 then
     return
-  end
-  if replaces then
-    local last_line = lines[#lines]
-    local before = byte(lines[1], from.character)
-    local span = table.concat(lines, "\n")
-    span = span:sub(before + 1, #span - #last_line + byte(last_line, to.character))
-    if span ~= replaces:gsub("\r\n?", "\n") then
-      return
-    end
   end
   local head = lines[1]:sub(1, byte(lines[1], from.character))
   local tail = lines[#lines]:sub(byte(lines[#lines], to.character) + 1)

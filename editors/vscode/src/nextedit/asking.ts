@@ -19,21 +19,14 @@ export async function ask(server: Server, editor: TextEditor, token: Cancellatio
     token,
   );
   const edit = answer?.edits[0];
-  const isStale = (): boolean => token.isCancellationRequested || document.isClosed || document.version !== version;
-  if (!edit || isStale()) return undefined;
-  const edited = await documentOf(edit);
-  return edited && !isStale() ? pending(edit, edited) : undefined;
+  if (!edit || token.isCancellationRequested || document.isClosed || document.version !== version) return undefined;
+  const edited = documentOf(edit);
+  return edited ? pending(edit, edited) : undefined;
 }
 
-/** The document that an edit is in; a file that isn't open is read, and shown once the user goes there. */
-async function documentOf({ textDocument, mercury }: Answer): Promise<TextDocument | undefined> {
-  const known = workspace.textDocuments.find((each) => each.uri.toString() === Uri.parse(textDocument.uri).toString());
-  if (known || textDocument.version !== undefined || mercury?.replaces === undefined) return known;
-  try {
-    return await workspace.openTextDocument(Uri.parse(textDocument.uri));
-  } catch {
-    return undefined; // deleted since, or binary
-  }
+/** The open document that an edit is in. */
+function documentOf({ textDocument }: Answer): TextDocument | undefined {
+  return workspace.textDocuments.find((each) => each.uri.toString() === Uri.parse(textDocument.uri).toString());
 }
 
 /** The user does not want an edit: the server does not offer it again for the same change. */

@@ -4,8 +4,6 @@ import { apply, pieces, type Piece } from "./diff";
 export interface Progress {
   readonly label: string;
   readonly remaining: number;
-  /** The text that the edit replaces; with a file that isn't open, instead of a version. */
-  readonly replaces?: string;
   /** The command that finishes it. */
   readonly applyAll: { readonly command: string; readonly arguments: readonly unknown[] };
 }
@@ -48,25 +46,16 @@ export interface Pending {
 export function pending(answer: Answer, document: Text): Pending | undefined {
   const uri = document.uri.toString();
   const { version } = document;
-  if (!isFor(answer, document)) return undefined;
+  if (answer.textDocument.uri !== uri || answer.textDocument.version !== version) return undefined;
   const { start, end } = answer.range;
   if (end.line >= document.lineCount || end.line < start.line) return undefined;
   const old = linesOf(document, start.line, end.line);
   const head = document.lineAt(start.line).text.slice(0, start.character);
   const tail = document.lineAt(end.line).text.slice(end.character);
-  const replaces = answer.mercury?.replaces?.replace(/\r\n?/g, "\n");
-  if (replaces !== undefined && head + replaces + tail !== old) return undefined;
   const text = head + answer.text.replace(/\r\n?/g, "\n") + tail;
   const id = answer.command?.arguments?.[0];
   const place = { uri, version, line: start.line };
   return differing({ id: typeof id === "string" ? id : "", ...place, old, text, renaming: answer.mercury });
-}
-
-/** Whether an edit is for a version of a document, or for a file that had none. */
-function isFor({ textDocument, mercury }: Answer, document: Text): boolean {
-  const uri = document.uri.toString();
-  if (textDocument.version !== undefined) return textDocument.uri === uri && textDocument.version === document.version;
-  return mercury?.replaces !== undefined && decodeURIComponent(textDocument.uri) === decodeURIComponent(uri);
 }
 
 /** What is left of an edit after some of its pieces were made, in the version that has them. */

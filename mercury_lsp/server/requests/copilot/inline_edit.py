@@ -46,31 +46,17 @@ async def inline_edit(server: MercuryServer, params: InlineEditParams) -> dict[s
     except Cancelled:
         return {"edits": []}
     asked = params.text_document
-    edits = [_answer(each, snapshot, asked) for each in found]
+    edits = [_edit(_with_line_rest(each, snapshot), _edited(each, asked), asked) for each in found]
     if server.editor.capabilities.takes_source:
         for edit, each in zip(edits, found, strict=True):
             edit["mercury"] = edit.get("mercury", {}) | {"source": each.source}
     return {"edits": edits}
 
 
-def _answer(suggestion: Suggestion, snapshot: Snapshot, asked: VersionedDocument) -> dict[str, Any]:
-    """The answer's edit; a closed file has no version, so it comes with the text that the edit replaces."""
-    whole = _with_line_rest(suggestion, snapshot)
-    edit = _edit(whole, _edited(suggestion, asked), asked)
-    if snapshot.is_on_disk:
-        edit["mercury"] = edit.get("mercury", {}) | {"replaces": _replaced(whole, snapshot)}
-    return edit
-
-
-def _replaced(suggestion: Suggestion, snapshot: Snapshot) -> str:
-    start, end = snapshot.offset_at(*suggestion.start), snapshot.offset_at(*suggestion.end)
-    return snapshot.slice(start, end)
-
-
 def _edited(suggestion: Suggestion, asked: VersionedDocument) -> VersionedDocument:
     """The document that a suggestion edits."""
     other = suggestion.elsewhere
-    return asked if other is None else VersionedDocument(other.uri, None if other.is_on_disk else other.version)
+    return asked if other is None else VersionedDocument(other.uri, other.version)
 
 
 async def _find(server: MercuryServer, params: InlineEditParams) -> tuple[list[Suggestion], Snapshot]:
@@ -101,11 +87,6 @@ def renaming_progress(progress: RenamingProgress, document: VersionedDocument) -
         "number": progress.number,
         "total": progress.total,
         "remaining": progress.remaining,
-        **(
-            {"closed": {"places": progress.closed_places, "files": progress.closed_files}}
-            if progress.closed_files
-            else {}
-        ),
         "applyAll": {
             "title": apply_all_title(progress),
             "command": APPLY_ALL_COMMAND,
