@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from pathlib import PurePosixPath
+from posixpath import splitext
 from string import digits
 
 MAX_BYTES = 200_000
@@ -59,6 +60,15 @@ _SECRETS = re.compile(
     r"|\bgithub_pat_\w{60}|\bxox[abposr]-[0-9A-Za-z-]{10}|\bsk_live_[0-9A-Za-z]{20}|\bAIza[0-9A-Za-z_-]{35}\b"
     r"|\bglpat-[0-9A-Za-z_-]{20}"
 )
+_SECRET_MARKS = (
+    *("PRIVATE KEY", "AKIA", "ASIA", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "sk_live_", "AIza"),
+    "glpat-",
+)
+"""One of these is in whatever `_SECRETS` finds; looking for them takes a tenth of the time."""
+
+_QUOTED = re.compile(r"[\"'][A-Za-z0-9+/=_-]{24,}[\"']")
+"""Is in whatever `_ASSIGNED` finds; the other pattern, which ignores case, takes ten times as long."""
+
 _ASSIGNED = re.compile(
     r"(?:secret|token|passw(?:or)?d|api_?key)\w*[\"']?\s*[:=]\s*[bru]?[\"']([A-Za-z0-9+/=_-]{24,})[\"']", re.I
 )
@@ -66,7 +76,7 @@ _ASSIGNED = re.compile(
 
 def language_of(path: str, content: bytes) -> str | None:
     """The language by suffix, or by content for headers and files without a suffix; None for everything else."""
-    suffix = PurePosixPath(path).suffix
+    suffix = splitext(path)[1]
     if path.endswith((".min.js", ".min.css", ".d.ts", ".d.mts")):
         return None
     if suffix == ".h":
@@ -114,7 +124,9 @@ def text_fault(text: str) -> str | None:
 
 def has_secret(text: str) -> bool:
     """Whether a known key format occurs, or a random-looking value is assigned to a name like a secret's."""
-    return bool(_SECRETS.search(text)) or any(_looks_random(value) for value in _ASSIGNED.findall(text))
+    if any(mark in text for mark in _SECRET_MARKS) and _SECRETS.search(text):
+        return True
+    return bool(_QUOTED.search(text)) and any(_looks_random(value) for value in _ASSIGNED.findall(text))
 
 
 def _looks_random(value: str) -> bool:
