@@ -117,6 +117,8 @@ class EditHunk:
     inserted: str
     path: str | None = None
     """The file, unless it is the document itself."""
+    line: int = 0
+    """The first of the inserted lines in the file as it is now, from 0, for formats that number them."""
 
 
 MAX_REGION_LINES = 24

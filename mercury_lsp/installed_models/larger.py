@@ -46,7 +46,7 @@ def offer() -> dict[str, str] | None:
 
 def _terms() -> str:
     model = KNOWN[NAME]
-    return f"{model.title} ({model.origin.size / 1e9:.1f} GB, {model.licence})"
+    return f"{model.title} ({model.download_bytes / 1e9:.1f} GB, {model.licence})"
 
 
 def add() -> None:

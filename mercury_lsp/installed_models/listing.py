@@ -67,8 +67,9 @@ def models(store: Store, reference: Reference | None = None) -> list[Model]:
 
 
 def largest_within(rows: Iterable[Model], milliseconds: float) -> Model | None:
-    """The model with the most weights whose answers take no longer, measured or estimated."""
-    quick = [row for row in rows if row.speed is not None and row.speed.answer_ms <= milliseconds]
+    """The model with the most weights that fills gaps and whose answers take no longer, measured or estimated."""
+    fills = [row for row in rows if row.name not in KNOWN or KNOWN[row.name].edit_format is None]
+    quick = [row for row in fills if row.speed is not None and row.speed.answer_ms <= milliseconds]
     return max(quick, key=lambda row: row.weight_bytes, default=None)
 
 
@@ -111,7 +112,7 @@ def _available(model: KnownModel, reference: Reference | None) -> Model:
         title=model.title,
         installed=False,
         in_use=False,
-        size_bytes=model.origin.size,
+        size_bytes=model.download_bytes,
         weight_bytes=model.weight_bytes,
         licence=model.licence,
         memory_mb=model.memory_mb,

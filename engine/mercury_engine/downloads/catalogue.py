@@ -23,6 +23,13 @@ class KnownModel:
     """Bytes on the disk once it is installed; a forward pass reads nearly all of them."""
     memory_mb: int
     """Resident memory of a server that has loaded it and filled a few gaps."""
+    edit_format: str | None = None
+    """The family of the edit format that it was trained on."""
+
+    @property
+    def download_bytes(self) -> int:
+        """Bytes of the download, about so where only the Hub knows."""
+        return self.origin.size or self.weight_bytes
 
     @property
     def adapters(self) -> list[Path]:
@@ -66,7 +73,43 @@ QWEN_15B = KnownModel(
     memory_mb=1_300,
 )
 
-KNOWN = {model.name: model for model in (QWEN_05B, QWEN_15B)}
+SWEEP_05B = KnownModel(
+    name="sweep-next-edit-0.5b",
+    title="Sweep next-edit 0.5B",
+    author="Sweep AI",
+    licence="Apache-2.0",
+    licence_url=APACHE,
+    origin=FileOrigin(
+        "sweep-next-edit-0.5b.q8_0.gguf",
+        "2d2f5ca856765a086d4ee3d0dc4d30358e9d562e36480e0c754240e9cf45ed64",
+        (),
+        None,
+        HubFile("sweepai/sweep-next-edit-0.5B", "sweep-next-edit-0.5b.q8_0.gguf"),
+    ),
+    weight_bytes=500_000_000,
+    memory_mb=650,
+    edit_format="sweep",
+)
+
+SWEEP_15B = KnownModel(
+    name="sweep-next-edit-1.5b",
+    title="Sweep next-edit 1.5B",
+    author="Sweep AI",
+    licence="Apache-2.0",
+    licence_url=APACHE,
+    origin=FileOrigin(
+        "sweep-next-edit-1.5b.q8_0.v2.gguf",
+        "1321ea5e5d7529e60f9770c6a0b3a965f89542d16cf4ae51bab267f6a88150da",
+        (),
+        1_537_269_856,
+        HubFile("sweepai/sweep-next-edit-1.5B", "sweep-next-edit-1.5b.q8_0.v2.gguf"),
+    ),
+    weight_bytes=1_537_269_856,
+    memory_mb=1_750,
+    edit_format="sweep",
+)
+
+KNOWN = {model.name: model for model in (QWEN_05B, QWEN_15B, SWEEP_05B, SWEEP_15B)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def fetch_origin(origin: FileOrigin, target: Path) -> None:
         raise DownloadCorrupt(
             f"{origin.hub.repository} no longer has the {origin.hub.path} that this version knows; upgrade mercury-lsp"
         )
-    fetch(repository.name, found.path, repository.commit, target, origin.size)
+    fetch(repository.name, found.path, repository.commit, target, found.size)
 
 
 def _endpoint() -> str | None:

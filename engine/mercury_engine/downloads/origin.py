@@ -32,9 +32,9 @@ class FileOrigin:
     name: str
     sha256: str
     wheels: tuple[WheelPart, ...]
-    """The wheels whose parts make up the file, joined in this order."""
-    size: int
-    """Bytes."""
+    """The wheels whose parts make up the file, joined in this order; none if only the Hub has it."""
+    size: int | None
+    """Bytes; None if only the Hub knows."""
     hub: HubFile
 
 

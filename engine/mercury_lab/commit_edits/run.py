@@ -226,8 +226,8 @@ def ask_server(
                     yield found, record.found[-1], answer
 
 
-def option_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mercury_lab.evaluation commits", description=__doc__)
+def option_parser(step: str = "commits", description: str | None = __doc__) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"mercury_lab.evaluation {step}", description=description)
     parser.add_argument("--mirror", type=Path, required=True, help="folder of bare clones, OWNER+NAME[/repo]")
     parser.add_argument("--list", type=Path, default=LIST, help=f"positions (default: {LIST})")
     parser.add_argument(

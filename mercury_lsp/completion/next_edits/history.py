@@ -229,7 +229,7 @@ def shown(hunks: Sequence[Hunk], uri: str) -> list[EditHunk]:
     for hunk in hunks:
         before, after = change_without_secrets(hunk.before, hunk.after, hunk.language_id, *hunk.around)
         if before != after:
-            found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path))
+            found.append(EditHunk(0, before, after, None if hunk.uri == uri else hunk.path, hunk.line))
     return found
 
 

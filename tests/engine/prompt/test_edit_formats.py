@@ -12,7 +12,7 @@ from mercury_engine.loading import load_model
 from mercury_engine.prompt.edit_formats.edit_format import TEMPLATE_FILE
 from mercury_engine.prompt.edit_formats.families import FAMILIES, format_of
 from mercury_engine.prompt.edit_formats.rendering import answer, render
-from mercury_engine.prompt.edit_formats.sweep import SWEEP
+from mercury_engine.prompt.edit_formats.sweep import SWEEP, SWEEP_SERVER
 from mercury_engine.prompt.edit_formats.zeta import ZETA_1, ZETA_2, ZETA_2_1
 from mercury_engine.prompt.tokenizer import Tokenizer
 
@@ -22,7 +22,7 @@ FIXTURES = Path(__file__).parents[2] / "data" / "edit_formats"
 
 HISTORY = (
     EditHunk(0, "text = load(name)\n", 'text = load(name, "utf-8")\n', "tools/show.py"),
-    EditHunk(0, "    view = View()\n", "    view = View(app)\n"),
+    EditHunk(0, "    view = View()\n", "    view = View(app)\n", line=1),
 )
 REQUEST = RewriteRequest(
     text="    view = View(app)\n    other = View()\n",
@@ -52,6 +52,8 @@ def test_a_prompt_is_the_familys_fixture(edit_format):
 NAMES = {
     "sweep-next-edit-0.5b": "sweep",
     "sweepai/sweep-next-edit-1.5B": "sweep",
+    "sweep-next-edit-1.5b.q8_0.v2": "sweep",
+    "Sweep Next Edit V2 7B": "sweep-server",
     "Zeta": "zeta-1",
     "zeta-2": "zeta-2",
     "zeta2-Q4_K_M": "zeta-2",
@@ -77,7 +79,39 @@ def test_a_models_own_template_file_goes_before_its_name(tmp_path):
     assert shown(found, replace(REQUEST, near="", suffix=())) == REQUEST.text + "<|file_sep|>\n"
 
 
+def test_a_template_file_may_name_the_family_of_a_known_format(tmp_path):
+    (tmp_path / TEMPLATE_FILE).write_text('{"family": "sweep-server"}')
+    assert format_of(tmp_path, ("sweep-next-edit-0.5b",)) is SWEEP_SERVER
+
+
+PUBLISHED = (
+    EditHunk(0, 'def greet():\n    print("Hello!")\n', 'def greet(name):\n    print(f"Hello, {name}!")\n', line=2),
+    EditHunk(0, "", "from utils import get_time_of_day\n\n"),
+)
+"""The edits of the sample that is published with Sweep's models; its other file is left out."""
+
+SAMPLE = 'from utils import get_time_of_day\n\ndef greet(name):\n    print(f"Hello, {name}!")\n\ngreet("Alice")\n'
+
+
+@pytest.mark.parametrize("edit_format", [SWEEP, SWEEP_SERVER], ids=["sweep", "sweep-server"])
+def test_the_published_sample_gets_the_prompt_that_the_published_code_makes_of_it(edit_format):
+    request = RewriteRequest(SAMPLE, history=PUBLISHED, path="greet.py", language="python", cursor=34)
+    assert shown(edit_format, request) == (FIXTURES / f"{edit_format.family}-published.txt").read_text("utf-8")
+
+
+def test_edits_are_taken_back_from_the_newest_up_to_one_that_is_not_here():
+    history = (
+        EditHunk(0, "a\n", "b\n"),
+        EditHunk(0, "x\n", "y\n", "other.py"),
+        EditHunk(0, "c\n", "d\n"),
+        EditHunk(0, "", "e\n"),
+    )
+    prompt = shown(SWEEP_SERVER, replace(REQUEST, text="b\nd\ne\n", near="", suffix=(), history=history, cursor=0))
+    assert "<|file_sep|>original/site/views.py:1:4\nb\nc\n<|file_sep|>current/" in prompt
+
+
 WRONG = {
+    "a family that is not known": '{"family": "swep"}',
     "no JSON": "{",
     "a list": "[]",
     "an unknown field": json.dumps({**asdict(SWEEP), "prompts": ""}),
@@ -143,6 +177,7 @@ ANSWERS = {
     "the whole window": (SWEEP, f"def views(app):\n{NEW}    return view, other\n", NEW),
     "a line around changed": (SWEEP, f"def views(all):\n{NEW}    return view, other\n", None),
     "a line around is missing": (SWEEP, f"{NEW}    return view, other\n", None),
+    "a fault of its training data": (SWEEP_SERVER, f"{NEW.rstrip()} No newline at end of file", NEW),
     "a spelled sentinel": (SWEEP, f"def views(app):\n<|file_sep|>\n{NEW}    return view, other\n", None),
 }
 

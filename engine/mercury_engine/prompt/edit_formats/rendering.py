@@ -6,8 +6,8 @@ lines that do are left out. An answer that still holds a sentinel is no answer.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from mercury_engine.api import EditHunk, RewriteRequest
 from mercury_engine.prompt.edit_formats.edit_format import EditFormat
@@ -47,15 +47,24 @@ def render(edit_format: EditFormat, request: RewriteRequest) -> Rendered | None:
     if _spells(edit_format, present + "\n" + request.path):
         return None
     edits = [each for each in request.history if not _spells(edit_format, each.removed + each.inserted)]
-    shown = [_edit(edit_format, each, request.path) for each in edits[-edit_format.max_edits :]]
     near = "".join(request.far)[-CONTEXT_CHARS:].partition("\n")[2] + request.near
+    before = _without_sentinels(edit_format, near[-CONTEXT_CHARS:])
+    after = _ended(_without_sentinels(edit_format, "".join(request.suffix)[:CONTEXT_CHARS]))
+    document = before + request.text + after
+    original, count = _undone(present, edits, edit_format.undone)
+    earlier = edits if edit_format.shows_undone else edits[: len(edits) - count]
+    shown = [_edit(edit_format, each, request.path, document) for each in earlier[-edit_format.max_edits :]]
+    first = 1 + (above + request.text[: request.cursor or 0]).count("\n")
     fields = {
         "edits": [part for edit in shown for part in edit],
         "path": [Piece(request.path)],
-        "original": [Piece(_ended(_before_last_edit(present, request.history)))],
-        "before": [Piece(_without_sentinels(edit_format, near[-CONTEXT_CHARS:]))],
-        "after": [Piece(_ended(_without_sentinels(edit_format, "".join(request.suffix)[:CONTEXT_CHARS])))],
+        "file": [Piece(_undone(document, edits, len(edits))[0])],
+        "original": [Piece(_ended(original))],
+        "before": [Piece(before)],
+        "after": [Piece(after)],
         "region": [Piece(_ended(_with_cursor(edit_format, request, above) + below))],
+        "first": [Piece(str(first))],
+        "last": [Piece(str(first + len(present.splitlines())))],
     }
     return Rendered(tuple(_filled(edit_format, edit_format.prompt, fields)), present, above, below)
 
@@ -66,6 +75,8 @@ def answer(edit_format: EditFormat, rendered: Rendered, written: str) -> str | N
     if edit_format.nothing and written.lstrip().startswith(edit_format.nothing):
         return present
     text = written.replace(edit_format.cursor, "", 1) if edit_format.cursor else written
+    for each in edit_format.dropped:
+        text = text.replace(each, "")
     if text and rendered.present.endswith("\n"):
         text = _ended(text)
     if _spells(edit_format, text) or len(text) < len(rendered.above) + len(rendered.below):
@@ -88,16 +99,32 @@ def _filled(edit_format: EditFormat, template: str, fields: Mapping[str, list[Pi
     return pieces
 
 
-def _edit(edit_format: EditFormat, hunk: EditHunk, path: str) -> list[Piece]:
+def _edit(edit_format: EditFormat, hunk: EditHunk, path: str, document: str) -> list[Piece]:
     if len(hunk.removed) + len(hunk.inserted) > EDIT_CHARS:
         return []
+    shown = _with_context(hunk, document, edit_format.edit_context)
+    is_first_kept = shown.line < hunk.line or not hunk.removed
+    lines = shown.inserted.count("\n") - is_first_kept  # Sweep's server counts so
     fields = {
         "path": [Piece(hunk.path or path)],
-        "original": [Piece(_ended(hunk.removed))],
-        "updated": [Piece(_ended(hunk.inserted))],
+        "original": [Piece(shown.removed.strip("\n") + "\n")],
+        "updated": [Piece(shown.inserted.strip("\n") + "\n")],
         "diff": [Piece(_diff(hunk))],
+        "first": [Piece(str(shown.line + 1))],
+        "last": [Piece(str(shown.line + max(1, lines)))],
     }
     return _filled(edit_format, edit_format.edit, fields)
+
+
+def _with_context(hunk: EditHunk, document: str, lines: int) -> EditHunk:
+    """The edit with lines around it, if it is in the part of the document that is shown."""
+    at = f"\n{document}".find(f"\n{hunk.inserted}") if hunk.inserted and hunk.path is None and lines else -1
+    if at < 0:
+        return hunk
+    above = "".join(document[:at].splitlines(keepends=True)[-lines:])
+    below = "".join(document[at + len(hunk.inserted) :].splitlines(keepends=True)[:lines])
+    removed, inserted = (above + text + below for text in (hunk.removed, hunk.inserted))
+    return replace(hunk, removed=removed, inserted=inserted, line=hunk.line - above.count("\n"))
 
 
 def _diff(hunk: EditHunk) -> str:
@@ -108,20 +135,20 @@ def _diff(hunk: EditHunk) -> str:
 
 
 def _lines_around(edit_format: EditFormat, request: RewriteRequest) -> tuple[str, str]:
-    if not edit_format.lines_around:
-        return "", ""
-    near = request.near.splitlines(keepends=True)[-edit_format.lines_around :]
-    after = "".join(request.suffix).splitlines(keepends=True)[: edit_format.lines_around]
-    below = "".join(after)
+    above, after = edit_format.lines_above, "".join(request.suffix).splitlines(keepends=True)
+    near = request.near.splitlines(keepends=True)[-above:] if above else []
+    below = "".join(after[: edit_format.lines_below])
     return "".join(near), below if below.endswith("\n") else below[: below.rfind("\n") + 1]
 
 
-def _before_last_edit(present: str, history: tuple[EditHunk, ...]) -> str:
-    """The lines as they were before the last edit of the document, if that was made here."""
-    last = next((hunk for hunk in reversed(history) if hunk.path is None), None)
-    if last is None or not last.inserted or present.count(last.inserted) != 1:
-        return present
-    return present.replace(last.inserted, last.removed)
+def _undone(text: str, history: Sequence[EditHunk], most: int) -> tuple[str, int]:
+    """The lines as they were before the newest edits, up to the first made elsewhere, and their number."""
+    newest = history[: -most - 1 : -1]
+    for count, hunk in enumerate(newest):
+        if hunk.path is not None or not hunk.inserted or hunk.inserted not in text:
+            return text, count
+        text = text.replace(hunk.inserted, hunk.removed, 1)
+    return text, len(newest)
 
 
 def _with_cursor(edit_format: EditFormat, request: RewriteRequest, above: str) -> str:
