@@ -8,7 +8,6 @@ from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from mercury_kernels.installation import install_command
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -30,20 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--days", type=_days, default=30, metavar="N", help="the last N days (default: 30)")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of tables")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a chart by day into a file")
     parser.add_argument("--reset", action="store_true", help="delete all counts")
     parser.add_argument("--yes", action="store_true", help="with --reset: do not ask for confirmation")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print, draw or delete the figures."""
+    """Print or delete the figures."""
     path = store.default_path()
     if arguments.reset:
         return _reset(path, arguments.yes)
     since = date.today() - timedelta(days=arguments.days - 1)
     records = store.read(path, datetime.combine(since, datetime.min.time()).timestamp())
-    if arguments.plot is not None:
-        _plot(records, arguments.plot)
     if arguments.json:
         sys.stdout.write(json.dumps(_object(records, since), ensure_ascii=False) + "\n")
     else:
@@ -89,21 +85,6 @@ def _object(records: Sequence[OutcomeRecord], since: date) -> dict[str, object]:
         "by_language": {name: asdict(each) for name, each in by_language(records).items()},
         "by_day": {name: asdict(each) for name, each in by_day(records).items()},
     }
-
-
-def _plot(records: Sequence[OutcomeRecord], path: Path) -> None:
-    try:
-        from mercury_lsp.statistics import plot
-    except ImportError as error:
-        raise UsageError(f"--plot needs {error.name}: {install_command('plots')}") from error
-    if path.suffix.lower() != ".png":
-        raise UsageError(f"{path} does not end in .png, the only format that --plot writes")
-    if not records:
-        raise UsageError("there is nothing to draw yet; use your editor for a while, or try a larger --days")
-    try:
-        plot.draw(by_day(records), path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}; name another file") from error
 
 
 def _reset(path: Path, sure: bool) -> int:

@@ -1,15 +1,13 @@
-"""`mercury-lsp stats`: tables, JSON, a plot, and the reset."""
+"""`mercury-lsp stats`: tables, JSON and the reset."""
 
 import io
 import json
-import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mercury_kernels.installation import install_command
 
 from mercury_lsp.cli import main
 from mercury_lsp.statistics import OutcomeRecord, store
@@ -106,51 +104,9 @@ def test_impossible_days_are_refused(state: Path, capsys, days: str):
     assert ended.value.code == 2
 
 
-def test_a_plot_without_the_png_suffix_is_refused(state: Path, capsys):
-    assert main(["stats", "--plot", str(state / "days.svg")]) == 2
-    assert "does not end in .png" in capsys.readouterr().err
-
-
-def test_the_days_are_drawn(state: Path, capsys):
-    pytest.importorskip("matplotlib")
-    counted(TAKEN, PART, replace(REFUSED, shown_at=NOW - 86_400))
-    path = state / "stats.png"
-    said(capsys, "--plot", str(path))
-    assert path.read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_bar_of_a_single_day_does_not_fill_the_chart(tmp_path: Path, monkeypatch):
-    plot = pytest.importorskip("mercury_lsp.statistics.plot")
-    axes = []
-    monkeypatch.setattr(plot.Figure, "savefig", lambda figure, path, **options: axes.extend(figure.axes))
-    plot.draw({"2026-11-22": Summary.of([TAKEN])}, tmp_path / "stats.png")
-    first, last = axes[0].get_xlim()
-    assert last - first > 7
-
-
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["stats", *arguments]) == 2
     return capsys.readouterr().err
-
-
-def test_without_matplotlib_the_error_says_what_to_install(state: Path, capsys, monkeypatch):
-    counted(TAKEN)
-    monkeypatch.delattr("mercury_lsp.statistics.plot", raising=False)
-    monkeypatch.delitem(sys.modules, "mercury_lsp.statistics.plot", raising=False)
-    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    assert install_command("plots") in refused(capsys, "--plot", str(state / "x.png"))
-
-
-def test_a_plot_that_cannot_be_written_is_one_line(state: Path, capsys):
-    pytest.importorskip("matplotlib")
-    assert "nothing to draw" in refused(capsys, "--plot", str(state / "x.png"))
-    counted(TAKEN)
-    assert "cannot be written" in refused(capsys, "--plot", str(state / "nowhere" / "x.png"))
-
-
-def test_the_server_does_not_load_matplotlib():
-    loaded = "import sys, mercury_lsp.server.routes, mercury_lsp.commands.stats; print('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True).stdout == "False\n"
 
 
 def test_a_file_that_cannot_be_read_is_one_line(state: Path, capsys):
