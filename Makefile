@@ -91,7 +91,7 @@ eval: .venv/.ready  ## replay keystrokes, infill, calibrate, situations, next ed
 	$(BIN)/python -m mercury_lab.evaluation edits --json $(LIMIT:%=--limit %) --out runs/evaluation/edits.json
 	$(if $(MIRROR),$(BIN)/python -m mercury_lab.evaluation commits --mirror "$(MIRROR)" --json $(LIMIT:%=--limit %) --out runs/evaluation/commits.json)
 
-.venv/.ready: pyproject.toml constraints.txt requirements-dev.lock $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/mercury_kernels/cpu/build.py)
+.venv/.ready: pyproject.toml constraints.txt requirements-dev.lock $(wildcard kernels/mercury_kernels/cpu/*.[ch] kernels/compile_kernels.py kernels/mercury_kernels/cpu/builds.py)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'  # and torch: CPU or CUDA, as the index has it

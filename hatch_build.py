@@ -2,7 +2,7 @@
 
 import sys
 from functools import cached_property
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,10 +44,7 @@ class CompileKernels(BuildHookInterface):  # type: ignore[type-arg]
 
     @cached_property
     def _kernels(self) -> ModuleType:
-        script = Path(self.root) / "kernels" / KERNELS / "build.py"
-        spec = spec_from_file_location("build_kernels", script)
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[spec.name] = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        folder = str(Path(self.root) / "kernels")
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        return import_module("compile_kernels")

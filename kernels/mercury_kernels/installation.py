@@ -27,7 +27,7 @@ def reinstall_command() -> str:
     Beside sources that were never installed, it only compiles: the project's name would install whatever an index has.
     """
     if _distribution() is None and not _is_clone():
-        return _joined([sys.executable, str(Path(__file__).resolve().parent / "cpu" / "build.py")])
+        return _joined([sys.executable, str(Path(__file__).resolve().parents[1] / "compile_kernels.py")])
     again = ["--reinstall", "--no-cache"] if _installer() == "uv" else ["--force-reinstall", "--no-cache-dir"]
     return _command([*again, "--no-deps"], None)
 

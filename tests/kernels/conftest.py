@@ -1,7 +1,8 @@
 """Kernels run in Triton's interpreter on the CPU, or compiled on a GPU under `-m gpu`; never both in a process."""
 
+import compile_kernels
 import pytest
-from mercury_kernels.cpu import build, library
+from mercury_kernels.cpu import builds, library
 
 try:
     import gguf
@@ -40,10 +41,10 @@ def device(request: pytest.FixtureRequest):
 def loaded(request, tmp_path_factory):
     """Every build of the library, and one in plain C without special instructions."""
     if request.param != PLAIN:
-        if not build.path(request.param).is_file():
+        if not builds.path(request.param).is_file():
             pytest.skip("not built")
-        return library.load(build.path(request.param))
+        return library.load(builds.path(request.param))
     target = tmp_path_factory.mktemp("kernels") / "plain.so"
     # Plain C for the widest lanes takes a minute at -O3 and four seconds at -O1.
-    build.compile_kind(build.compiler(), ("-O1", "-Wall", "-Wextra", "-Werror"), target)
+    compile_kernels.compile_kind(compile_kernels.compiler(), ("-O1", "-Wall", "-Wextra", "-Werror"), target)
     return library.load(target)

@@ -8,19 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import compile_kernels
 import pytest
-from mercury_kernels.cpu import build, library
+from mercury_kernels.cpu import builds, library
 
 ROOT = Path(__file__).resolve().parents[2]
 
-needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
+needs_compiler = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C compiler")
 unix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the compiler")
 
 
 @pytest.fixture
 def elsewhere(monkeypatch, tmp_path) -> Path:
     """Builds go to this folder."""
-    monkeypatch.setattr(build, "path", lambda kind: tmp_path / f"{kind}.so")
+    monkeypatch.setattr(builds, "path", lambda kind: tmp_path / f"{kind}.so")
     return tmp_path
 
 
@@ -33,30 +34,32 @@ def only_compiler(monkeypatch, tmp_path):
         compiler.write_text(f"#!/bin/sh\n{script}\n")
         compiler.chmod(0o755)
 
-    build._knows_everything.cache_clear()
+    compile_kernels._knows_everything.cache_clear()
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(shutil, "which", lambda name: str(tmp_path / name) if (tmp_path / name).exists() else None)
     yield install
-    build._knows_everything.cache_clear()
+    compile_kernels._knows_everything.cache_clear()
 
 
 def test_without_a_compiler_the_build_fails_and_says_how_to_get_one(monkeypatch):
-    monkeypatch.setattr(build, "compiler", lambda: None)
-    monkeypatch.setattr(build, "machine", lambda: "x86_64")
-    with pytest.raises(build.BuildError, match=r"no C compiler .* Install .* or install Zig \(pip install ziglang\)"):
-        build.build()
+    monkeypatch.setattr(compile_kernels, "compiler", lambda: None)
+    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
+    with pytest.raises(
+        compile_kernels.BuildError, match=r"no C compiler .* Install .* or install Zig \(pip install ziglang\)"
+    ):
+        compile_kernels.build()
 
 
 @needs_compiler
 def test_a_build_that_fails_is_reported_and_the_others_are_made(monkeypatch, capfd, elsewhere):
     kinds = {
-        "good": build.InstructionSet(build.machine(), ("-O0",)),
-        "bad": build.InstructionSet(build.machine(), ("--no-such-flag",)),
+        "good": builds.InstructionSet(builds.machine(), ("-O0",)),
+        "bad": builds.InstructionSet(builds.machine(), ("--no-such-flag",)),
     }
-    command = build.compiler()
-    monkeypatch.setattr(build, "compiler", lambda: command)
-    monkeypatch.setattr(build, "INSTRUCTION_SETS", {**kinds, "elsewhere": build.InstructionSet("a loom")})
-    assert build.build() == [elsewhere / "probe.so", elsewhere / "good.so"]
+    command = compile_kernels.compiler()
+    monkeypatch.setattr(compile_kernels, "compiler", lambda: command)
+    monkeypatch.setattr(builds, "INSTRUCTION_SETS", {**kinds, "elsewhere": builds.InstructionSet("a loom")})
+    assert compile_kernels.build() == [elsewhere / "probe.so", elsewhere / "good.so"]
     assert sorted(elsewhere.iterdir()) == [elsewhere / "good.so", elsewhere / "probe.so"]
     said = capfd.readouterr().err
     assert "bad.so was not built" in said and "no-such-flag" in said and "good.so was not built" not in said
@@ -64,16 +67,18 @@ def test_a_build_that_fails_is_reported_and_the_others_are_made(monkeypatch, cap
 
 def test_a_compiler_that_builds_nothing_fails_the_build_with_what_it_said(monkeypatch, elsewhere):
     monkeypatch.setenv("CC", f"{sys.executable} -c 'raise SystemExit(\"no headers\")'")
-    monkeypatch.setattr(build, "machine", lambda: "x86_64")
-    with pytest.raises(build.BuildError, match=r"built no kernels. Unset CC, or install Zig(.|\n)*no headers"):
-        build.build()
+    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
+    with pytest.raises(
+        compile_kernels.BuildError, match=r"built no kernels. Unset CC, or install Zig(.|\n)*no headers"
+    ):
+        compile_kernels.build()
     assert list(elsewhere.iterdir()) == []
 
 
 def test_the_script_fails_when_it_built_nothing():
-    script = ROOT / "kernels" / "mercury_kernels" / "cpu" / "build.py"
+    script = ROOT / "kernels" / "compile_kernels.py"
     bare = {name: value for name, value in os.environ.items() if name != "CC"} | {"PATH": os.devnull}
-    ran = subprocess.run([sys.executable, "-I", "-S", str(script)], env=bare, capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-E", "-S", str(script)], env=bare, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("mercury-lsp: ") and "Install" in ran.stderr and "Traceback" not in ran.stderr
 
@@ -82,71 +87,71 @@ def test_the_script_fails_when_it_built_nothing():
 def test_the_script_says_when_there_are_no_kernels_for_the_machine(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(SystemExit, match="no C kernels for riscv64. They need an x86-64 processor with AVX2"):
-        runpy.run_path(build.__file__, run_name="__main__")
+        runpy.run_path(compile_kernels.__file__, run_name="__main__")
 
 
 def test_a_32_bit_interpreter_has_no_kernels(monkeypatch):
     monkeypatch.setattr(sys, "maxsize", 2**31 - 1)
-    assert build.machine().startswith("32-bit ") and build.kinds() == {} and not build.needs_zig()
+    assert builds.machine().startswith("32-bit ") and builds.kinds() == {} and not compile_kernels.needs_zig()
 
 
 @unix_only
 def test_zig_is_needed_exactly_without_a_compiler(only_compiler, monkeypatch):
-    monkeypatch.setattr(build, "machine", lambda: "x86_64")
-    assert build.needs_zig()
+    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
+    assert compile_kernels.needs_zig()
     only_compiler("exit 0")
-    assert not build.needs_zig()
+    assert not compile_kernels.needs_zig()
 
 
 @unix_only
 def test_a_compiler_too_old_for_an_instruction_set_is_passed_over_unless_it_is_asked_for(only_compiler, monkeypatch):
-    monkeypatch.setattr(build, "machine", lambda: "x86_64")
+    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
     only_compiler('case "$*" in *-mavxvnni*) echo unrecognized; exit 1;; esac')
-    assert build.needs_zig()
+    assert compile_kernels.needs_zig()
     monkeypatch.setenv("CC", "old --cc")
-    assert not build.needs_zig() and build.compiler() == ["old", "--cc"]
+    assert not compile_kernels.needs_zig() and compile_kernels.compiler() == ["old", "--cc"]
 
 
 @unix_only
 def test_a_machine_without_kernels_needs_no_zig(only_compiler, monkeypatch):
-    monkeypatch.setattr(build, "machine", lambda: "riscv64")
-    assert not build.needs_zig() and build.build() == []
+    monkeypatch.setattr(builds, "machine", lambda: "riscv64")
+    assert not compile_kernels.needs_zig() and compile_kernels.build() == []
 
 
 def test_zig_compiles_for_the_oldest_processor_and_system(monkeypatch):
     """Without a target it compiles for the processor that it runs on, and no other one could run the result."""
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(build, "machine", lambda: "x86_64")
+    monkeypatch.setattr(builds, "machine", lambda: "x86_64")
     monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.41"))
-    assert build.zig_target() == "x86_64-linux-gnu.2.17"
+    assert compile_kernels.zig_target() == "x86_64-linux-gnu.2.17"
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
-    assert build.zig_target() == "x86_64-linux-musl"
+    assert compile_kernels.zig_target() == "x86_64-linux-musl"
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(build, "machine", lambda: "arm64")
+    monkeypatch.setattr(builds, "machine", lambda: "arm64")
     monkeypatch.delenv("MACOSX_DEPLOYMENT_TARGET", raising=False)
-    assert build.zig_target() == "aarch64-macos.11.0"
+    assert compile_kernels.zig_target() == "aarch64-macos.11.0"
     monkeypatch.setenv("MACOSX_DEPLOYMENT_TARGET", "13.0")
-    assert build.zig_target() == "aarch64-macos.13.0"
+    assert compile_kernels.zig_target() == "aarch64-macos.13.0"
     monkeypatch.setattr(sys, "platform", "win32")
-    assert build.zig_target() == "aarch64-windows-gnu"
+    assert compile_kernels.zig_target() == "aarch64-windows-gnu"
 
 
 @needs_compiler
 def test_flags_that_the_compiler_refuses_are_left_out(monkeypatch):
-    monkeypatch.setattr(build, "HARDENING", {"any": (("-g0",), ("-fno-such-flag",), ("-DA", "-DB"))})
-    build.hardening.cache_clear()
-    assert build.hardening(tuple(build.compiler())) == ("-g0", "-DA", "-DB")
-    build.hardening.cache_clear()
+    monkeypatch.setattr(compile_kernels, "HARDENING", {"any": (("-g0",), ("-fno-such-flag",), ("-DA", "-DB"))})
+    compile_kernels.hardening.cache_clear()
+    assert compile_kernels.hardening(tuple(compile_kernels.compiler())) == ("-g0", "-DA", "-DB")
+    compile_kernels.hardening.cache_clear()
 
 
 @needs_compiler
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("readelf"), reason="reads ELF files with readelf")
 @pytest.mark.parametrize("name", library.suitable())
 def test_builds_are_hardened(name):
-    if not build.path(name).is_file():
+    if not builds.path(name).is_file():
         pytest.skip("not built")
     read = subprocess.run(
-        ["readelf", "-W", "-l", "-d", "-s", str(build.path(name))], capture_output=True, text=True, check=True
+        ["readelf", "-W", "-l", "-d", "-s", str(builds.path(name))], capture_output=True, text=True, check=True
     ).stdout
     assert "GNU_RELRO" in read and "BIND_NOW" in read and "__stack_chk_fail" in read and "__memcpy_chk" in read
     stack = next(line for line in read.splitlines() if "GNU_STACK" in line)

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import compile_kernels
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mercury_kernels.cpu import build, library
+from mercury_kernels.cpu import library
 from mercury_kernels.cpu.blocks import GROUP
 from mercury_kernels.cpu.layers import (
     BFLOAT16,
@@ -25,7 +26,7 @@ from mercury_kernels.reference import rotary_angles
 
 from tests.support.reference_layers import ReferenceLayers, floats
 
-pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C compiler")
 
 LAYERS, WIDTH, INNER, HEADS, GROUPS, HEAD_WIDTH, OUTPUTS = 2, 64, 96, 2, 3, 64, 77
 

@@ -6,13 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import compile_kernels
 import pytest
 from mercury_kernels import installation
-from mercury_kernels.cpu import build, library
+from mercury_kernels.cpu import builds, library
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/cpuinfo or ELF files")
-needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
-needs_probe = pytest.mark.skipif(not build.path(build.PROBE).is_file(), reason="not built")
+needs_compiler = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C compiler")
+needs_probe = pytest.mark.skipif(not builds.path(builds.PROBE).is_file(), reason="not built")
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def compiled(tmp_path):
     def compile_text(text: str) -> Path:
         source, target = tmp_path / "other.c", tmp_path / "other.so"
         source.write_text(text)
-        subprocess.run([*build.compiler(), "-shared", "-fPIC", str(source), "-o", str(target)], check=True)
+        subprocess.run([*compile_kernels.compiler(), "-shared", "-fPIC", str(source), "-o", str(target)], check=True)
         return target
 
     return compile_text
@@ -42,7 +43,7 @@ def compiled(tmp_path):
 def file(tmp_path) -> Path:
     """A copy of a library, to be damaged."""
     copy = tmp_path / "copy.so"
-    copy.write_bytes(build.path(build.PROBE).read_bytes())
+    copy.write_bytes(builds.path(builds.PROBE).read_bytes())
     return copy
 
 
@@ -50,14 +51,14 @@ def file(tmp_path) -> Path:
 @needs_probe
 def test_features_are_those_that_the_system_lists():
     listed = set(Path("/proc/cpuinfo").read_text().split())
-    needed = {feature for kind in build.kinds().values() for feature in kind.needs}
+    needed = {feature for kind in builds.kinds().values() for feature in kind.needs}
     assert needed and library.features() & needed == listed & needed
 
 
 @needs_probe
 def test_finding_and_loading_a_library_imports_no_torch():
     code = "import sys; from mercury_kernels.cpu import library; library.library(); print('torch' in sys.modules)"
-    path = [str(build.FOLDER.parents[1])]
+    path = [str(builds.FOLDER.parents[1])]
     setup = f"import sys; sys.path[:0] = {path!r}; {code}"
     ran = subprocess.run([sys.executable, "-c", setup], capture_output=True, text=True)
     assert ran.stdout == "False\n", ran.stderr
@@ -96,7 +97,7 @@ def test_a_truncated_library_is_refused_before_it_kills_the_process(file, share)
         (0, b"MZ", "is made for Windows, not for Linux"),
         (0, b"\xcf\xfa\xed\xfe", "is made for macOS, not for Linux"),
         (18, b"\xf3", "is made for another processor, not for "),
-        (18, b"\xb7" if build.machine() == "x86_64" else b"\x3e", "is made for .*, not for "),
+        (18, b"\xb7" if builds.machine() == "x86_64" else b"\x3e", "is made for .*, not for "),
         (4, b"\x01", "cannot be loaded"),
     ],
 )
@@ -116,10 +117,10 @@ def test_a_broken_probe_is_an_error_and_not_an_unsupported_processor(monkeypatch
     assert not isinstance(raised.value, library.UnsupportedProcessor)
 
 
-@pytest.mark.skipif(not build.kinds(), reason="no kernels for this machine")
+@pytest.mark.skipif(not builds.kinds(), reason="no kernels for this machine")
 @pytest.mark.parametrize("left", [(), ("probe",)])
 def test_kernels_that_were_not_built_are_an_error(monkeypatch, tmp_path, left):
-    whole = build.path
+    whole = builds.path
     monkeypatch.setattr(library, "path", lambda kind: whole(kind) if kind in left else tmp_path / f"{kind}.so")
     assert library.built() is None
     with pytest.raises(OSError, match="were not built. To build them: .* install ") as raised:
@@ -188,7 +189,7 @@ def test_beside_sources_that_were_never_installed_nothing_is_fetched_by_name(mon
     monkeypatch.setattr(installation, "_CLONE", tmp_path)
     monkeypatch.setattr(installation, "_distribution", lambda: None)
     command = installation.reinstall_command()
-    assert "install" not in command and command.endswith("build.py")
+    assert "install" not in command and command.endswith("compile_kernels.py")
     assert Path(command.split()[-1]).is_file()
 
 

@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mercury_kernels.cpu.build import NEEDED, PROBE, kinds, machine, path
+from mercury_kernels.cpu.builds import NEEDED, PROBE, kinds, machine, path
 from mercury_kernels.cpu.library_file import problem
 
 FORCED = "MERCURY_CPU_KERNELS"
-"""Environment variable that names one of `build.INSTRUCTION_SETS`, to try another than the best."""
+"""Environment variable that names one of `builds.INSTRUCTION_SETS`, to try another than the best."""
 
 VERSION = 9
 """Version of the interface between the library and this module."""

@@ -4,7 +4,7 @@ import struct
 import sys
 from pathlib import Path
 
-from mercury_kernels.cpu.build import machine
+from mercury_kernels.cpu.builds import machine
 
 _SYSTEMS = {b"\x7fELF": "Linux", b"\xcf\xfa\xed\xfe": "macOS", b"MZ": "Windows"}
 """The system of a library that starts with these bytes."""

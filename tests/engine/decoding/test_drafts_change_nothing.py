@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import compile_kernels
 import pytest
 from mercury_engine.api import Control, FillRequest
 from mercury_engine.engine import Engine
 from mercury_engine.models.batching import finished
-from mercury_kernels.cpu import build
 from mercury_lab.evaluation.gaps import HeldOutFile, held_out_files
 
 from mercury_lsp.context.context import ContextBuilder
 from mercury_lsp.documents.document import Document
 from tests.support import thorough
 
-pytestmark = pytest.mark.skipif(build.compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(compile_kernels.compiler() is None, reason="no C compiler")
 
 HELD_OUT = Path(__file__).parents[2] / "data" / "held_out"
 

@@ -1,7 +1,7 @@
 """Compiles the C kernels, once per instruction set, and the probe that tells which of them the processor runs.
 
-The package's build runs this module, and so does `python kernels/mercury_kernels/cpu/build.py`, so it needs only the
-standard library.
+The package's build runs this module, and so does `python kernels/compile_kernels.py`, so it needs only the standard
+library. It is no part of the package.
 """
 
 import atexit
@@ -11,24 +11,17 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-FOLDER = Path(__file__).resolve().parent
+from mercury_kernels.cpu import builds
 
 SOURCES = ("network.c", "threads.c")
 
-PROBE = "probe"
-"""The name of the library that lists the processor's features."""
-
 PROBE_SOURCES = ("probe.c",)
-
-NEEDED = "They need an x86-64 processor with AVX2, or an ARM processor with dot products, and a 64-bit Python."
 
 FLAGS = (
     *("-O3", "-g0", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-Wno-psabi"),
@@ -42,31 +35,6 @@ OLDEST_GLIBC = "2.17"
 
 OLDEST_MACOS = {"x86_64": "10.13", "arm64": "11.0"}
 
-
-@dataclass(frozen=True, slots=True)
-class InstructionSet:
-    """One build: its machine, its compiler flags, and the processor features that it needs.
-
-    Features have the names of Linux's /proc/cpuinfo.
-    """
-
-    machine: str
-    flags: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-
-
-_AVX2 = ("-mavx2", "-mfma", "-mf16c")
-_AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
-_NEEDS_AVX2 = ("avx2", "fma", "f16c")
-_NEEDS_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni")
-
-INSTRUCTION_SETS = {
-    "avx512": InstructionSet("x86_64", (*_AVX2, *_AVX512), (*_NEEDS_AVX2, *_NEEDS_AVX512)),
-    "avxvnni": InstructionSet("x86_64", (*_AVX2, "-mavxvnni"), (*_NEEDS_AVX2, "avx_vnni")),
-    "avx2": InstructionSet("x86_64", _AVX2, _NEEDS_AVX2),
-    "dotprod": InstructionSet("arm64", () if sys.platform == "darwin" else ("-mcpu=generic+dotprod",), ("asimddp",)),
-}
-"""Best first."""
 
 HARDENING = {
     "any": (
@@ -91,8 +59,6 @@ int trial(const char *text) { char copy[64]; strcpy(copy, text); return puts(cop
 """
 """It exports something, because Zig crashes on a library for macOS that does not."""
 
-_NAMES = {"amd64": "x86_64", "aarch64": "arm64"}
-
 _INSTALL = {
     "darwin": "Install Apple's command line tools (xcode-select --install)",
     "linux": "Install gcc (apt install gcc libc6-dev, dnf install gcc, or apk add gcc musl-dev)",
@@ -101,23 +67,6 @@ _INSTALL = {
 
 class BuildError(Exception):
     """No kernels were built. The message says how to get a compiler that builds them."""
-
-
-def machine() -> str:
-    """This interpreter's architecture, by the same name on every system."""
-    emulated = sysconfig.get_platform().rpartition("-")[2] if sys.platform == "win32" else platform.machine()
-    name = _NAMES.get(emulated.lower(), emulated.lower())
-    return name if sys.maxsize > 2**32 else f"32-bit {name}"
-
-
-def kinds() -> dict[str, InstructionSet]:
-    """The instruction sets of this machine, best first; empty if there are no kernels for it."""
-    return {name: kind for name, kind in INSTRUCTION_SETS.items() if kind.machine == machine()}
-
-
-def path(kind: str) -> Path:
-    """The file of a build."""
-    return FOLDER / f"mercury_{kind}{'.dll' if sys.platform == 'win32' else '.so'}"
 
 
 def compiler() -> list[str] | None:
@@ -134,7 +83,7 @@ def compiler() -> list[str] | None:
 
 def needs_zig() -> bool:
     """Whether the build has to bring Zig: there are kernels for this machine, but no compiler that builds them."""
-    if not kinds() or os.environ.get("CC"):
+    if not builds.kinds() or os.environ.get("CC"):
         return False
     return sys.platform == "win32" or next(_installed(), None) is None
 
@@ -155,7 +104,7 @@ def _is_placeholder(found: str) -> bool:
 
 @cache
 def _knows_everything(command: tuple[str, ...]) -> bool:
-    return _accepts(command, tuple(flag for kind in kinds().values() for flag in kind.flags))
+    return _accepts(command, tuple(flag for kind in builds.kinds().values() for flag in kind.flags))
 
 
 def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
@@ -178,7 +127,7 @@ def hardening(command: tuple[str, ...]) -> tuple[str, ...]:
     """
     if sys.platform == "win32":
         return ()
-    offered = HARDENING["any"] + HARDENING.get(machine(), ())
+    offered = HARDENING["any"] + HARDENING.get(builds.machine(), ())
     everything = tuple(flag for flags in offered for flag in flags)
     if _accepts(command, everything):
         return everything
@@ -187,11 +136,11 @@ def hardening(command: tuple[str, ...]) -> tuple[str, ...]:
 
 def zig_target() -> str:
     """This machine's name for Zig, which would otherwise compile for this processor and system only."""
-    architecture = "aarch64" if machine() == "arm64" else machine()
+    architecture = "aarch64" if builds.machine() == "arm64" else builds.machine()
     if sys.platform == "win32":
         return f"{architecture}-windows-gnu"
     if sys.platform == "darwin":
-        oldest = os.environ.get("MACOSX_DEPLOYMENT_TARGET") or OLDEST_MACOS.get(machine(), "11.0")
+        oldest = os.environ.get("MACOSX_DEPLOYMENT_TARGET") or OLDEST_MACOS.get(builds.machine(), "11.0")
         return f"{architecture}-macos.{oldest}"
     return f"{architecture}-linux-" + (f"gnu.{OLDEST_GLIBC}" if platform.libc_ver()[0] == "glibc" else "musl")
 
@@ -199,7 +148,7 @@ def zig_target() -> str:
 def compile_kind(command: list[str], flags: tuple[str, ...], target: Path, sources: tuple[str, ...] = SOURCES) -> None:
     """Compile one build. Raises OSError, or subprocess.CalledProcessError with the compiler's output in `stderr`."""
     made = target.with_suffix(f".{os.getpid()}")
-    files = [str(FOLDER / name) for name in sources]
+    files = [str(builds.FOLDER / name) for name in sources]
     try:
         _run([*command, *FLAGS, *hardening(tuple(command)), *flags, *files, "-o", str(made), *LIBRARIES])
         made.replace(target)  # processes that have loaded the old file keep it
@@ -212,22 +161,24 @@ def build() -> list[Path]:
 
     Failed builds are reported on stderr. Raises BuildError if no build succeeded.
     """
-    if not kinds():
+    if not builds.kinds():
         return []
     command = compiler()
     if command is None:
         raise BuildError(f"no C compiler was found that can build the kernels. {_advice()}")
-    wanted = {PROBE: ((), PROBE_SOURCES)} | {name: (kind.flags, SOURCES) for name, kind in kinds().items()}
+    wanted = {builds.PROBE: ((), PROBE_SOURCES)} | {
+        name: (kind.flags, SOURCES) for name, kind in builds.kinds().items()
+    }
     built, failure = [], ""
     for name, (flags, sources) in wanted.items():
         try:
-            compile_kind(command, flags, path(name), sources)
+            compile_kind(command, flags, builds.path(name), sources)
         except (OSError, subprocess.CalledProcessError) as error:
-            failure = f"{path(name).name} was not built ({error}): {getattr(error, 'stderr', '')[-2000:]}"
+            failure = f"{builds.path(name).name} was not built ({error}): {getattr(error, 'stderr', '')[-2000:]}"
             _say(failure)
         else:
-            built.append(path(name))
-    if len(built) < 2 or built[0] != path(PROBE):
+            built.append(builds.path(name))
+    if len(built) < 2 or built[0] != builds.path(builds.PROBE):
         raise BuildError(f"{shlex.join(command)} built no kernels. {_advice()}\n{failure}")
     return built
 
@@ -261,6 +212,6 @@ if __name__ == "__main__":
     except BuildError as error:
         sys.exit(f"mercury-lsp: {error}")
     if not files:
-        sys.exit(f"mercury-lsp: there are no C kernels for {machine()}. {NEEDED}")
+        sys.exit(f"mercury-lsp: there are no C kernels for {builds.machine()}. {builds.NEEDED}")
     for each in files:
         print(each)
