@@ -66,12 +66,12 @@ class Completer:
         """The loaded engine; None before it is loaded."""
         return self._lease.engine
 
-    async def load(self, reload: bool = False) -> InferenceEngine:
+    async def load(self) -> InferenceEngine:
         """Load the engine that the settings name, or share it if another connection has it; requests wait meanwhile.
 
-        `reload`: load it even if it is loaded, because its files have changed. Raises whatever loading raises.
+        Raises whatever loading raises.
         """
-        engine = await self._lease.load(self.settings, reload)
+        engine = await self._lease.load(self.settings)
         rewrites = engine.edit_format is not None  # other models find neither place nor will to edit
         self.next_edits.regions.rewrite = self._rewrite_region if rewrites else None
         return engine

@@ -85,10 +85,10 @@ class Lease:
         """The loaded engine; None while there is none."""
         return self._worker.engine if self._worker is not None else None
 
-    async def load(self, settings: Settings, reload: bool = False) -> InferenceEngine:
-        """The engine that the settings name; `reload` reads its files again. Raises what loading it raises."""
+    async def load(self, settings: Settings) -> InferenceEngine:
+        """The engine that the settings name. Raises what loading it raises."""
         worker = self._worker = self._engines.move(self, settings)
-        loading = worker.load(reload)
+        loading = worker.load()
         early, self._early = self._early, []
         for asked in early:
             self.ask(*asked)

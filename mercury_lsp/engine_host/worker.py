@@ -69,10 +69,8 @@ class Worker:
         """None before the first load, while loading and after a failed load."""
         self._load = load
         self._loading: asyncio.Future[InferenceEngine] | None = None
-        """The newest load; None before the first one and after a failed one."""
-        self._begun = False
-        """Whether the thread has begun the newest load."""
-        self._loads = 0
+        """The load; None before it and after a failed one."""
+        self._is_loading = False
         self._waiting: list[_Job] = []
         self._running: dict[_Job, asyncio.Task[None]] = {}
         self._resting = Debounced(self._rest)
@@ -81,15 +79,11 @@ class Worker:
         self._turn = count(1)
         self._thread = SerialExecutor("mercury-load")
 
-    def load(self, reload: bool = False) -> "asyncio.Future[InferenceEngine]":
-        """The engine, loaded once for all callers; requests wait meanwhile. Raises what loading it raises.
-
-        `reload`: its files have changed, so a load that has already begun does not count.
-        """
-        if self._loading is None or (reload and self._begun):
-            self._begun = False
-            self._loads += 1
-            self._loading = asyncio.wrap_future(self._thread.result(self._replace))
+    def load(self) -> "asyncio.Future[InferenceEngine]":
+        """The engine, loaded once for all callers; requests wait meanwhile. Raises what loading it raises."""
+        if self._loading is None:
+            self._is_loading = True
+            self._loading = asyncio.wrap_future(self._thread.result(self._made))
             self._loading.add_done_callback(self._loaded)
         return asyncio.shield(self._loading)
 
@@ -132,7 +126,7 @@ class Worker:
 
     def _next(self) -> None:
         """Start jobs while there is room."""
-        while self._waiting and not self._loads:
+        while self._waiting and not self._is_loading:
             # min keeps the order of arrival among equals.
             job = min(self._waiting, key=lambda job: (job.ahead, self._served.get(job.owner, 0)))
             if job.is_given_up:
@@ -162,15 +156,12 @@ class Worker:
             self.engine.rest()
 
     def _loaded(self, loading: asyncio.Future[InferenceEngine]) -> None:
-        self._loads -= 1
-        if loading is self._loading and (loading.cancelled() or loading.exception()):
+        self._is_loading = False
+        if loading.cancelled() or loading.exception():
             self._loading = None
         self._next()
 
-    def _replace(self) -> InferenceEngine:
-        # Release the old weights first: two models may not fit into memory.
-        self._begun = True
-        self._drop()
+    def _made(self) -> InferenceEngine:
         try:
             self.engine = self._load()
         except Exception:

@@ -36,7 +36,6 @@ class EditorCapabilities:
     has_configuration: bool = False
     registers_configuration: bool = False
     registers_files: bool = False
-    takes_relative_patterns: bool = False
     takes_confidence: bool = False
     """It declared that items may carry the model's confidence."""
     takes_source: bool = False
@@ -86,7 +85,6 @@ class EditorCapabilities:
             has_configuration=can("workspace.configuration"),
             registers_configuration=can("workspace.did_change_configuration.dynamic_registration"),
             registers_files=can("workspace.did_change_watched_files.dynamic_registration"),
-            takes_relative_patterns=can("workspace.did_change_watched_files.relative_pattern_support"),
             takes_confidence=ours.get("confidence") is True,
             takes_source=ours.get("source") is True,
             takes_edits_elsewhere=ours.get("editsElsewhere") is True,

@@ -63,7 +63,6 @@ class Configuration:
     def close(self) -> None:
         """Load no more models."""
         self.larger_model.close()
-        self.model.close()
 
     def _watch_sources(self) -> None:
         """Read other files of the workspace, or none, as the settings say."""

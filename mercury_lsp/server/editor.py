@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -66,12 +65,3 @@ class Editor:
     def watch_source_files(self) -> None:
         """Have the editor report changed files of the workspace."""
         self.server.client_register_capability(registrations.source_files())
-
-    def watch_model_files(self, folder: Path) -> None:
-        """Have the editor report changed files of a model."""
-        takes_relative_patterns = self.capabilities.takes_relative_patterns
-        self.server.client_register_capability(registrations.model_files(folder, takes_relative_patterns))
-
-    def unwatch_model_files(self) -> None:
-        """Undo `watch_model_files`."""
-        self.server.client_unregister_capability(registrations.no_model_files())

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO
 
@@ -123,11 +122,6 @@ class MercuryServer(LanguageServer):
         asyncio.get_running_loop().run_in_executor(None, redaction.load_rules)
         self.editor.watch_settings()
         await self.configuration.update()
-
-    def files_changed(self, paths: list[Path]) -> None:
-        """The client reports files that were made, changed or deleted, of the workspace or of the model."""
-        self.session.files_changed(paths)
-        self.configuration.model.files_changed(paths)
 
     @property
     def exit_code(self) -> int:

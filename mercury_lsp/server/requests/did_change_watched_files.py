@@ -1,4 +1,4 @@
-"""workspace/didChangeWatchedFiles: the client watches the files of the model and of the workspace."""
+"""workspace/didChangeWatchedFiles: the client watches the files of the workspace."""
 
 from lsprotocol import types
 
@@ -7,6 +7,6 @@ from mercury_lsp.server.server import MercuryServer
 
 
 def did_change_watched_files(server: MercuryServer, params: types.DidChangeWatchedFilesParams) -> None:
-    """Tell the server which files were made, changed or deleted."""
+    """Tell the session which files were made, changed or deleted."""
     paths = [path_of(change.uri) for change in params.changes]
-    server.files_changed([path for path in paths if path is not None])
+    server.session.files_changed([path for path in paths if path is not None])

@@ -161,25 +161,6 @@ async def test_several_loads_of_the_same_engine_are_one():
     assert len(desk.loads) == 1
 
 
-async def test_changed_files_are_loaded_once_for_all_connections_that_notice():
-    desk = Desk("abcd")
-    go, begun = Event(), Event()
-
-    def load(settings: Settings) -> Echoing:
-        begun.set()
-        assert go.wait(10)
-        return desk.load(settings)
-
-    desk.engines._load = load
-    first = asyncio.gather(*(lease.load(Settings()) for lease in desk.leases.values()))
-    assert await asyncio.to_thread(begun.wait, 10)
-    again = asyncio.gather(*(lease.load(Settings(), reload=True) for lease in desk.leases.values()))
-    await asyncio.sleep(0)
-    go.set()
-    await asyncio.gather(first, again)
-    assert len(desk.loads) == 2
-
-
 async def test_an_unused_engine_is_kept_until_another_needs_its_memory():
     desk = Desk("ab")
     a, b = desk.leases.values()
@@ -235,14 +216,6 @@ async def test_a_request_given_up_while_the_model_loads_is_not_kept():
     await loading
     desk.engine.held = False
     assert (await desk.ask("a", "next")).text == "next" and desk.engine.asked_near == ["next"]
-
-
-async def test_a_replaced_engine_is_closed_before_the_next_one_loads():
-    desk, closed = Desk("a"), []
-    desk.engine.close = lambda: closed.append(len(desk.loads))
-    await desk.leases["a"].load(Settings())
-    await desk.leases["a"].load(Settings(), reload=True)
-    assert closed == [1] and len(desk.loads) == 2
 
 
 async def test_after_a_failed_load_the_next_request_tries_again():

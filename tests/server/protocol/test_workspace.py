@@ -1,7 +1,6 @@
 """Settings, folders, watched files, status, trace and log."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,56 +99,6 @@ def test_the_model_sees_paths_relative_to_the_folders():
         [inside] = editor.items("file:///work/two/pkg/b.py", 1, 4)
         assert outside["insertText"].startswith("# path: a.py")
         assert inside["insertText"].startswith("# path: pkg/b.py")
-
-
-# Watched files
-
-
-def watching(model: Path, **capability: Any) -> Editor:
-    """A client that can watch files, and a model in a folder."""
-    editor = Editor()
-    capabilities = {"workspace": {"didChangeWatchedFiles": capability}}
-    return editor.initialize(capabilities, {"model": str(model)})
-
-
-@pytest.mark.parametrize("relative", [True, False])
-def test_the_files_of_a_model_folder_are_watched_wherever_it_is(tmp_path: Path, relative: bool):
-    with watching(tmp_path, dynamicRegistration=True, relativePatternSupport=relative) as editor:
-        [registration] = editor.wait_for("client/registerCapability")["registrations"]
-        assert registration["method"] == "workspace/didChangeWatchedFiles"
-        [watcher] = registration["registerOptions"]["watchers"]
-        pattern = "*.{json,safetensors,gguf}"
-        expected = {"baseUri": tmp_path.as_uri(), "pattern": pattern} if relative else f"{tmp_path}/{pattern}"
-        assert watcher["globPattern"] == expected
-
-
-def test_the_model_is_loaded_again_when_its_files_have_changed(tmp_path: Path):
-    with watching(tmp_path, **REGISTERS) as editor:
-        editor.until(lambda: loaded(editor))
-        changes = [{"uri": (tmp_path / name).as_uri(), "type": 2} for name in ("config.json", "weights.safetensors")]
-        editor.notify("workspace/didChangeWatchedFiles", {"changes": changes})
-        editor.notify("workspace/didChangeWatchedFiles", {"changes": changes[:1]})
-        editor.until(lambda: len(loaded(editor)) == 2)
-        lookup_text = [{"uri": "file:///elsewhere/config.json", "type": 2}, {"uri": "untitled:x", "type": 1}]
-        editor.notify("workspace/didChangeWatchedFiles", {"changes": lookup_text})
-        assert len(editor.items(editor.opened("x = "), 0, 4)) == 1
-        assert len(loaded(editor)) == 2
-
-
-def test_changing_the_model_changes_the_watched_files(tmp_path: Path):
-    with watching(tmp_path, **REGISTERS) as editor:
-        editor.wait_for("client/registerCapability")
-        editor.notify("workspace/didChangeConfiguration", {"settings": {"mercury": {"model": "slow"}}})
-        [gone] = editor.wait_for("client/unregisterCapability")["unregisterations"]
-        [registration] = editor.received("client/registerCapability")[0]["registrations"]
-        assert gone["id"] == registration["id"]
-
-
-def test_a_client_that_cannot_register_is_not_asked_to(editor: Editor, tmp_path: Path):
-    assert editor.received("client/registerCapability") == []
-    with watching(tmp_path) as other:
-        other.until(lambda: loaded(other))
-        assert other.received("client/registerCapability") == []
 
 
 # Status
